@@ -1,0 +1,129 @@
+"""A checked program (layer 2): the only thing that an engine takes, and only the analysis makes.
+
+Everything is resolved: relation names are full, arguments positional, operators and aggregates literals of their own.
+The literals of a body stand in an order that binds every variable before it is needed (the proof of safety); an engine
+may choose another that does, and no order changes the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from datalog_gate.catalogue.schema import Relation
+from datalog_gate.diagnostics import Span
+from datalog_gate.language.ast import AggregateFunction, Comparator
+from datalog_gate.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A variable of a rule. Names that hold ``#`` are the analysis's own."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A constant of a rule."""
+
+    value: Value
+
+
+Operand = Var | Const
+Pattern = Var | Const | None
+"""An argument of an atom or an output: None is anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A row of the relation fits the arguments. A variable never matches null with null: one that another literal binds
+    too does not match a null here (inside an atom, twice the same variable neither); a constant null does."""
+
+    relation: str
+    arguments: tuple[Pattern, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``left comparator right``. With ``=`` and one side an unbound variable, it binds that variable (null too).
+
+    `=` and `!=` take any kinds; a variable never equals null through `=`, only a constant null does. The others raise
+    on kinds other than two numbers or two strings. `when_unknown` is the answer where an operand is an unknown; an
+    unknown equals itself in any case.
+    """
+
+    comparator: Comparator
+    left: Operand
+    right: Operand
+    span: Span = field(compare=False)
+    when_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A builtin: inputs are bound, outputs are matched with what it gives; a test has no outputs.
+
+    An operator of the language is the builtin of that name. With an unknown among the inputs each output is the
+    unknown ``builtin(inputs)``, and a test answers `when_unknown`.
+    """
+
+    builtin: str
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Pattern, ...]
+    span: Span = field(compare=False)
+    when_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """No assignment of the body's own variables makes the body true. Its other variables are bound before."""
+
+    body: tuple[CheckedLiteral, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """``target = function{ terms : body }`` over the distinct tuples of terms whose first is not null.
+
+    Variables that occur outside too are bound before; the rest are local. Empty: count and sum 0, list "", else false.
+    """
+
+    function: AggregateFunction
+    terms: tuple[Operand, ...]
+    body: tuple[CheckedLiteral, ...]
+    target: Var
+    span: Span = field(compare=False)
+
+
+CheckedLiteral = Match | Compare | Call | Without | Fold
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRule:
+    """``relation(arguments) :- body``."""
+
+    relation: str
+    arguments: tuple[Operand, ...]
+    body: tuple[CheckedLiteral, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Relations that are derived together, after those of all strata before. Only a recursive one needs rounds."""
+
+    relations: tuple[str, ...]
+    rules: tuple[CheckedRule, ...]
+    recursive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedProgram:
+    """Rules in strata. `relations` describes every relation that occurs, `inputs` names those that facts fill."""
+
+    relations: Mapping[str, Relation]
+    inputs: frozenset[str]
+    strata: tuple[Stratum, ...]

@@ -1,0 +1,151 @@
+"""Places in the user's files, and what is said about them (layer 0).
+
+In: what the readers of rules and templates found wrong, as `Diagnostic` values with their place. Out: sorted lists
+and text with an excerpt. The table `CODES` is the one list of codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of a file. Lines and columns count from 1; the end is exclusive, columns are characters."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def to_json(self) -> dict[str, object]:
+        """The place of contracts: file, line, column."""
+        return {"file": self.file, "line": self.line, "column": self.column}
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+CODES: dict[str, str] = {
+    # rules: text
+    "syntax": "The text is not a statement of the language.",
+    "encoding": "The file is not UTF-8 text.",
+    "bad-number": "A number that can't be read.",
+    "bad-string": "A string that does not end, or holds an unknown escape.",
+    # rules: names
+    "undefined-relation": "A relation that nothing defines or declares.",
+    "unknown-column": "A column that the relation does not have.",
+    "duplicate-column": "A column that is given twice.",
+    "arity": "More or fewer arguments than the relation has columns.",
+    "reserved-name": "A head or declaration in a namespace that is not the author's.",
+    "private-relation": "A relation of another module that is not exported.",
+    "ambiguous-name": "A name that two imported modules define.",
+    "unknown-module": "An import or export of what does not exist.",
+    "unknown-builtin": "A builtin that does not exist.",
+    "redefined": "A relation, policy or module that is defined twice.",
+    # rules: policies
+    "unknown-annotation": "An annotation that does not exist.",
+    "annotation-attribute": "An attribute that an annotation does not have, or a value that it can't take.",
+    "message-column": "A message names a column that the policy's head does not have.",
+    "unknown-service": "A relation or annotation that names a service in a way that can't hold.",
+    # rules: meaning
+    "unsafe-variable": "A variable that nothing binds.",
+    "negated-once": "A named variable that occurs once, under not.",
+    "kind-mismatch": "Values that can never be equal, or a builtin over a wrong kind.",
+    "nullable": "Ordering, arithmetic or a builtin over a value that may be null.",
+    "unstratified": "A relation that depends on its own negation or aggregate.",
+    "value-growth": "A computed value that flows into its own recursion.",
+    "too-complex": "A rule whose alternatives are too many to take apart.",
+    "forgotten-quotes": "A variable that was probably meant as a string.",
+    "unknown-value": "A value that the catalogue does not list.",
+    "no-policy": "Rules without any policy.",
+    "engine-refuses": "The engine can't run what the program asks.",
+    # input
+    "unreadable": "A file that can't be read.",
+    "outside-root": "A file outside the folder that may be read.",
+    "yaml": "The text is not YAML, or YAML that Heat does not take.",
+    "duplicate-key": "A mapping that holds a key twice.",
+    "too-large": "Input beyond a bound on size, depth, count or aliases.",
+    "not-a-template": "The document is not a template of a known version.",
+    "bad-template": "A section or resource of a template that is not well formed.",
+    "bad-function": "A template function with arguments that it can't take.",
+    "bad-reference": "A reference to a parameter, resource or condition that does not exist.",
+    "bad-parameter": "A parameter whose value it can't take, or that does not exist.",
+    "bad-environment": "An environment that is not well formed.",
+    "missing-file": "A file that the template names and nobody gave.",
+    "nesting": "Nested templates that are circular or too deep.",
+    "unsupported": "A construct that this version does not read yet.",
+    "no-resources": "Nothing to judge: not one resource was read.",
+    "bad-facts": "A line of facts that is not in the format.",
+    "bad-test": "A policy test file that is not in the format.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One thing wrong with rules or input: a code of `CODES`, what is wrong, where, and what to write instead."""
+
+    code: str
+    message: str
+    span: Span | None = None
+    suggestion: str | None = None
+    severity: Severity = "error"
+
+    def __post_init__(self) -> None:
+        assert self.code in CODES, self.code
+
+    def to_json(self) -> dict[str, object]:
+        """The object of contracts: code, severity, message, place, suggestion."""
+        place = self.span.to_json() if self.span else None
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "place": place,
+            "suggestion": self.suggestion,
+        }
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics by place (those without one last), each once."""
+
+    def key(one: Diagnostic) -> tuple[bool, str, int, int, str, str]:
+        span = one.span or Span("", 0, 0, 0, 0)
+        return one.span is None, span.file, span.line, span.column, one.code, one.message
+
+    return tuple(sorted(dict.fromkeys(diagnostics), key=key))
+
+
+def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:
+    """The diagnostic as text of a few lines, with an underlined excerpt if `sources` (file to text) holds its file."""
+    place = f"{diagnostic.span}: " if diagnostic.span else ""
+    lines = [f"{place}{diagnostic.severity}[{diagnostic.code}] {diagnostic.message}"]
+    if diagnostic.span:
+        lines += excerpt(diagnostic.span, sources)
+    if diagnostic.suggestion:
+        lines.append(f"  help  {diagnostic.suggestion}")
+    return "\n".join(lines)
+
+
+def excerpt(span: Span, sources: Mapping[str, str], width: int = 160) -> list[str]:
+    """Two lines: the first line of the span, and its underline. Empty if the file's text is not there. A long line is
+    cut to `width` characters around the span; control characters print as a replacement."""
+    text = sources.get(span.file)
+    rows = text.splitlines() if text is not None else []
+    if not 1 <= span.line <= len(rows):
+        return []
+    row = rows[span.line - 1]
+    start = min(span.column - 1, len(row))
+    end = span.end_column - 1 if span.end_line == span.line else len(row)
+    cut = max(0, min(start - width // 2, len(row) - width))
+    shown = "".join(
+        char if char.isprintable() else " " if char == "\t" else "\ufffd" for char in row[cut : cut + width]
+    )
+    length = max(1, min(end, cut + len(shown)) - start)
+    margin = str(span.line)
+    return [f"  {margin} | {shown}", f"  {' ' * len(margin)} | {' ' * (start - cut)}{'^' * length}"]

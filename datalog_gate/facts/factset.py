@@ -1,0 +1,53 @@
+"""A set of facts with their places (layer 2): what an engine evaluates rules over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.facts.stack import Locate, Path
+from datalog_gate.values import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a row comes from: the definition of a resource and the path in it that the row stands for.
+
+    The place of a column is asked for only when it is reported.
+    """
+
+    locate: Locate
+    path: Path = ()
+
+    def place(self, column: str | None = None) -> Span | None:
+        """The place of the row, or of one of its columns."""
+        return self.locate(self.path if column is None else (*self.path, column))
+
+
+@dataclass(slots=True)
+class FactSet:
+    """Rows by relation. `rows` maps each row to its origin, `maybe` holds the rows that may turn out not to be there
+    (a row under an undecided condition, or the wildcard row of a list whose extent is unknown)."""
+
+    rows: dict[str, dict[Row, Origin | None]] = field(default_factory=dict)
+    maybe: dict[str, set[Row]] = field(default_factory=dict)
+
+    def add(self, relation: str, row: Row, origin: Origin | None = None, maybe: bool = False) -> None:
+        """Add a row. A row that is there already keeps its first origin, and is certain if it was ever added so."""
+        rows = self.rows.setdefault(relation, {})
+        uncertain = self.maybe.setdefault(relation, set())
+        if row not in rows:
+            rows[row] = origin
+            if maybe:
+                uncertain.add(row)
+        elif not maybe:
+            uncertain.discard(row)
+
+    def __iter__(self) -> Iterator[tuple[str, Row, Origin | None]]:
+        for relation, rows in self.rows.items():
+            for row, origin in rows.items():
+                yield relation, row, origin
+
+    def __len__(self) -> int:
+        return sum(len(rows) for rows in self.rows.values())

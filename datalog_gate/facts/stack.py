@@ -1,0 +1,87 @@
+"""A stack as it would be built: resources with resolved properties, nested stacks within (layer 2).
+
+In: what `template` read. Out: the value that `facts.flatten` turns into facts. Data is plain (None, bool, int, float,
+str, list, dict) with `ResourceId` where a template refers to a resource and `Unknown` where nobody knows yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.values import ResourceId, Unknown
+
+Data = object
+Path = tuple[str | int, ...]
+Locate = Callable[[Path], Span | None]
+"""Where the user wrote the part of a resource's definition under a path such as ``("properties", "rules", 0, "port")``:
+the deepest place that the text has; ``()`` is the resource's name."""
+
+
+def nowhere(_path: Path) -> Span | None:
+    """The place of what no user's text holds."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource of a stack. `type` is after registry mapping, `declared` as in the template.
+
+    `maybe` is the undecided condition under which it exists, if any. `nested` is the stack that it holds (template
+    resource or group, whose members are that stack's resources, named by index). `requires` maps each required
+    resource's name in the same stack to why: explicit, reference, attribute or implicit.
+    `open_members` says that the group has members whose number is not known.
+    """
+
+    id: ResourceId
+    name: str
+    type: str
+    declared: str
+    properties: Mapping[str, Data]
+    metadata: Data = None
+    deletion_policy: str | None = None
+    update_policy: Data = None
+    requires: Mapping[str, str] = field(default_factory=dict)
+    maybe: Unknown | None = None
+    nested: Stack | None = None
+    open_members: Unknown | None = None
+    locate: Locate = field(default=nowhere, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter with its effective value. `origin` is default, environment, parameters, parent or none."""
+
+    name: str
+    type: str
+    value: Data
+    origin: str
+    hidden: bool
+    attributes: Mapping[str, Data]
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A stack: `id` is its path, ``web`` or ``web/db`` for the nested stack of resource ``web/db``."""
+
+    id: str
+    name: str
+    parent: ResourceId | None
+    depth: int
+    version: str
+    description: str | None
+    parameters: tuple[Parameter, ...] = ()
+    resources: tuple[Resource, ...] = ()
+    outputs: Mapping[str, Data] = field(default_factory=dict)
+    conditions: Mapping[str, Data] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    place: Span | None = field(default=None, compare=False)
+
+    def walk(self) -> Iterator[Stack]:
+        """This stack and every stack within, parents first."""
+        yield self
+        for resource in self.resources:
+            if resource.nested:
+                yield from resource.nested.walk()

@@ -1,0 +1,207 @@
+"""The syntax tree of a rule file (layer 1): what the parser makes, the printer writes and the analysis reads.
+
+Equality of nodes ignores places, so that ``parse(print(module)) == module``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.values import Value
+
+Operator = OneOf["+", "-", "*", "/", "%", "??"]
+Comparator = OneOf["=", "!=", "<", "<=", ">", ">="]
+AggregateFunction = OneOf["count", "sum", "min", "max", "avg", "list"]
+NOWHERE = Span("", 1, 1, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A bare identifier: it stands for one value through its whole rule."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """``_``: any value, joined with nothing."""
+
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value written in the text: null, true, false, a number or a string."""
+
+    value: Value
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """``left operator right``. A minus sign before a term is ``0 - term``, before a number part of the number."""
+
+    operator: Operator
+    left: Term
+    right: Term
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """``function{ terms : body }``."""
+
+    function: AggregateFunction
+    terms: tuple[Term, ...]
+    body: Body
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Term = Variable | Wildcard | Constant | Operation | Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class NamedArgument:
+    """``column=term``; the column is any word, or a quoted string where it is no identifier."""
+
+    column: str
+    term: Term
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """``name(positional..., column=named...)``. `name` is as written, ``os:nova:server``."""
+
+    name: str
+    arguments: tuple[Term, ...] = ()
+    named: tuple[NamedArgument, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+    name_span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """``true`` or ``false`` as a literal."""
+
+    truth: bool
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``left comparator right``."""
+
+    comparator: Comparator
+    left: Term
+    right: Term
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """``term in [items]``."""
+
+    term: Term
+    items: tuple[Term, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """``not atom`` or ``not (body)``; the atom is a body of one literal."""
+
+    body: Body
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    """``(body or body ...)``: two branches at least."""
+
+    branches: tuple[Body, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Literal = Atom | Truth | Comparison | Membership | Negation | Disjunction
+Body = tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """``name=value`` of an annotation: a value, or a tuple of values for ``[a, b]``."""
+
+    name: str
+    value: Value | tuple[Value, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """``@name(values..., name=value...)`` before a rule."""
+
+    name: str
+    values: tuple[Constant, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``head :- body.`` A fact has an empty body."""
+
+    head: Atom
+    body: Body = ()
+    annotation: Annotation | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredColumn:
+    """``name: kind`` of a declaration; the kinds are the words as written, ``("string", "null")``."""
+
+    name: str
+    kinds: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """``relation name(columns) key(columns) "meaning".``"""
+
+    name: str
+    columns: tuple[DeclaredColumn, ...]
+    key: tuple[str, ...] = ()
+    meaning: str = ""
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """``export a, b.``"""
+
+    names: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """``import net:ssh.``"""
+
+    module: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Statement = Rule | Declaration | Export | Import
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One rule file: its name by its path (``net:ssh``), its file for messages, its statements in order."""
+
+    name: str
+    file: str
+    statements: tuple[Statement, ...]

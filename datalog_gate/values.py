@@ -1,0 +1,191 @@
+"""The values that facts and rules are made of, and their one total order (layer 0).
+
+In: plain data of a template, a JSON document or a rule. Out: values of the six kinds null, boolean, number, string,
+resource, unknown (that is also their order). A value is hashable, immutable, and equal only to a value of its own
+kind: Python's ``True == 1`` and ``"web/db" == ResourceId("web/db")`` do not hold here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import IntFlag
+from typing import NamedTuple, final
+
+from datalog_gate.diagnostics import Span
+
+
+class Kind(IntFlag):
+    """A set of kinds: what a column or a variable can hold. The bits ascend in the order of the kinds."""
+
+    NULL = 1
+    BOOLEAN = 2
+    NUMBER = 4
+    STRING = 8
+    RESOURCE = 16
+    UNKNOWN = 32
+    ANY = NULL | BOOLEAN | NUMBER | STRING | RESOURCE
+
+    def describe(self) -> str:
+        """The kinds in words, ``string or null``."""
+        if self == Kind.ANY:
+            return "anything"
+        order = (Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE, Kind.UNKNOWN, Kind.NULL)
+        return " or ".join(str(kind.name).lower() for kind in order if kind in self) or "nothing"
+
+
+@final
+class Boolean:
+    """One of the two truth values `TRUE` and `FALSE`: a kind of its own, since Python's ``True`` equals ``1``."""
+
+    __slots__ = ("truth",)
+    truth: bool
+
+    def __init__(self, truth: bool) -> None:
+        self.truth = truth
+
+    def __reduce__(self) -> str:
+        return "TRUE" if self.truth else "FALSE"
+
+    def __repr__(self) -> str:
+        return "true" if self.truth else "false"
+
+
+TRUE = Boolean(True)
+FALSE = Boolean(False)
+
+
+class ResourceId(NamedTuple):
+    """A resource of the stack under judgement, by its path ``web/db``. Only the reader of templates makes one."""
+
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The resource's name within its own stack."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that nobody knows yet: the result of `expression`, which is written so that equal text is equal value.
+
+    `place` says where the user wrote the expression and takes no part in equality.
+    """
+
+    expression: str
+    place: Span | None = field(default=None, compare=False)
+
+
+Value = None | Boolean | int | Decimal | str | ResourceId | Unknown
+Row = tuple[Value, ...]
+
+
+def boolean(truth: bool) -> Boolean:
+    """`TRUE` or `FALSE`."""
+    return TRUE if truth else FALSE
+
+
+def number(value: int | Decimal) -> int | Decimal:
+    """The number in its one form: whole ones are ints, so ``1.0`` is ``1``; others have no trailing zeros.
+
+    Errors: ValueError for what is not finite.
+    """
+    if isinstance(value, int):
+        return value
+    if not value.is_finite():
+        raise ValueError("a number must be finite")
+    whole = value.to_integral_value()
+    return int(whole) if whole == value else value.normalize()
+
+
+def from_python(data: object) -> Value:
+    """The value of a scalar of plain Python data (None, bool, int, float, Decimal, str) or of a value itself.
+
+    A float stands for its shortest decimal writing. A float that is not finite is its text.
+    Errors: TypeError for anything else.
+    """
+    match data:
+        case bool():
+            return boolean(data)
+        case None | str() | int() | Boolean() | ResourceId() | Unknown():
+            return data
+        case float():
+            exact = Decimal(repr(data))
+            return number(exact) if exact.is_finite() else repr(data)
+        case Decimal():
+            return number(data)
+    raise TypeError(f"{type(data).__name__} is no value")
+
+
+def kind_of(value: Value) -> Kind:
+    """The one kind of a value."""
+    match value:
+        case None:
+            return Kind.NULL
+        case Boolean():
+            return Kind.BOOLEAN
+        case int() | Decimal():
+            return Kind.NUMBER
+        case str():
+            return Kind.STRING
+        case ResourceId():
+            return Kind.RESOURCE
+        case Unknown():
+            return Kind.UNKNOWN
+
+
+def sort_key(value: Value) -> tuple[int, object]:
+    """A key under which all values sort: first by kind, then in the kind's own order (strings by code point)."""
+    kind = int(kind_of(value))
+    match value:
+        case None:
+            return kind, 0
+        case Boolean():
+            return kind, value.truth
+        case ResourceId():
+            return kind, value.path
+        case Unknown():
+            return kind, value.expression
+        case _:
+            return kind, value
+
+
+def row_key(row: Row) -> tuple[tuple[int, object], ...]:
+    """The key under which rows sort."""
+    return tuple(sort_key(value) for value in row)
+
+
+def show(value: Value) -> str:
+    """The value as a person reads it in a message: a string bare, a resource by its path, an unknown as `?(...)`."""
+    match value:
+        case None:
+            return "null"
+        case str():
+            return value
+        case ResourceId():
+            return value.path
+        case Unknown():
+            return f"?({value.expression})"
+        case Decimal():
+            return format(value, "f")
+        case _:
+            return repr(value)
+
+
+def to_json(value: Value, tagged: bool = False) -> object:
+    """The value as JSON data. A resource is its path, or ``{"$resource": path}`` if `tagged`; an unknown is always an
+    object ``{"$unknown": {"expression", "place"}}``. A decimal that no double holds exactly is its text."""
+    match value:
+        case None | str() | int():
+            return value
+        case Boolean():
+            return value.truth
+        case Decimal():
+            near = float(value)
+            return near if Decimal(repr(near)) == value else format(value, "f")
+        case ResourceId():
+            return {"$resource": value.path} if tagged else value.path
+        case Unknown():
+            place = value.place.to_json() if value.place else None
+            return {"$unknown": {"expression": value.expression, "place": place}}
