@@ -54,6 +54,7 @@ CODES: dict[str, str] = {
     "message-column": "A message names a column that the policy's head does not have.",
     "unknown-service": "A relation or annotation that names a service in a way that can't hold.",
     # rules: meaning
+    "aggregate-scope": "An aggregated term that occurs outside its aggregate.",
     "unsafe-variable": "A variable that nothing binds.",
     "negated-once": "A named variable that occurs once, under not.",
     "kind-mismatch": "Values that can never be equal, or a builtin over a wrong kind.",
@@ -119,6 +120,16 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         return one.span is None, span.file, span.line, span.column, one.code, one.message
 
     return tuple(sorted(dict.fromkeys(diagnostics), key=key))
+
+
+def closest(word: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `word` was probably meant to be, or None if none is near."""
+    from difflib import get_close_matches  # only a mistake pays for it
+
+    known = sorted(set(candidates))
+    folded = {one.lower(): one for one in reversed(known)}
+    near = get_close_matches(word.lower(), folded, n=1, cutoff=0.7)
+    return folded[near[0]] if near else None
 
 
 def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.stack import Locate, Path
-from datalog_gate.values import Row
+from datalog_gate.values import Row, Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +27,22 @@ class Origin:
 
 @dataclass(slots=True)
 class FactSet:
-    """Rows by relation. `rows` maps each row to its origin, `maybe` holds the rows that may turn out not to be there
-    (a row under an undecided condition, or the wildcard row of a list whose extent is unknown)."""
+    """Rows by relation. `rows` maps each row to its origin, `maybe` the rows that may turn out not to be there (a row
+    under an undecided condition, or the wildcard row of a list whose extent is unknown) to the unknown that decides."""
 
     rows: dict[str, dict[Row, Origin | None]] = field(default_factory=dict)
-    maybe: dict[str, set[Row]] = field(default_factory=dict)
+    maybe: dict[str, dict[Row, Unknown]] = field(default_factory=dict)
 
-    def add(self, relation: str, row: Row, origin: Origin | None = None, maybe: bool = False) -> None:
+    def add(self, relation: str, row: Row, origin: Origin | None = None, maybe: Unknown | None = None) -> None:
         """Add a row. A row that is there already keeps its first origin, and is certain if it was ever added so."""
         rows = self.rows.setdefault(relation, {})
-        uncertain = self.maybe.setdefault(relation, set())
+        uncertain = self.maybe.setdefault(relation, {})
         if row not in rows:
             rows[row] = origin
             if maybe:
-                uncertain.add(row)
+                uncertain[row] = maybe
         elif not maybe:
-            uncertain.discard(row)
+            uncertain.pop(row, None)
 
     def __iter__(self) -> Iterator[tuple[str, Row, Origin | None]]:
         for relation, rows in self.rows.items():

@@ -1,0 +1,70 @@
+"""The rows of grants, ``gate:grant*`` (layer 2): in, a resource of type `POLICY`; out, what it grants and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from datalog_gate.catalogue.relations import FIXED
+from datalog_gate.facts.resources import Home
+from datalog_gate.facts.stack import Data, Path, Resource
+from datalog_gate.facts.tables import Fact, entries, wildcard
+from datalog_gate.facts.typed import typed
+from datalog_gate.values import ResourceId, Unknown
+
+POLICY = "DatalogGate::Policy"
+
+
+def _grant(one: Resource, _home: Home) -> Iterator[Fact]:
+    service, expires = (typed("string", one.properties.get(name)) for name in ("service", "expires"))
+    yield Fact((one.id, service, expires), ("properties",))
+
+
+def _options(one: Resource, _home: Home) -> Iterator[Fact]:
+    path = ("properties", "options")
+    yield from entries(FIXED["gate:grant_option"], (one.id,), one.properties.get("options"), path)
+
+
+def _scope(one: Resource, home: Home) -> Iterator[Fact]:
+    """The resources that the scope names; a name that nothing has gives no row. Without a scope: every resource of the
+    stack but grants and what any grant requires. A scope that nobody knows grants nothing for certain."""
+    scope = one.properties.get("scope")
+    path = ("properties", "scope")
+    if scope is None:
+        outside = _required_by_grants(home.named)
+        scope = [resource.id for name, resource in home.named.items() if name not in outside]
+    names: list[tuple[Path, Data]] = [(path, scope)] if isinstance(scope, Unknown) else []
+    if isinstance(scope, list):
+        names = [((*path, index), name) for index, name in enumerate(scope)]
+    for place, name in names:
+        if isinstance(name, Unknown):
+            yield wildcard(FIXED["gate:grant_scope"], (one.id,), place, name)
+        elif addressed := _addressed(name, home.named):
+            yield Fact((one.id, addressed.id), place, addressed.maybe)
+
+
+def _addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:
+    """The resource of the stack by its name or reference; ``tr.srv``, a resource within `tr`, addresses `tr`."""
+    if isinstance(name, ResourceId):
+        own = named.get(name.name)
+        return own if own and own.id == name else None
+    text = str(name)
+    return named.get(text) or named.get(text.partition(".")[0])
+
+
+def _required_by_grants(named: Mapping[str, Resource]) -> set[str]:
+    """The names of the grants and of all that they need to be there."""
+    found: set[str] = set()
+    waiting = [name for name, one in named.items() if one.type == POLICY]
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name in named:
+            found.add(name)
+            waiting.extend(named[name].requires)
+    return found
+
+
+GRANT_ROWS: dict[str, Callable[[Resource, Home], Iterator[Fact]]] = {
+    "gate:grant": _grant,
+    "gate:grant_option": _options,
+    "gate:grant_scope": _scope,
+}

@@ -1,0 +1,120 @@
+"""The rows of the relations that every stack and every resource has, ``heat:*`` (layer 2).
+
+In: a stack, or a resource with the stack around it. Out: rows as `Fact` values; `STACK_ROWS` and `RESOURCE_ROWS` name
+the function that makes the rows of each relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import NamedTuple
+
+from datalog_gate.catalogue.relations import FIXED
+from datalog_gate.catalogue.schema import Property, ResourceType
+from datalog_gate.facts.stack import Data, Parameter, Resource, Stack
+from datalog_gate.facts.tables import Fact, entries
+from datalog_gate.facts.typed import leaves, path_text, typed
+from datalog_gate.values import ResourceId, Unknown, boolean
+
+GROUPS = frozenset(
+    {"AWS::AutoScaling::AutoScalingGroup", "OS::Heat::ResourceChain", "OS::Heat::ResourceGroup"}
+    | {"OS::Heat::AutoScalingGroup", "OS::Heat::InstanceGroup"}
+    | {f"OS::Heat::{kind}Deployment{form}" for kind in ("Software", "Structured") for form in ("Group", "s")}
+)
+"""The types whose nested stack holds members; in any other it is a template."""
+
+
+class Home(NamedTuple):
+    """The stack of a resource, the resources in it by name, and what the catalogue knows of a type."""
+
+    stack: Stack
+    named: Mapping[str, Resource]
+    type_of: Callable[[str], ResourceType | None]
+
+
+def _parameters(stack: Stack) -> Iterator[Fact]:
+    for one in stack.parameters:
+        value = _hidden(one, stack) if one.hidden else typed("any", one.value)
+        yield Fact((stack.id, one.name, one.type, value, one.origin, boolean(one.hidden)))
+
+
+def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
+    """The default of a hidden parameter is as secret as its value."""
+    for one in stack.parameters:
+        attributes = dict(one.attributes)
+        if one.hidden and "default" in attributes:
+            yield Fact((stack.id, one.name, "default", _hidden(one, stack)))
+            del attributes["default"]
+        yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), attributes, ())
+
+
+def _hidden(parameter: Parameter, stack: Stack) -> Unknown:
+    return Unknown(f"hidden value of {parameter.name} in {stack.id}")
+
+
+def _named(stack: Stack, values: Mapping[str, Data]) -> Iterator[Fact]:
+    for name, value in values.items():
+        yield Fact((stack.id, name, typed("any", value)))
+
+
+def _files(stack: Stack) -> Iterator[Fact]:
+    for path, text in stack.files.items():
+        data = text.encode("utf-8", "surrogatepass")
+        yield Fact((stack.id, path, sha256(data).hexdigest(), len(data)))
+
+
+def _properties(one: Resource, home: Home) -> Iterator[Fact]:
+    kind = home.type_of(one.type)
+    schema = Property("properties", "map", children=kind.properties) if kind else None
+    yield from entries(FIXED["heat:property"], (one.id,), dict(one.properties), ("properties",), schema)
+
+
+def _requires(one: Resource, home: Home) -> Iterator[Fact]:
+    for name, why in one.requires.items():
+        if required := home.named.get(name):
+            path = ("depends_on",) if why == "explicit" else ()
+            yield Fact((one.id, required.id, why), path, required.maybe)
+
+
+def _references(one: Resource, _home: Home) -> Iterator[Fact]:
+    for leaf in leaves(dict(one.properties)):
+        if isinstance(leaf.value, ResourceId):
+            yield Fact((one.id, path_text(leaf.path), leaf.value), ("properties", *leaf.path))
+
+
+def _unknowns(one: Resource, _home: Home) -> Iterator[Fact]:
+    for leaf in leaves(dict(one.properties)):
+        if isinstance(leaf.value, Unknown):
+            yield Fact((one.id, path_text(leaf.path), leaf.value.expression), ("properties", *leaf.path))
+
+
+def _members(one: Resource, _home: Home) -> Iterator[Fact]:
+    if one.nested and one.type in GROUPS:
+        for position, member in enumerate(one.nested.resources):
+            index = int(member.name) if member.name.isdecimal() and len(member.name) < 10 else position
+            yield Fact((one.id, member.id, index), (), member.maybe)
+
+
+STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
+    "heat:stack": lambda one: [Fact((one.id, one.name, one.parent, one.depth, one.version, one.description))],
+    "heat:parameter": _parameters,
+    "heat:parameter_attribute": _parameter_attributes,
+    "heat:output": lambda one: _named(one, one.outputs),
+    "heat:condition": lambda one: _named(one, one.conditions),
+    "heat:file": _files,
+}
+RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
+    "heat:resource": lambda one, home: [Fact((one.id, home.stack.id, one.name, one.type, one.declared))],
+    "heat:property": _properties,
+    "heat:metadata": lambda one, _: entries(FIXED["heat:metadata"], (one.id,), one.metadata, ("metadata",)),
+    "heat:deletion_policy": lambda one, _: [Fact((one.id, one.deletion_policy or "Delete"), ("deletion_policy",))],
+    "heat:update_policy": lambda one, _: entries(
+        FIXED["heat:update_policy"], (one.id,), one.update_policy, ("update_policy",)
+    ),
+    "heat:requires": _requires,
+    "heat:reference": _references,
+    "heat:unknown": _unknowns,
+    "heat:nested": lambda one, _: [Fact((one.id, one.nested.id))] if one.nested else [],
+    "heat:member": _members,
+}

@@ -1,0 +1,119 @@
+"""Plain data of a template as values of declared kinds (layer 2).
+
+In: data as a `Stack` holds it, and the kind or `Property` that Heat declares for it. Out: values, and the scalars of
+nested data with their paths. Nothing is refused here: what Heat can't coerce, and will refuse, stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from typing import NamedTuple
+
+from datalog_gate.catalogue.schema import Property
+from datalog_gate.facts.stack import Data, Path
+from datalog_gate.values import FALSE, Boolean, ResourceId, Unknown, Value, boolean, from_python
+
+EMPTY: dict[str, Value] = {"string": "", "integer": 0, "number": 0, "boolean": FALSE}
+"""What Heat makes of a null where it wants a value of the kind (heat/engine/properties.py:258-348)."""
+
+
+class Leaf(NamedTuple):
+    """A scalar of nested data and the way to it. `open` tells an unknown that may turn out to be a list or a map."""
+
+    path: Path
+    value: Value
+    open: bool
+
+
+def leaves(data: Data, schema: Property | None = None, path: Path = ()) -> Iterator[Leaf]:
+    """The scalars of the data in order, typed as far as the schema goes."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from leaves(value, _within(schema, str(key)), (*path, str(key)))
+    elif isinstance(data, list):
+        item = _within(schema, None)
+        for index, value in enumerate(data):
+            yield from leaves(value, item, (*path, index))
+    else:
+        scalar = schema is not None and schema.kind in EMPTY
+        if schema is not None and scalar:
+            data = typed(schema.kind, schema.default if data is None else data)
+        value = from_python(data)
+        yield Leaf(path, value, isinstance(value, Unknown) and not scalar)
+
+
+def typed(kind: str, data: Data) -> Value:
+    """The value that Heat makes of the data for a property of a scalar kind (heat/engine/properties.py:258-348): an
+    integer in a string property is its text, ``"8080"`` and ``"true"`` are a number and a boolean where Heat wants
+    these, and a null that the template writes is false. A null of another kind stays null, though Heat sends 0 or an
+    empty text: services take that as nothing said, and so must rules. A list or map is its JSON text."""
+    if isinstance(data, list | dict):
+        return as_text(data)
+    value = from_python(data)
+    try:
+        match kind, value:
+            case "integer" | "string", Boolean(truth=truth):
+                return int(truth) if kind == "integer" else str(truth)
+            case "integer", (int() | Decimal() | str()) as whole:
+                return int(whole)
+            case "number", str(text):
+                return from_python(_number(text))
+            case "string", int(whole):
+                return str(whole)
+            case "boolean", None:
+                return FALSE
+            case "boolean", str(text) if text.lower() in ("true", "false"):
+                return boolean(text.lower() == "true")
+    except ValueError:
+        pass
+    return value
+
+
+def as_text(data: Data) -> str | Unknown:
+    """A list or map as JSON text with sorted keys; unknown if anything in it is."""
+    unknown = next((leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown)), None)
+    text = json.dumps(_writable(data), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return Unknown(f"json({text})", unknown.place) if isinstance(unknown, Unknown) else text
+
+
+def path_text(path: Path) -> str:
+    r"""The path as rules read it: ``networks.0.port``, with a dot in a key as ``\.`` and a backslash as ``\\``."""
+    return ".".join(str(step).replace("\\", r"\\").replace(".", r"\.") for step in path)
+
+
+def _number(text: str) -> int | float:
+    """As Heat reads a number (heat/engine/constraints.py:173)."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _writable(data: Data) -> object:
+    """The data with what JSON does not have in a readable form."""
+    match data:
+        case dict():
+            return {str(key): _writable(value) for key, value in data.items()}
+        case list():
+            return [_writable(value) for value in data]
+        case ResourceId():
+            return data.path
+        case Unknown():
+            return {"$unknown": data.expression}
+        case Boolean():
+            return data.truth
+        case None | bool() | int() | float() | str():
+            return data
+    return str(data)
+
+
+def _within(schema: Property | None, key: str | None) -> Property | None:
+    """The schema of what a map holds under the key, or of what a list (no key) holds."""
+    if schema is None:
+        return None
+    if key is not None:
+        return next((child for child in schema.children if child.name == key and schema.kind == "map"), None)
+    return replace(schema, kind="map") if schema.children else schema.item

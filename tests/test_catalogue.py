@@ -1,0 +1,188 @@
+"""The catalogue: the relations that rules may read, and what the harvested data says of resource types."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from datalog_gate import catalogue
+from datalog_gate.catalogue import resource_types as types
+from datalog_gate.catalogue.data.harvest import compact, relation_name
+from datalog_gate.catalogue.relations import FIXED
+from datalog_gate.catalogue.schema import Property, Relation, ResourceType
+
+DATA = Path(types.__file__).parent / "data"
+HEAT = json.loads((DATA / types.SOURCES[0]).read_text())
+OWN = json.loads((DATA / types.SOURCES[1]).read_text())
+TYPES = {name: one for source in (HEAT, OWN) for name, one in source.items() if name != "source"}
+
+
+TEXT = "string or resource"
+
+
+def columns(name: str) -> str:
+    """The columns of a relation with their kinds in words."""
+    relation = catalogue.relation(name)
+    assert relation is not None, name
+    return ", ".join(f"{column.name}: {column.kinds.describe()}" for column in relation.columns)
+
+
+def test_the_rules_of_a_security_group_have_these_columns() -> None:
+    assert columns("os:neutron:security_group.rules") == (
+        f"_id: resource, _index: number, description: {TEXT} or null, direction: {TEXT}, ethertype: {TEXT},"
+        f" port_range_max: number or null, port_range_min: number or null, protocol: {TEXT} or null,"
+        f" remote_group_id: {TEXT} or null, remote_ip_prefix: {TEXT} or null, remote_mode: {TEXT}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "os:cinder:volume_attachment",
+            f"_stack: string, instance_uuid: {TEXT}, mountpoint: {TEXT} or null, volume_id: {TEXT}",
+        ),
+        ("os:heat:value", f"_stack: string, type: {TEXT} or null, value: anything"),
+        ("os:nova:server.metadata", "_key: string, _value: anything"),
+        ("os:nova:server.security_groups", "_index: number, _value: anything"),
+        ("os:nova:server.tags", f"_index: number, _value: {TEXT}"),
+        ("os:nova:server_group.rules", "max_server_per_host: number or null"),
+        (
+            "os:nova:server.networks.port_extra_properties.allowed_address_pairs",
+            f"_index: number, _index2: number, ip_address: {TEXT}, mac_address: {TEXT} or null",
+        ),
+        (
+            "os:nova:server.networks.port_extra_properties.value_specs",
+            "_index: number, _key: string, _value: anything",
+        ),
+        ("datalog_gate:policy", f"_stack: string, expires: {TEXT} or null, service: {TEXT}"),
+        ("datalog_gate:policy.scope", f"_index: number, _value: {TEXT}"),
+        ("datalog_gate:policy.options", "_key: string, _value: anything"),
+    ],
+)
+def test_a_type_has_one_relation_and_one_for_each_list_and_map(name: str, expected: str) -> None:
+    assert columns(name) == f"_id: resource, {expected}"
+
+
+def test_the_relations_of_a_type_are_named_only_and_come_in_the_order_of_its_properties() -> None:
+    kind = catalogue.type("OS::Heat::ResourceGroup")
+    assert kind is not None
+    assert [(one.name, one.key, one.named_only) for one in catalogue.relations_of(kind)] == [
+        ("os:heat:resource_group", ("_id",), True),
+        ("os:heat:resource_group.removal_policies", ("_id", "_index"), True),
+        ("os:heat:resource_group.removal_policies.resource_list", ("_id", "_index", "_index2"), True),
+        ("os:heat:resource_group.resource_def", ("_id",), True),
+        ("os:heat:resource_group.resource_def.metadata", ("_id", "_key"), True),
+        ("os:heat:resource_group.resource_def.properties", ("_id", "_key"), True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("relation", "closed"),
+    [
+        ("os:neutron:qos_bandwidth_limit_rule", {"direction": ("egress", "ingress")}),
+        ("os:neutron:address_scope", {}),
+        (
+            "os:nova:server_group.policies",
+            {"_value": ("anti-affinity", "affinity", "soft-anti-affinity", "soft-affinity")},
+        ),
+    ],
+)
+def test_a_text_of_listed_values_is_closed(relation: str, closed: dict[str, tuple[str, ...]]) -> None:
+    found = catalogue.relation(relation)
+    assert found is not None
+    assert {one.name: one.allowed for one in found.columns if one.closed} == closed
+
+
+def test_a_resource_type_says_what_heat_says_of_it() -> None:
+    assert catalogue.type("OS::Cinder::QoSAssociation") == ResourceType(
+        "OS::Cinder::QoSAssociation",
+        "os:cinder:qos_association",
+        (
+            Property("qos_specs", "string", required=True),
+            Property("volume_types", "list", required=True, update_allowed=True, item=Property("_value", "string")),
+        ),
+        {},
+    )
+
+
+def test_an_attribute_that_gives_back_a_property_names_it() -> None:
+    kind = catalogue.type("OS::Neutron::MeteringRule")
+    assert kind is not None
+    assert kind.attributes == {
+        "direction": "direction",
+        "excluded": "excluded",
+        "metering_label_id": None,
+        "remote_ip_prefix": "remote_ip_prefix",
+    }
+
+
+@pytest.mark.parametrize("name", ["OS::Nova::Nothing", "", "os:nova:server"])
+def test_a_type_that_heat_does_not_have_is_none(name: str) -> None:
+    assert catalogue.type(name) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["heat:nothing", "os:nova:nothing", "os:nova:server.nothing", "server", "", "old:os:nova:server"]
+)
+def test_a_relation_that_nothing_fills_is_none(name: str) -> None:
+    assert catalogue.relation(name) is None
+
+
+def test_every_name_is_the_name_of_a_relation_in_a_namespace_of_the_catalogue() -> None:
+    found: dict[str, Relation | None] = {name: catalogue.relation(name) for name in catalogue.names()}
+    assert [name for name, one in found.items() if one is None or one.name != name] == []
+    assert {name.partition(":")[0] for name in found} - catalogue.NAMESPACES == set()
+    assert [name for name in catalogue.names() if name not in found] == []
+    assert set(FIXED) <= set(found)
+    assert {one["relation"] for one in TYPES.values()} <= set(found)
+
+
+def test_the_columns_of_every_relation_are_different() -> None:
+    relations = [catalogue.relation(name) for name in catalogue.names()]
+    assert [one.name for one in relations if one and len(one.positions) != len(one.columns)] == []
+
+
+def test_every_type_can_be_read_and_relation_names_are_made_by_the_rule_and_no_two_are_one() -> None:
+    found = {name: one.relation for name in catalogue.types() if (one := catalogue.type(name))}
+    assert found == {name: one["relation"] for name, one in TYPES.items()}
+    assert found == {name: relation_name(name) for name in HEAT if name != "source"} | {
+        "DatalogGate::Policy": "datalog_gate:policy"
+    }
+    assert len(set(found.values())) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "relation"),
+    [
+        ("OS::Neutron::QoSPolicy", "os:neutron:qos_policy"),
+        ("OS::Neutron::FloatingIP", "os:neutron:floating_ip"),
+        ("OS::Neutron::RBACPolicy", "os:neutron:rbac_policy"),
+        ("OS::Neutron::IPsecSiteConnection", "os:neutron:ipsec_site_connection"),
+        ("OS::Neutron::TaaS::TapFlow", "os:neutron:taas:tap_flow"),
+        ("OS::Neutron::LBaaS::L7Policy", "os:neutron:lbaas:l7_policy"),
+        ("OS::Heat::MultipartMime", "os:heat:multipart_mime"),
+        ("OS::Zaqar::SignedQueueURL", "os:zaqar:signed_queue_url"),
+        ("AWS::EC2::VPCGatewayAttachment", "aws:ec2:vpc_gateway_attachment"),
+    ],
+)
+def test_a_relation_is_named_after_the_words_of_its_type(name: str, relation: str) -> None:
+    assert relation_name(name) == relation
+
+
+@pytest.mark.parametrize("source", types.SOURCES)
+def test_the_data_holds_one_resource_type_a_line(source: str) -> None:
+    text = (DATA / source).read_text()
+    data = json.loads(text)
+    lines = [f'{{"source": {compact(data.pop("source"))}', *(f"{compact(k)}: {compact(v)}" for k, v in data.items())]
+    assert text == ",\n".join(lines) + "\n}\n"
+
+
+def test_the_data_is_what_the_installed_heat_says() -> None:
+    pytest.importorskip("heat")
+    run = subprocess.run([sys.executable, str(DATA / "harvest.py")], capture_output=True, text=True, check=True)
+    assert run.stdout == (DATA / types.SOURCES[0]).read_text()

@@ -1,0 +1,486 @@
+"""Flattening: whole fact sets of small stacks built by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datalog_gate import catalogue
+from datalog_gate.diagnostics import Span
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.stack import Data, Parameter, Path, Resource, Stack, nowhere
+from datalog_gate.facts.typed import Leaf, as_text, leaves, path_text, typed
+from datalog_gate.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
+
+WEB = "web"
+NETWORK = Unknown("get_attr [net, show]")
+
+
+def resource(name: str, kind: str, home: str = WEB, /, **properties: Data) -> Resource:
+    return Resource(ResourceId(f"{home}/{name}"), name, kind, kind, properties)
+
+
+def stack(*resources: Resource, id: str = WEB, depth: int = 0) -> Stack:
+    parent = ResourceId(id) if depth else None
+    return Stack(id, id.rpartition("/")[2], parent, depth, "2021-04-16", None, resources=resources)
+
+
+def facts(of: Stack, *wanted: str) -> dict[str, dict[Row, bool]]:
+    """The rows by relation, each with whether it is a maybe row; all relations if none is wanted."""
+    found = flatten(of, catalogue, wanted or None)
+    return {name: {row: row in found.maybe[name] for row in rows} for name, rows in found.rows.items() if rows}
+
+
+def certain(*rows: Row) -> dict[Row, bool]:
+    return dict.fromkeys(rows, False)
+
+
+def any_of(relation: str, column: str, where: str, unknown: Unknown) -> Unknown:
+    return Unknown(f"any {column} of {relation} in {where}: {unknown.expression}")
+
+
+def test_a_small_stack_gives_these_facts() -> None:
+    net = resource("net", "OS::Neutron::Net")
+    group = resource(
+        "sg",
+        "OS::Neutron::SecurityGroup",
+        rules=[{"remote_ip_prefix": "0.0.0.0/0", "port_range_min": "22", "port_range_max": 22, "protocol": 6}, None],
+    )
+    port = replace(
+        resource(
+            "port", "OS::Neutron::Port", network=net.id, security_groups=[group.id], value_specs={"a.b": {"c": [1]}}
+        ),
+        requires={"net": "reference", "sg": "explicit"},
+        metadata={"tier": ["front"]},
+        deletion_policy="Retain",
+        update_policy={"rolling": {"pause": 1.50}},
+    )
+    net_id, group_id, port_id = net.id, group.id, port.id
+    assert facts(stack(net, group, port)) == {
+        "heat:stack": certain((WEB, WEB, None, 0, "2021-04-16", None)),
+        "heat:resource": certain(
+            (net_id, WEB, "net", "OS::Neutron::Net", "OS::Neutron::Net"),
+            (group_id, WEB, "sg", "OS::Neutron::SecurityGroup", "OS::Neutron::SecurityGroup"),
+            (port_id, WEB, "port", "OS::Neutron::Port", "OS::Neutron::Port"),
+        ),
+        "heat:property": certain(
+            (group_id, "rules.0.remote_ip_prefix", "0.0.0.0/0"),
+            (group_id, "rules.0.port_range_min", 22),
+            (group_id, "rules.0.port_range_max", 22),
+            (group_id, "rules.0.protocol", "6"),
+            (group_id, "rules.1", None),
+            (port_id, "network", net_id),
+            (port_id, "security_groups.0", group_id),
+            (port_id, r"value_specs.a\.b.c.0", 1),
+        ),
+        "heat:metadata": certain((port_id, "tier.0", "front")),
+        "heat:deletion_policy": certain((net_id, "Delete"), (group_id, "Delete"), (port_id, "Retain")),
+        "heat:update_policy": certain((port_id, "rolling.pause", Decimal("1.5"))),
+        "heat:requires": certain((port_id, net_id, "reference"), (port_id, group_id, "explicit")),
+        "heat:reference": certain((port_id, "network", net_id), (port_id, "security_groups.0", group_id)),
+        "os:neutron:net": certain((net_id, WEB, *values("os:neutron:net", {"admin_state_up": TRUE, "shared": FALSE}))),
+        "os:neutron:security_group": certain((group_id, WEB, None, None, None)),
+        "os:neutron:security_group.rules": certain(
+            (group_id, 0, None, "ingress", "IPv4", 22, 22, "6", None, "0.0.0.0/0", "remote_ip_prefix"),
+            (group_id, 1, None, "ingress", "IPv4", None, None, None, None, None, "remote_ip_prefix"),
+        ),
+        "os:neutron:port": certain(
+            (
+                *(port_id, WEB),
+                *values(
+                    "os:neutron:port",
+                    {
+                        "admin_state_up": TRUE,
+                        "binding:vnic_type": "normal",
+                        "device_id": "",
+                        "device_owner": "",
+                        "network": net_id,
+                        "no_fixed_ips": FALSE,
+                        "replacement_policy": "AUTO",
+                    },
+                ),
+            )
+        ),
+        "os:neutron:port.security_groups": certain((port_id, 0, group_id)),
+        "os:neutron:port.value_specs": certain((port_id, r"a\.b.c.0", 1)),
+    }
+
+
+def values(relation: str, given: dict[str, Value]) -> Row:
+    """The values of the columns after `_id` and `_stack`, null where none is given."""
+    described = catalogue.relation(relation)
+    assert described is not None
+    assert given.keys() <= described.positions.keys()
+    return tuple(given.get(column.name) for column in described.columns[2:])
+
+
+def test_only_wanted_relations_are_produced() -> None:
+    of = stack(resource("net", "OS::Neutron::Net"), resource("a", "OS::Nova::ServerGroup"))
+    assert facts(of, "os:nova:server_group.policies", "heat:nothing") == {
+        "os:nova:server_group.policies": certain((ResourceId("web/a"), 0, "anti-affinity")),
+    }
+
+
+def test_an_unknown_type_gives_its_resource_and_its_properties_as_they_are() -> None:
+    assert facts(stack(resource("x", "Acme::Box", size="5", at=Unknown("e"))), "heat:resource", "heat:property") == {
+        "heat:resource": certain((ResourceId("web/x"), WEB, "x", "Acme::Box", "Acme::Box")),
+        "heat:property": {
+            (ResourceId("web/x"), "size", "5"): False,
+            (ResourceId("web/x"), "at", Unknown("e")): True,
+            (
+                ResourceId("web/x"),
+                any_of("heat:property", "path", "web/x properties.at", Unknown("e")),
+                any_of("heat:property", "value", "web/x properties.at", Unknown("e")),
+            ): True,
+        },
+    }
+
+
+def test_every_row_has_a_value_for_each_column() -> None:
+    deep: dict[str, Data] = {"networks": [{"port_extra_properties": {"allowed_address_pairs": [{}, Unknown("p")]}}]}
+    deep |= {"block_device_mapping": Unknown("b"), "metadata": {"a": Unknown("m")}, "scheduler_hints": "nonsense"}
+    group = replace(resource("g", "OS::Heat::ResourceGroup"), open_members=Unknown("count"))
+    found = flatten(stack(resource("s", "OS::Nova::Server", **deep), group), catalogue)
+    described = {name: catalogue.relation(name) for name in found.rows}
+    wrong = [(name, row) for name, row, _ in found if not (one := described[name]) or len(one.columns) != len(row)]
+    assert wrong == []
+    assert set(catalogue.names()) - set(described) == {
+        *("gate:request", "gate:caller", "gate:role", "gate:now", "gate:service", "gate:unlocked")
+    }
+
+
+def test_an_unknown_value_stays_in_its_column() -> None:
+    group = resource("sg", "OS::Neutron::SecurityGroup", name=NETWORK)
+    assert facts(stack(group), "os:neutron:security_group", "heat:property", "heat:unknown") == {
+        "os:neutron:security_group": certain((group.id, WEB, None, NETWORK, None)),
+        "heat:property": certain((group.id, "name", NETWORK)),
+        "heat:unknown": certain((group.id, "name", "get_attr [net, show]")),
+    }
+
+
+RULES = "os:neutron:security_group.rules"
+RULE_COLUMNS = (
+    *("_index", "description", "direction", "ethertype", "port_range_max", "port_range_min", "protocol"),
+    *("remote_group_id", "remote_ip_prefix", "remote_mode"),
+)
+
+
+def test_an_unknown_list_is_one_maybe_row_of_unknowns_that_equal_nothing_else() -> None:
+    groups = [resource(name, "OS::Neutron::SecurityGroup", rules=NETWORK) for name in "ab"]
+    assert facts(stack(*groups), RULES) == {
+        RULES: {
+            (
+                one.id,
+                *(any_of(RULES, column, f"{one.id.path} properties.rules", NETWORK) for column in RULE_COLUMNS),
+            ): True
+            for one in groups
+        }
+    }
+
+
+def test_an_unknown_member_of_a_list_is_a_maybe_row_at_its_index() -> None:
+    group = resource("sg", "OS::Neutron::SecurityGroup", rules=[NETWORK])
+    where = "web/sg 0 properties.rules.0"
+    assert facts(stack(group), RULES) == {
+        RULES: {(group.id, 0, *(any_of(RULES, column, where, NETWORK) for column in RULE_COLUMNS[1:])): True}
+    }
+
+
+def test_data_of_the_wrong_shape_is_as_good_as_unknown() -> None:
+    group = resource("sg", "OS::Neutron::SecurityGroup", rules={"direction": "egress"})
+    unknown = Unknown("what Heat makes of properties.rules")
+    columns = (any_of(RULES, column, "web/sg properties.rules", unknown) for column in RULE_COLUMNS)
+    assert facts(stack(group), RULES) == {RULES: {(group.id, *columns): True}}
+
+
+def test_an_unknown_in_a_free_map_may_be_a_map() -> None:
+    server = resource("s", "OS::Nova::Server", metadata={"a": NETWORK, "b": True})
+    where = "web/s properties.metadata.a"
+    assert facts(stack(server), "os:nova:server.metadata") == {
+        "os:nova:server.metadata": {
+            (server.id, "a", NETWORK): True,
+            (
+                server.id,
+                any_of("os:nova:server.metadata", "_key", where, NETWORK),
+                any_of("os:nova:server.metadata", "_value", where, NETWORK),
+            ): True,
+            (server.id, "b", TRUE): False,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "relation", "rows"),
+    [
+        (
+            "OS::Nova::Server",
+            {"networks": [{}, {"port_extra_properties": {"allowed_address_pairs": [{"ip_address": "10.0.0.0/8"}]}}]},
+            "os:nova:server.networks.port_extra_properties.allowed_address_pairs",
+            [(1, 0, "10.0.0.0/8", None)],
+        ),
+        ("OS::Nova::Server", {"tags": ["a", None, 3]}, "os:nova:server.tags", [(0, "a"), (1, ""), (2, "3")]),
+        ("OS::Nova::ServerGroup", {"policies": None}, "os:nova:server_group.policies", [(0, "anti-affinity")]),
+        ("OS::Heat::Value", {"value": [1], "type": None}, "os:heat:value", [(WEB, None, "[1]")]),
+    ],
+)
+def test_lists_carry_their_indexes_and_null_says_nothing(
+    kind: str, properties: dict[str, Data], relation: str, rows: list[Row]
+) -> None:
+    one = resource("x", kind, **properties)
+    assert facts(stack(one), relation) == {relation: certain(*((one.id, *row) for row in rows))}
+
+
+def test_a_null_switches_a_boolean_off_but_not_one_with_a_default() -> None:
+    port = resource("p", "OS::Neutron::Port", port_security_enabled=None, admin_state_up=None, name=None)
+    assert facts(stack(port), "heat:property") == {
+        "heat:property": certain(
+            (port.id, "port_security_enabled", FALSE), (port.id, "admin_state_up", TRUE), (port.id, "name", None)
+        )
+    }
+    described, found = catalogue.relation("os:neutron:port"), flatten(stack(port), catalogue, ["os:neutron:port"])
+    assert described is not None
+    (row,) = found.rows["os:neutron:port"]
+    wanted = ("port_security_enabled", "admin_state_up", "name", "propagate_uplink_status")
+    assert [row[described.positions[name]] for name in wanted] == [FALSE, TRUE, None, None]
+
+
+def test_what_stands_under_an_undecided_condition_is_maybe_with_all_that_it_holds() -> None:
+    inner = resource("kp", "OS::Cinder::QoSAssociation", "web/tr", qos_specs="q")
+    held = stack(inner, id="web/tr", depth=1)
+    outer = replace(resource("tr", "tr.yaml"), maybe=Unknown("equals [a, b]"), nested=held)
+    other = replace(resource("b", "OS::Heat::None"), requires={"tr": "explicit", "gone": "explicit"})
+    wanted = ("heat:stack", "heat:nested", "heat:requires", "os:cinder:qos_association")
+    assert facts(stack(outer, other), *wanted) == {
+        "heat:stack": {
+            (WEB, WEB, None, 0, "2021-04-16", None): False,
+            ("web/tr", "tr", outer.id, 1, "2021-04-16", None): True,
+        },
+        "heat:nested": {(outer.id, "web/tr"): True},
+        "heat:requires": {(other.id, outer.id, "explicit"): True},
+        "os:cinder:qos_association": {(inner.id, "web/tr", "q"): True},
+    }
+
+
+def test_groups_have_members_and_template_resources_have_none() -> None:
+    members = [resource(name, "OS::Heat::None", "web/g") for name in ("0", "3")]
+    named = [replace(resource("srv", "OS::Heat::None", "web/d"), maybe=Unknown("c"))]
+    of = stack(
+        replace(resource("g", "OS::Heat::ResourceGroup"), nested=stack(*members, id="web/g", depth=1)),
+        replace(resource("d", "OS::Heat::SoftwareDeploymentGroup"), nested=stack(*named, id="web/d", depth=1)),
+        replace(resource("t", "t.yaml"), nested=stack(resource("0", "OS::Heat::None", "web/t"), id="web/t", depth=1)),
+    )
+    assert facts(of, "heat:member") == {
+        "heat:member": {
+            (ResourceId("web/g"), ResourceId("web/g/0"), 0): False,
+            (ResourceId("web/g"), ResourceId("web/g/3"), 3): False,
+            (ResourceId("web/d"), ResourceId("web/d/srv"), 0): True,
+        }
+    }
+
+
+def test_an_open_group_may_hold_more_members_of_the_types_that_were_read() -> None:
+    count = Unknown("get_param n")
+    member = resource("0", "OS::Cinder::QoSAssociation", "web/g", qos_specs="q")
+    group = resource("g", "OS::Heat::ResourceGroup")
+    group = replace(group, nested=stack(member, id="web/g", depth=1), open_members=count)
+    where = "members.web/g"
+    assert facts(stack(group), "heat:member", "heat:stack", "os:cinder:qos_association", "os:nova:server") == {
+        "heat:stack": certain((WEB, WEB, None, 0, "2021-04-16", None), ("web/g", "g", group.id, 1, "2021-04-16", None)),
+        "heat:member": {
+            (group.id, member.id, 0): False,
+            (group.id, *(any_of("heat:member", one, f"web/g {where}", count) for one in ("id", "index"))): True,
+        },
+        "os:cinder:qos_association": {
+            (member.id, "web/g", "q"): False,
+            tuple(
+                any_of("os:cinder:qos_association", one, where, count) for one in ("_id", "_stack", "qos_specs")
+            ): True,
+        },
+    }
+
+
+def test_an_open_group_of_which_nothing_was_read_may_hold_anything() -> None:
+    count = Unknown("get_param n")
+    group = replace(resource("g", "OS::Heat::ResourceGroup"), open_members=count)
+    wanted = {
+        "heat:member": ("group", "id", "index"),
+        "heat:output": ("stack", "name", "value"),
+        "gate:grant_scope": ("id", "resource"),
+        "os:nova:server.tags": ("_id", "_index", "_value"),
+    }
+    assert facts(stack(group), *wanted) == {
+        name: {tuple(any_of(name, one, "members.web/g", count) for one in columns): True}
+        for name, columns in wanted.items()
+    }
+
+
+def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
+    attributes = {"label": "Key", "tags": ["x"], "default": "s3cret"}
+    of = replace(
+        stack(),
+        parameters=(
+            Parameter("size", "number", 5, "parameters", False, {"default": 1}),
+            Parameter("zones", "json", {"b": [1, True], "a": None}, "default", False, {}),
+            Parameter("key", "string", "s3cret", "environment", True, attributes),
+        ),
+        outputs={"ip": Unknown("get_attr [s, ip]"), "all": ["x", ResourceId("web/s")]},
+        conditions={"prod": True},
+        files={"é.sh": "é"},
+        place=Span("web.yaml", 1, 1, 1, 2),
+    )
+    hidden = Unknown("hidden value of key in web")
+    digest = "4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c"
+    found = facts(of)
+    assert "s3cret" not in repr(found)
+    assert found == {
+        "heat:stack": certain((WEB, WEB, None, 0, "2021-04-16", None)),
+        "heat:parameter": certain(
+            (WEB, "size", "number", 5, "parameters", FALSE),
+            (WEB, "zones", "json", '{"a":null,"b":[1,true]}', "default", FALSE),
+            (WEB, "key", "string", hidden, "environment", TRUE),
+        ),
+        "heat:parameter_attribute": certain(
+            (WEB, "size", "default", 1),
+            (WEB, "key", "label", "Key"),
+            (WEB, "key", "tags.0", "x"),
+            (WEB, "key", "default", hidden),
+        ),
+        "heat:output": certain((WEB, "ip", Unknown("get_attr [s, ip]")), (WEB, "all", '["x","web/s"]')),
+        "heat:condition": certain((WEB, "prod", TRUE)),
+        "heat:file": certain((WEB, "é.sh", digest, 2)),
+    }
+    assert [origin.place("value") for _, _, origin in flatten(of, catalogue, ["heat:output"]) if origin] == [
+        of.place
+    ] * 2
+
+
+def grant(name: str = "g", **properties: Data) -> Resource:
+    return resource(name, "DatalogGate::Policy", service="rack", **properties)
+
+
+def test_a_grant_tells_its_service_its_end_and_its_options() -> None:
+    one = grant(expires="2027-01-01", options={"same": "rack", "n": {"max": 3}}, scope=[])
+    assert facts(stack(one), "gate:grant", "gate:grant_option", "gate:grant_scope", "datalog_gate:policy") == {
+        "gate:grant": certain((one.id, "rack", "2027-01-01")),
+        "gate:grant_option": certain((one.id, "same", "rack"), (one.id, "n.max", 3)),
+        "datalog_gate:policy": certain((one.id, WEB, "2027-01-01", "rack")),
+    }
+
+
+def test_a_grant_without_a_scope_is_for_all_but_grants_and_what_grants_require() -> None:
+    key, config, server = (resource(name, "OS::Heat::None") for name in ("key", "config", "server"))
+    config = replace(config, requires={"key": "reference"})
+    volume = replace(resource("volume", "OS::Heat::None"), maybe=Unknown("c"))
+    one, two = grant(), replace(grant("h", scope=["server"]), requires={"config": "attribute"})
+    assert facts(stack(key, config, server, volume, one, two), "gate:grant_scope") == {
+        "gate:grant_scope": {(one.id, server.id): False, (one.id, volume.id): True, (two.id, server.id): False}
+    }
+
+
+def test_a_scope_names_resources_of_the_grants_own_stack() -> None:
+    server, template, dotted = (resource(name, "OS::Heat::None") for name in ("server", "tr", "a.b"))
+    unknown = Unknown("get_param s")
+    scope = ["tr.srv", "a.b", server.id, ResourceId("other/server"), "gone", unknown]
+    one = grant(scope=scope)
+    assert facts(stack(server, template, dotted, one), "gate:grant_scope") == {
+        "gate:grant_scope": {
+            (one.id, template.id): False,
+            (one.id, dotted.id): False,
+            (one.id, server.id): False,
+            (one.id, any_of("gate:grant_scope", "resource", "web/g properties.scope.5", unknown)): True,
+        }
+    }
+
+
+@pytest.mark.parametrize(("scope", "wild"), [("server", False), (Unknown("e"), True)])
+def test_a_scope_that_is_no_list_is_for_nothing_for_certain(scope: Data, wild: bool) -> None:
+    one = grant(scope=scope)
+    row = (one.id, any_of("gate:grant_scope", "resource", "web/g properties.scope", Unknown("e")))
+    expected = {"gate:grant_scope": {row: True}} if wild else {}
+    assert facts(stack(resource("server", "OS::Heat::None"), one), "gate:grant_scope") == expected
+
+
+def test_each_row_knows_where_it_was_written() -> None:
+    asked: list[Path] = []
+
+    def locate(path: Path) -> None:
+        asked.append(path)
+
+    group = replace(
+        resource("sg", "OS::Neutron::SecurityGroup", rules=[{"protocol": "tcp"}], name="n"),
+        requires={"sg": "explicit"},
+        locate=locate,
+    )
+    wanted = ("heat:resource", "heat:property", "heat:requires", RULES, "os:neutron:security_group")
+    for name, _, origin in flatten(stack(group), catalogue, wanted):
+        assert origin is not None
+        origin.place(None if name.startswith("heat") else "protocol")
+    assert asked == [
+        (),
+        ("properties", "rules", 0, "protocol"),
+        ("properties", "name"),
+        ("depends_on",),
+        ("properties", "protocol"),
+        ("properties", "rules", 0, "protocol"),
+    ]
+    assert nowhere(()) is None
+
+
+SAME = object()
+
+
+@pytest.mark.parametrize(
+    ("kind", "made"),
+    [
+        ("string", [(80, "80"), (True, "True"), (1.5, Decimal("1.5")), ([1], "[1]"), (ResourceId("a/b"), SAME)]),
+        ("integer", [("8080", 8080), (" 80 ", 80), (80.9, 80), (True, 1), ("many", SAME), (None, SAME)]),
+        ("integer", [(float("inf"), "inf"), ("9" * 5000, SAME), (NETWORK, SAME)]),
+        ("number", [("1.50", Decimal("1.5")), ("2", 2), ("2.0", 2), ("nan", SAME), (True, TRUE)]),
+        ("boolean", [("tRue", TRUE), ("false", FALSE), ("on", SAME), (1, SAME), (None, FALSE)]),
+        ("any", [({"b": 1, "a": [None]}, '{"a":[null],"b":1}'), (False, FALSE), ("1", SAME)]),
+    ],
+)
+def test_a_value_is_what_heat_makes_of_it_or_stays_as_it_is(kind: str, made: list[tuple[Data, Data]]) -> None:
+    found = [typed(kind, data) for data, _ in made]
+    expected = [data if value is SAME else value for data, value in made]
+    assert [(type(one), one) for one in found] == [(type(one), one) for one in expected]
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(st.sampled_from(["string", "integer", "number", "boolean", "any"]), PLAIN)
+def test_no_data_is_refused_and_what_is_typed_stays_so(kind: str, data: Data) -> None:
+    value = typed(kind, data)
+    assert typed(kind, value) == value
+
+
+@given(st.lists(st.text(), min_size=1), st.lists(st.text(), min_size=1))
+def test_two_paths_have_two_texts(one: list[str], other: list[str]) -> None:
+    assert (path_text(tuple(one)) == path_text(tuple(other))) == (one == other)
+
+
+@given(st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_the_text_of_known_data_is_its_json(data: Data) -> None:
+    assert json.loads(str(as_text(data))) == data
+
+
+def test_the_text_of_data_that_holds_an_unknown_is_unknown() -> None:
+    place = Span("web.yaml", 2, 3, 2, 4)
+    assert as_text({"a": [Unknown("e", place)]}) == Unknown('json({"a":[{"$unknown":"e"}]})')
+
+
+def test_the_leaves_of_data_are_its_scalars_in_order() -> None:
+    assert list(leaves({"b": [1, {"c": None}], "a": {}, 3: Unknown("e")})) == [
+        Leaf(("b", 0), 1, False),
+        Leaf(("b", 1, "c"), None, False),
+        Leaf(("3",), Unknown("e"), True),
+    ]
