@@ -65,7 +65,6 @@ CODES: dict[str, str] = {
     "forgotten-quotes": "A variable that was probably meant as a string.",
     "unknown-value": "A value that the catalogue does not list.",
     "no-policy": "Rules without any policy.",
-    "engine-refuses": "The engine can't run what the program asks.",
     # input
     "unreadable": "A file that can't be read.",
     "outside-root": "A file outside the folder that may be read.",
@@ -143,7 +142,7 @@ def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def excerpt(span: Span, sources: Mapping[str, str], width: int = 160) -> list[str]:
+def excerpt(span: Span, sources: Mapping[str, str], width: int = 100) -> list[str]:
     """Two lines: the first line of the span, and its underline. Empty if the file's text is not there. A long line is
     cut to `width` characters around the span; control characters print as a replacement."""
     text = sources.get(span.file)

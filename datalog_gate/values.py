@@ -8,7 +8,7 @@ kind: Python's ``True == 1`` and ``"web/db" == ResourceId("web/db")`` do not hol
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import IntFlag
 from typing import NamedTuple, final
 
@@ -31,7 +31,7 @@ class Kind(IntFlag):
         if self == Kind.ANY:
             return "anything"
         order = (Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE, Kind.UNKNOWN, Kind.NULL)
-        return " or ".join(str(kind.name).lower() for kind in order if kind in self) or "nothing"
+        return " or ".join(str(kind.name).lower() for kind in order if kind & self) or "nothing"
 
 
 @final
@@ -70,12 +70,19 @@ class ResourceId(NamedTuple):
 class Unknown:
     """A value that nobody knows yet: the result of `expression`, which is written so that equal text is equal value.
 
-    `place` says where the user wrote the expression and takes no part in equality.
+    `apart` ones stand for resources that nobody could read, such as members of a group of unknown size: whatever they
+    are, they are none of the known values. `place` says where the user wrote the expression and is no part of equality.
     """
 
     expression: str
+    apart: bool = field(default=False, kw_only=True)
     place: Span | None = field(default=None, compare=False)
 
+
+MAX_DIGITS = 4000
+MAX_BITS = 13287
+"""The bits of a number of `MAX_DIGITS` digits: Python won't write integers of more than 4300."""
+EXACT = Context(prec=3 * MAX_DIGITS)
 
 Value = None | Boolean | int | Decimal | str | ResourceId | Unknown
 Row = tuple[Value, ...]
@@ -89,27 +96,31 @@ def boolean(truth: bool) -> Boolean:
 def number(value: int | Decimal) -> int | Decimal:
     """The number in its one form: whole ones are ints, so ``1.0`` is ``1``; others have no trailing zeros.
 
-    Errors: ValueError for what is not finite.
+    Errors: ValueError for what is not finite, or has more than `MAX_DIGITS` digits before or after the point.
     """
     if isinstance(value, int):
+        if value.bit_length() > MAX_BITS:
+            raise ValueError(f"a number of more than {MAX_DIGITS} digits")
         return value
-    if not value.is_finite():
-        raise ValueError("a number must be finite")
+    if not value.is_finite() or value.adjusted() > MAX_DIGITS or -value.adjusted() > MAX_DIGITS:
+        raise ValueError(f"a number must be finite and of at most {MAX_DIGITS} digits")
     whole = value.to_integral_value()
-    return int(whole) if whole == value else value.normalize()
+    return int(whole) if whole == value else EXACT.normalize(value)
 
 
 def from_python(data: object) -> Value:
     """The value of a scalar of plain Python data (None, bool, int, float, Decimal, str) or of a value itself.
 
     A float stands for its shortest decimal writing. A float that is not finite is its text.
-    Errors: TypeError for anything else.
+    Errors: ValueError for a number that `number` refuses, TypeError for anything else.
     """
     match data:
         case bool():
             return boolean(data)
-        case None | str() | int() | Boolean() | ResourceId() | Unknown():
+        case None | str() | Boolean() | ResourceId() | Unknown():
             return data
+        case int():
+            return number(data)
         case float():
             exact = Decimal(repr(data))
             return number(exact) if exact.is_finite() else repr(data)

@@ -41,7 +41,8 @@ def certain(*rows: Row) -> dict[Row, bool]:
 
 
 def any_of(relation: str, column: str, where: str, unknown: Unknown) -> Unknown:
-    return Unknown(f"any {column} of {relation} in {where}: {unknown.expression}")
+    apart = column in ("_id", "id")
+    return Unknown(f"any {column} of {relation} in {where}: {unknown.expression}", apart=apart)
 
 
 def test_a_small_stack_gives_these_facts() -> None:

@@ -1,0 +1,173 @@
+"""From the text of a rule file to tokens with places (layer 1).
+
+In: any text. Out: a `Source`: its tokens in order, the places of stretches of it, and the values that its literals
+write. Reading tokens never fails: what is none becomes a token of a bad kind, and whoever meets it refuses it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from decimal import Decimal
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.language.ast import Operator
+from datalog_gate.values import number
+
+RANKS: Final[dict[Operator, int]] = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "??": 3}
+"""The operators, and how tightly they bind; all group from the left."""
+RESERVED: Final = frozenset({"not", "NOT", "or", "in", "true", "false", "null"})
+"""The words that are reserved everywhere."""
+MAX_DIGITS: Final = 1000
+"""How many digits a number has at most, written out or before its fraction: below what Python refuses to convert."""
+
+_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"  # those of str.splitlines, by which lines are counted and shown
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*+(?:[.:][A-Za-z0-9_]+)*+"
+_TOKEN = re.compile(
+    rf"""
+      \A\ufeff | [\ {_BREAKS}\t]++ | (?://|\#)[^{_BREAKS}]*+ | /\*(?s:.*?)\*/
+    | (?P<update> {_NAME}[+-](?=\() )
+    | (?P<name> {_NAME} )
+    | (?P<string> "(?:[^"\\{_BREAKS}]|\\[^{_BREAKS}])*+" | '(?:[^'\\{_BREAKS}]|\\[^{_BREAKS}])*+' )
+    | (?P<number> [0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]{{1,6}})?+(?!\.?[A-Za-z0-9_]) )
+    | (?P<bad_comment> /\*(?s:.*) )
+    | (?P<sign> :- | != | <= | >= | \?\? | == | := | =< | => | <> | &&? | \|\|? | [][(){{}},.;:=<>+*/%@!-] )
+    | (?P<bad_string> ["'][^{_BREAKS}]*+ )
+    | (?P<bad_number> [0-9]++(?:\.?[A-Za-z0-9_]++)*+ )
+    | (?P<bad_character> (?s:.) )
+    """,
+    re.VERBOSE,
+)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
+_ESCAPED = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_KINDS = {word: word for word in RESERVED} | {"NOT": "not", "!": "not", ";": "."}
+_INSTEAD = {
+    "==": "`=`", "=<": "`<=`", "=>": "`>=`", "<>": "`!=`", ":=": "`:-` after a head, `=` in a body",
+    "&&": "`,`", "&": "`,`", "and": "`,`", "AND": "`,`", "or": "`(a or b)`", "OR": "`(a or b)`", "||": "`(a or b)`",
+    "|": "`(a or b)`", "\u201c": "a straight quote", "\u201d": "a straight quote", "\u2018": "a straight quote",
+    "\u2019": "a straight quote",
+}  # fmt: skip
+
+
+class Token(NamedTuple):
+    """A stretch of the text. Its kind is ``name``, ``update`` (Congress's ``p+`` before a parenthesis), ``string``,
+    ``number``, ``end``, one that begins with ``bad``, or the reserved word or sign itself (`NOT` and `!` are ``not``
+    too, `;` is ``.`` too)."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class Refused(Exception):  # noqa: N818 - it never leaves the package
+    """A statement that can't be read, and why."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        self.diagnostic = diagnostic
+
+
+class Source:
+    """A text, its tokens (the last is the ``end``, where the one before ends) and its places."""
+
+    __slots__ = ("_lines", "file", "tokens")
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self.tokens = _tokens(text)
+        self._lines = [0, *accumulate(map(len, text.splitlines(keepends=True)[:-1]))]
+
+    def span(self, start: int, end: int) -> Span:
+        """The place of a stretch by its offsets."""
+        lines = self._lines
+        first = last = bisect_right(lines, start)
+        if first < len(lines) and end > lines[first]:
+            last = bisect_right(lines, end)
+        return Span(self.file, first, start - lines[first - 1] + 1, last, end - lines[last - 1] + 1)
+
+    def at_margin(self, token: Token) -> bool:
+        """Whether the token stands at column 1."""
+        return self._lines[bisect_right(self._lines, token.start) - 1] == token.start
+
+    def number(self, token: Token, sign: str = "") -> int | Decimal:
+        """The number of a token, negative after the sign ``-``."""
+        exact = Decimal(sign + token.text)  # takes linear time; int() does not
+        if len(exact.as_tuple().digits) > MAX_DIGITS or abs(exact.adjusted()) >= MAX_DIGITS:
+            raise self.refused(token, f"a number of more than {MAX_DIGITS} digits", code="bad-number")
+        return number(exact)
+
+    def string(self, token: Token) -> str:
+        """The text between the quotes of a token, its escapes resolved."""
+        text = token.text[1:-1]
+        if not text.isascii() and (half := _SURROGATE.search(text)):
+            raise self._refused_part(token, half, f"half a character, U+{ord(half[0]):04X}")
+
+        def resolve(escape: re.Match[str]) -> str:
+            short, long, other = escape.groups()
+            if other:
+                if other not in _ESCAPED:
+                    shown = _shown(escape[0])
+                    raise self._refused_part(token, escape, f"unknown escape {shown}", "write `\\\\` for a backslash")
+                return _ESCAPED[other]
+            point = int(short or long, 16)
+            if point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:
+                advice = "write `\\U` and the eight digits of the whole character"
+                raise self._refused_part(token, escape, f"no character is U+{point:04X}", advice)
+            return chr(point)
+
+        return _ESCAPE.sub(resolve, text) if "\\" in text else text
+
+    def unexpected(self, token: Token, message: str, suggestion: str | None = None) -> Refused:
+        """The refusal of a token that the grammar does not want here; `message` says what it wants, ``{found}`` in it
+        is the token. A token that is bad in itself is refused for that."""
+        text = token.text
+        advice = f"write {_INSTEAD[text]}" if text in _INSTEAD else suggestion
+        match token.kind:
+            case "bad_string":
+                return self.refused(token, "the string does not end on its line", code="bad-string")
+            case "bad_number":
+                quotes = f'write it in quotes, `"{text}"`' if len(text) < 40 else None
+                return self.refused(token, f"{_shown(text)} is no number", quotes, "bad-number")
+            case "bad_comment":
+                sign = token._replace(end=token.start + 2)
+                return self.refused(sign, "the comment does not end", "close it with `*/`")
+            case "bad_character":
+                return self.refused(token, f"unexpected character {_shown(text)}", advice if text in _INSTEAD else None)
+            case "update":
+                message = f"{_shown(text)} before a parenthesis is an update relation of Congress"
+                return self.refused(token, message, f"for arithmetic write `{text[:-1]} {text[-1]} (`", "unsupported")
+        found = {"end": "the end of the text", "string": "a string"}.get(token.kind) or _shown(text)
+        return self.refused(token, message.replace("{found}", found), advice)
+
+    def refused(self, token: Token, message: str, suggestion: str | None = None, code: str = "syntax") -> Refused:
+        """The refusal of what a token says."""
+        return Refused(Diagnostic(code, message, self.span(token.start, token.end), suggestion))
+
+    def _refused_part(self, token: Token, part: re.Match[str], message: str, suggestion: str | None = None) -> Refused:
+        start = token.start + 1  # the parts are found between the quotes
+        part_token = Token("", "", start + part.start(), start + part.end())
+        return self.refused(part_token, message, suggestion, "bad-string")
+
+
+def _tokens(text: str) -> list[Token]:
+    tokens = []
+    end = 0
+    for found in _TOKEN.finditer(text):
+        if kind := found.lastgroup:
+            start, end = found.span()
+            word = found[0]
+            if kind in ("name", "sign"):
+                kind = _KINDS.get(word, word if kind == "sign" else kind)
+            tokens.append(Token(kind, word, start, end))
+    tokens.append(Token("end", "", end, end))
+    return tokens
+
+
+def _shown(text: str) -> str:
+    """A piece of text in a message: cut, and what does not print by its code point."""
+    if text.isprintable():
+        return f"`{text}`" if len(text) <= 40 else f"`{text[:37]}...`"
+    return " ".join(f"U+{ord(char):04X}" for char in text[:4])

@@ -1,0 +1,379 @@
+"""From the text of a rule file to its module (layer 1).
+
+In: any text. Out: the statements that could be read, and a diagnostic for each that could not: reading goes on at the
+next statement, after its terminator or at a name or annotation at column 1. Time is linear in the text, and the depth
+of the tree is bounded, so that whoever walks it may recurse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, get_args
+
+from datalog_gate.diagnostics import Diagnostic, closest, in_order
+from datalog_gate.language import ast
+from datalog_gate.language.cursor import Cursor
+from datalog_gate.language.lexer import RANKS, Refused
+from datalog_gate.values import FALSE, TRUE, Value
+
+MAX_OPERATORS: Final = 100
+"""How many operators a term holds at most."""
+
+_OPERATORS: dict[str, ast.Operator] = {one: one for one in RANKS}
+_COMPARATORS: dict[str, ast.Comparator] = {one: one for one in get_args(ast.Comparator)}
+_FUNCTIONS: dict[str, ast.AggregateFunction] = {one: one for one in get_args(ast.AggregateFunction)}
+_WORDS: dict[str, Value] = {"null": None, "true": TRUE, "false": FALSE}
+_AFTER_TERM = frozenset({*_OPERATORS, *_COMPARATORS, "in"})
+_AFTER_OPERAND = _AFTER_TERM | {"{", "not", "==", "=<", "=>", "<>", ":="}  # with what is written for them by mistake
+_BEGIN = frozenset({"name", "update", "@"})  # what a statement may begin with
+_RESERVED_AT_START = frozenset({"relation", "import", "export", "execute", "insert", "delete"})
+_OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
+
+
+def parse(text: str, file: str, name: str) -> tuple[ast.Module, tuple[Diagnostic, ...]]:
+    """The module `name` that the text of `file` writes. The diagnostics, all errors, stand in the order of the text;
+    a statement with one is not in the module."""
+    parser = _Parser(text, file)
+    statements: list[ast.Statement] = []
+    diagnostics: list[Diagnostic] = []
+    while parser.token.kind != "end":
+        start = parser.index
+        try:
+            statements.append(parser.statement())
+        except Refused as refused:
+            diagnostics.append(refused.diagnostic)
+            parser.skip_statement(start)
+    return ast.Module(name, file, tuple(statements)), in_order(diagnostics)
+
+
+def parse_query(text: str, file: str = "<query>") -> tuple[ast.Atom | ast.Body, tuple[Diagnostic, ...]]:
+    """The atom that a query like ``p(x, _)`` is, or the body of one like ``:- a(x), b(y).``; its terminator is
+    optional. A query that can't be read is the empty body, with its diagnostic."""
+    parser = _Parser(text, file)
+    try:
+        return parser.query(), ()
+    except Refused as refused:
+        return (), (refused.diagnostic,)
+
+
+class _Parser(Cursor):
+    """One method for each construct of the grammar: it takes the construct's tokens, or raises `Refused`."""
+
+    def __init__(self, text: str, file: str) -> None:
+        super().__init__(text, file)
+        self.terms = 0
+        self.operators = 0
+
+    # statements
+
+    def statement(self) -> ast.Statement:
+        self.nesting = self.terms = 0
+        match self.token.text:
+            case "@":
+                return self.rule(self.annotation())
+            case "relation":
+                return self.declaration()
+            case "import":
+                return self.imports()
+            case "export":
+                return self.exports()
+        return self.rule(None)
+
+    def rule(self, annotation: ast.Annotation | None) -> ast.Rule:
+        token = self.token
+        if token.text in _RESERVED_AT_START:
+            if self.peek().kind == "[":
+                raise self.source.refused(token, f"`{token.text}[` is an action of Congress", code="unsupported")
+            raise self.unexpected("{found} is reserved at the start of a statement")
+        start = token.start
+        head = self.atom("the rule of the annotation" if annotation else "a statement")
+        body: ast.Body = ()
+        if self.take(":-"):
+            body = self.body()
+        span = self.since(start)
+        self.end_statement("`,` or `.`" if body else "`:-` or `.`", "," if body else ":-")
+        return ast.Rule(head, body, annotation, span)
+
+    def annotation(self) -> ast.Annotation:
+        start = self.advance().start
+        name = self.expect("name", "the name of an annotation").text
+        arguments = self.sequence(self.annotation_argument, ")") if self.take("(") else ()
+        values = tuple(one for one in arguments if isinstance(one, ast.Constant))
+        attributes = tuple(one for one in arguments if isinstance(one, ast.Attribute))
+        _check_order(values, attributes)
+        return ast.Annotation(name, values, attributes, self.since(start))
+
+    def annotation_argument(self) -> ast.Constant | ast.Attribute:
+        start = self.token.start
+        if self.peek().kind != "=":
+            return self.constant()
+        name = self.word("an attribute", quoted=False)
+        self.advance()
+        value = (
+            tuple(one.value for one in self.sequence(self.constant, "]")) if self.take("[") else self.constant().value
+        )
+        return ast.Attribute(name, value, self.since(start))
+
+    def constant(self) -> ast.Constant:
+        token = self.token
+        if token.kind in ("number", "string", "-", *_WORDS):
+            term = self.operand()
+            if isinstance(term, ast.Constant):
+                return term
+        raise self.source.unexpected(token, "found {found}, expected a string, a number, null, true or false")
+
+    def declaration(self) -> ast.Declaration:
+        start = self.advance().start
+        name = self.expect("name", "the name of a relation").text
+        self.expect("(", "`(`")
+        columns = self.sequence(self.declared_column, ")")
+        key: tuple[str, ...] = ()
+        if self.token.text == "key" and self.peek().kind == "(" and not self.source.at_margin(self.token):
+            self.advance()
+            self.advance()
+            key = self.sequence(self.column, ")")
+        meaning = self.source.string(self.advance()) if self.token.kind == "string" else ""
+        span = self.since(start)
+        self.end_statement("`.`")
+        return ast.Declaration(name, columns, key, meaning, span)
+
+    def declared_column(self) -> ast.DeclaredColumn:
+        start = self.token.start
+        if self.token.kind == "name" and ":" in self.token.text:
+            name, _, kind = self.token.text.partition(":")
+            raise self.unexpected("{found} is no column", f"write `{name}: {kind}`")
+        name = self.column()
+        kinds = []
+        if self.take(":"):
+            kinds.append(self.word("a kind", quoted=False))
+            while self.take("or"):
+                kinds.append(self.word("a kind", quoted=False))
+        return ast.DeclaredColumn(name, tuple(kinds), self.since(start))
+
+    def exports(self) -> ast.Export:
+        start = self.advance().start
+        names = self.items(lambda: self.expect("name", "the name of a relation").text)
+        span = self.since(start)
+        self.end_statement("`,` or `.`", ",")
+        return ast.Export(names, span)
+
+    def imports(self) -> ast.Import:
+        start = self.advance().start
+        module = self.expect("name", "the name of a module").text
+        span = self.since(start)
+        self.end_statement("`.`")
+        return ast.Import(module, span)
+
+    def query(self) -> ast.Atom | ast.Body:
+        found: ast.Atom | ast.Body = self.body() if self.take(":-") else self.atom("a relation or `:-`")
+        self.take(".")
+        if self.token.kind != "end":
+            advice = "write `:-` before a query of several conditions" if isinstance(found, ast.Atom) else None
+            raise self.unexpected("found {found}, expected the end of the query", advice)
+        return found
+
+    def end_statement(self, expected: str, comma: str = "") -> None:
+        """Take the terminator, or refuse what is none: without one a statement ends only before a token at column 1."""
+        token = self.token
+        if self.take(".") or token.kind == "end" or (token.kind in _BEGIN and self.source.at_margin(token)):
+            return
+        raise self.unexpected(f"missing {expected} before {{found}}", self.forgotten(comma) if comma else None)
+
+    def skip_statement(self, start: int) -> None:
+        """Go on where the next statement may begin; `start` is where the refused one began."""
+        self.index = max(self.index, start)
+        while (token := self.token).kind != "end":
+            if self.index > start and token.kind in _BEGIN and self.source.at_margin(token):
+                return
+            self.index += 1
+            if token.kind == ".":
+                return
+
+    # bodies
+
+    def body(self) -> ast.Body:
+        return tuple(one for literals in self.items(self.literal) for one in literals)
+
+    def literal(self) -> ast.Body:
+        """One literal; parentheses that hold no ``or`` are as many as they hold."""
+        token, follower = self.token, self.peek().kind
+        match token.kind:
+            case "not":
+                return (self.negation(),)
+            case "(" if self.after_closing() not in _AFTER_TERM:
+                return self.group()
+            case "true" | "false" if follower not in _AFTER_OPERAND:
+                return (ast.Truth(self.advance().kind == "true", self.since(token.start)),)
+            case "name" if follower not in _AFTER_OPERAND:
+                return (self.atom("a condition"),)
+        return (self.condition(),)
+
+    def negation(self) -> ast.Negation:
+        start = self.advance().start
+        if self.token.kind == "(" and self.after_closing() not in _AFTER_TERM:
+            body = self.group()
+        else:
+            body = (self.atom("a relation or a body in parentheses after `not`"),)
+            if self.token.kind in _AFTER_OPERAND:
+                raise self.unexpected(
+                    "`not` takes a relation or a body in parentheses, found {found}", "write `not (...)`"
+                )
+        return ast.Negation(body, self.since(start))
+
+    def group(self) -> ast.Body:
+        start = self.enter()
+        branches = [self.body()]
+        while self.take("or"):
+            branches.append(self.body())
+        self.leave(")", "`,`, `or` or `)`")
+        return branches[0] if len(branches) == 1 else (ast.Disjunction(tuple(branches), self.since(start)),)
+
+    def condition(self) -> ast.Comparison | ast.Membership:
+        start = self.token.start
+        left = self.term("a condition")
+        if comparator := _COMPARATORS.get(self.token.kind):
+            self.advance()
+            return ast.Comparison(comparator, left, self.term(), self.since(start))
+        if not self.take("in"):
+            advice = "write `not (x in [...])`" if self.token.kind == "not" and self.peek().kind == "in" else None
+            raise self.unexpected("found {found}, expected a comparison", advice)
+        self.expect("[", "`[`")
+        return ast.Membership(left, self.sequence(self.term, "]"), self.since(start))
+
+    def atom(self, expected: str) -> ast.Atom:
+        name = self.expect("name", expected)
+        if name.text == "_":
+            raise self.source.refused(name, "`_` is no relation")
+        name_span = self.since(name.start)
+        arguments = self.sequence(self.argument, ")") if self.take("(") else ()
+        positional = tuple(one for one in arguments if not isinstance(one, ast.NamedArgument))
+        named = tuple(one for one in arguments if isinstance(one, ast.NamedArgument))
+        _check_order(positional, named)
+        return ast.Atom(name.text, positional, named, self.since(name.start), name_span)
+
+    def argument(self) -> ast.Term | ast.NamedArgument:
+        if self.peek().kind != "=":
+            return self.term()
+        start = self.token.start
+        column = self.column()
+        self.advance()
+        return ast.NamedArgument(column, self.term(), self.since(start))
+
+    def column(self) -> str:
+        return self.word("a column", quoted=True)
+
+    # terms
+
+    def term(self, expected: str = "a value") -> ast.Term:
+        """A term. Its operators count together, those inside of its parentheses and aggregates too."""
+        if not self.terms:
+            self.operators = 0
+        self.terms += 1
+        term = self.operation(1, expected)
+        self.terms -= 1
+        return term
+
+    def operation(self, rank: int, expected: str = "a value") -> ast.Term:
+        """Operators of at least this rank, by precedence climbing."""
+        start = self.token.start
+        left = self.operand(expected)
+        while (operator := _OPERATORS.get(self.token.kind)) and RANKS[operator] >= rank:
+            self.operator()
+            left = ast.Operation(operator, left, self.operation(RANKS[operator] + 1), self.since(start))
+        return left
+
+    def operator(self) -> None:
+        """Take an operator between two terms."""
+        before, token = self.tokens[self.index - 1], self.token
+        self.count_operator()
+        self.advance()
+        apart = before.end < token.start and token.end < self.token.start
+        if token.kind == "-" and self.token.kind != "number" and not apart:
+            advice = "write blanks around it, or the whole text in quotes"
+            raise self.source.refused(token, "a minus has blanks on both sides or a number after it", advice)
+
+    def count_operator(self) -> None:
+        self.operators += 1
+        if self.operators > MAX_OPERATORS:
+            raise self.source.refused(self.token, f"a term of more than {MAX_OPERATORS} operators", code="too-large")
+
+    def operand(self, expected: str = "a value") -> ast.Term:
+        token = self.token
+        value: Value
+        match token.kind:
+            case "number":
+                value = self.source.number(token)
+            case "string":
+                value = self.source.string(token)
+            case "null" | "true" | "false":
+                value = _WORDS[token.kind]
+            case "-":
+                return self.minus()
+            case "name":
+                return self.named_operand()
+            case "(":
+                self.enter()
+                term = self.operation(1)
+                self.leave(")", "an operator or `)`")
+                return term
+            case _:
+                raise self.unexpected(f"found {{found}}, expected {expected}")
+        self.advance()
+        return ast.Constant(value, self.since(token.start))
+
+    def minus(self) -> ast.Term:
+        """A minus sign before a term: it binds tighter than all but ``??``."""
+        sign = self.token
+        if self.peek().kind == "number":
+            self.advance()
+            value = self.source.number(self.advance(), "-")
+            return ast.Constant(value, self.since(sign.start))
+        self.count_operator()
+        self.enter()  # it may print as parentheses
+        zero = ast.Constant(0, self.since(sign.start))
+        term = self.operation(RANKS["??"])
+        self.nesting -= 1
+        return ast.Operation("-", zero, term, self.since(sign.start))
+
+    def named_operand(self) -> ast.Term:
+        token, follower = self.token, self.peek().kind
+        if follower == "{":
+            return self.aggregate()
+        if follower == "(":
+            raise self.unexpected("{found} is a relation, not a value", "make it a condition and use its result here")
+        if token.text in _OF_PYTHON:
+            raise self.unexpected("{found} is no value", f"write `{_OF_PYTHON[token.text]}`")
+        if not token.text.isidentifier():
+            raise self.unexpected("{found} is no variable", f'write a string in quotes, `"{token.text[:80]}"`')
+        self.advance()
+        span = self.since(token.start)
+        return ast.Wildcard(span) if token.text == "_" else ast.Variable(token.text, span)
+
+    def aggregate(self) -> ast.Aggregate:
+        function = _FUNCTIONS.get(self.token.text)
+        if not function:
+            near = closest(self.token.text[:80], _FUNCTIONS)
+            advice = f"did you mean `{near}`?" if near else f"there are {', '.join(_FUNCTIONS)}"
+            raise self.unexpected("{found} is no aggregate", advice)
+        start = self.advance().start
+        self.enter()
+        terms = self.items(self.aggregated)
+        before, colon = self.tokens[self.index - 1], self.expect(":", "an operator, `,` or `:`")
+        if not before.end < colon.start < colon.end < self.token.start:
+            raise self.source.refused(colon, "the colon of an aggregate has blanks on both sides", "write ` : `")
+        body = self.body()
+        self.leave("}", "`,` or `}`")
+        return ast.Aggregate(function, terms, body, self.since(start))
+
+    def aggregated(self) -> ast.Term:
+        name, colon, relation = self.token.text.partition(":")
+        if self.token.kind == "name" and colon:
+            raise self.unexpected(
+                "{found} is no variable", f"write blanks around the colon, `{name[:40]} : {relation[:80]}`"
+            )
+        return self.term()
+
+
+def _check_order(positional: Sequence[ast.Term], named: Sequence[ast.NamedArgument | ast.Attribute]) -> None:
+    if positional and named and positional[-1].span > named[0].span:
+        raise Refused(Diagnostic("syntax", "positional arguments stand before named ones", positional[-1].span))

@@ -1,0 +1,271 @@
+"""Texts and their trees, texts and what is said about them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from datalog_gate.diagnostics import Diagnostic, Span, in_order, render
+from datalog_gate.language import ast
+from datalog_gate.language.parser import parse, parse_query
+from datalog_gate.language.printer import print_module
+from datalog_gate.values import FALSE, TRUE
+
+W, X, Y, Z = ast.Wildcard(), ast.Variable("x"), ast.Variable("y"), ast.Variable("z")
+P, PX, QX = ast.Atom("p"), ast.Atom("p", (X,)), ast.Atom("q", (X,))
+
+
+def c(value: str | int) -> ast.Constant:
+    return ast.Constant(value)
+
+
+BODIES: list[tuple[str, ast.Body]] = [
+    ("p", (P,)),
+    ("p()", (P,)),
+    ("p (x), q(x)", (PX, QX)),
+    ("os:nova:server.tags(_id=x)", (ast.Atom("os:nova:server.tags", (), (ast.NamedArgument("_id", X),)),)),
+    ("p(_, true, not=x, 'a:b'=y)", (
+        ast.Atom("p", (W, ast.Constant(TRUE)), (ast.NamedArgument("not", X), ast.NamedArgument("a:b", Y))),
+    )),
+    ("count(min, key)", (ast.Atom("count", (ast.Variable("min"), ast.Variable("key"))),)),
+    ("import(relation)", (ast.Atom("import", (ast.Variable("relation"),)),)),
+    ("true, false", (ast.Truth(True), ast.Truth(False))),
+    ("false = x", (ast.Comparison("=", ast.Constant(FALSE), X),)),
+    ("not p(x)", (ast.Negation((PX,)),)),
+    ("NOT p, !p(x)", (ast.Negation((P,)), ast.Negation((PX,)))),
+    ("not (p(x), q(x))", (ast.Negation((PX, QX)),)),
+    ("(p(x), q(x))", (PX, QX)),
+    ("(p(x) or (q(x) or p), p)", (ast.Disjunction(((PX,), (ast.Disjunction(((QX,), (P,))), P))),)),
+    ("((x) or p)", (ast.Disjunction(((ast.Atom("x"),), (P,))),)),
+    ("((x) = y or p)", (ast.Disjunction(((ast.Comparison("=", X, Y),), (P,))),)),
+    ("(x + 1) * 2 > (3)", (
+        ast.Comparison(">", ast.Operation("*", ast.Operation("+", X, c(1)), c(2)), c(3)),
+    )),
+    ("x in [1, -2, 'a'], x in []", (ast.Membership(X, (c(1), c(-2), c("a"))), ast.Membership(X, ()))),
+    ("x - 1 -1 = y-1", (
+        ast.Comparison("=", ast.Operation("-", ast.Operation("-", X, c(1)), c(1)), ast.Operation("-", Y, c(1))),
+    )),
+    ("x + y * z ?? 0 ?? 1 <= 2", (
+        ast.Comparison("<=", ast.Operation("+", X, ast.Operation(
+            "*", Y, ast.Operation("??", ast.Operation("??", Z, c(0)), c(1)))), c(2)),
+    )),
+    ("-x ?? 1 % 2 = - 3", (
+        ast.Comparison("=", ast.Operation("%", ast.Operation("-", c(0), ast.Operation("??", X, c(1))), c(2)), c(-3)),
+    )),
+    ("n = count{ x, y : p(x), q(x) }", (
+        ast.Comparison("=", ast.Variable("n"), ast.Aggregate("count", (X, Y), (PX, QX))),
+    )),
+    ("p(max{ x : p(x) } + 1)", (ast.Atom("p", (ast.Operation("+", ast.Aggregate("max", (X,), (PX,)), c(1)),)),)),
+    ("old:p(x)", (ast.Atom("old:p", (X,)),)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "body"), BODIES)
+def test_a_body_parses_to_its_tree(text: str, body: ast.Body) -> None:
+    assert parse_query(f":- {text}.") == (body, ())
+
+
+STATEMENTS: list[tuple[str, tuple[ast.Statement, ...]]] = [
+    ("", ()),
+    ("// nothing", ()),
+    ("p. p;", (ast.Rule(P), ast.Rule(P))),
+    ("p(x) :- q(x)", (ast.Rule(PX, (QX,)),)),
+    (" p\np", (ast.Rule(P), ast.Rule(P))),
+    ("p(x) :-\nq(x)\n, p\r\n@a\np", (ast.Rule(PX, (QX, P)), ast.Rule(P, (), ast.Annotation("a")))),
+    ("p.q.\nr", (ast.Rule(ast.Atom("p.q")), ast.Rule(ast.Atom("r")))),
+    ('@deny("a", -1, on=["b", null], k=true) p', (
+        ast.Rule(P, (), ast.Annotation(
+            "deny", (c("a"), c(-1)), (ast.Attribute("on", ("b", None)), ast.Attribute("k", TRUE)))),
+    )),
+    ('relation r(a, in: string or null, "b:c" : any) key(a, "b:c") "m".', (
+        ast.Declaration("r", (
+            ast.DeclaredColumn("a", ()), ast.DeclaredColumn("in", ("string", "null")),
+            ast.DeclaredColumn("b:c", ("any",))), ("a", "b:c"), "m"),
+    )),
+    ("relation r()\nkey(x).", (ast.Declaration("r", ()), ast.Rule(ast.Atom("key", (X,))))),
+    ("export p, q.\nimport net:ssh", (ast.Export(("p", "q")), ast.Import("net:ssh"))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "statements"), STATEMENTS)
+def test_a_text_parses_to_its_statements(text: str, statements: tuple[ast.Statement, ...]) -> None:
+    assert parse(text, "f.dl", "net:f") == (ast.Module("net:f", "f.dl", statements), ())
+
+
+def test_a_query_is_an_atom_or_a_body() -> None:
+    assert parse_query("p(x).") == (PX, ())
+    assert parse_query(":- p(x)") == ((PX,), ())
+    span = Span("<query>", 1, 2, 1, 3)
+    advice = "write `:-` before a query of several conditions"
+    said = Diagnostic("syntax", "found `,`, expected the end of the query", span, advice)
+    assert parse_query("p, q") == ((), (said,))
+
+
+def test_nodes_have_their_places() -> None:
+    module, _ = parse("@a(k=1)\np(x, n=-y) :-\n  not q(x).", "f.dl", "f")
+    (rule,) = module.statements
+    assert isinstance(rule, ast.Rule)
+    assert rule.annotation is not None
+    (negation,) = rule.body
+    assert isinstance(negation, ast.Negation)
+    assert rule.annotation.span == Span("f.dl", 1, 1, 1, 8)
+    assert rule.annotation.attributes[0].span == Span("f.dl", 1, 4, 1, 7)
+    assert rule.span == Span("f.dl", 2, 1, 3, 11)
+    assert rule.head.span == Span("f.dl", 2, 1, 2, 11)
+    assert rule.head.name_span == Span("f.dl", 2, 1, 2, 2)
+    assert rule.head.arguments[0].span == Span("f.dl", 2, 3, 2, 4)
+    assert rule.head.named[0].span == Span("f.dl", 2, 6, 2, 10)
+    assert rule.head.named[0].term.span == Span("f.dl", 2, 8, 2, 10)
+    assert negation.span == Span("f.dl", 3, 3, 3, 11)
+    assert negation.body[0].span == Span("f.dl", 3, 7, 3, 11)
+
+
+REFUSED: list[tuple[str, str, str | None]] = [
+    ("p(x) :- q(x) «r»(x).", "missing `,` or `.` before `r`", "write `,` before `r`"),
+    ("p(x) :- q(x) «not» r(x).", "missing `,` or `.` before `not`", "write `,` before `not`"),
+    ("p(x) «q»(x).", "missing `:-` or `.` before `q`", "write `:-` before `q`"),
+    ("p(x) «:=» q(x).", "missing `:-` or `.` before `:=`", "write `:-` after a head, `=` in a body"),
+    ("p(x) :- x «==» 1.", "found `==`, expected a comparison", "write `=`"),
+    ("p(x) :- a(x) «&&» b(x).", "missing `,` or `.` before `&&`", "write `,`"),
+    ("p(x) :- a(x) «or» b(x).", "missing `,` or `.` before `or`", "write `(a or b)`"),
+    ("p(x) :- (a(x), b(x) «c»(x)).", "found `c`, expected `,`, `or` or `)`", None),
+    ("p(1,«)».", "found `)`, expected a value", None),
+    ("p(x) :- q(x«»", "found the end of the text, expected `,` or `)`", None),
+    ("p(x) :- x = 1 «=» 2.", "missing `,` or `.` before `=`", None),
+    ("p(x) :- q(x) «>» 1.", "missing `,` or `.` before `>`", None),
+    ("p(x) :- x «not» in [1].", "found `not`, expected a comparison", "write `not (x in [...])`"),
+    ("p(x) :- not x «=» 1.", "`not` takes a relation or a body in parentheses, found `=`", "write `not (...)`"),
+    ("p(x) :- q(«f»(x)).", "`f` is a relation, not a value", "make it a condition and use its result here"),
+    ("p(x) :- q(a=1, «x»).", "positional arguments stand before named ones", None),
+    ("p(x) :- q(«0»=x).", "found `0`, expected a column", None),
+    ("p(x) :- q(«m1.small»).", "`m1.small` is no variable", 'write a string in quotes, `"m1.small"`'),
+    ("p(x) :- q(x, «True»).", "`True` is no value", "write `true`"),
+    ("p(x) :- «_»(x).", "`_` is no relation", None),
+    ("p(x) :- x«-»y > 2.",
+     "a minus has blanks on both sides or a number after it", "write blanks around it, or the whole text in quotes"),
+    ("p(x) :- x = «in»-use.", "found `in`, expected a value", None),
+    ("p(x) :- «x+»(y) > 2.",
+     "unsupported: `x+` before a parenthesis is an update relation of Congress", "for arithmetic write `x + (`"),
+    ("«execute»[p(x)] :- q(x).", "unsupported: `execute[` is an action of Congress", None),
+    ("@deny «delete»(x) :- q(x).", "`delete` is reserved at the start of a statement", None),
+    ('@deny("a", k=[«x»]) p(x).', "found `x`, expected a string, a number, null, true or false", None),
+    ('@deny(k=1, «"a"») p(x).', "positional arguments stand before named ones", None),
+    ("relation r(«a:string»).", "`a:string` is no column", "write `a: string`"),
+    ("relation r(«a.b»: string).", "found `a.b`, expected a column", 'write it in quotes, `"a.b"`'),
+    ("relation r«»", "found the end of the text, expected `(`", None),
+    ("export p «q».", "missing `,` or `.` before `q`", "write `,` before `q`"),
+    ("p(x) :- x = count{«s:p»(s)}.", "`s:p` is no variable", "write blanks around the colon, `s : p`"),
+    ("p(x) :- x = count{ s«:» p(s) }.", "the colon of an aggregate has blanks on both sides", "write ` : `"),
+    ("p(x) :- x = «coutn»{ s : p(s) }.", "`coutn` is no aggregate", "did you mean `count`?"),
+    ("p(x) :- x = count{ s : p(s)«.»", "found `.`, expected `,` or `}`", None),
+    ("p(x) :- x = «10.0.0.1».", "bad-number: `10.0.0.1` is no number", 'write it in quotes, `"10.0.0.1"`'),
+    ('p(«"abc).»', "bad-string: the string does not end on its line", None),
+    ("p(«“»a”).", "unexpected character `“`", "write a straight quote"),
+    ("p(«é»).", "unexpected character `é`", None),
+    ("p(1). «/*» foo", "the comment does not end", "close it with `*/`"),
+]  # fmt: skip
+"""A line with the refused part marked; what is said, after the code if that is not `syntax`; the suggestion."""
+
+
+@pytest.mark.parametrize(("marked", "said", "suggestion"), REFUSED)
+def test_a_line_is_refused_with_its_place(marked: str, said: str, suggestion: str | None) -> None:
+    before, _, rest = marked.partition("«")
+    refused, _, after = rest.partition("»")
+    code, _, message = said.rpartition(": ")
+    span = Span("f.dl", 1, len(before) + 1, 1, len(before + refused) + 1)
+    _, diagnostics = parse(before + refused + after, "f.dl", "f")
+    assert diagnostics == (Diagnostic(code or "syntax", message, span, suggestion),)
+
+
+def test_reading_goes_on_after_the_terminator_or_at_column_1() -> None:
+    text = "p(x y). p(1).\np(2) :- q(,\n  r(3).\np(4 :- q(4),\nr(5)\n@a(\np(6) r(7)\n\nr(8).. r(9)"
+    module, diagnostics = parse(text, "f.dl", "f")
+    assert print_module(module) == "p(1).\nr(5).\nr(8).\nr(9).\n"
+    places = [one.span and (one.span.line, one.span.column, one.message) for one in diagnostics]
+    assert places == [
+        (1, 5, "found `y`, expected `,` or `)`"),
+        (2, 11, "found `,`, expected a value"),
+        (4, 5, "found `:-`, expected `,` or `)`"),
+        (7, 1, "found `p`, expected a string, a number, null, true or false"),
+        (7, 6, "missing `:-` or `.` before `r`"),
+        (9, 6, "found `.`, expected a statement"),
+    ]
+
+
+def test_a_line_break_without_a_token_at_column_1_ends_nothing() -> None:
+    text = "p(x) :- q(x)\n r(x)."
+    (diagnostic,) = parse(text, "f.dl", "f")[1]
+    assert render(diagnostic, {"f.dl": text}).splitlines() == [
+        "f.dl:2:2: error[syntax] missing `,` or `.` before `r`",
+        "  2 |  r(x).",
+        "    |  ^",
+        "  help  write `,` before `r`",
+    ]
+
+
+DEEP = [
+    ("p(" + "(" * 10_000, "nested deeper than 25", 28),
+    ("p :- " + "(" * 10_000, "nested deeper than 25", 31),
+    ("p :- " + "not (" * 10_000, "nested deeper than 25", 135),
+    ("p :- x = " + "count{ x : y = " * 10_000, "nested deeper than 25", 390),
+    ("p(1" + " + 1" * 10_000, "a term of more than 100 operators", 405),
+    ("p(" + "- " * 10_000, "nested deeper than 25", 53),
+    ("p(" + "max{ x : 1 + 1 + 1 + 1 + 1 + 1 = " * 25, "a term of more than 100 operators", 674),
+]
+
+
+@pytest.mark.parametrize(("text", "message", "column"), DEEP)
+def test_what_is_too_deep_is_refused(text: str, message: str, column: int) -> None:
+    span = Span("f.dl", 1, column, 1, column + 1)
+    assert parse(text, "f.dl", "f") == (ast.Module("f", "f.dl", ()), (Diagnostic("too-large", message, span),))
+
+
+def test_what_is_nearly_too_deep_prints_and_parses_again() -> None:
+    text = "p(" + "max{ x : q(1 * " * 24 + "-x + 1" + ") }" * 24 + ")."
+    module, diagnostics = parse(text, "f.dl", "f")
+    assert diagnostics == ()
+    assert parse(print_module(module), "f.dl", "f") == (module, ())
+
+
+def test_operators_of_different_terms_do_not_add_up() -> None:
+    text = "p(" + "1 + 2, " * 200 + "3)."
+    assert parse(text, "f.dl", "f")[1] == ()
+
+
+VALID = """\
+@deny("net.open_ssh", "security group {group} lets {src} reach port 22", on=["create", "update"])
+open_ssh(group, src) :-
+  os:neutron:security_group.rules(_id=group, "a:b"=cidr, remote_group_id=null), // why
+  min ?? 0 <= 22, (max - 1 >= 22 or not (p(x), x in [1, 'a'])), n = count{ s : os:nova:server(_id=s) }.
+relation rack_of(host: string or null) key(host) "Where." /* which */
+import net:ssh. export a, b
+p(-1.5e3, "\\u00e9\\n").
+"""
+PIECES = [
+    *"()[]{},.;:=<>+-*/%@!_\"'\\ \n\t\r\0\ufeff\ud800é\U0001f600", ":-", "??", "p", "x1", "a:b.c", "12", "1.5",
+    "1e9999999", "not ", "or ", "in ", "null", "True", "relation ", "import ", "export ", "key(", "count{ ", " : ",
+    "//", "/*", "*/", "\np(x)", "\n@a", '"s"', "p+(", "\\u12", "\u2028",
+]  # fmt: skip
+edits = st.lists(st.tuples(st.integers(0, len(VALID)), st.integers(0, 4), st.sampled_from(PIECES)), max_size=6)
+
+
+def edited(changes: list[tuple[int, int, str]]) -> str:
+    text = VALID
+    for at, length, piece in changes:
+        text = text[:at] + piece + text[at + length :]
+    return text
+
+
+texts = st.text() | st.lists(st.sampled_from(PIECES), max_size=60).map("".join) | edits.map(edited)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts)
+@example(VALID)
+def test_any_text_parses_to_what_prints_and_parses_again(text: str) -> None:
+    module, diagnostics = parse(text, "f.dl", "f")
+    assert parse(print_module(module), "f.dl", "f") == (module, ())
+    assert diagnostics == in_order(diagnostics)
+    assert all(render(one, {"f.dl": text}) for one in diagnostics)
+    parse_query(text)
