@@ -1,0 +1,178 @@
+"""The only reader of files: templates, environments and what they name (layer 5).
+
+In: paths, or the parts of a request's body. Out: texts and `Stack` values. A template's files are read only below
+`files_root`, symbolic links resolved; addresses are never fetched. Errors are InputError.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import encodebytes
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.errors import InputError, RulesError, UsageError
+from datalog_gate.facts.stack import Data, Stack
+
+if TYPE_CHECKING:
+    from datalog_gate.facts.lines import Line
+    from datalog_gate.gate.policyset import RuleFile
+
+MAX_BYTES = 4_000_000
+
+
+def read_stack(
+    source: str | Path | Mapping[str, Data] | None = None,
+    /,
+    *,
+    template: str | Mapping[str, Data] | None = None,
+    environments: Iterable[str | Path] = (),
+    environment: str | Mapping[str, Data] | None = None,
+    parameters: Mapping[str, Data] | None = None,
+    files: Mapping[str, str] | None = None,
+    files_root: str | Path | None = None,
+    stack_name: str | None = None,
+) -> Stack:
+    """The stack of a template, with the environments' paths and one environment's body over each other in that order.
+
+    `template` is the template itself, as a request's body holds it: then only `files` are there, and no other file is
+    ever read. `source` is the path of a file, or a folder with a `template.yaml` and perhaps an `env.yaml`; a mapping,
+    or a text of several lines or of JSON, is the template here too. Errors: InputError; UsageError unless one is given.
+    """
+    from datalog_gate.template.reader import read_template
+    from datalog_gate.template.resources import Text
+
+    given: list[tuple[str, Text]] = []
+    paths = [Path(path) for path in environments]
+    root: Path | None = None
+    body: Text
+    if (source is None) == (template is None):
+        raise UsageError("read_stack takes either a path or a template")
+    if isinstance(source, Path) or (isinstance(source, str) and _names_file(source)):
+        path = Path(source)
+        name = path.name if path.is_dir() else path.stem
+        if path.is_dir():
+            paths = [path / "env.yaml", *paths] if (path / "env.yaml").is_file() else paths
+            name, path = path.resolve().name, path / "template.yaml"
+        body, label, root = read_text(path), str(path), Path(files_root or path.parent).resolve()
+    else:
+        body, label, name = source or template or "", "<template>", "stack"
+    given += [(str(path), read_text(path)) for path in paths]
+    if environment:
+        given.append(("<environment>", environment))
+
+    def fetch(wanted: str, base: str) -> tuple[str, str] | None:
+        if files and wanted in files:
+            return wanted, files[wanted]
+        return None if root is None else _local(wanted, base, root)
+
+    chosen = stack_name or name
+    return read_template(body, label, fetch=fetch, stack_name=chosen, environments=given, parameters=parameters)
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file of UTF-8. Errors: InputError (`unreadable`, `encoding`, `too-large`)."""
+    content = _content(Path(path))
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8-sig", "replace")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        span = Span(str(path), line, column, line, column + 1)
+        raise InputError([Diagnostic("encoding", f"byte {error.start} of the file is not UTF-8", span)]) from None
+
+
+def _names_file(source: str) -> bool:
+    return "\n" not in source and not source.lstrip().startswith("{")
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError([Diagnostic("unreadable", f"{path} can't be read: {reason}")]) from None
+    if len(content) > MAX_BYTES:
+        raise InputError([Diagnostic("too-large", f"{path} has more than {MAX_BYTES} bytes")])
+    return content
+
+
+def _local(wanted: str, base: str, root: Path) -> tuple[str, str] | None:
+    """The file below `root` that a name in the file `base` means; None if there is none, or the name is an address.
+    What is not UTF-8 becomes base64, as Heat's client sends it."""
+    scheme = urlsplit(wanted).scheme if "://" in wanted else ""
+    if scheme not in ("", "file"):
+        return None
+    name = unquote(urlsplit(wanted).path) if scheme else wanted
+    label = os.path.normpath(os.path.join(os.path.dirname(base), name))
+    try:
+        path = Path(label).resolve()
+        inside, there = path.is_relative_to(root), path.is_file()
+    except (OSError, ValueError, RuntimeError):  # a name too long, with a NUL, or a loop of links
+        return None
+    if not inside:
+        raise InputError([Diagnostic("outside-root", f"{name} lies outside {root}, the folder that may be read")])
+    if not there:
+        return None
+    content = _content(path)
+    try:
+        return label, content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return label, encodebytes(content).decode()
+
+
+def read_rules(paths: Iterable[Path]) -> list[RuleFile]:
+    """The rule files at the paths. A folder holds modules by their path below it, a file given alone is its stem.
+
+    Errors: RulesError with every file that can't be read, and for a path without any rule file.
+    """
+    from datalog_gate.gate.policyset import RuleFile
+
+    files: list[RuleFile] = []
+    found: list[Diagnostic] = []
+    for path in paths:
+        inside = sorted(path.rglob("*.dl")) if path.is_dir() else [path]
+        if not inside:
+            found.append(Diagnostic("no-policy", f"{path} holds no rule file", None, "rule files end in .dl"))
+        for file in inside:
+            module = ":".join(file.relative_to(path).with_suffix("").parts) if path.is_dir() else file.stem
+            try:
+                files.append(RuleFile(module, str(file), read_text(file)))
+            except InputError as error:
+                found += error.diagnostics
+    if found:
+        raise RulesError(found)
+    return files
+
+
+def default_rules() -> Path:
+    """The rules to judge by where none are named: ``./rules``, else ``DATALOG_GATE_RULES``, else the packs that come
+    with the program."""
+    here = Path("rules")
+    if here.is_dir():
+        return here
+    if named := os.environ.get("DATALOG_GATE_RULES"):
+        return Path(named)
+    installed = Path(__file__).parent / "rules"
+    return installed if installed.is_dir() else Path(__file__).parents[1] / "rules"
+
+
+def read_facts(path: Path) -> list[Line]:
+    """The facts of a file of lines. Errors: InputError."""
+    from datalog_gate.facts.lines import read
+
+    return read(read_text(path), str(path))
+
+
+def read_json(path: Path) -> object:
+    """The data of a JSON file. Errors: InputError."""
+    try:
+        data: object = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise InputError([Diagnostic("unreadable", f"{path} is no JSON: {error}")]) from None
+    return data

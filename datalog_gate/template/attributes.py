@@ -1,0 +1,73 @@
+"""Attributes whose value a template already says (layer 2).
+
+In: a resource that was read, and the keys of a `get_attr`. Out: the value: that of an OS::Heat::Value, an output of a
+nested stack, or what a group makes of its members. `Undecided` is raised for every other.
+"""
+
+from __future__ import annotations
+
+from datalog_gate.facts.stack import Data, Resource, Stack
+from datalog_gate.template.expressions import unknown
+from datalog_gate.template.functions import Undecided, select
+from datalog_gate.template.parameters import convert
+
+RESOURCE_GROUP = "OS::Heat::ResourceGroup"
+CHAIN = "OS::Heat::ResourceChain"
+SCALING_GROUP = "OS::Heat::AutoScalingGroup"
+INSTANCE_GROUPS = ("OS::Heat::InstanceGroup", "AWS::AutoScaling::AutoScalingGroup")
+STACK = "OS::Heat::Stack"
+
+
+def attribute(resource: Resource, keys: list[Data]) -> Data:
+    """The attribute named by the first key, then what the further keys select from it. Errors: Undecided."""
+    first, *rest = keys
+    if resource.maybe is not None or not isinstance(first, str):
+        raise Undecided
+    try:
+        if resource.type == "OS::Heat::Value" and first == "value":
+            kind = resource.properties.get("type")
+            value = resource.properties.get("value")
+            return select(convert(kind, value) if isinstance(kind, str) and value is not None else value, rest)
+        if resource.nested is None:
+            raise Undecided
+        if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
+            return _of_group(resource, resource.nested, first, rest)
+        if resource.type == STACK:
+            if first != "outputs":
+                raise Undecided
+            return select(dict(resource.nested.outputs), rest)
+        if first in resource.nested.outputs:
+            return select(resource.nested.outputs[first], rest)
+    except (LookupError, ValueError, TypeError, AttributeError):
+        return None
+    raise Undecided
+
+
+def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data]) -> Data:
+    members = {member.name: member for member in nested.resources}
+    if first.startswith("resource."):
+        name, *attributes = first.split(".", 2)[1:]
+        if name not in members:
+            raise Undecided
+        keys = [*attributes, *rest]
+        return _of_member(members[name], keys) if keys else members[name].id
+    if group.open_members is not None or first in ("current_size", "removed_rsrc_list", "show"):
+        raise Undecided
+    scaling = group.type == SCALING_GROUP
+    if first == "refs":
+        return select([member.id for member in members.values()], rest)
+    if first == "refs_map":
+        return select({name: member.id for name, member in members.items()}, rest)
+    if first == ("outputs" if scaling else "attributes") and rest:
+        return {name: _of_member(member, rest) for name, member in members.items()}
+    if scaling and (first != "outputs_list" or not rest):
+        raise Undecided
+    return [_of_member(member, rest if scaling else [first, *rest]) for member in members.values()]
+
+
+def _of_member(member: Resource, keys: list[Data]) -> Data:
+    try:
+        return attribute(member, keys)
+    except Undecided:
+        stack, _, name = member.id.path.rpartition("/")
+        return unknown("get_attr", [name, *keys], stack, {}, None)

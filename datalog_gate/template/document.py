@@ -1,0 +1,289 @@
+"""A YAML or JSON text as plain data, and where each part of it stands (layer 2).
+
+In: the text of a template or environment with its file's name. Out: a `Document`. Scalars are those of Heat's own
+loader (heat/common/template_format.py): YAML 1.1, dates stay strings. The text is read event by event, so that depth,
+size and aliases are bounded before anything is built.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.errors import InputError
+from datalog_gate.facts.stack import Data, Path
+
+MAX_CHARACTERS = 4_000_000
+MAX_NODES = 500_000
+"""Parts of one document with its aliases written out."""
+MAX_DEPTH = 60
+MAX_NUMBER = 400
+"""Characters of a number: YAML's base 60 takes square time."""
+
+Node = tuple[int, int, int, int, Any]
+"""Start line and column, end line and column (from 0), and what is within: None for a scalar, a list of nodes, or a
+dict from key to the nodes of key and value."""
+_TAG = "tag:yaml.org,2002:"
+_MERGE = object()
+
+
+@dataclass(slots=True)
+class Document:
+    """Parsed text. `root` is its node; of JSON it is read only when a place is asked for."""
+
+    file: str
+    text: str | None
+    data: Data
+    root: Node | None = None
+    _asked: bool = field(default=False, repr=False)
+
+    def place(self, path: Path) -> Span | None:
+        """The span of the deepest part of `path` that the text has."""
+        node = self._node()
+        for step in path if node else ():
+            child = _child(node, step)
+            if child is None:
+                break
+            node = child[1]
+        return self._span(node)
+
+    def key_place(self, path: Path) -> Span | None:
+        """The span of the key that the last step of `path` names; if there is none, that of the deepest part."""
+        node = self._node()
+        for step in path[:-1] if node else ():
+            child = _child(node, step)
+            if child is None:
+                return self._span(node)
+            node = child[1]
+        child = _child(node, path[-1]) if node else None
+        return self._span(child[0] if child else node)
+
+    def _node(self) -> Node | None:
+        if self.root is None and self.text is not None and not self._asked:
+            self._asked = True
+            try:
+                self.root = _Builder(self.text, self.file).build()[1]
+            except InputError:  # JSON that is no YAML (a surrogate pair): read all the same, without places
+                return None
+        return self.root
+
+    def _span(self, node: Node | None) -> Span | None:
+        return node and Span(self.file, node[0] + 1, node[1] + 1, node[2] + 1, node[3] + 1)
+
+
+def read_document(text: str, file: str) -> Document:
+    """The document of `text`. Errors: InputError with one diagnostic."""
+    if len(text) > MAX_CHARACTERS:
+        raise _wrong("too-large", f"{file} has more than {MAX_CHARACTERS} characters", None)
+    if text.lstrip()[:1] == "{":
+        try:
+            return Document(file, text, _bounded(json.loads(text, object_pairs_hook=_unique), file))
+        except RecursionError:
+            raise _wrong("too-large", f"{file} is nested deeper than {MAX_DEPTH} levels", None) from None
+        except ValueError:
+            pass  # not JSON, or with a key twice: the reader of YAML says where
+    data, root = _Builder(text, file).build()
+    return Document(file, text, {} if data is None else data, root)
+
+
+def data_document(body: Mapping[str, Data], file: str) -> Document:
+    """The document of data that a request's JSON held: it has no places. Errors: InputError."""
+    try:
+        text = json.dumps(body, default=_date)
+        return Document(file, None, _bounded(json.loads(text), file))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _wrong("yaml", f"{file} is not plain data: {error}", None) from None
+
+
+def size_of(data: Data) -> int | None:
+    """How many parts the data has, with what is shared counted wherever it occurs; None beyond the bounds."""
+    level, nodes, depth = [data], 0, 0
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        if nodes > MAX_NODES or depth > MAX_DEPTH:
+            return None
+        inner = [part for part in level if isinstance(part, dict | list)]
+        level = [child for part in inner for child in (part.values() if isinstance(part, dict) else part)]
+    return nodes
+
+
+def _bounded(data: Data, file: str) -> Data:
+    if size_of(data) is None:
+        raise _wrong("too-large", f"{file} has more than {MAX_NODES} parts or {MAX_DEPTH} levels", None)
+    return data
+
+
+def _unique(pairs: list[tuple[str, Data]]) -> dict[str, Data]:
+    if len(unique := dict(pairs)) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return unique
+
+
+def _date(value: object) -> str:
+    from datetime import date
+
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+def _child(node: Node | None, step: str | int) -> tuple[Node, Node] | None:
+    inner = node[4] if node else None
+    if isinstance(inner, dict):
+        found: tuple[Node, Node] | None = inner.get(step)
+        return found
+    if isinstance(inner, list) and isinstance(step, int) and 0 <= step < len(inner):
+        return inner[step], inner[step]
+    return None
+
+
+def _wrong(code: str, message: str, span: Span | None, text: str | None = None) -> InputError:
+    return InputError([Diagnostic(code, message, span)], {span.file: text} if span and text is not None else {})
+
+
+class _Open:
+    """A mapping or sequence whose end is not read yet."""
+
+    __slots__ = ("anchor", "data", "key", "merged", "nodes", "size", "start")
+
+    def __init__(self, data: Any, nodes: Any, event: Any) -> None:
+        self.data, self.nodes, self.anchor, self.start = data, nodes, event.anchor, event.start_mark
+        self.key: tuple[Any, Node] | None = None
+        self.merged: list[tuple[Any, Any]] = []
+        self.size = 1
+
+
+class _Builder:
+    """One reading of one text, from the events of PyYAML's parser."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text, self.file = text, file
+        self.anchors: dict[str, tuple[Any, Node, int]] = {}
+        self.open: list[_Open] = []
+        self.result: tuple[Any, Node | None] = (None, None)
+        self.size = 0
+
+    def build(self) -> tuple[Data, Node | None]:
+        import yaml
+
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(self.text)
+        documents = 0
+        try:
+            while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
+                match event:
+                    case yaml.ScalarEvent():
+                        self._add(self._scalar(loader, event), _node(event, event, None), 1, event.anchor)
+                    case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                        self._start(event, mapping=isinstance(event, yaml.MappingStartEvent))
+                    case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                        self._end(event)
+                    case yaml.AliasEvent():
+                        self._alias(event)
+                    case yaml.DocumentStartEvent():
+                        documents += 1
+                        if documents > 1:
+                            raise self._error("yaml", "the text holds more than one document", event)
+        except yaml.MarkedYAMLError as error:
+            mark: Any = error.problem_mark or error.context_mark
+            span = mark and Span(self.file, mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 2)
+            what = ", ".join(part for part in (error.context, error.problem) if part)
+            raise _wrong("yaml", f"this is not YAML: {what}", span, self.text) from None
+        except yaml.YAMLError as error:
+            raise _wrong("yaml", f"this is not YAML: {str(error).splitlines()[0]}", None) from None
+        finally:
+            loader.dispose()
+        return self.result
+
+    def _scalar(self, loader: Any, event: Any) -> Any:
+        import yaml
+
+        if event.tag is None and not event.implicit[0]:
+            return event.value
+        tag = event.tag or loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+        if tag in (_TAG + "str", _TAG + "timestamp", _TAG + "value", "!"):
+            return event.value
+        if tag == _TAG + "merge" and self.open and isinstance(self.open[-1].data, dict) and not self.open[-1].key:
+            return _MERGE
+        if tag not in (_TAG + "null", _TAG + "bool", _TAG + "int", _TAG + "float"):
+            raise self._error("yaml", f"a template takes no tag {tag.removeprefix(_TAG)}", event)
+        try:
+            if len(event.value) > MAX_NUMBER:
+                raise ValueError
+            return loader.construct_object(yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark))
+        except (ValueError, LookupError):
+            raise self._error("yaml", f"this can't be read as {tag.removeprefix(_TAG)}", event) from None
+
+    def _start(self, event: Any, mapping: bool) -> None:
+        if event.tag not in (None, "!", _TAG + ("map" if mapping else "seq")):
+            raise self._error("yaml", f"a template takes no tag {event.tag.removeprefix(_TAG)}", event)
+        if len(self.open) >= MAX_DEPTH:
+            raise self._error("too-large", f"nested deeper than {MAX_DEPTH} levels", event)
+        if event.anchor:
+            self.anchors.pop(event.anchor, None)
+        self.open.append(_Open({}, {}, event) if mapping else _Open([], [], event))
+
+    def _end(self, event: Any) -> None:
+        done = self.open.pop()
+        if done.merged:  # what is merged yields to the mapping's own keys, and the first of several wins
+            data: dict[Any, Any] = {}
+            nodes: dict[Any, Any] = {}
+            for part, places in [*reversed(done.merged), (done.data, done.nodes)]:
+                data.update(part)
+                nodes.update(places)
+            done.data, done.nodes = data, nodes
+        self._add(done.data, _node(done, event, done.nodes), done.size, done.anchor)
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self.anchors:
+            raise self._error("yaml", f"*{event.anchor} stands for nothing, or for itself", event)
+        data, node, size = self.anchors[event.anchor]
+        self._add(data, node, size, None, event)
+
+    def _add(self, data: Any, node: Node, size: int, anchor: str | None, alias: Any = None) -> None:
+        if anchor:
+            self.anchors[anchor] = (data, node, size)
+        self.size += size if alias else 1
+        if self.size > MAX_NODES:
+            raise self._error("too-large", f"more than {MAX_NODES} parts, with aliases written out", node)
+        if not self.open:
+            self.result = (data, node)
+            return
+        top = self.open[-1]
+        top.size += size
+        if isinstance(top.data, list):
+            top.data.append(data)
+            top.nodes.append(node)
+        elif top.key is None:
+            if isinstance(data, dict | list):
+                raise self._error("yaml", "a key must be a scalar", node)
+            top.key = (data, node)
+        elif top.key[0] is _MERGE:
+            for part, places in zip(data, node[4], strict=True) if isinstance(data, list) else [(data, node)]:
+                if not isinstance(part, dict):
+                    raise self._error("yaml", "only mappings can be merged", node)
+                top.merged.append((part, places[4]))
+            top.key = None
+        else:
+            key = top.key[0]
+            if key in top.data and not self._in_parameters():
+                raise self._error("duplicate-key", f"`{key}` is already a key of this mapping", top.key[1])
+            top.data[key], top.nodes[key] = data, (top.key[1], node)
+            top.key = None
+
+    def _in_parameters(self) -> bool:
+        """Whether the open mapping is the section of parameters: real templates declare one twice, and Heat takes the
+        last one, as we do there and nowhere else."""
+        return len(self.open) == 2 and self.open[0].key is not None and str(self.open[0].key[0]).lower() == "parameters"
+
+    def _error(self, code: str, message: str, at: Any) -> InputError:
+        node = at if isinstance(at, tuple) else _node(at, at, None)
+        span = Span(self.file, node[0] + 1, node[1] + 1, node[2] + 1, node[3] + 1)
+        return _wrong(code, message, span, self.text)
+
+
+def _node(first: Any, last: Any, inner: Any) -> Node:
+    start = first.start if isinstance(first, _Open) else first.start_mark
+    return start.line, start.column, last.end_mark.line, last.end_mark.column, inner

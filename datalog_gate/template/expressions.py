@@ -1,0 +1,105 @@
+"""How an unknown is written: equal text, equal value (layer 2).
+
+In: a function with its resolved arguments. Out: `Unknown` values. The text is YAML's flow form, maps sorted by key,
+then `` in `` and the stack of the first unknown within; a part of another stack carries its own. So a value has the
+same text wherever in the tree it was computed. Values of hidden parameters are written as the parameter.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.facts.stack import Data
+from datalog_gate.values import ResourceId, Unknown
+
+LONGEST = 200
+QUOTE = '"'
+_WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
+_NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
+
+Secrets = Mapping[str, str]
+"""Texts of hidden values, each with the expression that stands for it."""
+
+
+def unknown(function: str, arguments: Data, stack: str, secrets: Secrets, place: Span | None) -> Unknown:
+    """The value of `function` over resolved `arguments`, of which some are unknown, in the stack of that id."""
+    within = (_expression(leaf) for leaf in leaves(arguments) if isinstance(leaf, Unknown | ResourceId))
+    home = next(within, f" in {stack}").rpartition(" in ")[2]
+    return Unknown(_cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home), place)
+
+
+def as_text(resource: ResourceId) -> Unknown:
+    """A resource's reference where a text is made of it: nobody knows the text yet."""
+    stack, _, name = resource.path.rpartition("/")
+    return Unknown(f"{{get_resource: {_text(name, stack, {})}}} in {stack}")
+
+
+def of_member(leaf: Unknown, variable: str, index: str) -> Unknown:
+    """The unknown that a group's definition holds, as its member `index` sees it."""
+    body, _, home = leaf.expression.rpartition(" in ")
+    if variable in body:
+        return Unknown(_cut(body.replace(variable, index), home), leaf.place)
+    return Unknown(_cut(f"{body} at {index}", home), leaf.place) if "...#" in body else leaf
+
+
+def leaves(data: Data) -> Iterator[Data]:
+    """Every scalar of the data, in order."""
+    stack = [data]
+    while stack:
+        match stack.pop():
+            case dict() as mapping:
+                stack.extend(reversed(mapping.values()))
+            case list() as items:
+                stack.extend(reversed(items))
+            case leaf:
+                yield leaf
+
+
+def undecided(data: Data) -> bool:
+    """Whether something in the data is not known; a resource's reference counts as known."""
+    return any(isinstance(leaf, Unknown) for leaf in leaves(data))
+
+
+def _cut(body: str, home: str) -> str:
+    if len(body) <= LONGEST:
+        return f"{body} in {home}"
+    digest = sha256(body.encode(errors="surrogatepass")).hexdigest()[:32]
+    return f"{body[: LONGEST - 40]}...#{digest} in {home}"
+
+
+def _expression(leaf: Unknown | ResourceId) -> str:
+    return as_text(leaf).expression if isinstance(leaf, ResourceId) else leaf.expression
+
+
+def _flow(data: Data, home: str, secrets: Secrets) -> str:
+    match data:
+        case Unknown() | ResourceId():
+            return _expression(data).removesuffix(f" in {home}")
+        case dict():
+            pairs = sorted((_flow(key, "", secrets), _flow(value, home, secrets)) for key, value in data.items())
+            if len(pairs) == 1:  # in quotes, or data that looks like a function would be written like its value
+                [(key, value)] = pairs
+                return f"{{{key if key[0] == QUOTE else json.dumps(key)}: {value}}}"
+            return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+        case list():
+            return "[" + ", ".join(_flow(item, home, secrets) for item in data) + "]"
+        case str():
+            return _text(data, home, secrets)
+        case None | bool():
+            return json.dumps(data)
+        case _:
+            return secrets.get(str(data), str(data)).removesuffix(f" in {home}")
+
+
+def _text(text: str, home: str, secrets: Secrets) -> str:
+    for secret in sorted(secrets, key=len, reverse=True):
+        if secret in text:
+            name = secrets[secret].removesuffix(f" in {home}")
+            pieces = [piece for part in text.split(secret) for piece in (name, part and _text(part, home, secrets))]
+            return " + ".join(piece for piece in pieces[1:] if piece)
+    plain = _WORD.fullmatch(text) and text.lower() not in _NO_WORDS
+    return text if plain else json.dumps(text)

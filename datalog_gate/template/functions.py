@@ -1,0 +1,395 @@
+"""The functions of templates that need nothing but their arguments (layer 2).
+
+In: resolved arguments. Out: the value, as Heat computes it (heat/engine/{hot,cfn}/functions.py).
+`Undecided` is raised where the value hangs on an unknown: the caller writes it as one. A `BadFunction` says which form
+the arguments should have. No result grows past `MAX_TEXT` characters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Never
+
+from datalog_gate.facts.stack import Data
+from datalog_gate.template.expressions import leaves, undecided
+from datalog_gate.values import ResourceId, Unknown
+
+MAX_TEXT = 16_000_000
+MAX_ITEMS = 500_000
+MAX_PAIRS = 100_000
+
+
+class BadFunction(Exception):  # noqa: N818 - not every wrong argument is an error of ours
+    """Arguments that the function can't take."""
+
+
+class TooLarge(BadFunction):
+    """A result beyond all bounds."""
+
+
+class Undecided(Exception):  # noqa: N818 - an answer, not an error
+    """The value depends on what nobody knows."""
+
+
+def same(left: Data, right: Data) -> bool | None:
+    """Whether two values are equal; None if that is not known."""
+    if isinstance(left, Unknown) or isinstance(right, Unknown):
+        return True if left == right else None
+    if isinstance(left, ResourceId) or isinstance(right, ResourceId):  # another resource, or a text like its reference
+        return True if left == right else None
+    match left, right:
+        case dict(), dict():
+            if left.keys() != right.keys():
+                return False
+            return every(same(value, right[key]) for key, value in left.items())
+        case list(), list():
+            return len(left) == len(right) and every(map(same, left, right))
+    return bool(left == right)
+
+
+def every(truths: Iterable[bool | None]) -> bool | None:
+    """Three-valued conjunction."""
+    known = list(truths)
+    return False if False in known else None if None in known else True
+
+
+def select(data: Data, steps: list[Data]) -> Data:
+    """The part of the data under the steps. Errors: LookupError or ValueError where there is none, Undecided."""
+    for step in steps:
+        if isinstance(data, Unknown | ResourceId) or isinstance(step, Unknown | ResourceId):
+            raise Undecided
+        if isinstance(data, dict):
+            data = data[step]
+        elif isinstance(data, list) and isinstance(step, int | str):
+            data = data[int(step)]
+        else:
+            raise LookupError(step)
+    return data
+
+
+def _expect(form: str) -> Never:
+    raise BadFunction(f"takes {form}")
+
+
+def _known(data: Data) -> None:
+    """Raises Undecided for a value from which no text can be made yet: a reference is known, its text is not."""
+    if any(isinstance(leaf, Unknown | ResourceId) for leaf in leaves(data)):
+        raise Undecided
+
+
+def _bounded(length: int) -> None:
+    if length > MAX_TEXT:
+        raise TooLarge(f"gives more than {MAX_TEXT} characters")
+
+
+def _text(value: Data) -> str:
+    """What Heat writes for a value inside a text: collections as JSON."""
+    if isinstance(value, dict | list):
+        _bounded(sum(len(leaf) if isinstance(leaf, str) else 8 for leaf in leaves(value)))
+        return json.dumps(value, sort_keys=True)
+    return "" if value is None else str(value)
+
+
+def _replace(template: Data, params: Data, strict: bool = False, empty: bool = True) -> str:
+    if isinstance(template, Unknown | ResourceId) or isinstance(params, Unknown):
+        raise Undecided
+    if not isinstance(template, str) or not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
+        _expect("a text as `template` and a map as `params`")
+    if "" in params:
+        _expect("params whose names are not empty")
+    if len(template) * len(params) > MAX_TEXT * 8:
+        raise TooLarge("searches too much text")
+    texts = {}
+    for key in sorted(sorted(params), key=len, reverse=True):
+        if not empty:
+            _known(params[key])
+        if key in template or not empty:
+            _known(params[key])
+            texts[key] = _text(params[key])
+            if not empty and (params[key] is None or params[key] in ("", [], {})):
+                raise BadFunction(f"has no value for `{key}`")
+    pieces, length = [template], len(template)
+    used = set()
+    for key, value in texts.items():  # longer names first; what was put in is not searched again
+        split: list[str] = []
+        for index, piece in enumerate(pieces):
+            parts = piece.split(key) if index % 2 == 0 else [piece]
+            length += (len(parts) - 1) * len(value)
+            _bounded(max(length, len(split) + len(parts)))
+            split += [part for pair in zip(parts, itertools.repeat(value)) for part in pair][:-1]
+            if len(parts) > 1:
+                used.add(key)
+        pieces = split
+    if strict and (missing := sorted(set(params) - used)):
+        raise BadFunction(f"has params that the template does not name: {', '.join(missing)}")
+    return "".join(pieces)
+
+
+def _str_replace(strict: bool = False, empty: bool = True) -> Callable[[Data], Data]:
+    def apply(arguments: Data) -> Data:
+        if not isinstance(arguments, dict) or not {"template", "params"} <= arguments.keys():
+            _expect("a map of `template` and `params`")
+        return _replace(arguments["template"], arguments["params"], strict, empty)
+
+    return apply
+
+
+def _fn_replace(arguments: Data) -> Data:
+    params, template = _items(arguments, 2, "[{name: value}, text]")
+    return _replace(template, params)
+
+
+def _items(arguments: Data, count: int, form: str) -> list[Data]:
+    if not isinstance(arguments, list) or len(arguments) != count:
+        _expect(form)
+    return arguments
+
+
+def _list(value: Data, form: str) -> list[Data]:
+    if isinstance(value, Unknown | ResourceId):
+        raise Undecided
+    if value is not None and not isinstance(value, list):
+        _expect(form)
+    return value or []
+
+
+def _map(value: Data, form: str) -> Mapping[Data, Data]:
+    if isinstance(value, Unknown | ResourceId):
+        raise Undecided
+    if value is not None and not isinstance(value, dict):
+        _expect(form)
+    return value or {}
+
+
+def _list_join(arguments: Data) -> Data:
+    form = "[separator, list of texts]"
+    if not isinstance(arguments, list) or len(arguments) < 2:
+        _expect(form)
+    items = [item for part in arguments[1:] for item in _list(part or None, form)]
+    _known([arguments[0], items])
+    if not isinstance(arguments[0], str) or any(isinstance(item, bool | int | float) for item in items):
+        _expect(form)
+    texts = [_text(item) for item in items]
+    _bounded(sum(map(len, texts)) + len(arguments[0]) * len(texts))
+    return arguments[0].join(texts)
+
+
+def _str_split(arguments: Data) -> Data:
+    form = "[separator, text, optional index]"
+    if not isinstance(arguments, list) or not 2 <= len(arguments) <= 3:
+        _expect(form)
+    _known(arguments)
+    separator, text, *index = arguments
+    if text is None:
+        return None
+    if not isinstance(separator, str) or not separator or not isinstance(text, str):
+        _expect(form)
+    if text.count(separator) > MAX_ITEMS:
+        raise TooLarge(f"gives more than {MAX_ITEMS} items")
+    parts: list[Data] = [*text.split(separator)]
+    try:
+        return parts[int(index[0])] if index else parts
+    except (ValueError, IndexError, TypeError):
+        raise BadFunction(f"takes an index from 0 to {len(parts) - 1}") from None
+
+
+def _list_concat(arguments: Data) -> list[Data]:
+    form = "a list of lists"
+    return [item for part in _list(arguments, form) for item in _list(part, form)]
+
+
+def _list_concat_unique(arguments: Data) -> Data:
+    if undecided(items := _list_concat(arguments)):
+        raise Undecided
+    unique: list[Data] = list(dict.fromkeys(item for item in items if not isinstance(item, dict | list)))
+    nested = [item for item in items if isinstance(item, dict | list)]
+    if not nested:
+        return unique
+    _pairs(len(items), len(nested))
+    return [item for at, item in enumerate(items) if item not in items[:at]]
+
+
+def _pairs(left: int, right: int) -> None:
+    """Comparing everything with everything takes square time."""
+    if left * right > MAX_PAIRS:
+        raise TooLarge(f"compares more than {MAX_PAIRS} pairs of values")
+
+
+def _map_merge(arguments: Data) -> Data:
+    merged: dict[Data, Data] = {}
+    for part in _list(arguments, "a list of maps"):
+        merged.update(_map(part, "a list of maps"))
+    return merged
+
+
+def _map_replace(arguments: Data) -> Data:
+    form = "[map, {keys: map, values: map}]"
+    source, changes = (_map(item, form) for item in _items(arguments, 2, form))
+    if changes.keys() - {"keys", "values"}:
+        _expect(form)
+    keys, values = (_map(changes.get(name), form) for name in ("keys", "values"))
+    if undecided(keys) or (values and any(isinstance(value, Unknown | ResourceId) for value in source.values())):
+        raise Undecided
+    result: dict[Data, Data] = {}
+    for key, value in source.items():
+        name = key if keys.get(key) is None else keys[key]
+        if isinstance(name, dict | list):
+            _expect(form)
+        if name != key and (name in source or name in result):
+            raise BadFunction(f"gives the key `{name}` twice")
+        result[name] = value if isinstance(value, dict | list) else values.get(value, value)
+    return result
+
+
+def repeat(arguments: Data, write: Callable[[str, Data], Unknown]) -> Data:
+    """The function of that name; `write` makes the unknown of a function over arguments, for texts partly unknown."""
+    form = "`for_each`, a map of lists, and `template`"
+    if not isinstance(arguments, dict) or not {"for_each", "template"} <= arguments.keys():
+        _expect(form)
+    each, template, permute = arguments["for_each"], arguments["template"], arguments.get("permutations", True)
+    lists = [list(value) if isinstance(value, dict) else _list(value, form) for value in _map(each, form).values()]
+    if not isinstance(permute, bool) or not lists or not all(isinstance(key, str) and key for key in each):
+        _expect(form)
+    if not permute and len({len(one) for one in lists}) > 1:
+        raise BadFunction("takes lists of one length where permutations is false")
+    count = math.prod(map(len, lists)) if permute else len(lists[0])
+    size = sum(len(leaf) if isinstance(leaf, str) else 1 for leaf in leaves(template))
+    if count > MAX_ITEMS or size * count > MAX_TEXT:
+        raise TooLarge(f"gives more than {MAX_ITEMS} items")
+    combinations = itertools.product(*lists) if permute else zip(*lists, strict=True)
+    return [_fill(template, dict(zip(each, values, strict=True)), write) for values in combinations]
+
+
+def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data], Unknown]) -> Data:
+    match template:
+        case dict():
+            return {_fill(key, values, write): _fill(value, values, write) for key, value in template.items()}
+        case list():
+            return [_fill(item, values, write) for item in template]
+        case Unknown():
+            return write("str_replace", {"template": template, "params": dict(values)})
+        case str() if template in values and isinstance(values[template], Unknown | ResourceId):
+            return values[template]
+        case str():
+            if any(not isinstance(value, str | Unknown | ResourceId) for value in values.values()):
+                raise BadFunction("takes lists of texts in `for_each`")
+            if any(key in template for key, value in values.items() if not isinstance(value, str)):
+                return write("str_replace", {"template": template, "params": dict(values)})
+            for key, value in values.items():
+                if isinstance(value, str):
+                    _bounded(len(template) + template.count(key) * len(value))
+                    template = template.replace(key, value)
+    return template
+
+
+def _digest(arguments: Data) -> Data:
+    form = "[algorithm, text]"
+    algorithm, text = _items(arguments, 2, form)
+    _known(arguments)
+    if not isinstance(algorithm, str) or not isinstance(text, str):
+        _expect(form)
+    try:
+        return hashlib.new(algorithm, text.encode("latin-1"), usedforsecurity=False).hexdigest()
+    except (ValueError, TypeError):  # no such algorithm, one without a fixed length, or a text beyond latin-1
+        raise BadFunction(f"can't digest this text with {algorithm}") from None
+
+
+def _filter(arguments: Data) -> Data:
+    form = "[values to leave out, list]"
+    values, items = (_list(item or None, form) for item in _items(arguments, 2, form))
+    if not any(isinstance(one, dict | list | Unknown | ResourceId) for one in (*values, *items)):
+        left_out = set(values)
+        return [item for item in items if item not in left_out]
+    _pairs(len(values), len(items))
+    kept = []
+    for item in items:
+        found = [same(item, value) for value in values]
+        if True not in found:
+            if None in found:
+                raise Undecided
+            kept.append(item)
+    return kept
+
+
+def _contains(arguments: Data) -> Data:
+    value, items = _items(arguments, 2, "[value, list]")
+    if isinstance(items, str) and isinstance(value, str):
+        return value in items
+    found = [same(value, item) for item in _list(items, "[value, list]")]
+    if True not in found and None in found:
+        raise Undecided
+    return True in found
+
+
+def _make_url(arguments: Data) -> Data:
+    from urllib.parse import quote, urlencode, urlunsplit
+
+    _known(arguments)
+    names = ("scheme", "username", "password", "host", "port", "path", "query", "fragment")
+    if not isinstance(arguments, dict) or arguments.keys() - set(names):
+        _expect(f"a map of {', '.join(names)}")
+    query = _map(arguments.get("query"), "a map as `query`")
+    port = arguments.get("port", "")
+    given = {name: arguments.get(name, "") for name in names if name not in ("port", "query")}
+    if not all(isinstance(value, str) for value in given.values()) or ":" in str(given["scheme"]):
+        _expect("texts, and a scheme without a colon")
+    if port != "" and not (str(port).isdecimal() and 0 < int(str(port)) <= 65535):
+        _expect("a port from 1 to 65535")
+    part = {name: str(value) for name, value in given.items()}
+    user, password = quote(part["username"], safe=""), quote(part["password"], safe="")
+    host = part["host"][1:-1] if part["host"].startswith("[") and part["host"].endswith("]") else part["host"]
+    host = f"[{quote(host, safe=':')}]" if ":" in host else quote(host, safe=":")
+    login = f"{user}{password and ':' + password}@" if user or password else ""
+    location = login + host + (f":{port}" if port else "")
+    searched = urlencode({str(key): value for key, value in query.items()}).replace("%2F", "/")
+    return urlunsplit((part["scheme"], location, quote(part["path"]), searched, quote(part["fragment"])))
+
+
+def _fn_select(arguments: Data) -> Data:
+    index, items = _items(arguments, 2, "[index, list or map]")
+    if isinstance(items, Unknown | ResourceId) or isinstance(index, Unknown | ResourceId):
+        raise Undecided
+    try:
+        if isinstance(items, str) and items:
+            items = json.loads(items)
+        return select(items, [index]) if items else ""
+    except (LookupError, ValueError, TypeError, RecursionError):
+        return ""
+
+
+def _fn_base64(arguments: Data) -> Data:
+    _known(arguments)
+    return arguments if isinstance(arguments, str) else _expect("a text")  # Heat encodes it later, and so not here
+
+
+def _never(_arguments: Data) -> Data:
+    raise Undecided
+
+
+FUNCTIONS: dict[str, Callable[[Data], Data]] = {
+    "str_replace": _str_replace(),
+    "str_replace_strict": _str_replace(strict=True),
+    "str_replace_vstrict": _str_replace(strict=True, empty=False),
+    "str_split": _str_split,
+    "list_join": _list_join,
+    "list_concat": _list_concat,
+    "list_concat_unique": _list_concat_unique,
+    "map_merge": _map_merge,
+    "map_replace": _map_replace,
+    "digest": _digest,
+    "filter": _filter,
+    "contains": _contains,
+    "make_url": _make_url,
+    "yaql": _never,  # its language is not read yet: what it gives is unknown
+    "Fn::GetAZs": _never,
+    "Fn::Join": _list_join,
+    "Fn::Split": lambda arguments: _str_split(_items(arguments, 2, "[separator, text]")),
+    "Fn::Replace": _fn_replace,
+    "Fn::Select": _fn_select,
+    "Fn::Base64": _fn_base64,
+    "Fn::MemberListToMap": _never,
+}

@@ -1,0 +1,204 @@
+"""The members of groups: what a group's properties make of it when the stack is created (layer 2).
+
+In: the resolved properties of a group. Out: its members as definitions, which the reader then reads like any other
+resource. Source: heat/engine/resources/openstack/heat/*_group.py and resource_chain.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.facts.stack import Data, Path, Resource
+from datalog_gate.template.attributes import CHAIN, INSTANCE_GROUPS, RESOURCE_GROUP, SCALING_GROUP
+from datalog_gate.template.dialect import RESOURCE_KEYS
+from datalog_gate.template.document import Document
+from datalog_gate.template.expressions import of_member
+from datalog_gate.template.scope import MAX_RESOURCES, Tree
+from datalog_gate.values import Unknown
+
+GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A resource's place in a text, as `Resource.locate`: the path of its definition, and what its keys are called."""
+
+    document: Document
+    prefix: Path
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, path: Path) -> Span | None:
+        if not path:
+            return self.document.key_place(self.prefix)
+        first = self.names.get(path[0], path[0]) if isinstance(path[0], str) else path[0]
+        place = self.document.place((*self.prefix, first, *path[1:]))
+        return self.document.key_place(self.prefix) if place == self.document.place(self.prefix) else place
+
+    def within(self, *steps: str, **names: str) -> Where:
+        """The place of a definition that stands in this one's properties."""
+        return Where(self.document, (*self.prefix, self.names.get("properties", "properties"), *steps), names)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member's definition; `after` is the member that it waits for."""
+
+    name: str
+    type: str
+    properties: Mapping[str, Data]
+    metadata: Data = None
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group's members, the place of their definition, and what keeps their number from being known."""
+
+    members: tuple[Member, ...]
+    where: Where
+    open: Unknown | None = None
+
+
+def read_group(
+    kind: str, properties: Mapping[str, Data], where: Where, tree: Tree, launch: Callable[[Data], Resource | None]
+) -> Group:
+    """The group of that type. `launch` gives the launch configuration that a property refers to.
+
+    Errors: InputError for more members than any stack may have; what else is wrong is reported.
+    """
+    size = _Size(properties, where, tree)
+    match kind:
+        case "OS::Heat::ResourceGroup":
+            return _resource_group(properties, size, where, tree)
+        case "OS::Heat::ResourceChain":
+            return _chain(properties, where, tree)
+        case "OS::Heat::AutoScalingGroup":
+            count, unsure = size.of("desired_capacity", "min_size")
+            place = where.within("resource")
+            return _members(properties.get("resource"), [str(at) for at in range(count)], None, place, unsure, tree)
+    sizes = ("Size",) if kind == "OS::Heat::InstanceGroup" else ("DesiredCapacity", "MinSize")
+    count, unsure = size.of(*sizes)
+    source = launch(properties.get("LaunchConfigurationName"))
+    if source is None:
+        return Group((), where, unsure or Unknown(f"the members of {where.prefix[-1]}", where(())))
+    definition: Data = {
+        "type": "AWS::EC2::Instance",
+        "properties": dict(source.properties),
+        "metadata": source.metadata,
+    }
+    place = source.locate if isinstance(source.locate, Where) else where
+    return _members(definition, [str(at) for at in range(count)], None, place, unsure, tree)
+
+
+class _Size:
+    """Reads numbers of members from a group's properties."""
+
+    def __init__(self, properties: Mapping[str, Data], where: Where, tree: Tree) -> None:
+        self.properties, self.where, self.tree = properties, where, tree
+
+    def of(self, *names: str, default: int = 1) -> tuple[int, Unknown | None]:
+        """The first of the properties that is known, and the first unknown before it; an unknown alone counts none."""
+        unsure = None
+        for name in names:
+            value = self.properties.get(name)
+            number = value if value is None or isinstance(value, Unknown) else self._number(name, value)
+            if isinstance(number, int):
+                return number, unsure
+            unsure = unsure or number
+        return (0 if unsure else default), unsure
+
+    def _number(self, name: str, value: Data) -> int | Unknown:
+        place = self.where(("properties", name))
+        text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+        if not text.isascii() or not text.isdecimal():  # Heat refuses it; here nobody can say what it makes
+            return Unknown(f"the number of members {text[:80]}", place)
+        if len(text) > 9 or int(text) > MAX_RESOURCES:
+            self.tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
+        return int(text)
+
+
+def _resource_group(properties: Mapping[str, Data], size: _Size, where: Where, tree: Tree) -> Group:
+    count, unsure = size.of("count")
+    policies = properties.get("removal_policies")
+    unsure = unsure or (policies if isinstance(policies, Unknown) else None)
+    skipped: set[str] = set()
+    for policy in policies if isinstance(policies, list) else []:
+        removed = policy.get("resource_list") if isinstance(policy, dict) else policy
+        for name in removed if isinstance(removed, list) else [removed]:
+            unsure = unsure or (name if isinstance(name, Unknown) else None)
+            skipped.add(str(name))
+    names = [name for name in map(str, range(count + len(skipped))) if name not in skipped][:count]
+    variable = properties.get("index_var", "%index%")
+    if not isinstance(variable, str) or not variable:
+        tree.report("bad-template", "`index_var` must be a known text", where(("properties", "index_var")))
+        variable = "%index%"
+    place = where.within("resource_def")
+    return _members(properties.get("resource_def"), names, variable, place, unsure, tree)
+
+
+def _members(
+    definition: Data, names: list[str], variable: str | None, where: Where, unsure: Unknown | None, tree: Tree
+) -> Group:
+    if isinstance(definition, Unknown) or (
+        isinstance(definition, dict) and isinstance(definition.get("type"), Unknown)
+    ):
+        return Group((), where, definition if isinstance(definition, Unknown) else definition["type"])
+    if not isinstance(definition, dict) or not isinstance(definition.get("type"), str):
+        tree.report("bad-template", "the definition of a group's members must be a map with a `type`", where(()))
+        return Group((), where, unsure)
+    properties, metadata = definition.get("properties") or {}, definition.get("metadata")
+    if isinstance(properties, Unknown):
+        return Group((), where, properties)
+    if not isinstance(properties, dict):
+        tree.report("bad-template", "`properties` must be a map", where(("properties",)))
+        return Group((), where, unsure)
+    members = []
+    for name in names:
+        own = _indexed(properties, variable, name, tree) if variable else properties
+        assert isinstance(own, dict)
+        members.append(Member(name, definition["type"], own, metadata))
+    return Group(tuple(members), where, unsure)
+
+
+def _indexed(data: Data, variable: str, index: str, tree: Tree) -> Data:
+    match data:
+        case str():
+            tree.spend(len(data) // 16)
+            return data.replace(variable, index)
+        case dict():
+            tree.spend(len(data))
+            return {key: _indexed(value, variable, index, tree) for key, value in data.items()}
+        case list():
+            tree.spend(len(data))
+            return [_indexed(item, variable, index, tree) for item in data]
+        case Unknown():
+            return of_member(data, variable, index)
+    return data
+
+
+def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
+    place = where.within(properties="resource_properties", type="resources")
+    types, shared = properties.get("resources"), properties.get("resource_properties") or {}
+    for value in (types, shared):
+        if isinstance(value, Unknown):
+            return Group((), place, value)
+    if not isinstance(types, list) or not isinstance(shared, dict):
+        tree.report("bad-template", "a chain takes a list of types as `resources`", place(("type",)))
+        return Group((), place)
+    unsure = next((one for one in types if isinstance(one, Unknown)), None)
+    if wrong := [one for one in types if not isinstance(one, str | Unknown)]:
+        tree.report("bad-template", f"`{wrong[0]}` is no type of a chain's member", place(("type",)))
+    concurrent = properties.get("concurrent") is True
+    members = [
+        Member(str(at), kind, shared, None, str(at - 1) if at and not concurrent else None)
+        for at, kind in enumerate(types)
+        if isinstance(kind, str)
+    ]
+    return Group(tuple(members), place, unsure)
+
+
+def names_of(hot: bool) -> Mapping[str, str]:
+    """What a template of that kind calls the keys of a resource."""
+    return {} if hot else RESOURCE_KEYS

@@ -1,0 +1,70 @@
+"""In which order the resources of a template are read, and which need each other in a circle (layer 2).
+
+In: definitions, and later the resources read from them. Out: names. Neither nests calls, however long a chain is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from datalog_gate.facts.stack import Data, Resource
+
+MAX_CIRCLES = 20
+
+
+def in_order(definitions: Mapping[str, Data]) -> list[str]:
+    """The resources, where possible after those whose attributes they read: so a long chain of them nests no calls."""
+    order: list[str] = []
+    seen: set[str] = set()
+    for start in definitions:
+        pending = [(start, False)]
+        while pending:
+            name, left = pending.pop()
+            if left:
+                order.append(name)
+            elif name not in seen:
+                seen.add(name)
+                pending.append((name, True))
+                pending += [
+                    (one, False) for one in _mentioned(definitions[name]) if one in definitions and one not in seen
+                ]
+    return order
+
+
+def _mentioned(definition: Data) -> list[str]:
+    """The names that stand where an attribute's resource stands."""
+    names, pending = [], [definition]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            for key in ("get_attr", "Fn::GetAtt"):
+                named = part.get(key)
+                first = named[0] if isinstance(named, list) and named else named
+                if isinstance(first, str):
+                    names.append(first.split(".", 1)[0] if isinstance(named, str) else first)
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+    return names
+
+
+def circles(read: Mapping[str, Resource]) -> list[list[str]]:
+    """Resources that require each other: the first circles as names, each with its first one again at the end."""
+    found: list[list[str]] = []
+    done: set[str] = set()
+    for start in read:
+        path: dict[str, None] = {}
+        pending: list[tuple[str, bool]] = [(start, False)]
+        while pending:
+            name, left = pending.pop()
+            if left:
+                del path[name]
+                done.add(name)
+            elif name in path:
+                if len(found) < MAX_CIRCLES:
+                    found.append([*list(path)[list(path).index(name) :], name])
+            elif name not in done:
+                path[name] = None
+                pending.append((name, True))
+                pending += [(required, False) for required in read[name].requires if required in read]
+    return found

@@ -1,0 +1,166 @@
+"""From the text of a template to its `Stack` (layer 2).
+
+In: a template, its environments and parameters, and a way to get the files that they name. Out: the stack with all that
+it nests, every function resolved. A template without resources gives a stack without resources. Everything wrong is
+collected over the whole tree and raised as one InputError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from datalog_gate.errors import InputError
+from datalog_gate.facts.stack import Data, Stack
+from datalog_gate.template.dialect import dialect_of
+from datalog_gate.template.document import Document
+from datalog_gate.template.environment import Environment, add_environment
+from datalog_gate.template.expressions import leaves
+from datalog_gate.template.order import circles, in_order
+from datalog_gate.template.parameters import Given, read_parameters
+from datalog_gate.template.resources import Nesting, Text, parsed, read_resource
+from datalog_gate.template.scope import Fetch, Scope, Tree
+from datalog_gate.values import Unknown
+
+_SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outputs", "conditions")
+_CFN_SECTIONS = ("Description", "Parameters", "Mappings", "Resources", "Outputs", "Conditions")
+_VERSIONS = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateFormatVersion")
+
+
+def read_template(
+    text: Text,
+    file: str,
+    *,
+    fetch: Fetch,
+    stack_name: str,
+    environments: Iterable[tuple[str, Text]] = (),
+    parameters: Mapping[str, Data] | None = None,
+) -> Stack:
+    """The stack of a template. `environments` are pairs of file and text, later over earlier; `parameters` are over
+    them all. Errors: InputError with all diagnostics of the template, its environments and what it nests."""
+    tree = Tree(fetch)
+    environment = Environment()
+    try:
+        for name, body in environments:
+            add_environment(environment, parsed(tree, name, body), tree.add)
+        environment.parameters |= {name: Given(value, "parameters") for name, value in (parameters or {}).items()}
+        document = parsed(tree, file, text)
+        inside = Nesting(stack_name, stack_name, None, 0, file, environment.registry, environment, (file,), _read_stack)
+        stack = _read_stack(tree, document, inside, environment.parameters)
+    except RecursionError:
+        tree.stop("too-large", "the template's references lead too deep", None)
+    except InputError as error:
+        raise InputError([*tree.problems, *error.diagnostics], {**tree.sources, **error.sources}) from None
+    if tree.problems or stack is None:
+        raise InputError(tree.problems, tree.sources)
+    return stack
+
+
+def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[str, Given]) -> Stack | None:
+    data = document.data
+    dialect = dialect_of(data) if isinstance(data, dict) else "this is no template: it is not a map of sections"
+    if isinstance(dialect, str) or not isinstance(data, dict):
+        at = next((name for name in _VERSIONS if isinstance(data, dict) and name in data), None)
+        tree.report("not-a-template", str(dialect), document.place((at,)) if at else document.place(()))
+        return None
+    for name in data:
+        if name not in (*_VERSIONS, *(_SECTIONS if dialect.hot else _CFN_SECTIONS)):
+            help_ = tree.near(name, _SECTIONS if dialect.hot else _CFN_SECTIONS)
+            tree.report("bad-template", f"a template has no section `{name}`", document.key_place((name,)), help_)
+    scope = Scope(
+        tree,
+        inside.id,
+        inside.depth,
+        document,
+        inside.base,
+        dialect,
+        inside.registry,
+        _section(tree, document, data, dialect.key("resources")),
+        lambda scope, name: read_resource(scope, name, inside),
+        inside.facade,
+        conditions=_section(tree, document, data, dialect.key("conditions")),
+        ancestors=inside.ancestors,
+    )
+    section = _section(tree, document, data, dialect.key("parameters"))
+
+    def report(code: str, message: str, name: str, suggestion: str | None) -> None:
+        defined = document.key_place((dialect.key("parameters"), name))
+        tree.report(code, message, defined if name in section else given[name].place, suggestion)
+
+    parameters = read_parameters(
+        section,
+        dialect,
+        given,
+        inside.environment.defaults,
+        report,
+        lambda name: scope.write("get_param", name, (dialect.key("parameters"), name)),
+    )
+    scope.parameters |= _pseudo_parameters(scope, inside)
+    for parameter in parameters:
+        scope.parameters[parameter.name] = parameter.value
+        for leaf in leaves(parameter.value) if parameter.hidden else ():
+            if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
+                expression = scope.write("get_param", parameter.name, ()).expression
+                tree.secrets.setdefault(str(leaf), expression)
+    names = in_order(scope.definitions)
+    read = {name: resource for name in names if (resource := scope.read(scope, name))}
+    resources = tuple(read[name] for name in scope.definitions if name in read)
+    for circle in circles(read):
+        message = f"resources need each other: {' -> '.join(circle)}"
+        tree.report("bad-reference", message, read[circle[0]].locate(()))
+    description = data.get(dialect.key("description"))
+    return Stack(
+        id=inside.id,
+        name=inside.name,
+        parent=inside.parent,
+        depth=inside.depth,
+        version=dialect.version,
+        description=description if isinstance(description, str) else None,
+        parameters=parameters,
+        resources=resources,
+        outputs=_outputs(scope, _section(tree, document, data, dialect.key("outputs"))),
+        conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
+        files=scope.files,
+        sources=tree.sources,
+        place=document.key_place((next(name for name in _VERSIONS if name in data),)),
+    )
+
+
+def _section(tree: Tree, document: Document, data: Mapping[str, Data], name: str) -> Mapping[str, Data]:
+    section = data.get(name) or {}
+    if not isinstance(section, dict):
+        tree.report("bad-template", f"the section `{name}` must be a map", document.key_place((name,)))
+        return {}
+    for key in section:
+        if not isinstance(key, str):
+            place = document.key_place((name, key))
+            tree.report("bad-template", f"the name `{key}` is no text", place, "write it in quotes")
+    return {key: value for key, value in section.items() if isinstance(key, str)}
+
+
+def _pseudo_parameters(scope: Scope, inside: Nesting) -> dict[str, Data]:
+    prefix = (
+        ("OS::stack_name", "OS::stack_id", "OS::project_id")
+        if scope.dialect.hot
+        else ("AWS::StackName", "AWS::StackId")
+    )
+    known: dict[str, Data] = {name: scope.write("get_param", name, ()) for name in prefix}
+    if not scope.dialect.hot:
+        known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
+    if inside.depth == 0:
+        known[prefix[0]] = inside.name
+    return known
+
+
+def _outputs(scope: Scope, section: Mapping[str, Data]) -> dict[str, Data]:
+    outputs: dict[str, Data] = {}
+    for name, definition in section.items():
+        path = (scope.dialect.key("outputs"), name)
+        key, condition = scope.dialect.key("value"), scope.dialect.key("condition")
+        if not isinstance(definition, dict) or key not in definition:
+            scope.tree.report("bad-template", f"the output `{name}` needs a `{key}`", scope.document.key_place(path))
+            continue
+        given = condition in definition and scope.dialect.conditional
+        truth = scope.condition(definition[condition], (*path, condition)) if given else True
+        value = scope.resolve(definition[key], (*path, key)) if truth is not False else None
+        outputs[name] = scope.write("if", [truth, value, None], path) if isinstance(truth, Unknown) else value
+    return outputs

@@ -1,0 +1,258 @@
+"""From a resource's definition to the `Resource`, with what it nests (layer 2).
+
+In: a definition of a template, or a member that a group makes. Out: the resource; what is wrong is reported. Templates
+that it nests are read by the reader, which hands itself over in `Nesting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from dataclasses import replace as with_changes
+
+from datalog_gate.errors import InputError
+from datalog_gate.facts.stack import Data, Path, Resource, Stack
+from datalog_gate.template.attributes import STACK
+from datalog_gate.template.dialect import RESOURCE_KEYS
+from datalog_gate.template.document import Document, data_document
+from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Registry
+from datalog_gate.template.nesting import GROUPS, Member, Where, names_of, read_group
+from datalog_gate.template.parameters import Given
+from datalog_gate.template.scope import Scope, Tree, is_remote
+from datalog_gate.values import ResourceId, Unknown
+
+MAX_NESTING = 5
+_POLICIES = {name.lower(): name for name in ("Delete", "Retain", "Snapshot")}
+_PARTS = ("properties", "metadata", "deletion_policy", "update_policy")
+
+Text = str | Mapping[str, Data]
+"""A text of YAML or JSON, or the data that was in a request's body."""
+ReadStack = Callable[[Tree, Document, "Nesting", Mapping[str, Given]], Stack | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """Where in the tree a stack stands. `base` is the file that the file names in it are relative to,
+    `read_stack` reads what it nests."""
+
+    id: str
+    name: str
+    parent: ResourceId | None
+    depth: int
+    base: str
+    registry: Registry
+    environment: Environment
+    ancestors: tuple[str, ...]
+    read_stack: ReadStack
+    facade: Mapping[str, Data] | None = None
+
+
+def parsed(tree: Tree, file: str, text: Text) -> Document:
+    """The document of a text or of data. Errors: InputError."""
+    return tree.document(file, text) if isinstance(text, str) else data_document(text, file)
+
+
+def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
+    """The resource, read once. None if its condition is false, or while it is being read."""
+    if name in scope.done:
+        return scope.done[name]
+    scope.done[name] = None
+    outer, scope.requires = scope.requires, {}
+    scope.done[name] = _from_definition(scope, name, inside)
+    scope.requires = outer
+    return scope.done[name]
+
+
+def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | None:
+    tree, dialect, definition = scope.tree, scope.dialect, scope.definitions[name]
+    path = (dialect.key("resources"), name)
+    where = Where(scope.document, path, names_of(dialect.hot))
+    if not isinstance(definition, dict) or not isinstance(definition.get(dialect.key("type")), str):
+        tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
+        return None
+    if "/" in name:
+        tree.report("bad-template", f"a resource's name holds no slash: `{name}`", where(()))
+    for key in definition:
+        if dialect.hot and key not in RESOURCE_KEYS:
+            place = scope.document.key_place((*path, key))
+            tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, RESOURCE_KEYS))
+    exists = scope.exists(name)
+    if exists is False:
+        return None
+    tree.count(1, where(()))
+    _depends_on(scope, definition.get(dialect.key("depends_on")), path)
+    found = {key: scope.resolve(definition.get(dialect.key(key)), (*path, dialect.key(key))) for key in _PARTS}
+    properties = {} if found["properties"] is None else found["properties"]
+    if isinstance(properties, Unknown):
+        tree.report("unsupported", f"the properties of `{name}` are not known", where(("properties",)))
+    elif not isinstance(properties, dict):
+        tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
+    policy = "Retain" if "external_id" in definition else found["deletion_policy"]
+    if policy is not None and _POLICIES.get(str(policy).lower()) is None:
+        tree.report(
+            "bad-template", f"`{policy}` is no deletion policy", where(("deletion_policy",)), "use Delete or Retain"
+        )
+    return _resource(
+        scope,
+        inside,
+        Member(
+            name, definition[dialect.key("type")], properties if isinstance(properties, dict) else {}, found["metadata"]
+        ),
+        where,
+        deletion_policy=None if policy is None else _POLICIES.get(str(policy).lower()),
+        update_policy=found["update_policy"],
+        requires=dict(scope.requires),
+        maybe=exists if isinstance(exists, Unknown) else None,
+        source=definition,
+    )
+
+
+def _depends_on(scope: Scope, data: Data, path: Path) -> None:
+    at = (*path, scope.dialect.key("depends_on"))
+    required = scope.resolve(data, at)
+    names = required if isinstance(required, list) else [] if required is None else [required]
+    for name in names:
+        if not isinstance(name, str) or name not in scope.definitions:
+            place = scope.document.place(at if name is required else (*at, names.index(name)))
+            near = scope.tree.near(name, scope.definitions)
+            scope.tree.report("bad-reference", f"there is no resource `{name}`", place, near)
+        elif scope.exists(name) is not False:
+            scope.requires[name] = "explicit"
+
+
+def _resource(
+    scope: Scope,
+    inside: Nesting,
+    member: Member,
+    where: Where,
+    *,
+    deletion_policy: str | None = None,
+    update_policy: Data = None,
+    requires: Mapping[str, str] | None = None,
+    maybe: Unknown | None = None,
+    source: Mapping[str, Data] | None = None,
+) -> Resource:
+    """The resource of a definition, with what it nests. `source` is the definition as written, if there is one."""
+    tree = scope.tree
+    own = ResourceId(f"{inside.id}/{member.name}")
+    kind, file = member.type, None
+    try:
+        kind, file = inside.registry.resolve(member.type, member.name)
+    except ValueError as error:
+        tree.report("bad-environment", str(error), where(("type",)))
+    facade = {
+        "metadata": member.metadata,
+        "deletion_policy": deletion_policy or "Delete",
+        "update_policy": update_policy or {},
+    }
+    below = with_changes(
+        inside,
+        id=own.path,
+        name=f"{inside.name}-{member.name}",
+        parent=own,
+        depth=inside.depth + 1,
+        registry=inside.registry.child(member.name),
+        facade=facade,
+    )
+    nested: Stack | None = None
+    unsure: Unknown | None = None
+    if kind.endswith(TEMPLATE_ENDINGS):
+        nested, unsure = _of_file(tree, kind, file or inside.base, below, member.properties, where)
+    elif kind == STACK:
+        nested, unsure = _of_text(scope, below, member.properties, where, source)
+    elif kind in GROUPS:
+        nested, unsure = _of_group(scope, kind, below, member.properties, where)
+    return Resource(
+        id=own,
+        name=member.name,
+        type=kind,
+        declared=member.type,
+        properties=member.properties,
+        metadata=member.metadata,
+        deletion_policy=deletion_policy,
+        update_policy=update_policy,
+        requires=requires or {},
+        maybe=maybe,
+        nested=nested,
+        open_members=unsure,
+        locate=where,
+    )
+
+
+Nested = tuple[Stack | None, Unknown | None]
+
+
+def _of_file(tree: Tree, name: str, base: str, below: Nesting, given: Mapping[str, Data], where: Where) -> Nested:
+    found = tree.file(name, base, where(("type",)))
+    if found is None:
+        return None, Unknown(f"what {name} holds", where(("type",))) if is_remote(name) else None
+    file, text = found
+    if file in below.ancestors:
+        tree.report("nesting", f"{file} nests itself", where(("type",)))
+        return None, None
+    return _below(tree, file, file, text, below, given, where, "properties"), None
+
+
+def _of_text(
+    scope: Scope, below: Nesting, properties: Mapping[str, Data], where: Where, source: Mapping[str, Data] | None
+) -> Nested:
+    text, given = properties.get("template"), properties.get("parameters") or {}
+    for value in (text, given):
+        if isinstance(value, Unknown):
+            return None, value
+    if not isinstance(text, str) or not isinstance(given, dict):
+        scope.tree.report(
+            "bad-template", "a nested stack needs a template and a map of parameters", where(("properties",))
+        )
+        return None, None
+    written = (source or {}).get("properties")
+    named = written.get("template") if isinstance(written, dict) else None
+    file = f"<template of {below.id}>"
+    if isinstance(named, dict) and isinstance(named.get("get_file"), str):
+        found = scope.tree.fetch(named["get_file"], scope.base)
+        file = found[0] if found else file
+    if file in below.ancestors:
+        scope.tree.report("nesting", f"{file} nests itself", where(("properties", "template")))
+        return None, None
+    return _below(scope.tree, file, below.base, text, below, given, where, "parameters"), None
+
+
+def _below(
+    tree: Tree, file: str, base: str, text: Text, below: Nesting, given: Mapping[str, Data], where: Where, at: str
+) -> Stack | None:
+    if below.depth > MAX_NESTING:
+        tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
+        return None
+    path: Path = ("properties",) if at == "properties" else ("properties", at)
+    passed = {name: Given(value, "parent", where((*path, name))) for name, value in given.items()}
+    inside = with_changes(below, base=base, ancestors=(*below.ancestors, file))
+    try:
+        return inside.read_stack(tree, parsed(tree, file, text), inside, passed)
+    except InputError as error:
+        if any(one in error.diagnostics for one in tree.problems):  # it ended the whole reading
+            raise
+        for one in error.diagnostics:
+            tree.add(one)
+        return None
+
+
+def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, Data], where: Where) -> Nested:
+    def launch(reference: Data) -> Resource | None:
+        known = isinstance(reference, ResourceId) and reference.path == f"{scope.id}/{reference.name}"
+        return scope.read(scope, reference.name) if known and isinstance(reference, ResourceId) else None
+
+    tree = scope.tree
+    if below.depth > MAX_NESTING:
+        tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
+        return None, None
+    group = read_group(kind, properties, where, tree, launch)
+    tree.count(len(group.members), where(()))
+    resources = tuple(
+        _resource(scope, below, member, group.where, requires={member.after: "explicit"} if member.after else None)
+        for member in group.members
+    )
+    version = scope.dialect.version
+    stack = Stack(
+        below.id, below.name, below.parent, below.depth, version, None, resources=resources, sources=tree.sources
+    )
+    return stack, group.open

@@ -1,0 +1,185 @@
+"""Files as stacks: both forms of the call, what may be read, and the corpus of real templates."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.errors import InputError, UsageError
+from datalog_gate.facts.stack import Data
+from datalog_gate.sources import MAX_BYTES, read_stack, read_text
+
+TEMPLATE = """\
+heat_template_version: 2018-08-31
+parameters: {key: {type: string}}
+resources: {a: {type: 'My::A', properties: {key: {get_param: key}, text: {get_file: a.txt}}}}
+"""
+SHARED = Path(os.environ.get("DATALOG_GATE_SHARED", Path(__file__).parents[2] / "shared"))
+CORPUS = SHARED / "corpus" / "templates"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "web.yaml").write_text(TEMPLATE)
+    (tmp_path / "a.txt").write_text("text of a")
+    (tmp_path / "env.yaml").write_text("parameters: {key: ops}\nresource_registry: {'My::A': 'OS::B'}\n")
+    return tmp_path
+
+
+def codes(call: Callable[[], object]) -> list[tuple[str, Span | None]]:
+    with pytest.raises(InputError) as error:
+        call()
+    return [(one.code, one.span) for one in error.value.diagnostics]
+
+
+def test_a_template_is_read_from_its_path_with_environments(folder: Path) -> None:
+    stack = read_stack(str(folder / "web.yaml"), environments=[str(folder / "env.yaml")])
+    [resource] = stack.resources
+    assert (resource.id.path, resource.type, resource.properties) == (
+        "web/a",
+        "OS::B",
+        {"key": "ops", "text": "text of a"},
+    )
+    assert resource.locate(()) == Span(str(folder / "web.yaml"), 3, 13, 3, 14)
+    assert stack.files == {str(folder / "a.txt"): "text of a"}
+    assert stack.sources == {str(folder / name): (folder / name).read_text() for name in ("env.yaml", "web.yaml")}
+
+
+def test_parameters_and_later_environments_win_over_earlier_ones(folder: Path) -> None:
+    (folder / "more.yaml").write_text("parameters: {key: more}\n")
+    paths = [folder / "env.yaml", folder / "more.yaml"]
+    keys = [
+        read_stack(folder / "web.yaml", environments=paths, parameters=given).resources[0].properties["key"]
+        for given in (None, {"key": "mine"})
+    ]
+    assert keys == ["more", "mine"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        TEMPLATE,
+        json.dumps(
+            {
+                "heat_template_version": "2018-08-31",
+                "parameters": {"key": {"type": "string"}},
+                "resources": {
+                    "a": {"type": "My::A", "properties": {"key": {"get_param": "key"}, "text": {"get_file": "a.txt"}}}
+                },
+            }
+        ),
+    ],
+)
+def test_the_body_of_a_request_is_read_with_its_files_and_no_others(body: str) -> None:
+    environment = {"parameters": {"key": "ops"}}
+    stacks = [
+        read_stack(template=template, environment=environment, files={"a.txt": "given"}, stack_name="web")
+        for template in ([body, json.loads(body)] if body.startswith("{") else [body])
+    ]
+    assert {(one.id, json.dumps(dict(one.resources[0].properties))) for one in stacks} == {
+        ("web", '{"key": "ops", "text": "given"}')
+    }
+    assert [code for code, _ in codes(lambda: read_stack(body, environment=environment))] == ["missing-file"]
+
+
+def test_the_body_of_a_request_is_never_a_path(folder: Path) -> None:
+    for body in (str(folder / "web.yaml"), str(folder), "/etc/hostname"):
+        assert [code for code, _ in codes(lambda body=body: read_stack(template=body))] == ["not-a-template"]  # type: ignore[misc]
+    with pytest.raises(UsageError):
+        read_stack()
+    with pytest.raises(UsageError):
+        read_stack(folder / "web.yaml", template=TEMPLATE)
+
+
+def test_a_folder_is_its_template_with_its_environment(folder: Path) -> None:
+    (folder / "web.yaml").rename(folder / "template.yaml")
+    stack = read_stack(folder)
+    assert (stack.id, stack.resources[0].properties["key"]) == (folder.name, "ops")
+
+
+def test_the_name_of_the_stack_can_be_given(folder: Path) -> None:
+    assert read_stack(folder / "web.yaml", stack_name="db").resources[0].id.path == "db/a"
+
+
+def test_files_are_found_beside_the_file_that_names_them(folder: Path) -> None:
+    child = folder / "sub" / "child.yaml"
+    child.parent.mkdir()
+    child.write_text(
+        "heat_template_version: 2018-08-31\n"
+        "resources: {x: {type: A, properties: {t: {get_file: ../a.txt}, b: {get_file: b.bin}}}}\n"
+    )
+    (child.parent / "b.bin").write_bytes(b"\xff\x00")
+    (folder / "web.yaml").write_text(
+        f"heat_template_version: 2018-08-31\nresources: {{c: {{type: sub/child.yaml}}, d: {{type: 'file://{child}'}}}}\n"
+    )
+    found = [one.nested.resources[0].properties for one in read_stack(folder / "web.yaml").resources if one.nested]
+    assert found == [{"t": "text of a", "b": "/wA=\n"}] * 2
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "file:///etc/hostname", "link", "sub/../../secret"])
+def test_no_file_outside_the_root_is_read(folder: Path, name: str) -> None:
+    root = folder / "root"
+    root.mkdir()
+    (folder / "secret").write_text("s")
+    (root / "link").symlink_to(folder / "secret")
+    (root / "t.yaml").write_text(
+        f"heat_template_version: 2018-08-31\nresources: {{a: {{type: A, properties: {{x: {{get_file: '{name}'}}}}}}}}\n"
+    )
+    assert [code for code, _ in codes(lambda: read_stack(root / "t.yaml"))] == ["outside-root"]
+    if not name.startswith(("/", "file")):
+        assert read_stack(root / "t.yaml", files_root=folder).resources[0].properties == {"x": "s"}
+
+
+@pytest.mark.parametrize("name", ["none.txt", "a\\0b", "x" * 5000, ".", "ftp://host/x"])
+def test_a_file_that_is_not_there_is_missing(folder: Path, name: str) -> None:
+    (folder / "t.yaml").write_text(
+        f'heat_template_version: 2018-08-31\nresources: {{a: {{type: A, properties: {{x: {{get_file: "{name}"}}}}}}}}\n'
+    )
+    assert [code for code, _ in codes(lambda: read_stack(folder / "t.yaml"))] == ["missing-file"]
+
+
+def test_texts_that_can_not_be_read_are_diagnostics(tmp_path: Path) -> None:
+    (tmp_path / "latin.yaml").write_bytes("a: b\nc: \u00e9\n".encode("latin-1"))
+    (tmp_path / "big.yaml").write_bytes(b"x" * (MAX_BYTES + 1))
+    (tmp_path / "bom.yaml").write_bytes(b"\xef\xbb\xbfa: 1\n")
+    latin = str(tmp_path / "latin.yaml")
+    assert codes(lambda: read_text(latin)) == [("encoding", Span(latin, 2, 4, 2, 5))]
+    assert codes(lambda: read_text(tmp_path / "big.yaml")) == [("too-large", None)]
+    assert codes(lambda: read_text(tmp_path / "none.yaml")) == [("unreadable", None)]
+    assert codes(lambda: read_stack(str(tmp_path))) == [("unreadable", None)]
+    assert codes(lambda: read_stack("a\0b")) == [("unreadable", None)]
+    assert read_text(tmp_path / "bom.yaml") == "a: 1\n"
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of templates is not there")
+def test_every_template_of_the_corpus_is_read_but_those_that_are_wrong() -> None:
+    refused: dict[str, set[str]] = {}
+    counts: dict[str, tuple[Data, int]] = {}
+    for line in (CORPUS / "manifest.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        environments = [CORPUS / name for name in entry["envs"]]
+        try:
+            stack = read_stack(CORPUS / entry["root"], environments=environments, files_root=CORPUS)
+        except InputError as error:
+            refused[entry["root"]] = {one.code for one in error.diagnostics}
+        else:
+            counts[entry["root"]] = (entry["n_resources"], len(stack.resources))
+    assert refused == {
+        # a key twice in one map; attributes of resources and a property that do not exist
+        "redhat-openstack+openshift-on-openstack/openshift.yaml": {"duplicate-key"},
+        "openstack+magnum/contrib/drivers/k8s_opensuse_v1/templates/kubecluster.yaml": {
+            "bad-reference",
+            "bad-parameter",
+            "duplicate-key",
+        },
+    }
+    assert {root: pair for root, pair in counts.items() if pair[0] != pair[1]} == {
+        # what is off by its condition with the defaults of the template
+        "openstack+heat-templates/hot/condition.yaml": (8, 3),
+        "openstack+magnum/magnum/drivers/k8s_fedora_coreos_v1/templates/kubecluster.yaml": (18, 0),
+    }

@@ -1,0 +1,120 @@
+"""Texts as plain data with places: what Heat's loader reads, and what it must not be fed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.errors import InputError
+from datalog_gate.facts.stack import Data, Path
+from datalog_gate.template.document import MAX_DEPTH, data_document, read_document, size_of
+
+TEXT = "a:\n  - x\n  - {b: 'two words', 3: four}\nm: &m {k: v}\nn: {<<: *m, own: 1}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("day: 2014-10-16", {"day": "2014-10-16"}),
+        (
+            "a: yes\nb: 'yes'\nc: 0x10\nd: 1e3\ne: 1.5\nf: ~",
+            {"a": True, "b": "yes", "c": 16, "d": "1e3", "e": 1.5, "f": None},
+        ),
+        ("on: 1\n7: x", {True: 1, 7: "x"}),
+        ('x: "\\0 \U0001f600 \\") :- \\""', {"x": '\0 \U0001f600 ") :- "'}),
+        ("base: &b {x: 1, y: 2}\nover: {<<: *b, y: 3}", {"base": {"x": 1, "y": 2}, "over": {"x": 1, "y": 3}}),
+        (
+            "a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b]}",
+            {"a": {"x": 1}, "b": {"x": 2, "y": 2}, "c": {"x": 1, "y": 2}},
+        ),
+        ('{"a": "\\ud83d\\ude00", "b": 1e3, "c": true}', {"a": "\U0001f600", "b": 1000.0, "c": True}),
+        ("", {}),
+        ("parameters: {p: {type: string}, p: {type: number}}", {"parameters": {"p": {"type": "number"}}}),
+    ],
+)
+def test_a_text_is_read_as_heat_reads_it(text: str, data: Data) -> None:
+    assert read_document(text, "t.yaml").data == data
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ((), (1, 1, 6, 1)),
+        (("a", 0), (2, 5, 2, 6)),
+        (("a", 1, "b"), (3, 9, 3, 20)),
+        (("a", 1, 3), (3, 25, 3, 29)),
+        (("a", 1, "absent", "deeper"), (3, 5, 3, 30)),
+        (("n", "k"), (4, 11, 4, 12)),
+    ],
+)
+def test_the_deepest_place_of_a_path_is_given(path: Path, place: tuple[int, int, int, int]) -> None:
+    assert read_document(TEXT, "t.yaml").place(path) == Span("t.yaml", *place)
+
+
+def test_the_place_of_a_key_is_the_key_itself() -> None:
+    document = read_document(TEXT, "t.yaml")
+    assert document.key_place(("a", 1, "b")) == Span("t.yaml", 3, 6, 3, 7)
+    assert document.key_place(("a", "none", "b")) == document.place(("a",))
+
+
+def test_json_has_places_too() -> None:
+    document = read_document('{"a": [1,\n  "x"]}', "t.json")
+    assert document.place(("a", 1)) == Span("t.json", 2, 3, 2, 6)
+
+
+def test_the_data_of_a_request_has_no_places() -> None:
+    document = data_document({"a": {1: ("x",)}}, "<body>")
+    assert (document.data, document.place(("a",))) == ({"a": {"1": ["x"]}}, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        ("a: [1\n]]", "yaml", (2, 2)),
+        ("a: 1\na: 1\n", "duplicate-key", (2, 1)),
+        ('{"a": 1,\n "a": 1}', "duplicate-key", (2, 2)),
+        ("a: !Ref b", "yaml", (1, 4)),
+        ("a: !!python/object/apply:os.system [ls]", "yaml", (1, 4)),
+        ("a: &a [*a]", "yaml", (1, 8)),
+        ("a: *b", "yaml", (1, 4)),
+        ("[a]: 1", "yaml", (1, 1)),
+        ("{<<: 3}", "yaml", (1, 6)),
+        ("a: 1\n---\nb: 2\n", "yaml", (2, 1)),
+        ("a: " + "9" * 5000, "yaml", (1, 4)),
+        ("a: \0", "yaml", None),
+        ("[" * 5000, "too-large", (1, MAX_DEPTH + 1)),
+        ('{"a": ' * 5000, "too-large", None),
+        ('{"a":' * 90 + "1" + "}" * 90, "too-large", None),
+        ("x" * 4_000_001, "too-large", None),
+        (
+            "a0: &a0 [x, x, x, x]\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 9)),
+            "too-large",
+            (6, 5),
+        ),
+    ],
+)
+def test_a_text_that_heat_must_not_see_is_refused_with_its_place(
+    text: str, code: str, place: tuple[int, int] | None
+) -> None:
+    with pytest.raises(InputError) as error:
+        read_document(text, "t.yaml")
+    found = [(one.code, one.span and (one.span.line, one.span.column)) for one in error.value.diagnostics]
+    assert found == [(code, place)]
+
+
+def test_data_that_is_no_json_is_refused() -> None:
+    circle: dict[str, Data] = {}
+    circle["self"] = circle
+    codes = []
+    for body in ({"a": {1, 2}}, circle):
+        with pytest.raises(InputError) as error:
+            data_document(body, "<body>")
+        codes += [one.code for one in error.value.diagnostics]
+    assert codes == ["yaml", "yaml"]
+
+
+def test_the_size_counts_what_is_shared_wherever_it_occurs() -> None:
+    pair: Data = ["x", "y"]
+    assert (size_of([pair, pair]), size_of({"a": json.loads("[" * 70 + "]" * 70)})) == (7, None)

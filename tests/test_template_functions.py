@@ -1,0 +1,261 @@
+"""The functions of templates: the values are those that Heat's own classes compute on the same arguments."""
+
+from __future__ import annotations
+
+import pytest
+
+from datalog_gate.errors import InputError
+from datalog_gate.facts.stack import Data
+from datalog_gate.sources import read_stack
+from datalog_gate.values import ResourceId, Unknown
+
+PARAMETERS: dict[str, Data] = {
+    "l": {"type": "comma_delimited_list", "default": "a,b"},
+    "j": {"type": "json", "default": {"a": {"b": 5}}},
+    "n": {"type": "number", "default": "8080"},
+    "flag": {"type": "boolean", "default": "on"},
+    "key": {"type": "string"},
+    "env": {"type": "string"},
+    "pw": {"type": "string", "default": "s3cret", "hidden": True},
+}
+CONDITIONS: dict[str, Data] = {
+    "always": {"equals": ["a", "a"]},
+    "never": {"not": "always"},
+    "prod": {"equals": [{"get_param": "env"}, "prod"]},
+}
+
+
+def resolved(expression: Data) -> Data:
+    """What a property of that text holds in a template of the newest version."""
+    template: dict[str, Data] = {
+        "heat_template_version": "wallaby",
+        "parameters": PARAMETERS,
+        "conditions": CONDITIONS,
+        "resources": {
+            "net": {"type": "OS::Neutron::Net"},
+            "off": {"type": "OS::Neutron::Net", "condition": "never"},
+            "value": {"type": "OS::Heat::Value", "properties": {"value": "7", "type": "number"}},
+            "r": {"type": "OS::Heat::None", "properties": {"p": expression}},
+        },
+    }
+    stack = read_stack(template, stack_name="web")
+    return stack.resources[-1].properties.get("p", "omitted")
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ({"get_param": "n"}, 8080),
+        ({"get_param": "flag"}, True),
+        ({"get_param": ["l", "1"]}, "b"),
+        ({"get_param": ["j", "a", "b"]}, 5),
+        ({"get_param": ["j", "none"]}, ""),
+        ({"get_param": "OS::stack_name"}, "web"),
+        ({"get_resource": "net"}, ResourceId("web/net")),
+        ({"get_resource": "off"}, None),
+        ({"get_attr": ["off", "x"]}, None),
+        ({"get_attr": ["value", "value"]}, 7),
+        ({"list_join": [",", ["a", None, "b"], ["c"], [{"x": 1}]]}, 'a,,b,c,{"x": 1}'),
+        ({"str_replace": {"template": "$a-$ab-$a", "params": {"$a": "1", "$ab": "$a"}}}, "1-$a-1"),
+        (
+            {"str_replace": {"template": "x y z", "params": {"x": True, "y": None, "z": [1, {"b": 2}]}}},
+            'True  [1, {"b": 2}]',
+        ),
+        ({"str_replace": {"template": "known", "params": {"x": {"get_param": "key"}}}}, "known"),
+        ({"str_replace_vstrict": {"template": "a b", "params": {"a": "1", "b": "2"}}}, "1 2"),
+        ({"str_split": [",", "a,b,c"]}, ["a", "b", "c"]),
+        ({"str_split": [",", "a,b,c", "-1"]}, "c"),
+        ({"str_split": [",", None]}, None),
+        ({"list_concat": [["a"], None, ["b", 1]]}, ["a", "b", 1]),
+        ({"list_concat_unique": [["a", "b"], ["b", 1]]}, ["a", "b", 1]),
+        ({"list_concat_unique": [[{"a": 1}, "b"], [{"a": 1}]]}, [{"a": 1}, "b"]),
+        ({"filter": [[{"get_param": "key"}, "a"], ["a"]]}, []),
+        ({"map_merge": [{"a": 1, "b": 2}, None, {"b": 3}]}, {"a": 1, "b": 3}),
+        ({"map_replace": [{"a": "x", "b": [1]}, {"keys": {"a": "z"}, "values": {"x": "y"}}]}, {"z": "y", "b": [1]}),
+        (
+            {"repeat": {"for_each": {"%a%": ["1", "2"], "%b%": ["x", "y"]}, "template": {"k%a%": "%b%"}}},
+            [{"k1": "x"}, {"k1": "y"}, {"k2": "x"}, {"k2": "y"}],
+        ),
+        (
+            {
+                "repeat": {
+                    "for_each": {"%a%": ["1", "2"], "%b%": ["x", "y"]},
+                    "template": "%a%%b%",
+                    "permutations": False,
+                }
+            },
+            ["1x", "2y"],
+        ),
+        ({"repeat": {"for_each": {"%a%": {"q": 1, "r": 2}}, "template": "v%a%"}}, ["vq", "vr"]),
+        (
+            {"repeat": {"for_each": {"%a%": [{"get_resource": "net"}]}, "template": {"n": "%a%"}}},
+            [{"n": ResourceId("web/net")}],
+        ),
+        ({"digest": ["md5", "hello"]}, "5d41402abc4b2a76b9719d911017c592"),
+        ({"filter": [["a"], ["a", "b", "a"]]}, ["b"]),
+        ({"contains": ["a", ["a", {"get_param": "key"}]]}, True),
+        (
+            {
+                "make_url": {
+                    "scheme": "http",
+                    "username": "u s",
+                    "password": "p/w",
+                    "host": "::1",
+                    "port": 80,
+                    "path": "/a b",
+                    "query": {"k": "v/w"},
+                }
+            },
+            "http://u%20s:p%2Fw@[::1]:80/a%20b?k=v/w",
+        ),
+        ({"if": ["always", "A", "B"]}, "A"),
+        ({"if": [{"and": ["never", "prod"]}, "A", "B"]}, "B"),
+        ({"if": [{"or": ["always", "prod"]}, "A", "B"]}, "A"),
+        ({"if": ["prod", "same", "same"]}, "same"),
+        ({"if": ["never", "A"]}, "omitted"),
+        ([{"if": ["never", "A"]}, "z"], ["z"]),
+        ({"equals": ["a", "a"]}, {"equals": ["a", "a"]}),
+        ({"list_join": [",", ["a"]], "other": 1}, {"list_join": [",", ["a"]], "other": 1}),
+    ],
+)
+def test_a_function_has_the_value_that_heat_gives_it(expression: Data, value: Data) -> None:
+    found = resolved(expression)
+    assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ({"get_param": "key"}, "{get_param: key} in web"),
+        ({"get_param": "OS::project_id"}, "{get_param: OS::project_id} in web"),
+        ({"get_attr": ["net", "mtu"]}, "{get_attr: [net, mtu]} in web"),
+        ({"get_attr": ["net", {"get_param": "key"}]}, "{get_attr: [net, {get_param: key}]} in web"),
+        ({"list_join": ["-", ["a b", {"get_param": "key"}]]}, '{list_join: ["-", ["a b", {get_param: key}]]} in web'),
+        ({"list_join": ["-", ["x", {"get_resource": "net"}]]}, '{list_join: ["-", [x, {get_resource: net}]]} in web'),
+        (
+            {"str_replace": {"template": "K", "params": {"K": {"get_param": "key"}}}},
+            '{str_replace: {params: {"K": {get_param: key}}, template: K}} in web',
+        ),
+        (
+            {"map_merge": [{"get_param": "key"}]},
+            "{map_merge: [{get_param: key}]} in web",
+        ),
+        ({"if": ["prod", 1, 2]}, "{if: [{equals: [{get_param: env}, prod]}, 1, 2]} in web"),
+        ({"if": [{"not": "prod"}, 1, 2]}, "{if: [{not: {equals: [{get_param: env}, prod]}}, 1, 2]} in web"),
+        ({"yaql": {"expression": "$.data", "data": "true"}}, '{yaql: {data: "true", expression: "$.data"}} in web'),
+        (
+            {"list_join": ["", [{"get_param": "pw"}, "-s3cret", {"get_param": "key"}]]},
+            '{list_join: ["", [{get_param: pw}, "-" + {get_param: pw}, {get_param: key}]]} in web',
+        ),
+        ({"contains": ["x", [{"get_param": "key"}]]}, "{contains: [x, [{get_param: key}]]} in web"),
+        ({"resource_facade": "metadata"}, "{resource_facade: metadata} in web"),
+        ({"get_file": "https://example.com/x"}, "{get_file: https://example.com/x} in web"),
+    ],
+)
+def test_an_unknown_is_written_as_its_function(expression: Data, text: str) -> None:
+    assert resolved(expression) == Unknown(text)
+
+
+def test_long_unknowns_that_differ_stay_different() -> None:
+    one, other = (resolved({"list_join": ["", [{"get_param": "key"}, "x" * 300 + end]]}) for end in "ab")
+    assert isinstance(one, Unknown)
+    assert one != other
+    assert len(one.expression) < 220
+
+
+def test_what_is_known_beside_an_unknown_stays_known() -> None:
+    key = Unknown("{get_param: key} in web")
+    merged = resolved({"map_merge": [{"a": {"get_param": "key"}}, {"b": [1, {"get_param": "key"}]}]})
+    repeated = resolved(
+        {"repeat": {"for_each": {"%p%": ["1"]}, "template": {"port": "%p%", "net": {"get_resource": "net"}}}}
+    )
+    assert merged == {"a": key, "b": [1, key]}
+    assert repeated == [{"port": "1", "net": ResourceId("web/net")}]
+
+
+def test_a_repeated_unknown_differs_by_what_replaces_its_names() -> None:
+    template = {"repeat": {"for_each": {"%p%": ["1", "2"]}, "template": {"get_param": "key"}}}
+    texts = [f'{{str_replace: {{params: {{"%p%": "{n}"}}, template: {{get_param: key}}}}}} in web' for n in "12"]
+    assert resolved(template) == [Unknown(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ({"get_param": "kay"}, "bad-reference"),
+        ({"get_resource": "nte"}, "bad-reference"),
+        ({"get_attr": ["nte", "x"]}, "bad-reference"),
+        ({"get_attr": "net"}, "bad-function"),
+        ({"get_file": "none.txt"}, "missing-file"),
+        ({"get_file": ["x"]}, "bad-function"),
+        ({"if": ["no_such", 1, 2]}, "bad-reference"),
+        ({"if": ["always"]}, "bad-function"),
+        ({"list_join": [",", "abc"]}, "bad-function"),
+        ({"list_join": [",", ["a", 1]]}, "bad-function"),
+        ({"str_replace": {"template": "x"}}, "bad-function"),
+        ({"str_replace": {"template": "x", "params": {"": "y"}}}, "bad-function"),
+        ({"str_replace_strict": {"template": "a", "params": {"zz": "1"}}}, "bad-function"),
+        ({"str_replace_vstrict": {"template": "a", "params": {"a": ""}}}, "bad-function"),
+        ({"str_split": [",", "a", 4]}, "bad-function"),
+        ({"map_merge": [["a"]]}, "bad-function"),
+        ({"map_replace": [{"a": 1, "b": 2}, {"keys": {"a": "b"}}]}, "bad-function"),
+        ({"repeat": {"for_each": {"%a%": [1]}, "template": "%a%"}}, "bad-function"),
+        ({"repeat": {"for_each": {"a": ["b"] * 900, "c": ["d"] * 900}, "template": "a"}}, "too-large"),
+        ({"str_replace": {"template": "x" * 9000, "params": {"x": "y" * 9000}}}, "too-large"),
+        ({"filter": [[{"a": str(n)} for n in range(400)], [{"b": "c"}] * 400]}, "too-large"),
+        ({"str_replace": {"template": "x" * 9000, "params": {f"y{n}": "z" for n in range(20000)}}}, "too-large"),
+        ({"digest": ["none", "x"]}, "bad-function"),
+        ({"make_url": {"port": 70000}}, "bad-function"),
+        ({"filter": ["a"]}, "bad-function"),
+        ({"contains": ["a", 5]}, "bad-function"),
+        ({"resource_facade": "name"}, "bad-function"),
+        ({"Ref": "net"}, "bad-function"),
+    ],
+)
+def test_arguments_that_heat_refuses_are_refused(expression: Data, code: str) -> None:
+    with pytest.raises(InputError) as error:
+        resolved(expression)
+    assert [one.code for one in error.value.diagnostics] == [code]
+
+
+CFN = """\
+HeatTemplateFormatVersion: '2016-10-14'
+Parameters:
+  Size: {Type: Number, Default: 2}
+  Key: {Type: String, NoEcho: 'true', Default: hush}
+Mappings:
+  Images: {small: {id: img-1}}
+Conditions:
+  Big: {'Fn::Equals': [{Ref: Size}, 2]}
+Resources:
+  Net: {Type: 'OS::Neutron::Net'}
+  R:
+    Type: OS::Heat::None
+    DependsOn: Net
+    Properties:
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("{Ref: Size}", 2),
+        ("{Ref: Net}", ResourceId("web/Net")),
+        ("{Ref: 'AWS::StackName'}", "web"),
+        ("{Ref: 'AWS::Region'}", "ap-southeast-1"),
+        ("{'Fn::GetAtt': [Net, mtu]}", Unknown("{Fn::GetAtt: [Net, mtu]} in web")),
+        ("{'Fn::Join': ['-', [a, b]]}", "a-b"),
+        ("{'Fn::Select': ['1', [a, b]]}", "b"),
+        ("{'Fn::Select': [k, '{\"k\": 3}']}", 3),
+        ("{'Fn::Select': ['9', [a]]}", ""),
+        ("{'Fn::FindInMap': [Images, small, id]}", "img-1"),
+        ("{'Fn::Split': [',', 'a,b']}", ["a", "b"]),
+        ("{'Fn::Replace': [{x: y}, xx]}", "yy"),
+        ("{'Fn::Base64': text}", "text"),
+        ("{'Fn::If': [Big, 1, 2]}", 1),
+        ("{get_param: Size}", {"get_param": "Size"}),
+    ],
+)
+def test_templates_of_the_other_kind_have_their_own_functions(expression: str, value: Data) -> None:
+    resource = read_stack(f"{CFN}      p: {expression}\n", stack_name="web").resources[1]
+    assert (resource.properties["p"], "Net" in resource.requires) == (value, True)

@@ -1,0 +1,507 @@
+"""Templates as stacks: parameters, environments, conditions, references, what is nested, and the place of all of it."""
+
+# ruff: noqa: E501 - one case a line
+
+from __future__ import annotations
+
+import pytest
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.errors import InputError
+from datalog_gate.facts.stack import Data, Path, Resource, Stack
+from datalog_gate.sources import read_stack
+from datalog_gate.values import ResourceId, Unknown
+
+HEAD = "heat_template_version: wallaby\n"
+
+
+def read(text: str, **given: Data) -> Stack:
+    return read_stack(HEAD + text, stack_name="web", **given)  # type: ignore[arg-type]
+
+
+def problems(text: str, **given: Data) -> list[tuple[str, int | None, str, str | None]]:
+    with pytest.raises(InputError) as error:
+        read(text, **given)
+    return [
+        (one.code, one.span.line if one.span else None, one.message, one.suggestion) for one in error.value.diagnostics
+    ]
+
+
+def members(resource: Resource) -> dict[str, Data]:
+    assert resource.nested is not None
+    return {one.id.path: (one.type, dict(one.properties)) for one in resource.nested.resources}
+
+
+# parameters
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "value"),
+    [
+        ("number", "22", 22),
+        ("number", "1.5", 1.5),
+        ("boolean", "Yes", True),
+        ("boolean", 0, False),
+        ("string", 22, "22"),
+        ("string", True, "True"),
+        ("string", "", ""),
+        ("comma_delimited_list", "a,b", ["a", "b"]),
+        ("comma_delimited_list", "", []),
+        ("comma_delimited_list", [1, "b"], ["1", "b"]),
+        ("json", '{"a": [1]}', {"a": [1]}),
+        ("json", {"a": {"b": 1}}, {"a": {"b": 1}}),
+    ],
+)
+def test_a_given_value_is_read_by_the_type_of_its_parameter(kind: str, given: Data, value: Data) -> None:
+    [parameter] = read(f"parameters: {{p: {{type: {kind}}}}}\n", parameters={"p": given}).parameters
+    assert (parameter.value, parameter.origin) == (value, "parameters")
+    assert type(parameter.value) is type(value)
+
+
+def test_a_nearer_source_of_a_parameter_wins() -> None:
+    text = (
+        "parameters:\n"
+        + "".join(f"  {name}: {{type: string, default: template}}\n" for name in "abcd")
+        + "  e: {type: string}\n"
+    )
+    environment = "parameters: {a: env, b: env}\nparameter_defaults: {b: default, c: default, unknown: x}\n"
+    stack = read(text, environment=environment, parameters={"a": "caller"})
+    assert [(one.name, one.value, one.origin) for one in stack.parameters] == [
+        ("a", "caller", "parameters"),
+        ("b", "env", "environment"),
+        ("c", "default", "environment"),
+        ("d", "template", "default"),
+        ("e", Unknown("{get_param: e} in web"), "none"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("definition", "given", "reason"),
+    [
+        ("type: number", "x", "can't be 'x': it is no number that the template takes"),
+        ("type: number, constraints: [{range: {min: 1, max: 3}}]", 4, "can't be 4: its value is not within 1 and 3"),
+        ("type: string, constraints: [{length: {max: 2}}]", "abc", "can't be 'abc': its length is not within None and 2"),
+        ("type: number, constraints: [{modulo: {step: 2}}]", 3, "can't be 3: it is no multiple of 2 plus 0"),
+        ("type: string, constraints: [{allowed_values: [a, b]}]", "c", "can't be 'c': it is none of a, b"),
+        ("type: string, constraints: [{allowed_pattern: '[a-z]+'}]", "a1", "can't be 'a1': it does not match [a-z]+"),
+        ("type: string, hidden: true, constraints: [{allowed_values: [a]}]", "pw", "can't be a hidden value: it is no string that the template takes"),
+        ("type: json", "[1", "can't be '[1': it is no json that the template takes"),
+        ("type: boolean", "maybe", "can't be 'maybe': it is neither true nor false"),
+        ("type: string, constraints: [{no_such: 1}]", "x", "can't be 'x': there is no constraint `no_such` of this form"),
+    ],
+)  # fmt: skip
+def test_a_value_that_a_parameter_refuses_is_named_at_its_definition(definition: str, given: Data, reason: str) -> None:
+    found = problems(f"parameters:\n  p: {{{definition}}}\n", parameters={"p": given})
+    assert found == [("bad-parameter", 3, f"parameter `p` {reason}", None)]
+
+
+def test_a_pattern_that_could_take_forever_is_left_to_heat() -> None:
+    text = "parameters: {p: {type: string, default: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!, constraints: [{allowed_pattern: '(a+)+'}]}}\n"
+    assert len(read(text).parameters) == 1
+
+
+def test_parameters_that_nobody_defines_are_refused() -> None:
+    found = problems(
+        "parameters: {image: {type: string}}\n", environment="parameters:\n  imge: x\n", parameters={"zz": 1}
+    )
+    assert found == [
+        ("bad-parameter", 2, "there is no parameter `imge`", "did you mean `image`?"),
+        ("bad-parameter", None, "there is no parameter `zz`", None),
+    ]
+
+
+def test_parameters_of_the_other_kind_of_template_are_read() -> None:
+    text = "AWSTemplateFormatVersion: '2010-09-09'\nParameters:\n  P: {Type: Number, Default: '4', MinValue: 1, NoEcho: true}\n"
+    [parameter] = read_stack(text).parameters
+    assert (parameter.type, parameter.value, parameter.hidden, parameter.attributes) == (
+        "number", 4, True, {"MinValue": 1, "NoEcho": True},
+    )  # fmt: skip
+
+
+# environments
+
+
+def types(environment: str, declared: str = "My::A", name: str = "r") -> str:
+    return read(f"resources: {{{name}: {{type: '{declared}'}}}}\n", environment=environment).resources[0].type
+
+
+@pytest.mark.parametrize(
+    ("registry", "kind"),
+    [
+        ("{'My::A': 'OS::B'}", "OS::B"),
+        ("{'My::A': 'My::B', 'My::B': 'OS::C'}", "OS::C"),
+        ("{'My::*': 'OS::*'}", "OS::A"),
+        ("{'My::*': 'OS::B'}", "OS::B"),
+        ("{'My::A': null}", "My::A"),
+        ("{'Other::*': 'OS::B', 'My::AB': 'OS::C'}", "My::A"),
+        ("{'My::A': 'OS::B', resources: {r: {'My::A': 'OS::Own'}, s: {'My::A': 'OS::No'}}}", "OS::Own"),
+        ("{resources: {'*': {hooks: pre-create}, r: {hooks: [pre-update], restricted_actions: update}}}", "My::A"),
+    ],
+)
+def test_the_registry_says_what_a_type_is(registry: str, kind: str) -> None:
+    assert types(f"resource_registry: {registry}\n") == kind
+
+
+def test_a_later_environment_is_put_over_an_earlier_one() -> None:
+    stack = read_stack(
+        HEAD + "resources: {r: {type: A}}\nparameters: {p: {type: string}}\n",
+        environment={"parameters": {"p": "x"}, "resource_registry": {"A": "B"}},
+    )
+    assert (stack.resources[0].type, stack.resources[0].declared, stack.parameters[0].value) == ("B", "A", "x")
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "line"),
+    [
+        ("- a\n", "bad-environment", 1),
+        ("parametrs: {}\n", "bad-environment", 1),
+        ("parameters:\n", "bad-environment", 1),
+        ("resource_registry:\n  A: [B]\n", "bad-environment", 2),
+        ("resource_registry:\n  A: B\n  B: A\n", "bad-environment", 2),
+        ("parameter_merge_strategies: {p: merge}\n", "unsupported", 1),
+    ],
+)
+def test_a_wrong_environment_is_refused(environment: str, code: str, line: int) -> None:
+    found = problems("resources: {r: {type: A}}\n", environment=environment)
+    assert [one[:2] for one in found] == [(code, line)]
+
+
+# resources
+
+
+def test_a_resource_holds_what_its_definition_says() -> None:
+    text = """\
+description: two resources
+resources:
+  net: {type: OS::Neutron::Net}
+  db:
+    type: OS::Nova::Server
+    depends_on: net
+    deletion_policy: retain
+    update_policy: {x: 1}
+    metadata: {m: {get_param: OS::stack_name}}
+    properties: {net: {get_resource: net}, mtu: {get_attr: [other, mtu]}}
+  other: {type: A, external_id: abc}
+outputs: {o: {value: {get_attr: [db, addresses]}}}
+"""
+    stack = read(text)
+    assert stack == Stack(
+        "web",
+        "web",
+        None,
+        0,
+        "wallaby",
+        "two resources",
+        resources=(
+            Resource(ResourceId("web/net"), "net", "OS::Neutron::Net", "OS::Neutron::Net", {}),
+            Resource(
+                ResourceId("web/db"),
+                "db",
+                "OS::Nova::Server",
+                "OS::Nova::Server",
+                {"net": ResourceId("web/net"), "mtu": Unknown("{get_attr: [other, mtu]} in web")},
+                {"m": "web"},
+                "Retain",
+                {"x": 1},
+                {"net": "explicit", "other": "attribute"},
+            ),
+            Resource(ResourceId("web/other"), "other", "A", "A", {}, deletion_policy="Retain"),
+        ),
+        outputs={"o": Unknown("{get_attr: [db, addresses]} in web")},
+    )
+
+
+def test_conditions_decide_which_resources_there_are() -> None:
+    text = """\
+parameters: {env: {type: string}}
+conditions: {never: {equals: [a, b]}, prod: {equals: [{get_param: env}, prod]}}
+resources:
+  absent: {type: A, condition: never}
+  there: {type: A, condition: {not: never}, depends_on: absent}
+  perhaps: {type: A, condition: prod}
+outputs: {o: {value: 1, condition: never}, p: {value: 1, condition: prod}}
+"""
+    stack, prod = read(text), Unknown("{equals: [{get_param: env}, prod]} in web")
+    assert [(one.name, one.maybe, one.requires) for one in stack.resources] == [
+        ("there", None, {}),
+        ("perhaps", prod, {}),
+    ]
+    assert stack.conditions == {"never": False, "prod": prod}
+    assert stack.outputs == {"o": None, "p": Unknown("{if: [{equals: [{get_param: env}, prod]}, 1, null]} in web")}
+
+
+def test_a_template_without_resources_is_a_stack_without_resources() -> None:
+    assert read("description: nothing\n").resources == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("resources: {a: {}}\n", ("bad-template", 2, "the resource `a` needs a `type`", None)),
+        ("resources: [a]\n", ("bad-template", 2, "the section `resources` must be a map", None)),
+        ("resorces: {}\n", ("bad-template", 2, "a template has no section `resorces`", "did you mean `resources`?")),
+        ("resources: {on: {type: A}}\n", ("bad-template", 2, "the name `True` is no text", "write it in quotes")),
+        ("resources: {a: {type: A, propertis: {}}}\n", ("bad-template", 2, "a resource has no key `propertis`", "did you mean `properties`?")),
+        ("resources: {a: {type: A, properties: [1]}}\n", ("bad-template", 2, "the properties of `a` must be a map", None)),
+        ("resources: {a: {type: A, deletion_policy: keep}}\n", ("bad-template", 2, "`keep` is no deletion policy", "use Delete or Retain")),
+        ("resources: {a/b: {type: A}}\n", ("bad-template", 2, "a resource's name holds no slash: `a/b`", None)),
+        ("resources: {server: {type: A, depends_on: servre}}\n", ("bad-reference", 2, "there is no resource `servre`", "did you mean `server`?")),
+        ("resources: {a: {type: A, depends_on: b}, b: {type: A, depends_on: [a]}}\n", ("bad-reference", 2, "resources need each other: a -> b -> a", None)),
+        ("conditions: {a: {not: b}, b: {not: a}}\n", ("bad-reference", 2, "the condition `a` depends on itself", None)),
+        ("outputs: {o: 1}\n", ("bad-template", 2, "the output `o` needs a `value`", None)),
+        ("parameters: {p: {type: text}}\n", ("bad-template", 2, "the type of parameter `p` is none of string, number, comma_delimited_list, json, boolean", None)),
+        ("parameters: {p: {type: string, defualt: x}}\n", ("bad-template", 2, "the definition of parameter `p` has no key `defualt`", None)),
+        ("resources: {g: {type: 'OS::Heat::ResourceGroup', properties: {count: 1000000000, resource_def: {type: A}}}}\n", ("too-large", 2, "`count` is more than 10000 members", None)),
+        ("resources: {g: {type: 'OS::Heat::ResourceGroup'}}\n", ("bad-template", 2, "the definition of a group's members must be a map with a `type`", None)),
+        ("resources: {a: {type: none.yaml}}\n", ("missing-file", 2, "there is no file none.yaml", None)),
+    ],
+)  # fmt: skip
+def test_a_wrong_template_is_refused_at_its_place(text: str, problem: tuple[str, int, str, str | None]) -> None:
+    assert problems(text) == [problem]
+
+
+@pytest.mark.parametrize("text", ["hello\nworld\n", "resources: {}\n", "heat_template_version: 2099-01-01\n", "\n"])
+def test_what_is_no_template_of_a_known_version_is_refused(text: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_stack(text)
+    assert [one.code for one in error.value.diagnostics] == ["not-a-template"]
+
+
+def test_all_problems_are_told_together_with_their_text() -> None:
+    text = "resources:\n  a: {type: A, depends_on: x}\n  b: {type: A, properties: {p: {get_param: y}}}\n"
+    with pytest.raises(InputError) as error:
+        read(text)
+    assert [(one.code, one.span and one.span.line) for one in error.value.diagnostics] == [
+        ("bad-reference", 3),
+        ("bad-reference", 4),
+    ]
+    assert error.value.sources == {"<template>": HEAD + text}
+
+
+def test_a_flood_of_problems_ends_the_reading() -> None:
+    text = "resources:\n" + "".join(f"  r{n}: {{type: A, depends_on: none}}\n" for n in range(3000))
+    assert [one[:2] for one in problems(text)] == [("bad-reference", n) for n in range(3, 103)]
+
+
+def test_strange_values_arrive_as_they_are() -> None:
+    for value in ('") :- p(x).', "a\nb", "it's", "\0", "\U0001f600", "x" * 1_000_000):
+        template: dict[str, Data] = {
+            "heat_template_version": "2013-05-23",
+            "resources": {"a": {"type": "A", "properties": {"p": value}}},
+        }
+        assert read_stack(template).resources[0].properties == {"p": value}
+
+
+def test_a_long_chain_of_attributes_is_followed() -> None:
+    chain = "".join(
+        f"  r{n}: {{type: OS::Heat::Value, properties: {{value: {{get_attr: [r{n + 1}, value]}}}}}}\n"
+        for n in range(1500)
+    )
+    stack = read(f"resources:\n{chain}  r1500: {{type: OS::Heat::Value, properties: {{value: end}}}}\n")
+    assert {one.properties["value"] for one in stack.resources} == {"end"}
+
+
+# nesting
+
+CHILD = """\
+heat_template_version: 2015-04-30
+parameters: {name: {type: string}, nets: {type: comma_delimited_list, default: ''}}
+resources:
+  server: {type: OS::Nova::Server, properties: {name: {get_param: name}, nets: {get_param: nets}}}
+outputs: {said: {value: {get_param: name}}, ip: {value: {get_attr: [server, first_address]}}}
+"""
+
+
+def test_a_template_is_nested_with_its_properties_as_parameters() -> None:
+    text = """\
+resources:
+  net: {type: OS::Neutron::Net}
+  db: {type: child.yaml, properties: {name: n, nets: [{get_resource: net}]}}
+  use: {type: A, properties: {said: {get_attr: [db, said]}, ip: {get_attr: [db, ip]}, none: {get_attr: [db, x]}}}
+"""
+    stack = read(text, files={"child.yaml": CHILD})
+    _, db, use = stack.resources
+    assert members(db) == {"web/db/server": ("OS::Nova::Server", {"name": "n", "nets": [ResourceId("web/net")]})}
+    assert use.properties == {
+        "said": "n",
+        "ip": Unknown("{get_attr: [server, first_address]} in web/db"),
+        "none": Unknown("{get_attr: [db, x]} in web"),
+    }
+    inner = db.nested
+    assert inner is not None
+    assert (inner.id, inner.parent, inner.depth, inner.name) == ("web/db", ResourceId("web/db"), 1, "web-db")
+    assert inner.parameters[0].origin == "parent"
+    assert inner.resources[0].locate(("properties", "name")) == Span("child.yaml", 4, 55, 4, 72)
+
+
+def test_the_registry_can_make_a_type_a_template() -> None:
+    environment = "resource_registry: {'My::*': child.yaml, resources: {g: {'0': {'OS::Nova::Server': 'OS::No'}}, db: {server: {'OS::Nova::Server': 'OS::Own'}}}}\n"
+    stack = read(
+        "resources: {db: {type: 'My::DB', properties: {name: n}}}\n",
+        environment=environment,
+        files={"child.yaml": CHILD},
+    )
+    assert (stack.resources[0].type, members(stack.resources[0])["web/db/server"]) == (
+        "child.yaml",
+        ("OS::Own", {"name": "n", "nets": []}),
+    )
+
+
+def test_a_stack_resource_holds_the_template_that_it_names() -> None:
+    text = """\
+resources:
+  s: {type: OS::Heat::Stack, properties: {template: {get_file: child.yaml}, parameters: {name: n}}}
+  t: {type: A, properties: {said: {get_attr: [s, outputs, said]}}}
+"""
+    stack = read(text, files={"child.yaml": CHILD})
+    assert members(stack.resources[0]) == {"web/s/server": ("OS::Nova::Server", {"name": "n", "nets": []})}
+    assert stack.resources[1].properties == {"said": "n"}
+    assert stack.files == {"child.yaml": CHILD}
+
+
+def test_a_group_holds_its_members() -> None:
+    text = """\
+parameters: {key: {type: string}}
+resources:
+  g:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: 2
+      removal_policies: [{resource_list: ['0']}]
+      resource_def: {type: OS::Nova::Server, properties: {name: 'n%index%', k: {list_join: ['', [{get_param: key}, '%index%']]}}}
+  use: {type: A, properties: {refs: {get_attr: [g, refs]}, ips: {get_attr: [g, ip]}, one: {get_attr: [g, resource.2.ip]}}}
+"""
+    g, use = read(text).resources
+    assert members(g) == {
+        f"web/g/{n}": (
+            "OS::Nova::Server",
+            {"name": f"n{n}", "k": Unknown(f'{{list_join: ["", [{{get_param: key}}, "{n}"]]}} in web')},
+        )
+        for n in (1, 2)
+    }
+    ips = [Unknown(f'{{get_attr: ["{n}", ip]}} in web/g') for n in (1, 2)]
+    assert use.properties == {"refs": [ResourceId("web/g/1"), ResourceId("web/g/2")], "ips": ips, "one": ips[1]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "names", "open_"),
+    [
+        ("ResourceGroup", "resource_def: {type: A}", ["0"], None),
+        ("ResourceGroup", "count: 0, resource_def: {type: A}", [], None),
+        ("ResourceGroup", "count: {get_param: n}, resource_def: {type: A}", [], "{get_param: n} in web"),
+        ("ResourceGroup", "count: 2, resource_def: {get_param: n}", [], "{get_param: n} in web"),
+        ("ResourceGroup", "count: MANY, resource_def: {type: A}", [], "the number of members MANY"),
+        ("AutoScalingGroup", "min_size: 1, max_size: 9, desired_capacity: 2, resource: {type: A}", ["0", "1"], None),
+        ("AutoScalingGroup", "min_size: 1, max_size: 9, resource: {type: A}", ["0"], None),
+        ("AutoScalingGroup", "min_size: 1, max_size: 9, desired_capacity: {get_param: n}, resource: {type: A}", ["0"], "{get_param: n} in web"),
+        ("ResourceChain", "resources: [A, B]", ["0", "1"], None),
+        ("ResourceChain", "resources: {get_param: n}", [], "{get_param: n} in web"),
+        ("InstanceGroup", "Size: 2, LaunchConfigurationName: {get_resource: lc}", ["0", "1"], None),
+        ("InstanceGroup", "Size: 2, LaunchConfigurationName: other", [], "the members of g"),
+    ],
+)  # fmt: skip
+def test_the_size_of_a_group_is_what_it_is_created_with(
+    kind: str, properties: str, names: list[str], open_: str | None
+) -> None:
+    text = f"""\
+parameters: {{n: {{type: number}}}}
+resources:
+  lc: {{type: 'AWS::AutoScaling::LaunchConfiguration', properties: {{ImageId: i}}}}
+  g: {{type: 'OS::Heat::{kind}', properties: {{{properties}}}}}
+"""
+    group = read(text).resources[1]
+    assert [path.rpartition("/")[2] for path in members(group)] == names
+    assert group.open_members == (open_ and Unknown(open_))
+
+
+def test_the_members_of_a_chain_wait_for_each_other() -> None:
+    text = "resources: {c: {type: 'OS::Heat::ResourceChain', properties: {resources: [A, B], resource_properties: {x: 1}}}}\n"
+    nested = read(text).resources[0].nested
+    assert nested is not None
+    assert [(one.type, one.properties, one.requires) for one in nested.resources] == [
+        ("A", {"x": 1}, {}),
+        ("B", {"x": 1}, {"0": "explicit"}),
+    ]
+
+
+def test_a_remote_template_that_nobody_gave_is_open_and_not_missing() -> None:
+    url = "https://example.com/db.yaml"
+    db, use = read(
+        f"resources: {{db: {{type: '{url}'}}, use: {{type: A, properties: {{x: {{get_attr: [db, y]}}}}}}}}\n"
+    ).resources
+    assert (db.type, db.nested, db.open_members) == (url, None, Unknown(f"what {url} holds"))
+    assert use.properties == {"x": Unknown("{get_attr: [db, y]} in web")}
+
+
+@pytest.mark.parametrize(
+    ("files", "code"),
+    [
+        ({"a.yaml": HEAD + "resources: {a: {type: a.yaml}}\n"}, "nesting"),
+        ({"a.yaml": HEAD + "resources: {b: {type: b.yaml}}\n", "b.yaml": HEAD + "resources: {a: {type: a.yaml}}\n"}, "nesting"),
+        ({"a.yaml": "just text"}, "not-a-template"),
+        ({"a.yaml": "a: ["}, "yaml"),
+        ({"a.yaml": HEAD + "parameters: {}\nresources: {x: {type: A, depends_on: y}}\n"}, "bad-reference"),
+        ({f"{a}.yaml": HEAD + f"resources: {{x: {{type: {b}.yaml}}}}\n" for a, b in zip("abcdef", "bcdefg", strict=True)}, "nesting"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_below_is_told_at_the_top(files: dict[str, str], code: str) -> None:
+    assert [one[0] for one in problems("resources: {r: {type: a.yaml}}\n", files=files)] == [code]
+
+
+def test_a_property_that_a_nested_template_does_not_have_is_refused() -> None:
+    found = problems("resources:\n  db: {type: c.yaml, properties: {nam: n}}\n", files={"c.yaml": CHILD})
+    assert found == [("bad-parameter", 3, "there is no parameter `nam`", "did you mean `name`?")]
+
+
+def test_a_facade_tells_the_template_that_it_nests_about_itself() -> None:
+    child = (
+        HEAD
+        + "resources: {x: {type: A, properties: {m: {resource_facade: metadata}, d: {resource_facade: deletion_policy}}}}\n"
+    )
+    stack = read("resources: {f: {type: c.yaml, metadata: {k: 1}}}\n", files={"c.yaml": child})
+    assert members(stack.resources[0]) == {"web/f/x": ("A", {"m": {"k": 1}, "d": "Delete"})}
+
+
+# places
+
+PLACES = """\
+resources:
+  sg:
+    type: OS::Neutron::SecurityGroup
+    properties:
+      rules: [{port: 22, prefix: 0.0.0.0/0}]
+      more:
+        repeat: {for_each: {'%p%': ['1']}, template: {port: '%p%'}}
+  g:
+    type: OS::Heat::ResourceGroup
+    properties:
+      resource_def:
+        type: A
+        properties: {x: [1, 2]}
+  bare: {type: A}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "place"),
+    [
+        ("sg", (), (3, 3, 3, 5)),
+        ("sg", ("type",), (4, 11, 4, 37)),
+        ("sg", ("properties", "rules", 0, "prefix"), (6, 34, 6, 43)),
+        ("sg", ("properties", "rules", 0, "absent"), (6, 15, 6, 44)),
+        ("sg", ("properties", "more", 0, "port"), (8, 9, 9, 3)),
+        ("bare", ("properties", "x"), (15, 3, 15, 7)),
+        ("g/0", (), (12, 7, 12, 19)),
+        ("g/0", ("type",), (13, 15, 13, 16)),
+        ("g/0", ("properties", "x", 1), (14, 29, 14, 30)),
+    ],
+)
+def test_every_part_of_a_resource_knows_its_place(name: str, path: Path, place: tuple[int, int, int, int]) -> None:
+    [found] = [one for stack in read(PLACES).walk() for one in stack.resources if one.id.path == f"web/{name}"]
+    assert found.locate(path) == Span("<template>", *place)
+
+
+def test_places_in_the_other_kind_of_template_are_found_by_the_same_names() -> None:
+    text = "AWSTemplateFormatVersion: '2010-09-09'\nResources:\n  R:\n    Type: A\n    Properties: {x: 1}\n"
+    resource = read_stack(text).resources[0]
+    assert resource.locate(("properties", "x")) == Span("<template>", 5, 21, 5, 22)
