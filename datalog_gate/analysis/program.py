@@ -47,7 +47,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """``left comparator right``. With ``=`` and one side an unbound variable, it binds that variable (null too).
+    """``left comparator right``. With ``=`` and one side an unbound variable, it binds that variable (null too);
+    ``x = null`` binds only where no other literal binds x, else it is a test and comes after those.
 
     `=` and `!=` take any kinds; a variable never equals null through `=`, only a constant null does. The others raise
     on kinds other than two numbers or two strings. `when_unknown` is the answer where an operand is an unknown; an

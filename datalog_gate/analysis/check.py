@@ -1,0 +1,164 @@
+"""From modules to a checked program and its policies (layer 2): the one way to make either.
+
+In: parsed modules. Out: `Checked`, with warnings; or a RulesError with everything that is wrong, all of it together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from datalog_gate import catalogue
+from datalog_gate.analysis.kinds import infer
+from datalog_gate.analysis.lowering import Lowering
+from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.policy import Policies, Policy, Unlock
+from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Fold, Match, Var, Without
+from datalog_gate.analysis.safety import order
+from datalog_gate.analysis.strata import stratify
+from datalog_gate.catalogue.schema import Column, Relation
+from datalog_gate.diagnostics import Diagnostic, closest, in_order
+from datalog_gate.errors import RulesError
+from datalog_gate.language.ast import NOWHERE, Module, Rule
+from datalog_gate.values import Kind
+
+UNLOCKED = "gate:unlocked"
+EFFECTIVE = Relation(
+    "gate:effective#", (Column("grant", Kind.RESOURCE),), meaning="Grants that are enabled and not expired."
+)
+GIVEN = "#given"
+"""What a relation's name is followed by to name the rows that facts, not rules, put into it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A program with its policies in order of id, its unlocks, and warnings."""
+
+    program: CheckedProgram
+    policies: tuple[Policy, ...]
+    unlocks: tuple[Unlock, ...]
+    warnings: tuple[Diagnostic, ...]
+
+
+def check(
+    modules: Sequence[Module],
+    *,
+    given: Mapping[str, tuple[Kind, ...]] | None = None,
+    query: str | None = None,
+    lenient: bool = False,
+    found: Sequence[Diagnostic] = (),
+    sources: Mapping[str, str] | None = None,
+) -> Checked:
+    """Check the modules as one program.
+
+    `given` names relations that facts fill, with the kinds of their columns; for `query` and `lenient` see `Names`.
+    `found` are the parser's diagnostics, reported with those found here; `sources` are the
+    files' texts for excerpts. Errors: RulesError.
+    """
+    names = Names(modules, given or {}, query, lenient)
+    lowering = Lowering(names)
+    for module in modules:
+        for rule in module.statements:
+            if isinstance(rule, Rule):
+                lowering.lower(rule, module.name)
+    diagnostics = [*found, *lowering.diagnostics]
+    rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]
+    relations = {**names.own(), **lowering.relations}
+    rules += _given_rules(names, relations, {rule.relation for rule in rules})
+    inference = infer(rules, relations, names.own().keys() - names.undeclared)
+    policies = Policies(modules, names, inference.relations)
+    rules += _unlocking(policies.unlocks)
+    strata, unstratified = stratify(rules)
+    diagnostics += [*names.diagnostics, *inference.diagnostics, *policies.diagnostics, *unstratified]
+    diagnostics += _unknown_services(rules, policies.unlocks)
+    if any(one.severity == "error" for one in diagnostics):
+        raise RulesError(diagnostics, sources)
+    derived = {rule.relation for rule in rules}
+    used = {match.relation for rule in rules for match in matches(rule.body)}
+    described = {**inference.relations, **_of_grants()}
+    inputs = (used | names.own().keys()) - derived
+    program = CheckedProgram({name: described[name] for name in sorted(inputs | derived)}, frozenset(inputs), strata)
+    chosen = tuple(policies.policies[identity] for identity in sorted(policies.policies))
+    return Checked(program, chosen, tuple(policies.unlocks), in_order(diagnostics))
+
+
+def input_of(program: CheckedProgram, name: str) -> str | None:
+    """The input that rows given under a name go to: the relation itself, or what stands beside its rules. A bare name
+    is that of the one module which has it. None if there is none. Errors: ValueError if several modules have it."""
+    plain = {one.removesuffix(GIVEN): one for one in program.inputs}
+    if name in plain:
+        return plain[name]
+    owners = sorted(one for one in plain if one.rpartition(":")[2] == name)
+    if len(owners) > 1:
+        raise ValueError(f"{name} is {' and '.join(owners)}: write the full name")
+    return plain[owners[0]] if owners else None
+
+
+def matches(body: Sequence[CheckedLiteral]) -> list[Match]:
+    """Every match of a body, those of its inner bodies too."""
+    found: list[Match] = []
+    for literal in body:
+        match literal:
+            case Match():
+                found.append(literal)
+            case Without() | Fold():
+                found += matches(literal.body)
+            case _:
+                pass
+    return found
+
+
+def _given_rules(names: Names, relations: dict[str, Relation], derived: set[str]) -> list[CheckedRule]:
+    """For each relation that has rules and may be given rows too, the rule that takes those rows in."""
+    rules = []
+    for full in sorted(names.own().keys() & derived):
+        given = names.given.get(full) or names.given.get(full.rpartition(":")[2])
+        if full in names.undeclared and not given:
+            continue
+        relation = relations[full]
+        source = replace(given or relation, name=full + GIVEN)
+        relations[source.name] = source
+        if len(source.columns) == len(relation.columns):
+            row = tuple(Var(f"#{at}") for at in range(len(relation.columns)))
+            rules.append(CheckedRule(full, row, (Match(source.name, row, NOWHERE),), NOWHERE))
+    return rules
+
+
+def _unlocking(unlocks: Sequence[Unlock]) -> list[CheckedRule]:
+    """What it means that a service is unlocked for a resource: an operator's rule derives a grant of this service that
+    is in effect, and the resource is in its scope."""
+    grant, resource = Var("grant"), Var("resource")
+    return [
+        CheckedRule(
+            UNLOCKED,
+            (Const(one.service), resource),
+            (
+                Match(one.relation, (grant,), one.span),
+                Match(EFFECTIVE.name, (grant,), one.span),
+                Match("gate:grant", (grant, Const(one.service), None), one.span),
+                Match("gate:grant_scope", (grant, resource), one.span),
+            ),
+            one.span,
+        )
+        for one in unlocks
+    ]
+
+
+def _of_grants() -> dict[str, Relation]:
+    described = [catalogue.relation(name) for name in (UNLOCKED, "gate:grant", "gate:grant_scope")]
+    return {relation.name: relation for relation in (*described, EFFECTIVE) if relation}
+
+
+def _unknown_services(rules: Sequence[CheckedRule], unlocks: Sequence[Unlock]) -> list[Diagnostic]:
+    """A rule that asks for a service which no rule unlocks would hold, or fail, for ever."""
+    services = {one.service for one in unlocks}
+    found = []
+    for rule in rules:
+        for match in matches(rule.body):
+            asked = match.arguments[0] if match.relation == UNLOCKED else None
+            if isinstance(asked, Const) and asked.value not in services:
+                near = closest(str(asked.value), services)
+                suggestion = f"did you mean {near}?" if near else f'write a rule with @unlock("{asked.value}")'
+                message = f"no rule unlocks the service {asked.value}"
+                found.append(Diagnostic("unknown-service", message, match.span, suggestion))
+    return found

@@ -1,0 +1,266 @@
+"""Kinds and nullability (layer 2): which kinds each column and variable can hold, across all rules.
+
+In: checked rules and the relations they speak of. Out: the kinds of the derived columns (a least fixpoint: a column
+holds what some rule puts there) and a diagnostic for each comparison, join or builtin whose kinds can't fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from datalog_gate import catalogue
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.safety import binds
+from datalog_gate.catalogue.builtins import BUILTINS
+from datalog_gate.catalogue.schema import Column, Relation
+from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.values import Kind, kind_of, show
+
+ORDERED = Kind.NUMBER | Kind.STRING
+Kinds = dict[Var, Kind]
+
+
+def infer(rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str]) -> Inference:
+    """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say."""
+    inference = Inference(dict(relations), frozenset(fixed))
+    changed = True
+    while changed:
+        changed = False
+        for rule in rules:
+            changed |= inference.spread(rule)
+    inference.judging = True
+    for rule in rules:
+        inference.spread(rule)
+    return inference
+
+
+@dataclass(slots=True)
+class Inference:
+    """`relations` with the kinds of their columns, `diagnostics` once `judging` is on."""
+
+    relations: dict[str, Relation]
+    fixed: frozenset[str]
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    judging: bool = False
+    _told: set[Var] = field(default_factory=set)
+
+    def spread(self, rule: CheckedRule) -> bool:
+        """Let a rule's kinds flow into its head; True if that changed a column."""
+        self._told.clear()
+        kinds = self._settle(rule.body, {})
+        relation = self.relations[rule.relation]
+        columns = list(relation.columns)
+        for at, argument in enumerate(rule.arguments):
+            given = self._kind(argument, kinds)
+            if relation.name not in self.fixed:
+                columns[at] = replace(columns[at], kinds=columns[at].kinds | given)
+            elif self.judging and given & ~columns[at].kinds and not given & columns[at].kinds:
+                self._mismatch(
+                    f"the column {columns[at].name} of {relation.name} is", columns[at].kinds, given, rule.span
+                )
+            elif self.judging and Kind.NULL in given & ~columns[at].kinds:
+                message = f"null may flow into the column {columns[at].name} of {relation.name}"
+                self._report("nullable", message, rule.span, "say `!= null`, or declare the column `... or null`")
+        if tuple(columns) == relation.columns:
+            return False
+        self.relations[rule.relation] = replace(relation, columns=tuple(columns))
+        return True
+
+    def _settle(self, body: Sequence[CheckedLiteral], outer: Mapping[Var, Kind]) -> Kinds:
+        """The kinds of a body's variables: each literal narrows them until nothing changes, then each is judged."""
+        kinds: Kinds = dict(outer)
+        binders = Counter(var for literal in body for var in binds(literal) if not _is_null_test(literal))
+        binders.update(outer.keys())
+        before = None
+        while kinds != before:
+            before = dict(kinds)
+            for literal in body:
+                self._narrow(literal, kinds, binders)
+        if self.judging:
+            for literal in body:
+                self._judge(literal, kinds)
+        return kinds
+
+    def _narrow(self, literal: CheckedLiteral, kinds: Kinds, binders: Counter[Var]) -> None:
+        match literal:
+            case Match():
+                for column, argument in zip(self._columns(literal), literal.arguments, strict=True):
+                    if isinstance(argument, Var):
+                        joined = binders[argument] > 1 or literal.arguments.count(argument) > 1
+                        self._meet(kinds, argument, column.kinds, joined)
+            case Compare(comparator="="):
+                for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                    if isinstance(one, Var):
+                        joined = isinstance(other, Var) and binders[one] > 1 and binders[other] > 1
+                        self._meet(kinds, one, self._kind(other, kinds), joined)
+            case Compare(comparator="!="):
+                for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                    if isinstance(one, Var) and other == Const(None):
+                        kinds[one] = kinds.get(one, Kind.ANY) & ~Kind.NULL
+            case Call():
+                for column, output in zip(BUILTINS[literal.builtin].outputs, literal.outputs, strict=True):
+                    if isinstance(output, Var):
+                        self._meet(kinds, output, self._given(literal, column, kinds), binders[output] > 1)
+            case Fold():
+                inner = {**kinds, **self._quietly(literal.body, kinds)}
+                self._meet(kinds, literal.target, self._folded(literal, inner), False)
+            case Without() | Compare():
+                pass
+
+    def _columns(self, match: Match) -> Iterable[Column]:
+        """The columns of a match. Once all kinds are known, one that nothing fills takes any kind but null."""
+        columns = self.relations[match.relation].columns
+        if not self.judging:
+            return columns
+        return (column if column.kinds else replace(column, kinds=Kind.ANY & ~Kind.NULL) for column in columns)
+
+    @staticmethod
+    def _meet(kinds: Kinds, var: Var, given: Kind, joined: bool) -> None:
+        kinds[var] = kinds.get(var, Kind.ANY) & given & (~Kind.NULL if joined else Kind.ANY)
+
+    def _given(self, call: Call, column: Column, kinds: Kinds) -> Kind:
+        if call.builtin == "??":
+            left, right = (self._kind(one, kinds) for one in call.inputs)
+            return (left & ~Kind.NULL) | right
+        return column.kinds
+
+    def _folded(self, fold: Fold, kinds: Kinds) -> Kind:
+        match fold.function:
+            case "list":
+                return Kind.STRING
+            case "min" | "max":
+                return self._kind(fold.terms[0], kinds) & ~Kind.NULL
+            case _:
+                return Kind.NUMBER
+
+    def _quietly(self, body: Sequence[CheckedLiteral], kinds: Kinds) -> Kinds:
+        judging, self.judging = self.judging, False
+        inner = self._settle(body, kinds)
+        self.judging = judging
+        return inner
+
+    def _judge(self, literal: CheckedLiteral, kinds: Kinds) -> None:
+        match literal:
+            case Match():
+                self._judge_match(literal, kinds)
+            case Compare():
+                self._judge_compare(literal, kinds)
+            case Call():
+                builtin = BUILTINS[literal.builtin]
+                for column, operand in zip(builtin.inputs, literal.inputs, strict=True):
+                    if not builtin.total:
+                        self._need(operand, column.kinds, kinds, f"{literal.builtin} takes", literal.span)
+            case Without():
+                self._settle(literal.body, kinds)
+            case Fold():
+                inner = {**kinds, **self._settle(literal.body, kinds)}
+                if literal.function in ("sum", "avg"):
+                    given = self._kind(literal.terms[0], inner)
+                    if given and not given & Kind.NUMBER:
+                        self._mismatch(f"{literal.function} takes", Kind.NUMBER, given, literal.span)
+
+    def _judge_match(self, match: Match, kinds: Kinds) -> None:
+        for column, argument in zip(self._columns(match), match.arguments, strict=True):
+            given = self._kind(argument, kinds) if argument else Kind.ANY
+            if isinstance(argument, Const):
+                if not given & column.kinds:
+                    self._mismatch(f"the column {column.name} of {match.relation} is", column.kinds, given, match.span)
+                self._judge_constant(match, column, argument)
+            elif argument and given == Kind(0) and not self._tell(argument):
+                message = f"{_name(argument)} can never be the {column.kinds.describe()} that {column.name} is"
+                self._report("kind-mismatch", message, match.span)
+
+    def _judge_constant(self, match: Match, column: Column, constant: Const) -> None:
+        """A text that the catalogue does not list: an error if the list is closed or a listed one is near."""
+        text = constant.value
+        known: Iterable[str] = column.allowed
+        if match.relation == "heat:resource" and column.name == "type":
+            known = catalogue.types()
+        if not isinstance(text, str) or not known or text in known:
+            return
+        near = closest(text, known)
+        severe = column.closed or (near is not None and _letters_apart(text, near) <= 2)
+        suggestion = f"did you mean {near}?" if near else "one of " + ", ".join(sorted(column.allowed)[:12])
+        message = f"{column.name} of {match.relation} is never {text!r}"
+        self._report("unknown-value", message, match.span, suggestion, warning=not severe)
+
+    def _judge_compare(self, compare: Compare, kinds: Kinds) -> None:
+        left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
+        if compare.comparator in ("=", "!="):
+            told = self._tell(compare.left, compare.right) if not left & right else True
+            if not told and Const(None) not in (compare.left, compare.right):
+                message = f"{_name(compare.left)} and {_name(compare.right)} are of kinds that are never equal"
+                self._report("kind-mismatch", message, compare.span)
+            return
+        for operand in (compare.left, compare.right):
+            self._need(operand, ORDERED, kinds, f"{compare.comparator} compares", compare.span)
+        if left & ORDERED and right & ORDERED and not left & right & ORDERED:
+            self._mismatch(f"{compare.comparator} compares", left & ORDERED, right, compare.span)
+
+    def _tell(self, *operands: Operand) -> bool:
+        """Whether it was said of one of the variables already that nothing fits it; it is, from now on."""
+        named = {one for one in operands if isinstance(one, Var)}
+        known = bool(named & self._told)
+        self._told |= named
+        return known
+
+    def _need(self, operand: Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:
+        given = self._kind(operand, kinds)
+        if given and not given & wanted:
+            self._mismatch(what, wanted, given, span)
+        elif Kind.NULL in given and Kind.NULL not in wanted:
+            name = _name(operand)
+            message = f"{name} may be null here"
+            self._report("nullable", message, span, f"say `{name} != null`, or give a default: `{name} ?? ...`")
+
+    def _kind(self, operand: Pattern, kinds: Mapping[Var, Kind]) -> Kind:
+        match operand:
+            case Var():
+                return kinds.get(operand, Kind.ANY)
+            case Const():
+                return kind_of(operand.value)
+            case None:
+                return Kind.ANY
+
+    def _mismatch(self, what: str, wanted: Kind, given: Kind, span: Span) -> None:
+        self._report("kind-mismatch", f"{what} {wanted.describe()}, not {given.describe()}", span)
+
+    def _report(
+        self, code: str, message: str, span: Span, suggestion: str | None = None, warning: bool = False
+    ) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, suggestion, "warning" if warning else "error"))
+
+
+def _is_null_test(literal: CheckedLiteral) -> bool:
+    return isinstance(literal, Compare) and Const(None) in (literal.left, literal.right)
+
+
+def _name(operand: Operand) -> str:
+    """The operand as its author knows it."""
+    if isinstance(operand, Const):
+        return repr(operand.value) if isinstance(operand.value, str) else show(operand.value)
+    return operand.name.partition("#")[0] or "the result"
+
+
+def _letters_apart(one: str, other: str) -> int:
+    """The edit distance of two words."""
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        above, row[0] = row[0], at
+        for place, against in enumerate(other, 1):
+            above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (letter != against))
+    return row[-1]

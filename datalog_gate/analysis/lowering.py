@@ -1,0 +1,394 @@
+"""From the syntax tree to plain rules (layer 2).
+
+In: a rule as written. Out: one `Draft` for each way to make its body true: alternatives (``or``) are multiplied out,
+operators become calls, negated bodies and aggregates literals with locals of their own, arguments stand in the order of
+the relation's columns. Nothing is ordered or checked for kinds yet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Var,
+    Without,
+)
+from datalog_gate.catalogue.builtins import Builtin
+from datalog_gate.catalogue.schema import Column, Relation
+from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.language import ast
+from datalog_gate.values import Kind, Value
+
+MOST_ALTERNATIVES = 1000
+Conjunction = tuple[CheckedLiteral, ...]
+Scope = Mapping[str, Var]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A rule before its body is ordered. `spans` holds where each variable was written first."""
+
+    relation: str
+    arguments: tuple[Operand, ...]
+    body: Conjunction
+    span: Span
+    spans: Mapping[Var, Span] = field(compare=False)
+
+
+@dataclass(slots=True)
+class Lowering:
+    """Lowers the rules of one program. `drafts` collects the results, `relations` every relation that occurs."""
+
+    names: Names
+    drafts: list[Draft] = field(default_factory=list)
+    relations: dict[str, Relation] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    _module: str = ""
+    _spans: dict[Var, Span] = field(default_factory=dict)
+    _fresh: int = 0
+
+    def lower(self, rule: ast.Rule, module: str) -> None:
+        """Add the drafts of a rule of the module, or diagnostics."""
+        before = len(self.diagnostics) + len(self.names.diagnostics)
+        relation = self.names.head(rule.head, module)
+        self.relations.setdefault(relation.name, relation)
+        self._module, self._spans, self._fresh = module, {}, 0
+        self._check_once_negated(rule)
+        scope = {name: Var(name) for name in shared((rule.head, *rule.body))}
+        arguments, extra = self._terms(rule.head.arguments, scope)
+        if any(argument is None for argument in arguments):
+            self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
+        bodies = self._body(rule.body, scope, rule.span)
+        if len(self.diagnostics) + len(self.names.diagnostics) > before:
+            return
+        head = tuple(argument for argument in arguments if argument is not None)
+        spans = dict(self._spans)
+        self.drafts += [Draft(relation.name, head, body + extra, rule.span, spans) for body in bodies]
+
+    def _body(self, body: ast.Body, scope: Scope, span: Span) -> list[Conjunction]:
+        """The alternatives of a conjunction."""
+        alternatives: list[Conjunction] = [()]
+        for literal in body:
+            choices = self._literal(literal, scope)
+            if len(alternatives) * len(choices) > MOST_ALTERNATIVES:
+                self._report(
+                    "too-complex",
+                    f"the alternatives of this rule multiply to more than {MOST_ALTERNATIVES}",
+                    span,
+                    "write some of them as rules of a relation of their own",
+                )
+                return [()]
+            alternatives = [one + choice for one in alternatives for choice in choices]
+        return alternatives
+
+    def _literal(self, literal: ast.Literal, scope: Scope) -> list[Conjunction]:
+        match literal:
+            case ast.Atom():
+                return [self._atom(literal, scope)]
+            case ast.Truth():
+                return [()] if literal.truth else []
+            case ast.Comparison():
+                (left, right), extra = self._operands((literal.left, literal.right), scope)
+                return [(*extra, Compare(literal.comparator, left, right, literal.span))]
+            case ast.Membership():
+                return self._membership(literal, scope)
+            case ast.Disjunction():
+                return [one for branch in literal.branches for one in self._body(branch, scope, literal.span)]
+            case ast.Negation():
+                inner = self._with_locals(literal.body, (), scope)
+                bodies = self._body(literal.body, inner, literal.span)
+                apart = [self._own_locals(body, scope, at) for at, body in enumerate(bodies)]
+                return [tuple(Without(body, literal.span) for body in apart)]
+
+    def _atom(self, atom: ast.Atom, scope: Scope) -> Conjunction:
+        meaning = self.names.relation(atom, self._module)
+        if meaning is None:
+            return ()
+        if isinstance(meaning, Builtin):
+            return self._call(atom, meaning, scope)
+        self.relations.setdefault(meaning.name, meaning)
+        written = self._columns(atom, meaning)
+        patterns, extra = self._terms(tuple(term for _, term in written), scope)
+        row: list[Pattern] = [None] * len(meaning.columns)
+        for (at, _), pattern in zip(written, patterns, strict=True):
+            row[at] = pattern
+        return (*extra, Match(meaning.name, tuple(row), atom.span))
+
+    def _columns(self, atom: ast.Atom, relation: Relation) -> list[tuple[int, ast.Term]]:
+        """The atom's arguments with the positions of their columns."""
+        positional, wide = len(atom.arguments), len(relation.columns)
+        loose = relation.name in self.names.undeclared
+        if relation.named_only and positional:
+            self._report(
+                "arity",
+                f"{relation.name} takes named columns only",
+                atom.span,
+                f"write {relation.name}({relation.columns[0].name}=...)",
+            )
+            return []
+        if positional > wide or (loose and positional != wide and not atom.named):
+            self._report("arity", f"{relation.name} has {wide} columns, here {positional}", atom.span)
+            return []
+        written = dict(enumerate(atom.arguments))
+        for named in atom.named:
+            at = None if loose else relation.positions.get(named.column)
+            if at is None:
+                self._unknown_column(named, relation, loose)
+            elif at in written:
+                self._report("duplicate-column", f"the column {named.column} is given twice", named.span)
+            else:
+                written[at] = named.term
+        return list(written.items())
+
+    def _unknown_column(self, named: ast.NamedArgument, relation: Relation, loose: bool) -> None:
+        if loose:
+            suggestion = f"declare it: `relation {relation.name.rpartition(':')[2]}(...).`"
+        elif inner := self.names.nested_relation(relation.name, named.column):
+            suggestion = f"it is a list or a map: read {inner}(_id=...)"
+        else:
+            near = closest(named.column, relation.positions)
+            suggestion = f"did you mean {near}?" if near else "the columns are " + ", ".join(relation.positions)
+        message = f"{relation.name} has no column {named.column}"
+        self._report("unknown-column", message, named.span, suggestion)
+
+    def _call(self, atom: ast.Atom, builtin: Builtin, scope: Scope) -> Conjunction:
+        takes, gives = len(builtin.inputs), len(builtin.outputs)
+        if atom.named or len(atom.arguments) != takes + gives:
+            columns = ", ".join(column.name for column in (*builtin.inputs, *builtin.outputs))
+            message = f"{builtin.name} takes {takes + gives} arguments"
+            self._report("arity", message, atom.span, f"write {builtin.name}({columns})")
+            return ()
+        inputs, extra = self._operands(atom.arguments[:takes], scope)
+        outputs, more = self._terms(atom.arguments[takes:], scope)
+        return (*extra, *more, Call(builtin.name, inputs, outputs, atom.span))
+
+    def _membership(self, literal: ast.Membership, scope: Scope) -> list[Conjunction]:
+        (subject,), extra = self._operands((literal.term,), scope)
+        constants = [item.value for item in literal.items if isinstance(item, ast.Constant) and item.value is not None]
+        if len(constants) < max(2, len(literal.items)):
+            alternatives = []
+            for item in literal.items:
+                (operand,), more = self._operands((item,), scope)
+                alternatives.append((*extra, *more, Compare("=", subject, operand, literal.span)))
+            return alternatives
+        choice = self._choice(literal, constants)
+        return [(*extra, Match(choice, (subject,), literal.span))]
+
+    def _choice(self, literal: ast.Membership, constants: Sequence[Value]) -> str:
+        """A relation of the given constants, so that many items cost one literal and not many rules."""
+        name = f"{self._module}:in#{literal.span.line}.{literal.span.column}"
+        if name not in self.relations:
+            self.relations[name] = Relation(name, (Column("item", Kind(0)),))
+            for constant in dict.fromkeys(constants):
+                self.drafts.append(Draft(name, (Const(constant),), (), literal.span, {}))
+        return name
+
+    def _terms(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Pattern, ...], Conjunction]:
+        """Terms as arguments; the literals that compute them come extra."""
+        patterns: list[Pattern] = []
+        extra: list[CheckedLiteral] = []
+        for term in terms:
+            match term:
+                case ast.Wildcard():
+                    patterns.append(None)
+                case ast.Constant():
+                    patterns.append(Const(term.value))
+                case ast.Variable():
+                    patterns.append(self._variable(term, scope))
+                case ast.Operation():
+                    inputs, more = self._operands((term.left, term.right), scope)
+                    target = self._temporary(term.span)
+                    extra += [*more, Call(term.operator, inputs, (target,), term.span)]
+                    patterns.append(target)
+                case ast.Aggregate():
+                    target = self._temporary(term.span)
+                    extra.append(self._fold(term, scope, target))
+                    patterns.append(target)
+        return tuple(patterns), tuple(extra)
+
+    def _operands(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Operand, ...], Conjunction]:
+        """Terms that must have a value: `_` is refused."""
+        terms = tuple(terms)
+        patterns, extra = self._terms(terms, scope)
+        for pattern, term in zip(patterns, terms, strict=True):
+            if pattern is None:
+                self._report("unsafe-variable", "`_` has no value", term.span, "name a bound variable")
+        return tuple(pattern or Const(None) for pattern in patterns), extra
+
+    def _fold(self, term: ast.Aggregate, scope: Scope, target: Var) -> Fold:
+        inner = self._with_locals(term.body, term.terms, scope)
+        terms, extra = self._operands(term.terms, inner)
+        bodies = self._body(term.body, inner, term.span)
+        if len(bodies) != 1:
+            self._report(
+                "unsupported",
+                "an aggregate over alternatives",
+                term.span,
+                "write the alternatives as rules of a relation, and aggregate over that",
+            )
+        for written in term.terms:
+            if isinstance(written, ast.Variable) and written.name in scope:
+                self._report(
+                    "aggregate-scope",
+                    f"{written.name} is aggregated and occurs outside",
+                    written.span,
+                    "use another name in one of the two places",
+                )
+        return Fold(term.function, terms, (bodies[0] if bodies else ()) + extra, target, term.span)
+
+    def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:
+        """The scope inside a negation or an aggregate: names not known outside become locals of their own."""
+        self._fresh += 1
+        return {**scope, **{name: Var(f"{name}#{self._fresh}") for name in shared(body, terms) if name not in scope}}
+
+    def _own_locals(self, body: Conjunction, scope: Scope, alternative: int) -> Conjunction:
+        """The body of one alternative; the first keeps its locals, later ones share none with it."""
+        outside = set(scope.values())
+        if alternative == 0:
+            return body
+        own = {var for literal in body for var in variables(literal)} - outside
+        renamed = {var: Var(f"{var.name}.{alternative}") for var in own}
+        self._spans.update({new: self._spans[old] for old, new in renamed.items() if old in self._spans})
+        return tuple(_rename(literal, renamed) for literal in body)
+
+    def _variable(self, term: ast.Variable, scope: Scope) -> Var:
+        var = scope.get(term.name, Var(term.name))
+        self._spans.setdefault(var, term.span)
+        return var
+
+    def _temporary(self, span: Span) -> Var:
+        self._fresh += 1
+        var = Var(f"#{self._fresh}")
+        self._spans[var] = span
+        return var
+
+    def _check_once_negated(self, rule: ast.Rule) -> None:
+        occurrences = Counter(variable.name for variable in _variables((*rule.body, rule.head)))
+        for node in _nodes(rule.body):
+            match node:
+                case ast.Negation():
+                    for variable in _variables(node.body):
+                        if occurrences[variable.name] == 1:
+                            occurrences[variable.name] = 0
+                            self._report(
+                                "negated-once",
+                                f"{variable.name} occurs only here, under not",
+                                variable.span,
+                                "write `_` if any value will do",
+                            )
+                case ast.Atom():
+                    for named in node.named:
+                        term = named.term
+                        if isinstance(term, ast.Variable) and term.name[0].isupper() and occurrences[term.name] == 1:
+                            self._report(
+                                "forgotten-quotes",
+                                f"{term.name} is a variable that occurs once",
+                                term.span,
+                                f'write {named.column}="{term.name}" for the text, or leave the column out',
+                            )
+
+    def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, suggestion))
+
+
+def variables(literal: CheckedLiteral) -> Iterator[Var]:
+    """Every variable of a literal, those of its inner bodies too."""
+    match literal:
+        case Match():
+            yield from (one for one in literal.arguments if isinstance(one, Var))
+        case Compare():
+            yield from (one for one in (literal.left, literal.right) if isinstance(one, Var))
+        case Call():
+            yield from (one for one in (*literal.inputs, *literal.outputs) if isinstance(one, Var))
+        case Without():
+            for inner in literal.body:
+                yield from variables(inner)
+        case Fold():
+            yield literal.target
+            yield from (one for one in literal.terms if isinstance(one, Var))
+            for inner in literal.body:
+                yield from variables(inner)
+
+
+def _rename(literal: CheckedLiteral, names: Mapping[Var, Var]) -> CheckedLiteral:
+    def operand(one: Operand) -> Operand:
+        return names.get(one, one) if isinstance(one, Var) else one
+
+    def pattern(one: Pattern) -> Pattern:
+        return None if one is None else operand(one)
+
+    match literal:
+        case Match():
+            return replace(literal, arguments=tuple(map(pattern, literal.arguments)))
+        case Compare():
+            return replace(literal, left=operand(literal.left), right=operand(literal.right))
+        case Call():
+            inputs, outputs = tuple(map(operand, literal.inputs)), tuple(map(pattern, literal.outputs))
+            return replace(literal, inputs=inputs, outputs=outputs)
+        case Without():
+            return replace(literal, body=tuple(_rename(one, names) for one in literal.body))
+        case Fold():
+            terms, body = tuple(map(operand, literal.terms)), tuple(_rename(one, names) for one in literal.body)
+            return replace(literal, terms=terms, body=body, target=names.get(literal.target, literal.target))
+
+
+Node = ast.Literal | ast.Term
+
+
+def _nodes(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes and all nodes inside them."""
+    for node in nodes:
+        yield node
+        yield from _nodes(_children(node))
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case ast.Atom():
+            return (*node.arguments, *(named.term for named in node.named))
+        case ast.Comparison() | ast.Operation():
+            return (node.left, node.right)
+        case ast.Membership():
+            return (node.term, *node.items)
+        case ast.Negation():
+            return node.body
+        case ast.Aggregate():
+            return (*node.terms, *node.body)
+        case ast.Disjunction():
+            return tuple(literal for branch in node.branches for literal in branch)
+        case _:
+            return ()
+
+
+def _variables(nodes: Iterable[Node]) -> Iterator[ast.Variable]:
+    return (node for node in _nodes(nodes) if isinstance(node, ast.Variable))
+
+
+def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, None]:
+    """The names that belong to this level: written on it, or in two negations below it (whose locals they then can't
+    be). What only one negation or aggregate holds is local there; two aggregates have separate locals."""
+    direct: dict[str, None] = {}
+    negated: Counter[str] = Counter()
+    pending: list[Node] = [*body, *terms]
+    while pending:
+        node = pending.pop(0)
+        match node:
+            case ast.Variable():
+                direct[node.name] = None
+            case ast.Negation() | ast.Aggregate():
+                inner = {variable.name for variable in _variables(_children(node))}
+                negated.update({name: 2 if isinstance(node, ast.Negation) else 1 for name in inner})
+            case _:
+                pending[:0] = _children(node)
+    return {**direct, **{name: None for name, weight in negated.items() if weight > 2}}

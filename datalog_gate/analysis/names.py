@@ -1,0 +1,269 @@
+"""What every name of a program means (layer 2).
+
+In: the modules, the catalogue, and the relations that facts were given for. Out: for each name in a rule the relation
+or builtin it stands for, or a diagnostic with the nearest name there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from datalog_gate import catalogue
+from datalog_gate.catalogue.builtins import BUILTINS, Builtin
+from datalog_gate.catalogue.schema import Column, Relation
+from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
+from datalog_gate.values import Kind
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+RESERVED = frozenset({*catalogue.NAMESPACES, "old", "gate", "builtin"})
+KINDS = {
+    "null": Kind.NULL,
+    "boolean": Kind.BOOLEAN,
+    "number": Kind.NUMBER,
+    "string": Kind.STRING,
+    "resource": Kind.RESOURCE,
+    "any": Kind.ANY,
+}
+
+
+@dataclass(slots=True)
+class Scope:
+    """One module's own names: relations by bare name, what it exports, which modules it imports."""
+
+    relations: dict[str, Relation] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)
+    derived: set[str] = field(default_factory=set)
+    exports: set[str] = field(default_factory=set)
+    imports: list[Import] = field(default_factory=list)
+
+
+class Names:
+    """The names of a whole program. `diagnostics` collects what is wrong with them.
+
+    `given` are relations that facts fill, with the kinds of their columns. The module `query`, if any, sees private
+    relations and finds bare names wherever they are defined. With `lenient` an undefined relation is an empty one.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[Module],
+        given: Mapping[str, tuple[Kind, ...]],
+        query: str | None = None,
+        lenient: bool = False,
+    ) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self.given = {name: _given(name, kinds) for name, kinds in given.items()}
+        self.query = query
+        self.lenient = lenient
+        self._empty: dict[str, Relation] = {}
+        self.scopes: dict[str, Scope] = {}
+        for module in modules:
+            if module.name in self.scopes:
+                self._report("redefined", f"two files are the module {module.name}", Span(module.file, 1, 1, 1, 1))
+            self.scopes.setdefault(module.name, Scope())
+        for module in modules:
+            self._define(module, self.scopes[module.name])
+        for module in modules:
+            self._link(module, self.scopes[module.name])
+        self.undeclared = {
+            scope.relations[name].name for scope in self.scopes.values() for name in scope.derived - scope.declared
+        }
+
+    def relation(self, atom: Atom, module: str) -> Relation | Builtin | None:
+        """What an atom of a module's body stands for; None, and a diagnostic, if nothing."""
+        prefix, _, bare = atom.name.rpartition(":")
+        if not prefix:
+            return self._bare(atom, module)
+        if prefix == "builtin":
+            if bare not in BUILTINS:
+                self._unknown(atom, "unknown-builtin", "builtin", self._builtin_names())
+            return BUILTINS.get(bare)
+        if atom.name in self.given:
+            return self.given[atom.name]
+        if prefix in self.scopes:
+            return self._in_module(atom, prefix, bare, module)
+        if atom.name.startswith("old:"):
+            self._report("undefined-relation", "the state before an update is not there to read yet", atom.name_span)
+            return None
+        return catalogue.relation(atom.name) or self._undefined(atom, module)
+
+    def head(self, atom: Atom, module: str) -> Relation:
+        """The relation that a head of a module defines."""
+        return self.scopes[module].relations[atom.name.rpartition(":")[2]]
+
+    def own(self) -> dict[str, Relation]:
+        """The relations that the modules define or declare, by full name."""
+        return {one.name: one for scope in self.scopes.values() for one in scope.relations.values()}
+
+    @staticmethod
+    def nested_relation(relation: str, column: str) -> str | None:
+        """The relation that a list or map property of a resource type has for itself, if that is what `column` is."""
+        name = f"{relation}.{column}"
+        return name if catalogue.relation(name) else None
+
+    def _bare(self, atom: Atom, module: str) -> Relation | Builtin | None:
+        scope = self.scopes[module]
+        if atom.name in scope.relations:
+            return scope.relations[atom.name]
+        if module == self.query:
+            owners = [one for one in self.scopes if atom.name in self.scopes[one].relations]
+        else:
+            imported = [one.module for one in scope.imports if one.module in self.scopes]
+            owners = [
+                one for one in imported if atom.name in self.scopes[one].exports & self.scopes[one].relations.keys()
+            ]
+        if len(owners) > 1:
+            several = " and ".join(f"{owner}:{atom.name}" for owner in owners)
+            self._report("ambiguous-name", f"{atom.name} is {several}", atom.name_span, "write the full name")
+            return None
+        if owners:
+            return self.scopes[owners[0]].relations[atom.name]
+        return self.given.get(atom.name) or BUILTINS.get(atom.name) or self._undefined(atom, module)
+
+    def _in_module(self, atom: Atom, owner: str, bare: str, module: str) -> Relation | None:
+        scope = self.scopes[owner]
+        if bare not in scope.relations:
+            return self._undefined(atom, module)
+        if owner != module and bare not in scope.exports and module != self.query:
+            self._report(
+                "private-relation",
+                f"{bare} is private to the module {owner}",
+                atom.name_span,
+                f"write `export {bare}.` in {owner}",
+            )
+        return scope.relations[bare]
+
+    def _undefined(self, atom: Atom, module: str) -> Relation | None:
+        if self.lenient:
+            self._report("undefined-relation", f"nothing defines {atom.name}: it is empty", atom.name_span, None, True)
+            columns = [str(at) for at in range(len(atom.arguments))] + [named.column for named in atom.named]
+            empty = Relation(atom.name, tuple(Column(column, Kind(0)) for column in columns))
+            return self._empty.setdefault(atom.name, empty)
+        self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
+        return None
+
+    def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
+        near = closest(atom.name, candidates)
+        declare = f"declare it: `relation {atom.name}(...).`" if ":" not in atom.name else None
+        suggestion = f"did you mean {near}?" if near else declare
+        self._report(code, f"there is no {what} {atom.name}", atom.name_span, suggestion)
+
+    def _relation_names(self, module: str) -> Iterable[str]:
+        yield from self.scopes[module].relations
+        for name, scope in self.scopes.items():
+            yield from (f"{name}:{bare}" for bare in scope.exports)
+        yield from catalogue.names()
+        yield from BUILTINS
+        yield from self.given
+
+    @staticmethod
+    def _builtin_names() -> Iterable[str]:
+        return (f"builtin:{name}" for name in BUILTINS if name[0].isalpha())
+
+    def _define(self, module: Module, scope: Scope) -> None:
+        for segment in module.name.split(":"):
+            if module.name != self.query and not IDENTIFIER.match(segment):
+                where = Span(module.file, 1, 1, 1, 1)
+                self._report("reserved-name", f"{segment!r} in the path of a rule file is no identifier", where)
+        if module.name.partition(":")[0] in RESERVED:
+            where = Span(module.file, 1, 1, 1, 1)
+            self._report("reserved-name", f"the module name {module.name} is reserved", where, "rename the file")
+        for statement in module.statements:
+            match statement:
+                case Declaration():
+                    self._declare(module, scope, statement)
+                case Import():
+                    scope.imports.append(statement)
+        for statement in module.statements:
+            if isinstance(statement, Rule):
+                self._define_by_rule(module, scope, statement)
+
+    def _declare(self, module: Module, scope: Scope, declaration: Declaration) -> None:
+        if declaration.name in scope.relations:
+            self._report("redefined", f"{declaration.name} is declared twice", declaration.span)
+        self._check_name(declaration.name, module.name, declaration.span)
+        columns = []
+        for column in declaration.columns:
+            kinds = Kind(0)
+            for word in column.kinds:
+                if word not in KINDS:
+                    near = closest(word, KINDS) or ", ".join(KINDS)
+                    self._report("kind-mismatch", f"there is no kind {word}", column.span, f"did you mean {near}?")
+                kinds |= KINDS.get(word, Kind.ANY)
+            columns.append(Column(column.name, kinds or Kind.ANY))
+        names = [column.name for column in columns]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self._report("duplicate-column", f"{declaration.name} declares {name} twice", declaration.span)
+        for name in declaration.key:
+            if name not in names:
+                self._report(
+                    "unknown-column", f"{declaration.name} has no column {name}", declaration.span, _did(name, names)
+                )
+        full = f"{module.name}:{declaration.name}"
+        scope.relations[declaration.name] = Relation(full, tuple(columns), declaration.key, declaration.meaning)
+        scope.declared.add(declaration.name)
+
+    def _define_by_rule(self, module: Module, scope: Scope, rule: Rule) -> None:
+        name = rule.head.name
+        prefix, _, bare = name.rpartition(":")
+        if prefix and prefix != module.name:
+            self._report(
+                "reserved-name",
+                f"a rule of {module.name} can't define {name}",
+                rule.head.name_span,
+                f"name it {bare}, which other modules read as {module.name}:{bare}",
+            )
+        self._check_name(bare, module.name, rule.head.name_span)
+        if bare not in scope.relations:
+            columns = [
+                Column(term.name if isinstance(term, Variable) else f"column{at + 1}", Kind(0))
+                for at, term in enumerate(rule.head.arguments)
+            ]
+            scope.relations[bare] = Relation(f"{module.name}:{bare}", tuple(columns))
+        elif len(scope.relations[bare].columns) != len(rule.head.arguments):
+            wanted = len(scope.relations[bare].columns)
+            self._report(
+                "arity",
+                f"{bare} has {wanted} columns, here {len(rule.head.arguments)}",
+                rule.head.span,
+                "give every rule of a relation the same arguments",
+            )
+        for named in rule.head.named:
+            self._report("syntax", "a head has no named arguments", named.span, "write the terms in order")
+        scope.derived.add(bare)
+
+    def _check_name(self, bare: str, module: str, span: Span) -> None:
+        if bare in BUILTINS and BUILTINS[bare].fixed:
+            self._report("redefined", f"{module} can't redefine the builtin {bare}", span, "choose another name")
+
+    def _link(self, module: Module, scope: Scope) -> None:
+        for statement in module.statements:
+            match statement:
+                case Export():
+                    for name in statement.names:
+                        if name not in scope.relations:
+                            suggestion = _did(name, scope.relations)
+                            message = f"{module.name} has no relation {name} to export"
+                            self._report("unknown-module", message, statement.span, suggestion)
+                    scope.exports.update(statement.names)
+                case Import() if statement.module not in self.scopes:
+                    suggestion = _did(statement.module, self.scopes)
+                    self._report("unknown-module", f"there is no module {statement.module}", statement.span, suggestion)
+
+    def _report(
+        self, code: str, message: str, span: Span, suggestion: str | None = None, warning: bool = False
+    ) -> None:
+        severity = "warning" if warning else "error"
+        self.diagnostics.append(Diagnostic(code, message, span, suggestion, severity))  # type: ignore[arg-type]
+
+
+def _given(name: str, kinds: tuple[Kind, ...]) -> Relation:
+    return Relation(name, tuple(Column(str(at), kind) for at, kind in enumerate(kinds)))
+
+
+def _did(word: str, candidates: Iterable[str]) -> str | None:
+    near = closest(word, candidates)
+    return f"did you mean {near}?" if near else None

@@ -1,0 +1,222 @@
+"""What makes a relation a policy (layer 2).
+
+In: the annotation above a rule, or a head named ``error`` or ``warning``. Out: a `Policy` or `Unlock` value, or a
+diagnostic for what an annotation can't say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal as OneOf
+
+from datalog_gate.analysis.names import Names
+from datalog_gate.catalogue.schema import Relation
+from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
+from datalog_gate.values import Kind, Value
+
+Level = OneOf["deny", "warn", "record"]
+Action = OneOf["create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot", "rollback"]
+LEVELS: tuple[Level, ...] = ("deny", "warn", "record")
+ACTIONS = ("create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot", "rollback")
+BUILDING = frozenset({"create", "update", "adopt", "restore"})
+"""The actions that add or change resources: what a policy judges unless it says otherwise."""
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+TEXTS = (
+    "id",
+    "message",
+    "hint",
+    "doc",
+    "url",
+    "owner",
+    "subject",
+    "worse",
+    "preexisting",
+    "on_unknown",
+    "enforce_from",
+)
+LISTS = ("tags", "on", "key", "notify")
+CHOICES = {"on_unknown": ("defer", "deny", "allow"), "preexisting": ("allow", "deny")}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A relation each of whose rows is a violation.
+
+    `columns` are the head's names (empty for what is no variable), `subject` the position of the resource that is
+    blamed, None if no column is one. `span` is the head of the annotated rule.
+    """
+
+    id: str
+    level: Level
+    relation: str
+    columns: tuple[str, ...]
+    message: str
+    hint: str
+    on: frozenset[str]
+    on_unknown: str
+    subject: int | None
+    enforce_from: date | None
+    texts: Mapping[str, str]
+    lists: Mapping[str, tuple[str, ...]]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unlock:
+    """A relation whose rows are the grants that unlock a service."""
+
+    service: str
+    relation: str
+    span: Span
+
+
+class Policies:
+    """The policies and unlocks of a program. `diagnostics` collects what is wrong with their annotations."""
+
+    def __init__(self, modules: Iterable[Module], names: Names, relations: Mapping[str, Relation]) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self.policies: dict[str, Policy] = {}
+        self.unlocks: list[Unlock] = []
+        self._annotated: dict[str, Span] = {}
+        for module in modules:
+            rules = [one for one in module.statements if isinstance(one, Rule)]
+            plain = {"error": "deny", "warning": "warn"}
+            annotated = {rule.head.name for rule in rules if rule.annotation}
+            for rule in rules:
+                relation = relations[names.head(rule.head, module.name).name]
+                if rule.annotation:
+                    self._annotation(rule.annotation, rule, relation, module.name)
+                elif rule.head.name in plain and rule.head.name not in annotated:
+                    annotated.add(rule.head.name)
+                    self._add(Annotation(plain[rule.head.name], span=rule.head.span), rule, relation, module.name)
+
+    def _annotation(self, annotation: Annotation, rule: Rule, relation: Relation, module: str) -> None:
+        if relation.name in self._annotated:
+            self._report("redefined", f"{rule.head.name} is annotated twice", annotation.span, "annotate one rule only")
+        self._annotated[relation.name] = annotation.span
+        if annotation.name in LEVELS:
+            self._add(annotation, rule, relation, module)
+        elif annotation.name == "unlock":
+            self._unlock(annotation, rule, relation)
+        else:
+            near = closest(annotation.name, (*LEVELS, "unlock"))
+            suggestion = f"did you mean @{near}?" if near else "one of @deny, @warn, @record, @unlock"
+            self._report(
+                "unknown-annotation", f"there is no annotation @{annotation.name}", annotation.span, suggestion
+            )
+
+    def _unlock(self, annotation: Annotation, rule: Rule, relation: Relation) -> None:
+        texts = [one.value for one in annotation.values if isinstance(one.value, str)]
+        if len(texts) != 1 or len(annotation.values) != 1 or annotation.attributes:
+            message = "@unlock takes the name of one service"
+            self._report("annotation-attribute", message, annotation.span, 'write @unlock("edge")')
+            return
+        if len(relation.columns) != 1:
+            message = "an @unlock rule derives grants: it has one column"
+            self._report("arity", message, rule.head.span, f"write {rule.head.name}(grant)")
+            return
+        self.unlocks.append(Unlock(texts[0], relation.name, annotation.span))
+
+    def _add(self, annotation: Annotation, rule: Rule, relation: Relation, module: str) -> None:
+        before = len(self.diagnostics)
+        texts, lists = self._attributes(annotation)
+        columns = tuple(term.name if isinstance(term, Variable) else "" for term in rule.head.arguments)
+        identity = texts.get("id") or f"{module}:{rule.head.name}"
+        for at in PLACEHOLDER.findall(texts.get("message", "")):
+            self._column("message-column", "the message", at, columns, annotation.span)
+        for at in lists.get("key", ()):
+            self._column("annotation-attribute", "key", at, columns, annotation.span)
+        subject = _first_resource(relation)
+        if "subject" in texts and self._column(
+            "annotation-attribute", "subject", texts["subject"], columns, annotation.span
+        ):
+            subject = columns.index(texts["subject"])
+        if identity in self.policies:
+            other = self.policies[identity].span
+            self._report("redefined", f"{identity} is the policy at {other} too", annotation.span, "give it another id")
+        enforce_from = self._date(texts.get("enforce_from"), annotation.span)
+        if len(self.diagnostics) > before:
+            return
+        level = next(level for level in LEVELS if level == annotation.name)
+        default = f"{rule.head.name}(" + ", ".join(f"{{{name}}}" for name in columns if name) + ")"
+        self.policies[identity] = Policy(
+            identity,
+            level,
+            relation.name,
+            columns,
+            texts.get("message", default),
+            texts.get("hint", ""),
+            frozenset(lists["on"]) if "on" in lists else BUILDING,
+            texts.get("on_unknown", "defer"),
+            subject,
+            enforce_from,
+            texts,
+            lists,
+            rule.head.span,
+        )
+
+    def _attributes(self, annotation: Annotation) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+        """The annotation's texts and lists of texts by name; the first two values are id and message."""
+        texts: dict[str, str] = {}
+        lists: dict[str, tuple[str, ...]] = {}
+        if len(annotation.values) > 2:
+            message = f"@{annotation.name} takes an id and a message, then attributes by name"
+            self._report("annotation-attribute", message, annotation.values[2].span)
+        named = [Attribute(name, one.value, one.span) for name, one in zip(TEXTS, annotation.values[:2], strict=False)]
+        for attribute in (*named, *annotation.attributes):
+            value = attribute.value
+            items = value if isinstance(value, tuple) else (value,)
+            if attribute.name in texts or attribute.name in lists:
+                self._report("annotation-attribute", f"{attribute.name} is given twice", attribute.span)
+            elif attribute.name not in TEXTS + LISTS:
+                near = closest(attribute.name, TEXTS + LISTS)
+                suggestion = f"did you mean {near}?" if near else "one of " + ", ".join(sorted(TEXTS + LISTS))
+                message = f"@{annotation.name} has no attribute {attribute.name}"
+                self._report("annotation-attribute", message, attribute.span, suggestion)
+            elif attribute.name in LISTS and all(isinstance(item, str) for item in items):
+                lists[attribute.name] = tuple(item for item in items if isinstance(item, str))
+                self._choose(attribute, "on", lists["on"] if attribute.name == "on" else (), ACTIONS)
+            elif attribute.name in TEXTS and isinstance(value, str):
+                texts[attribute.name] = value
+                self._choose(attribute, attribute.name, (value,), CHOICES.get(attribute.name, (value,)))
+            else:
+                kind = "a list of texts" if attribute.name in LISTS else "a text"
+                self._report("annotation-attribute", f"{attribute.name} is {kind}", attribute.span)
+        if "rollback" in lists.get("on", ()):
+            self._report("annotation-attribute", "no policy may gate rollback", annotation.span, "leave it out of `on`")
+        return texts, lists
+
+    def _choose(self, attribute: Attribute, name: str, values: tuple[Value, ...], choices: tuple[str, ...]) -> None:
+        for value in values:
+            if value not in choices:
+                suggestion = "one of " + ", ".join(choices)
+                self._report("annotation-attribute", f"{name} can't be {value!r}", attribute.span, suggestion)
+
+    def _column(self, code: str, what: str, name: str, columns: tuple[str, ...], span: Span) -> bool:
+        if name in columns:
+            return True
+        near = closest(name, columns)
+        suggestion = f"did you mean {near}?" if near else "the head has " + (", ".join(filter(None, columns)) or "none")
+        self._report(code, f"{what} names {name}, which is no column of the head", span, suggestion)
+        return False
+
+    def _date(self, text: str | None, span: Span) -> date | None:
+        try:
+            return date.fromisoformat(text) if text else None
+        except ValueError:
+            self._report("annotation-attribute", f"{text!r} is no date", span, 'write "2027-03-01"')
+            return None
+
+    def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, suggestion))
+
+
+def _first_resource(relation: Relation) -> int | None:
+    """The first column that holds resources only, else the first that can hold one."""
+    kinds = [column.kinds for column in relation.columns]
+    exact = (at for at, kind in enumerate(kinds) if kind == Kind.RESOURCE)
+    return next(exact, next((at for at, kind in enumerate(kinds) if Kind.RESOURCE in kind), None))

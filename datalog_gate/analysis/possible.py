@@ -1,0 +1,281 @@
+"""The certain and the possible version of a program, for facts that hold unknowns (layer 2).
+
+In: a checked program, and which of its inputs hold unknowns or rows that may not be there. Out: a checked program in
+which a relation that this can change has two versions: `p` holds the rows that are there whatever the unknowns turn out
+to be, `p?` every row that is there for some outcome, perhaps with an unknown where the value depends on it.
+
+Certain ignores maybe rows and lets an unknown equal only itself (the same expression; that both may be null, and then
+do not join, is left out of account). Possible includes maybe rows and lets an unknown equal anything. Under ``not``
+each reads the other. What a builtin makes of an unknown is the unknown of that application, known by its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from datalog_gate.analysis.lowering import variables
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Stratum,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.strata import reads
+from datalog_gate.diagnostics import Span
+from datalog_gate.values import Unknown
+
+POSSIBLE = "?"
+"""What the name of a possible version ends with."""
+MAY_FAIL = ("min", "max", "avg")
+"""Aggregates that are false of nothing."""
+
+
+def split(
+    program: CheckedProgram,
+    unknown_columns: Mapping[str, frozenset[int]],
+    maybe: Collection[str],
+    certain_only: Collection[str] = (),
+) -> CheckedProgram:
+    """The program with certain and possible versions; the program itself if no rule reads what is not known.
+
+    `unknown_columns` are by input the columns that hold an unknown in some row, `maybe` the inputs with rows that may
+    not be there: the result has the inputs `p`, rows that are there, and `p?`, all rows. Of `certain_only` relations
+    only what is certain counts, for the possible versions too.
+    """
+    reach = _Reach(
+        {name: set(columns) for name, columns in unknown_columns.items() if name in program.inputs},
+        {name for name in maybe if name in program.inputs} - set(certain_only),
+        frozenset(certain_only),
+    )
+    strata = tuple(one for stratum in program.strata for one in _versions(stratum, reach))
+    if strata == program.strata:
+        return program
+    used = {match.relation for stratum in strata for rule in stratum.rules for _, match in reads(rule.body)}
+    given = {name + POSSIBLE for name in program.inputs} & used
+    derived = {name for stratum in strata for name in stratum.relations}
+    described = {
+        name: replace(program.relations[name.removesuffix(POSSIBLE)], name=name)
+        for name in sorted((given | derived) - program.relations.keys())
+    }
+    return CheckedProgram({**program.relations, **described}, program.inputs | given, strata)
+
+
+def possible(relation: str, program: CheckedProgram) -> str:
+    """The name of the possible version of a relation in a program that was split: its own if it has but one version."""
+    name = relation + POSSIBLE
+    return name if name in program.relations else relation
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """How far the unknowns reach: the columns that may hold one, by relation, and the relations with two versions."""
+
+    columns: dict[str, set[int]]
+    versions: set[str]
+    certain_only: frozenset[str]
+
+    def touches(self, rule: CheckedRule) -> bool:
+        """Whether the rule reads a column that may hold an unknown, or a relation with two versions."""
+        return any(
+            match.relation in self.versions
+            or any(match.arguments[at] is not None for at in self.columns.get(match.relation, ()))
+            for _, match in reads(rule.body)
+        )
+
+    def size(self) -> int:
+        return len(self.versions) + sum(map(len, self.columns.values()))
+
+
+def _versions(stratum: Stratum, reach: _Reach) -> Iterator[Stratum]:
+    """The stratum of the certain versions, and that of the possible ones if there are any; `reach` learns of both."""
+    size = -1
+    pairs: list[tuple[CheckedRule | None, CheckedRule]] = []
+    while size < reach.size():
+        size = reach.size()
+        pairs = [_pair(rule, reach) for rule in stratum.rules]
+        if not stratum.recursive:
+            break
+    yield replace(stratum, rules=tuple(certain for certain, _ in pairs if certain))
+    if two := tuple(name + POSSIBLE for name in stratum.relations if name in reach.versions):
+        rules = (replace(one, relation=one.relation + POSSIBLE) for _, one in pairs)
+        yield Stratum(two, tuple(one for one in rules if one.relation in two), stratum.recursive)
+
+
+def _pair(rule: CheckedRule, reach: _Reach) -> tuple[CheckedRule | None, CheckedRule]:
+    """The certain version of a rule, None if nothing is certain, and the possible one."""
+    if not reach.touches(rule):
+        return rule, rule
+    certain, possible = _rewritten(rule, reach, False), _rewritten(rule, reach, True)
+    assert possible, "a rule may hold for some outcome"
+    if certain != possible and rule.relation not in reach.certain_only:
+        reach.versions.add(rule.relation)
+    return certain, possible
+
+
+def _rewritten(rule: CheckedRule, reach: _Reach, possible: bool) -> CheckedRule | None:
+    body = _Body(reach, possible, count(), {}, {})
+    if not body.take(rule.body):
+        return None
+    arguments = tuple(body.value(one) for one in rule.arguments)
+    unsure = {at for at, one in enumerate(arguments) if body.unsure(one)}
+    if unsure:
+        reach.columns.setdefault(rule.relation, set()).update(unsure)
+    return replace(rule, arguments=arguments, body=tuple(body.literals))
+
+
+class _Body:
+    """Rewrites one conjunction. Both versions come out alike, literal for literal, where no unknown makes a difference.
+
+    `bound` says of each variable that has a value whether it may be an unknown. A variable that only an equation gives
+    its value is replaced by that value, `equal`: an equation which holds of an unknown must not choose what to bind.
+    """
+
+    def __init__(
+        self,
+        reach: _Reach,
+        possible: bool,
+        numbers: Iterator[int],
+        bound: Mapping[Var, bool],
+        equal: Mapping[Var, Operand],
+    ) -> None:
+        self.literals: list[CheckedLiteral] = []
+        self._reach, self._possible, self._numbers = reach, possible, numbers
+        self._bound, self._equal = dict(bound), dict(equal)
+
+    def take(self, body: Sequence[CheckedLiteral]) -> bool:
+        """Rewrite the literals of a body; False if it can't hold. The matches come first: they need nothing, and a
+        variable shall have its value from a column without unknowns if any match gives it one."""
+        self._matches([one for one in body if isinstance(one, Match)])
+        for literal in body:
+            match literal:
+                case Compare():
+                    self._compare(literal)
+                case Call():
+                    self._call(literal)
+                case Without():
+                    inner = self._inner(literal.body, not self._possible)
+                    if inner:
+                        self.literals.append(replace(literal, body=tuple(inner.literals)))
+                case Fold():
+                    if not self._fold(literal):
+                        return False
+                case Match():
+                    pass
+        return True
+
+    def value(self, operand: Operand) -> Operand:
+        """The operand, or what it is replaced by."""
+        return self._equal.get(operand, operand) if isinstance(operand, Var) else operand
+
+    def unsure(self, operand: Operand) -> bool:
+        """Whether the operand may be an unknown."""
+        return isinstance(operand, Var) and self._bound[operand]
+
+    def _matches(self, matches: Sequence[Match]) -> None:
+        given = set(self._bound)
+        for one in matches:
+            columns = self._reach.columns.get(one.relation, ())
+            for at, argument in enumerate(one.arguments):
+                if isinstance(argument, Var) and argument not in given and argument not in self._equal:
+                    self._bound[argument] = at in columns and self._bound.get(argument, True)
+        tests: list[CheckedLiteral] = []
+        for one in matches:
+            if not self._possible:
+                arguments = tuple(None if argument is None else self.value(argument) for argument in one.arguments)
+                self.literals.append(replace(one, arguments=arguments))
+                continue
+            soft = () if one.relation in self._reach.certain_only else self._reach.columns.get(one.relation, ())
+            patterns: list[Pattern] = []
+            for at, argument in enumerate(one.arguments):
+                wanted = None if argument is None else self.value(argument)
+                first = isinstance(wanted, Var) and self._bound[wanted] and wanted not in given
+                if wanted is not None and not first and (at in soft or self.unsure(wanted)):
+                    wanted = self._same(wanted, one.span, tests)
+                elif isinstance(wanted, Var):
+                    given.add(wanted)
+                patterns.append(wanted)
+            name = one.relation + POSSIBLE if one.relation in self._reach.versions else one.relation
+            self.literals.append(replace(one, relation=name, arguments=tuple(patterns)))
+        self.literals += tests
+
+    def _compare(self, literal: Compare) -> None:
+        left, right = self.value(literal.left), self.value(literal.right)
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Var) and one not in self._bound:
+                if other == Const(None):  # written out, null equals null: it can't stand for a variable elsewhere
+                    self._bound[one] = False
+                    break
+                self._equal[one] = other
+                return
+        unsure = self.unsure(left) or self.unsure(right)
+        self.literals.append(
+            replace(literal, left=left, right=right, when_unknown=self._possible if unsure else literal.when_unknown)
+        )
+
+    def _call(self, literal: Call) -> None:
+        inputs = tuple(map(self.value, literal.inputs))
+        unsure = any(map(self.unsure, inputs))
+        tests: list[CheckedLiteral] = []
+        outputs = tuple(self._output(one, unsure, literal.span, tests) for one in literal.outputs)
+        answer = self._possible if unsure and not outputs else literal.when_unknown
+        self.literals += [replace(literal, inputs=inputs, outputs=outputs, when_unknown=answer), *tests]
+
+    def _fold(self, literal: Fold) -> bool:
+        """An aggregate over what is not known is an unknown that equals only the same aggregate of the same group."""
+        possible, certain = self._inner(literal.body, True), self._inner(literal.body, False)
+        assert possible
+        terms = tuple(map(possible.value, literal.terms))
+        unsure = not certain or certain.literals != possible.literals or any(map(possible.unsure, terms))
+        if unsure and literal.function in MAY_FAIL and not self._possible:
+            return False
+        tests: list[CheckedLiteral] = []
+        target = self._output(literal.target, unsure, literal.span, tests)
+        if not isinstance(target, Var):
+            assert target
+            target = self._same(target, literal.span, tests)
+        if unsure:
+            inside = (self.value(one) for one in variables(literal) if one != literal.target)
+            group = dict.fromkeys(one for one in inside if isinstance(one, Const) or one in self._bound)
+            inputs = (Const(Unknown(f"the set at {literal.span}")), *group)
+            self.literals.append(Call(literal.function, inputs, (target,), literal.span))
+            if literal.function in MAY_FAIL:
+                nothing = Without(tuple(possible.literals), literal.span)
+                self.literals.append(Without((nothing,), literal.span))
+        else:
+            self.literals.append(replace(literal, terms=terms, body=tuple(possible.literals), target=target))
+        self.literals += tests
+        return True
+
+    def _inner(self, body: Sequence[CheckedLiteral], possible: bool) -> _Body | None:
+        """The body of a negation or an aggregate, rewritten; None if it can't hold."""
+        inner = _Body(self._reach, possible, self._numbers, self._bound, self._equal)
+        return inner if inner.take(body) else None
+
+    def _output(self, wanted: Pattern, unsure: bool, span: Span, tests: list[CheckedLiteral]) -> Pattern:
+        """What to write for an output: itself if it gets its value here, or if the result is known and so is it."""
+        if wanted is None:
+            return None
+        wanted = self.value(wanted)
+        if isinstance(wanted, Var) and wanted not in self._bound:
+            self._bound[wanted] = unsure
+            return wanted
+        if self._possible and (unsure or self.unsure(wanted)):
+            return self._same(wanted, span, tests)
+        return wanted
+
+    def _same(self, wanted: Operand, span: Span, tests: list[CheckedLiteral]) -> Var:
+        """A new variable, and among the tests that it equals the wanted value, or may."""
+        new = Var(f"?#{next(self._numbers)}")
+        tests.append(Compare("=", new, wanted, span, self._possible))
+        return new

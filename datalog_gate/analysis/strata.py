@@ -1,0 +1,176 @@
+"""Strata (layer 2): which relations are derived together, and in what order.
+
+In: checked rules. Out: strata in the order of their dependencies, one for each strongly connected component, and a
+diagnostic for each recursion that has no meaning (through a negation or an aggregate) or no end (values that grow).
+The order of the rules changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Fold, Match, Stratum, Var, Without
+from datalog_gate.diagnostics import Diagnostic, Span, in_order
+
+
+class Step(NamedTuple):
+    """A rule's reading of a relation: `through` is empty, or ``not`` or ``count of`` with a blank; `span` is where."""
+
+    through: str
+    span: Span
+    relation: str
+
+
+Steps = Mapping[str, Collection[Step]]
+"""For each relation what its rules read."""
+
+
+def stratify(rules: Sequence[CheckedRule]) -> tuple[tuple[Stratum, ...], tuple[Diagnostic, ...]]:
+    """The strata of the rules, and what is wrong: `unstratified`, `value-growth`. A relation without rules is an input
+    and stands in no stratum."""
+    by_relation: dict[str, list[CheckedRule]] = {rule.relation: [] for rule in rules}
+    graph: dict[str, set[Step]] = {name: set() for name in by_relation}
+    for rule in sorted(rules, key=lambda one: one.span):
+        by_relation[rule.relation].append(rule)
+        steps = (Step(through, match.span, match.relation) for through, match in reads(rule.body))
+        graph[rule.relation].update(step for step in steps if step.relation in graph)
+    strata: list[Stratum] = []
+    found: list[Diagnostic] = []
+    for component in _components({name: sorted({step.relation for step in graph[name]}) for name in sorted(graph)}):
+        members = frozenset(component)
+        own = sorted((rule for name in component for rule in by_relation[name]), key=lambda one: one.span)
+        inside = {name: sorted(step for step in graph[name] if step.relation in members) for name in component}
+        recursive = any(not step.through for steps in inside.values() for step in steps)
+        strata.append(Stratum(tuple(component), tuple(own), recursive))
+        found += _unstratified(inside)
+        found += (one for rule in own for one in _growth(rule, inside))
+    return tuple(strata), in_order(found)
+
+
+def reads(body: Sequence[CheckedLiteral], through: str = "") -> Iterator[tuple[str, Match]]:
+    """The matches of a body and of its inner bodies, each with what it stands in: ``not``, ``sum of`` or nothing."""
+    for literal in body:
+        match literal:
+            case Match():
+                yield through, literal
+            case Without():
+                yield from reads(literal.body, "not ")
+            case Fold():
+                yield from reads(literal.body, f"{literal.function} of ")
+            case _:
+                pass
+
+
+def _components(successors: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """The strongly connected components, each sorted, after those that it leads to: Tarjan, "Depth-first search and
+    linear graph algorithms", 1972. The calls stand on a list, since chains of rules outgrow Python's own stack."""
+    index: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: dict[str, None] = {}
+    calls: list[tuple[str, Iterator[str]]] = []
+
+    def enter(name: str) -> None:
+        index[name] = lowest[name] = len(index)
+        path[name] = None
+        calls.append((name, iter(successors[name])))
+
+    for root in successors:
+        if root not in index:
+            enter(root)
+        while calls:
+            name, following = calls[-1]
+            for one in following:
+                if one not in index:
+                    enter(one)
+                    break
+                if one in path:
+                    lowest[name] = min(lowest[name], index[one])
+            else:
+                calls.pop()
+                if calls:
+                    caller = calls[-1][0]
+                    lowest[caller] = min(lowest[caller], lowest[name])
+                if lowest[name] == index[name]:
+                    component = [path.popitem()[0]]
+                    while component[-1] != name:
+                        component.append(path.popitem()[0])
+                    yield sorted(component)
+
+
+def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
+    """One diagnostic for each negative step of a component, but for those on a cycle that an earlier one shows."""
+    cycles = [_cycle(name, step, inside) for name, steps in inside.items() for step in steps if step.through]
+    shown: set[tuple[str, Step]] = set()
+    for cycle in sorted(cycles, key=lambda one: (len(one), one[0][1].span, one)):
+        name, step = cycle[0]
+        if cycle[0] in shown:
+            continue
+        shown.update(cycle)
+        yield Diagnostic(
+            "unstratified",
+            _told(cycle),
+            step.span,
+            f"break the cycle: move what {name} needs of {step.relation} into a relation that does not read {name}",
+        )
+
+
+def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
+    """A diagnostic for each computed value that reaches the head of a rule which reads its own component. One that the
+    body also matches in a relation is of finite choice."""
+    loops = [one for one in rule.body if isinstance(one, Match) and one.relation in inside]
+    if not loops:
+        return
+    matched = {one for literal in rule.body if isinstance(literal, Match) for one in literal.arguments}
+    origins: dict[Var, Call | Fold] = {}
+    for literal in rule.body:
+        if isinstance(literal, Call | Fold):
+            outputs = literal.outputs if isinstance(literal, Call) else (literal.target,)
+            origins.update((one, literal) for one in outputs if isinstance(one, Var) and one not in matched)
+    equations = [one for one in rule.body if isinstance(one, Compare) and one.comparator == "="]
+    grown = bool(origins)
+    while grown:
+        grown = False
+        for one in equations:
+            for source, target in ((one.left, one.right), (one.right, one.left)):
+                known = isinstance(target, Var) and (target in matched or target in origins)
+                if isinstance(source, Var) and source in origins and isinstance(target, Var) and not known:
+                    origins[target] = origins[source]
+                    grown = True
+    cycle = min(
+        (_cycle(rule.relation, Step("", one.span, one.relation), inside) for one in loops),
+        key=lambda one: (len(one), one),
+    )
+    for argument in dict.fromkeys(rule.arguments):
+        if isinstance(argument, Var) and (origin := origins.get(argument)):
+            maker = origin.builtin if isinstance(origin, Call) else origin.function
+            yield Diagnostic(
+                "value-growth",
+                f"the result of {maker} goes round in a recursion, which may never end: {_told(cycle)}",
+                origin.span,
+                "compute it after the recursion, or match it in a relation that holds all values it can take",
+            )
+
+
+def _cycle(start: str, first: Step, inside: Steps) -> list[tuple[str, Step]]:
+    """The shortest cycle of a component that begins with this step: the steps, each with the relation that takes it."""
+    came: dict[str, tuple[str, Step]] = {first.relation: (start, first)}
+    waiting = deque([first.relation])
+    while start not in came:
+        name = waiting.popleft()
+        for step in inside[name]:
+            if step.relation not in came:
+                came[step.relation] = (name, step)
+                waiting.append(step.relation)
+    cycle = [came[start]]
+    while cycle[-1][1] is not first:
+        cycle.append(came[cycle[-1][0]])
+    return cycle[::-1]
+
+
+def _told(cycle: Sequence[tuple[str, Step]]) -> str:
+    """The cycle step by step: ``p depends on not q (rules/a.dl:3:8), q on p (rules/a.dl:7:4)``."""
+    steps = [f"on {step.through}{step.relation} ({step.span})" for _, step in cycle]
+    names = [f"{cycle[0][0]} depends", *(name for name, _ in cycle[1:])]
+    return ", ".join(f"{name} {step}" for name, step in zip(names, steps, strict=True))

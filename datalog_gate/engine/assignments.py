@@ -1,0 +1,213 @@
+"""The assignments of a body one by one, true or in error (layer 3): what an error means is defined here.
+
+In: a body, tables, the errors of relations known so far. Out: each assignment that no literal makes false, with the
+error that stands in its way, if any. For one assignment: the matches choose rows, or rows in error; what follows from
+their values by equations and builtins is computed; a false literal beats an error, an error beats true. A row in error
+fits wherever its known values do. No order of literals changes the result. Slower than `solve`, hence used where an
+error was met and for explanations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Var,
+    Without,
+)
+from datalog_gate.diagnostics import Span
+from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
+from datalog_gate.engine.model import Table
+from datalog_gate.engine.solve import Scoped, Watch, fits, inner, is_null_test, scoped
+from datalog_gate.values import Row, Value, row_key
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cause:
+    """An error: where it happened, and what it says."""
+
+    span: Span
+    message: str
+
+
+Binding = dict[Var, Value]
+Errors = dict[str, dict[Row, set[Cause]]]
+"""By relation: rows in error (None where a value is not known) with their causes."""
+Verdict = bool | Cause | None
+"""Of a literal: true, false, in error, or None while it waits for a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignments:
+    """Finds assignments over `tables` and `errors`; in the order of rows if `ordered`."""
+
+    tables: Mapping[str, Table]
+    errors: Errors = field(default_factory=dict)
+    watch: Watch = field(default_factory=lambda: Watch(None))
+    ordered: bool = False
+    _sorted: dict[tuple[str, tuple[int, ...], Row], list[Row]] = field(default_factory=dict)
+
+    def of_rule(self, rule: CheckedRule, known: Binding | None = None) -> Iterator[tuple[Binding, Cause | None]]:
+        """The assignments of a rule's body that hold the `known` values."""
+        self.watch.rule = rule
+        head = [one for one in rule.arguments if isinstance(one, Var)]
+        return self._of_body(scoped(rule.body, head), known or {})
+
+    def _of_body(self, body: Sequence[Scoped], known: Binding) -> Iterator[tuple[Binding, Cause | None]]:
+        matches = [one.literal for one in body if isinstance(one.literal, Match)]
+        computed = [one for one in body if not isinstance(one.literal, Match)]
+        return self._extend(matches, computed, dict(known), None)
+
+    def _extend(
+        self, matches: Sequence[Match], computed: Sequence[Scoped], binding: Binding, cause: Cause | None
+    ) -> Iterator[tuple[Binding, Cause | None]]:
+        self.watch.tick()
+        waiting = list(computed)
+        settled = False
+        while not settled:  # each round may give the next one values
+            settled = True
+            for one in list(waiting):
+                verdict = self._judge(one, binding)
+                if verdict is False:
+                    return
+                if verdict is not None:
+                    waiting.remove(one)
+                    settled = False
+                if isinstance(verdict, Cause):
+                    cause = _least(cause, verdict)
+        if not matches:
+            assert cause or not waiting, "a safe body leaves nothing unbound but after an error"
+            yield binding, cause
+            return
+        best = max(matches, key=lambda match: sum(isinstance(one, Const) or one in binding for one in match.arguments))
+        rest = [match for match in matches if match is not best]
+        for extended, error in self._fitting(best, binding):
+            yield from self._extend(rest, waiting, extended, _least(cause, error))
+
+    def _fitting(self, match: Match, binding: Binding) -> Iterator[tuple[Binding, Cause | None]]:
+        """The binding with the values of each row that fits, and the cause if it is one in error."""
+        for row in self._rows(match, binding):
+            extended = _bound(match, row, binding)
+            if extended is not None:
+                yield extended, None
+        for row, causes in self.errors.get(match.relation, {}).items():
+            extended = _bound(match, row, binding, in_error=True)
+            if extended is not None:
+                for cause in causes:
+                    yield extended, cause
+
+    def _rows(self, match: Match, binding: Binding) -> Collection[Row]:
+        """The rows that hold the constants and the bound variables of the match; null never joins."""
+        fixed = [(at, one) for at, one in enumerate(match.arguments) if isinstance(one, Const) or one in binding]
+        columns, key = tuple(at for at, _ in fixed), tuple(_value(one, binding) for _, one in fixed if one)
+        if any(value is None and isinstance(one, Var) for value, (_, one) in zip(key, fixed, strict=True)):
+            return ()
+        rows = self.tables[match.relation].lookup(columns, key)
+        if not self.ordered:
+            return rows
+        place = match.relation, columns, key
+        if place not in self._sorted:
+            self._sorted[place] = sorted(rows, key=row_key)
+        return self._sorted[place]
+
+    def _judge(self, one: Scoped, binding: Binding) -> Verdict:
+        """The verdict on a literal; what it binds is added to the binding."""
+        if not one.ready(binding):
+            return None
+        try:
+            match one.literal:
+                case Compare(comparator, left, right, _, when_unknown):
+                    for side, other in ((left, right), (right, left)):
+                        if isinstance(side, Var) and side not in binding:
+                            binding[side] = _value(other, binding)
+                            return True
+                    operands = _value(left, binding), _value(right, binding)
+                    return compare(comparator, *operands, when_unknown, is_null_test(one.literal))
+                case Call(builtin, inputs, outputs, _, when_unknown):
+                    values = [_value(operand, binding) for operand in inputs]
+                    if not outputs:
+                        return holds(builtin, values, when_unknown)
+                    return _given(outputs[0], compute(builtin, values), binding)
+                case Without() as without:
+                    return self._without(without, one.needs, binding)
+                case Fold() as fold:
+                    return self._fold(fold, one.needs, binding)
+                case Match():
+                    raise AssertionError("a match is no computed literal")
+        except EvaluationError as error:
+            return Cause(one.literal.span, str(error))
+
+    def _inner(
+        self, literal: Without | Fold, needs: frozenset[Var], binding: Binding
+    ) -> Iterator[tuple[Binding, Cause | None]]:
+        return self._of_body(inner(literal, needs), {var: binding[var] for var in needs})
+
+    def _without(self, literal: Without, needs: frozenset[Var], binding: Binding) -> Verdict:
+        worst: Cause | None = None
+        for _, cause in self._inner(literal, needs, binding):
+            if cause is None:
+                return False
+            worst = _least(worst, cause)
+        return worst or True
+
+    def _fold(self, literal: Fold, needs: frozenset[Var], binding: Binding) -> Verdict:
+        worst: Cause | None = None
+        found: set[Row] = set()
+        for each, cause in self._inner(literal, needs, binding):
+            worst = _least(worst, cause)
+            if worst is None:
+                found.add(tuple(_value(term, each) for term in literal.terms))
+        if worst:
+            return worst
+        value = aggregate(literal.function, found)
+        return value is not None and _given(literal.target, value, binding)
+
+
+def _bound(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
+    """The binding with the row's values, or None if they do not fit. In error a null is a value not known: it fits."""
+    extended = dict(binding)
+    for argument, value in zip(match.arguments, row, strict=True):
+        if argument is None or (in_error and value is None):
+            continue
+        if isinstance(argument, Var) and argument not in extended:
+            extended[argument] = value
+        elif not fits(value, _value(argument, extended), isinstance(argument, Const)):
+            return None
+    return extended
+
+
+def _given(output: Operand | None, value: Value, binding: Binding) -> bool:
+    """Whether a computed value fits its output, which it binds if nothing else did."""
+    if isinstance(output, Var):
+        known = output in binding
+        return fits(value, binding.setdefault(output, value), constant=not known)
+    return output is None or fits(value, output.value, constant=True)
+
+
+def _value(operand: Operand, binding: Binding) -> Value:
+    return operand.value if isinstance(operand, Const) else binding[operand]
+
+
+def _least(one: Cause | None, other: Cause | None) -> Cause | None:
+    return min(one, other) if one and other else one or other
+
+
+def mentioned(body: Sequence[CheckedLiteral], inside: bool = False) -> Iterator[tuple[str, bool]]:
+    """The relations that a body reads, each with whether that is inside a negation or an aggregate."""
+    for literal in body:
+        match literal:
+            case Match():
+                yield literal.relation, inside
+            case Without() | Fold():
+                yield from mentioned(literal.body, True)
+            case _:
+                pass

@@ -1,0 +1,318 @@
+"""What the builtins compute (layer 3); `catalogue.builtins` holds their signatures.
+
+In: values. Out: a value, or a truth for a test, or an `EvaluationError` that says what does not compute. All is exact:
+integers are unbounded up to `DIGITS`, decimals never round but in ``/``.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow, Subnormal
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from datalog_gate.catalogue.builtins import BUILTINS
+from datalog_gate.errors import GateError
+from datalog_gate.language.ast import AggregateFunction, Comparator
+from datalog_gate.values import ResourceId, Row, Unknown, Value, kind_of, row_key, show
+
+if TYPE_CHECKING:
+    import datetime
+    import ipaddress
+
+    Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+Number = int | Decimal
+DIGITS = 4000
+"""No number grows longer. Python itself refuses to print integers of more than 4300 digits."""
+CHARACTERS = 1_000_000
+"""No text grows longer."""
+
+# the decimal module rounds to its context: a result that the first can't hold is an error, not a rounded one
+_TRAPS = [InvalidOperation, Overflow, Subnormal]
+_EXACT = Context(prec=DIGITS, Emin=-DIGITS, Emax=DIGITS, traps=[*_TRAPS, Inexact])
+_QUOTIENT = Context(prec=28, Emin=-DIGITS, Emax=DIGITS, rounding=ROUND_HALF_EVEN, traps=_TRAPS)
+_ORDER: dict[str, Callable[..., bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_SIZE = re.compile(r"(\d{1,30}(?:\.\d{1,30})?) ?(?:([kmgtpe]?)(i?)b?)", re.ASCII | re.IGNORECASE)
+_NUMERAL = re.compile(r"[+-]?\d{1,1000}(?:\.\d{1,1000})?", re.ASCII)
+
+
+class EvaluationError(GateError):
+    """A value that does not compute, or a comparison of kinds that have no order."""
+
+
+def compute(name: str, inputs: Sequence[Value]) -> Value:
+    """The output of a builtin that has one; with an unknown among the inputs the unknown ``name(inputs)``.
+
+    ``??`` decides by its left side alone where that is known.
+    """
+    unknown = isinstance(inputs[0], Unknown) if name == "??" else any(isinstance(one, Unknown) for one in inputs)
+    if unknown:
+        expression = f"{name}({', '.join(map(_written, inputs))})"
+        if len(expression) > CHARACTERS:
+            raise EvaluationError(f"{name} of an unknown is too long to write")
+        return Unknown(expression)
+    value = _applied(name, inputs)
+    assert not isinstance(value, bool), name
+    return value
+
+
+def holds(name: str, inputs: Sequence[Value], when_unknown: bool) -> bool:
+    """Whether a test holds; `when_unknown` with an unknown among the inputs."""
+    if any(isinstance(one, Unknown) for one in inputs):
+        return when_unknown
+    value = _applied(name, inputs)
+    assert isinstance(value, bool), name
+    return value
+
+
+def compare(comparator: Comparator, left: Value, right: Value, when_unknown: bool, null_test: bool) -> bool:
+    """Whether ``left comparator right``. `null_test` says that a side is written as a constant: only then does null
+    equal null. `!=` is the exact complement of `=`, so two variables that are null are unequal."""
+    if isinstance(left, Unknown) or isinstance(right, Unknown):
+        if left == right:
+            return comparator in ("=", "<=", ">=")
+        known = [one for one in (left, right) if not isinstance(one, Unknown)]
+        apart = known and any(isinstance(one, Unknown) and one.apart for one in (left, right))
+        return comparator == "!=" if apart and comparator in ("=", "!=") else when_unknown
+    if comparator == "=":
+        return left == right and (left is not None or null_test)
+    if comparator == "!=":
+        return left != right or (left is None and not null_test)
+    try:
+        return _ordered(comparator, left, right)
+    except EvaluationError as error:
+        raise EvaluationError(f"{_brief(left)} {comparator} {_brief(right)}: {error}") from None
+
+
+def aggregate(function: AggregateFunction, terms: Iterable[Row]) -> Value:
+    """The aggregate over distinct tuples of terms; those whose first is null are skipped.
+
+    None if there is none: min, max and avg of nothing. With an unknown among the values all but count are the unknown
+    ``function(values)``.
+    """
+    values = [row[0] for row in sorted(set(terms), key=row_key) if row[0] is not None]
+    if function == "count":
+        return len(values)
+    if any(isinstance(one, Unknown) for one in values):
+        return Unknown(f"{function}({', '.join(map(_written, values))})")
+    if function == "list":
+        return ",".join(map(show, values))
+    if not values and function != "sum":
+        return None
+    try:
+        match function:
+            case "min" | "max":
+                _ordered("<=", values[0], values[-1])  # sorted by kind first: if the ends have an order, all have
+                return values[0] if function == "min" else values[-1]
+            case "sum":
+                return _sum(values)
+            case "avg":
+                return _divide(_sum(values), len(values))
+    except EvaluationError as error:
+        raise EvaluationError(f"{function}: {error}") from None
+    except DecimalException:
+        raise EvaluationError(f"{function} gives a number of more than {DIGITS} digits") from None
+
+
+def _sum(values: Iterable[Value]) -> Number:
+    total: Number = 0
+    for value in values:
+        if not isinstance(value, int | Decimal):
+            raise EvaluationError(f"{_brief(value)} is {kind_of(value).describe()}, not number")
+        total = _plus(total, value)
+    return total
+
+
+def _applied(name: str, inputs: Sequence[Value]) -> Value | bool:
+    builtin = BUILTINS[name]
+    try:
+        if not builtin.total:
+            for column, value in zip(builtin.inputs, inputs, strict=True):
+                if not kind_of(value) & column.kinds:
+                    given = kind_of(value).describe()
+                    raise EvaluationError(f"{column.name} is {given}, not {column.kinds.describe()}")
+        return IMPLEMENTATIONS[name](*inputs)
+    except EvaluationError as error:
+        raise EvaluationError(f"{name}({', '.join(map(_brief, inputs))}): {error}") from None
+    except DecimalException:
+        raise EvaluationError(f"{name} gives a number of more than {DIGITS} digits") from None
+
+
+def _written(value: Value) -> str:
+    """The value so that equal text is equal value."""
+    match value:
+        case str():
+            return repr(value)
+        case ResourceId():
+            return f"resource({value.path!r})"
+        case Unknown():
+            return value.expression
+        case _:
+            return show(value)
+
+
+def _brief(value: Value) -> str:
+    text = _written(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _ordered(comparator: str, left: Value, right: Value) -> bool:
+    match left, right:
+        case (str(), str()) | (int() | Decimal(), int() | Decimal()):
+            return _ORDER[comparator](left, right)
+    raise EvaluationError(f"{kind_of(left).describe()} and {kind_of(right).describe()} have no order")
+
+
+def _plus(left: Number, right: Number) -> Number:
+    return _number(_EXACT.add(Decimal(left), Decimal(right)))
+
+
+def _minus(left: Number, right: Number) -> Number:
+    return _number(_EXACT.subtract(Decimal(left), Decimal(right)))
+
+
+def _times(left: Number, right: Number) -> Number:
+    return _number(_EXACT.multiply(Decimal(left), Decimal(right)))
+
+
+def _divide(left: Number, right: Number) -> Number:
+    if right == 0:  # the decimal module calls 0 / 0 undefined
+        raise EvaluationError("division by zero")
+    return _number(_QUOTIENT.divide(Decimal(left), Decimal(right)))
+
+
+def _floor(left: Number, right: Number) -> Number:
+    if isinstance(left, int) and isinstance(right, int) and right != 0:
+        return left // right
+    return _divide(left, right)
+
+
+def _rest(left: Number, right: Number) -> Number:
+    if right == 0:
+        raise EvaluationError("division by zero")
+    rest = _number(_EXACT.remainder(Decimal(left), Decimal(right)))
+    return rest if rest == 0 or (rest > 0) == (right > 0) else _plus(rest, right)
+
+
+def _number(value: Decimal) -> Number:
+    """The one form of a number, as `values.number` makes it, but of any length."""
+    whole = value.to_integral_value()
+    return int(whole) if whole == value else _EXACT.normalize(value)
+
+
+def _split(text: str, separator: str, index: Number) -> str:
+    if not separator:
+        raise EvaluationError("the separator is empty")
+    parts = text.split(separator)
+    if not isinstance(index, int) or not 0 <= index < len(parts):
+        raise EvaluationError(f"there are {len(parts)} parts, counted from 0")
+    return parts[index]
+
+
+def _replace(text: str, old: str, new: str) -> str:
+    if not old:
+        raise EvaluationError("the old part is empty")
+    if len(text) + text.count(old) * len(new) > CHARACTERS:
+        raise EvaluationError("the result is too long")
+    return text.replace(old, new)
+
+
+def _concat(left: str, right: str) -> str:
+    if len(left) + len(right) > CHARACTERS:
+        raise EvaluationError("the result is too long")
+    return left + right
+
+
+def _cidr_contains(network: str, inner: str) -> bool:
+    one, other = _network(network), _network(inner)
+    if one.version != other.version:
+        return False
+    first, last = int(one.network_address), int(one.broadcast_address)
+    return first <= int(other.network_address) and int(other.broadcast_address) <= last
+
+
+def _parse_size(text: str) -> Number:
+    size = _SIZE.fullmatch(text.strip())
+    if not size or (size[3] and not size[2]):
+        raise EvaluationError("a size is a number and a unit such as MB or MiB")
+    return _times(_number(Decimal(size[1])), (1024 if size[3] else 1000) ** " kmgtpe".index(size[2].lower() or " "))
+
+
+def _numeral(value: Number | str) -> Number:
+    if not isinstance(value, str):
+        return value
+    if not _NUMERAL.fullmatch(value.strip()):
+        raise EvaluationError("the text is no number")
+    return _number(Decimal(value.strip()))
+
+
+@lru_cache(maxsize=4096)
+def _network(text: str) -> Network:
+    """The network, whatever host bits the text sets; an address alone is a network of one."""
+    import ipaddress  # only rules about networks pay for it
+
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise EvaluationError("the text is no network") from None
+
+
+def _day(text: str) -> datetime.date:
+    """The day in UTC of an ISO date or time; one without a zone is in UTC."""
+    import datetime
+
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+        return (moment.astimezone(datetime.UTC) if moment.tzinfo else moment).date()
+    except (ValueError, OverflowError):
+        raise EvaluationError("the text is no date") from None
+
+
+IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
+    "+": _plus,
+    "-": _minus,
+    "*": _times,
+    "/": _divide,
+    "%": _rest,
+    "??": lambda value, default: default if value is None else value,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": lambda text, part: part in text,
+    "lower": str.lower,
+    "upper": str.upper,
+    "split": _split,
+    "replace": _replace,
+    "trim": str.strip,
+    "cidr_contains": _cidr_contains,
+    "cidr_overlaps": lambda one, other: _network(one).overlaps(_network(other)),
+    "cidr_host_count": lambda text: _network(text).num_addresses,
+    "abs": lambda value: value if value >= 0 else _minus(0, value),
+    "min2": lambda one, other: one if _ordered("<=", one, other) else other,
+    "max2": lambda one, other: one if _ordered(">=", one, other) else other,
+    "round": lambda value: int(Decimal(value).to_integral_value(ROUND_HALF_EVEN)),
+    "parse_size": _parse_size,
+    "days_until": lambda now, date: (_day(date) - _day(now)).days,
+    "lt": lambda left, right: _ordered("<", left, right),
+    "lteq": lambda left, right: _ordered("<=", left, right),
+    "equal": lambda left, right: left is not None and left == right,
+    "gt": lambda left, right: _ordered(">", left, right),
+    "gteq": lambda left, right: _ordered(">=", left, right),
+    "max": lambda one, other: one if _ordered(">=", one, other) else other,
+    "plus": _plus,
+    "minus": _minus,
+    "mul": _times,
+    "div": _floor,
+    "concat": _concat,
+    "len": len,
+    "int": lambda value: int(_numeral(value)),
+    "float": _numeral,
+}
+"""By name; the inputs are known and of the kinds that the signature names."""

@@ -1,0 +1,361 @@
+"""Joins over a body (layer 3).
+
+In: the body of a checked rule and tables. Out: a function that calls another one for each assignment that makes the
+body true. A body is planned once: filters run as soon as their inputs have values, then the match with most bound
+arguments; each literal becomes a closure that calls the next. Values stand in slots of one list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from time import monotonic
+
+from datalog_gate.analysis.lowering import variables
+from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
+from datalog_gate.analysis.safety import binds
+from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
+from datalog_gate.engine.model import Table
+from datalog_gate.errors import EngineError
+from datalog_gate.values import Row, Value
+
+Slots = list[Value]
+Step = Callable[[Slots], bool]
+"""Goes on with the assignment in the slots; True ends the search."""
+BETWEEN_CHECKS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """A literal of a body and the variables that must have a value before it."""
+
+    literal: CheckedLiteral
+    needs: frozenset[Var]
+
+    def ready(self, bound: Container[Var]) -> bool:
+        """Whether the literal can run; an equation needs one side at least."""
+        if not all(one in bound for one in self.needs):
+            return False
+        if isinstance(self.literal, Compare):
+            return any(isinstance(one, Const) or one in bound for one in (self.literal.left, self.literal.right))
+        return True
+
+
+def scoped(
+    body: Sequence[CheckedLiteral], outside: Iterable[Var], given: frozenset[Var] = frozenset()
+) -> tuple[Scoped, ...]:
+    """The literals with what they need. `outside` are the variables that occur around the body, `given` those of them
+    that have a value.
+
+    ``x = null`` is a test, and needs x, wherever something else can bind x. So is an equation that holds of unknowns
+    where x has a value of its own: a row with an unknown x would not be found by the other side's value.
+    """
+    around = frozenset(outside)
+    result = []
+    for literal in body:
+        needs: frozenset[Var] = frozenset()
+        match literal:
+            case Compare(comparator="="):
+                if literal.when_unknown or is_null_test(literal):
+                    rivals = [one for one in body if one is not literal]
+                    needs = frozenset(_bindable(rivals, given, is_null_test(literal)).intersection(variables(literal)))
+            case Compare():
+                needs = frozenset(variables(literal))
+            case Call():
+                needs = frozenset(one for one in literal.inputs if isinstance(one, Var))
+            case Without() | Fold():
+                others = around.union(*(variables(one) for one in body if one is not literal))
+                own = binds(literal)  # nothing, or the target
+                needs = others.intersection(variables(literal)) - own
+        result.append(Scoped(literal, needs))
+    return tuple(result)
+
+
+def _bindable(body: Iterable[CheckedLiteral], given: frozenset[Var], by_equations: bool) -> set[Var]:
+    """The variables that the literals can bind; without `by_equations` those that something but an equation does."""
+    bound, otherwise = set(given), set(given)
+    before = -1
+    while before != (before := len(bound)):
+        for literal in body:
+            match literal:
+                case Compare(comparator="="):
+                    if Scoped(literal, frozenset()).ready(bound):
+                        bound |= binds(literal)
+                case Call(inputs=inputs) if all(isinstance(one, Const) or one in bound for one in inputs):
+                    otherwise |= binds(literal)
+                case Match() | Fold():
+                    otherwise |= binds(literal)
+                case _:
+                    pass
+        bound |= otherwise
+    return bound if by_equations else otherwise
+
+
+def inner(literal: Without | Fold, needs: frozenset[Var]) -> tuple[Scoped, ...]:
+    """The literal's own body, scoped. What the literal needs has a value there."""
+    terms = literal.terms if isinstance(literal, Fold) else ()
+    return scoped(literal.body, needs.union(one for one in terms if isinstance(one, Var)), needs)
+
+
+@dataclass(slots=True)
+class Watch:
+    """Looks at the clock now and then. `rule` is the one at work, to be named when time is up."""
+
+    deadline: float | None
+    rule: CheckedRule | None = None
+    left: int = BETWEEN_CHECKS
+
+    def tick(self) -> None:
+        """Count a step. Errors: EngineError past the deadline."""
+        self.left -= 1
+        if self.left > 0:
+            return
+        self.left = BETWEEN_CHECKS
+        if self.deadline is not None and monotonic() > self.deadline:
+            name = f" in the rule of {self.rule.relation} at {self.rule.span}" if self.rule else ""
+            raise EngineError(f"out of time{name}")
+
+
+@dataclass(slots=True)
+class Trouble:
+    """Whether an assignment of a body met an error."""
+
+    seen: bool = False
+
+
+def prepare(
+    rule: CheckedRule, tables: Mapping[str, Table], watch: Watch, delta: int | None = None
+) -> Callable[[], tuple[list[Row], bool]]:
+    """A function that gives the head rows of the rule, and whether an assignment was left out because it met an error.
+
+    With `delta` the match at that place of the body reads the table ``+relation`` in place of the relation's.
+    """
+    plan = _Plan(tables, watch)
+    rows: list[Row] = []
+    trouble = Trouble()
+    first = rule.body[delta] if delta is not None else None
+    head = [plan.slot(one) for one in rule.arguments]
+
+    def emit(slots: Slots) -> bool:
+        rows.append(tuple([slots[at] for at in head]))
+        return False
+
+    around = [one for one in rule.arguments if isinstance(one, Var)]
+    step = plan.conjunction(scoped(rule.body, around), frozenset(), emit, trouble, first)
+    initial = plan.initial
+
+    def run() -> tuple[list[Row], bool]:
+        watch.rule = rule
+        rows.clear()
+        trouble.seen = False
+        step(list(initial))
+        return rows, trouble.seen
+
+    return run
+
+
+@dataclass(slots=True)
+class _Plan:
+    """The slots of one rule and the closures over them. Constants have slots too: a key is then a choice of slots."""
+
+    tables: Mapping[str, Table]
+    watch: Watch
+    initial: Slots = field(default_factory=list)
+    places: dict[Var | Const, int] = field(default_factory=dict)
+
+    def slot(self, operand: Var | Const) -> int:
+        at = self.places.get(operand)
+        if at is None:
+            at = self.places[operand] = len(self.initial)
+            self.initial.append(operand.value if isinstance(operand, Const) else None)
+        return at
+
+    def conjunction(
+        self,
+        body: Sequence[Scoped],
+        bound: frozenset[Var],
+        last: Step,
+        trouble: Trouble,
+        first: CheckedLiteral | None = None,
+    ) -> Step:
+        """The closure of a body whose `bound` variables have values; `last` gets each assignment that makes it true."""
+        pending = list(body)
+        ordered: list[tuple[Scoped, frozenset[Var]]] = []
+        while pending:
+            chosen = self._next(pending, bound, first if not ordered else None)
+            pending.remove(chosen)
+            ordered.append((chosen, bound))
+            bound = bound | binds(chosen.literal)
+        step = last
+        for at, (one, before) in reversed(list(enumerate(ordered))):
+            step = self._step(one, before, step, trouble, delta=first is not None and at == 0)
+        return step
+
+    def _next(self, pending: Sequence[Scoped], bound: frozenset[Var], first: CheckedLiteral | None) -> Scoped:
+        def cost(one: Scoped) -> tuple[int, int, int]:
+            match one.literal:
+                case Compare() | Call():
+                    return 0, 0, 0
+                case Without():
+                    return 1, 0, 0
+                case Fold():
+                    return 2, 0, 0
+                case Match(relation=relation, arguments=arguments):
+                    fixed = sum(isinstance(term, Const) or term in bound for term in arguments)
+                    return 3, -fixed, len(self.tables[relation].rows)
+
+        if first is not None:
+            return next(one for one in pending if one.literal is first)
+        ready = [one for one in pending if one.ready(bound)]
+        if not ready:
+            raise EngineError(f"no order of literals binds every variable at {pending[0].literal.span}")
+        return min(ready, key=cost)
+
+    def _step(self, one: Scoped, bound: frozenset[Var], then: Step, trouble: Trouble, delta: bool) -> Step:
+        match one.literal:
+            case Match():
+                return self._match(one.literal, bound, then, "+" if delta else "")
+            case Compare():
+                evaluate = self._compare(one.literal, bound)
+            case Call():
+                evaluate = self._call(one.literal, bound)
+            case Without():
+                evaluate = self._without(one.literal, one.needs)
+            case Fold():
+                evaluate = self._fold(one.literal, one.needs, bound)
+
+        def step(slots: Slots) -> bool:
+            try:
+                true = evaluate(slots)
+            except EvaluationError:
+                trouble.seen = True
+                return False
+            return true and then(slots)
+
+        return step
+
+    def _match(self, literal: Match, bound: frozenset[Var], then: Step, prefix: str) -> Step:
+        columns: list[int] = []
+        key: list[int] = []
+        joined: list[int] = []
+        stores: dict[Var, tuple[int, int]] = {}
+        twice: list[tuple[int, int]] = []
+        for column, argument in enumerate(literal.arguments):
+            if isinstance(argument, Const) or argument in bound:
+                assert argument is not None
+                columns.append(column)
+                key.append(self.slot(argument))
+                if isinstance(argument, Var):
+                    joined.append(key[-1])
+            elif argument in stores:
+                twice.append((stores[argument][0], column))
+            elif argument is not None:
+                stores[argument] = (column, self.slot(argument))
+        tables, name, tick = self.tables, prefix + literal.relation, self.watch.tick
+        wanted, keyed, stored = tuple(columns), _key(key), list(stores.values())
+
+        def step(slots: Slots) -> bool:
+            tick()
+            for at in joined:
+                if slots[at] is None:  # null never joins
+                    return False
+            found = tables[name].lookup(wanted, keyed(slots))
+            if not stored:
+                return bool(found) and then(slots)
+            for row in found:
+                for column, at in stored:
+                    slots[at] = row[column]
+                if twice and not all(row[one] == row[other] is not None for one, other in twice):
+                    continue
+                if then(slots):
+                    return True
+            return False
+
+        return step
+
+    def _compare(self, literal: Compare, bound: frozenset[Var]) -> Step:
+        left, right = self.slot(literal.left), self.slot(literal.right)
+        comparator, when_unknown, null_test = literal.comparator, literal.when_unknown, is_null_test(literal)
+        for side, target, source in ((literal.left, left, right), (literal.right, right, left)):
+            if isinstance(side, Var) and side not in bound:
+                return self._store(target, itemgetter(source))
+        return lambda slots: compare(comparator, slots[left], slots[right], when_unknown, null_test)
+
+    def _call(self, literal: Call, bound: frozenset[Var]) -> Step:
+        name, inputs = literal.builtin, _key([self.slot(one) for one in literal.inputs])
+        if not literal.outputs:
+            return lambda slots: holds(name, inputs(slots), literal.when_unknown)
+        (output,) = literal.outputs
+        at = self.slot(output or Var("_"))
+        if output is None or (isinstance(output, Var) and output not in bound):
+            return self._store(at, lambda slots: compute(name, inputs(slots)))
+        constant = isinstance(output, Const)
+        return lambda slots: fits(compute(name, inputs(slots)), slots[at], constant)
+
+    @staticmethod
+    def _store(at: int, value: Callable[[Slots], Value]) -> Step:
+        def store(slots: Slots) -> bool:
+            slots[at] = value(slots)
+            return True
+
+        return store
+
+    def _without(self, literal: Without, needs: frozenset[Var]) -> Step:
+        inside = Trouble()
+        exists = self.conjunction(inner(literal, needs), needs, lambda _: True, inside)
+
+        def evaluate(slots: Slots) -> bool:
+            inside.seen = False
+            found = exists(slots)
+            if inside.seen and not found:
+                raise EvaluationError("not")
+            return not found
+
+        return evaluate
+
+    def _fold(self, literal: Fold, needs: frozenset[Var], bound: frozenset[Var]) -> Step:
+        inside = Trouble()
+        found: set[Row] = set()
+        terms = _key([self.slot(one) for one in literal.terms])
+        target, given = self.slot(literal.target), literal.target in bound
+
+        def collect(slots: Slots) -> bool:
+            found.add(terms(slots))
+            return False
+
+        gather = self.conjunction(inner(literal, needs), needs, collect, inside)
+
+        def evaluate(slots: Slots) -> bool:
+            found.clear()
+            inside.seen = False
+            gather(slots)
+            if inside.seen:
+                raise EvaluationError(literal.function)
+            value = aggregate(literal.function, found)
+            if value is None or (given and value != slots[target]):
+                return False
+            slots[target] = value
+            return True
+
+        return evaluate
+
+
+def is_null_test(literal: Compare) -> bool:
+    """Whether the comparison is with a null that is written out, which alone equals null."""
+    return Const(None) in (literal.left, literal.right)
+
+
+def fits(value: Value, wanted: Value, constant: bool) -> bool:
+    """Whether a computed value is the wanted one; null fits only a null that is a constant of the rule."""
+    return value == wanted and (constant or value is not None)
+
+
+def _key(places: Sequence[int]) -> Callable[[Slots], Row]:
+    """A function that takes the values of these slots."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    if not places:
+        return lambda _: ()
+    at = places[0]
+    return lambda slots: (slots[at],)

@@ -1,0 +1,193 @@
+"""An oracle for engines: the meaning of a checked program by brute force, with no index, plan or order.
+
+It tries every choice of rows for the matches of a body. It shares nothing with the engines but what builtins compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal
+from itertools import product
+
+from datalog_gate.analysis.lowering import variables
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedProgram,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Var,
+    Without,
+)
+from datalog_gate.diagnostics import Span
+from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
+from datalog_gate.values import Row, Value
+
+Cause = tuple[Span, str]
+Known = dict[Var, Value]
+Rows = dict[str, set[Row]]
+Wrong = dict[str, set[tuple[Row, Cause]]]
+Body = tuple[CheckedLiteral, ...]
+
+
+def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]]) -> tuple[Rows, Wrong]:
+    """All rows by relation, and by relation the rows in error with their causes."""
+    rows: Rows = {name: set(facts.get(name, ())) if name in program.inputs else set() for name in program.relations}
+    wrong: Wrong = {name: set() for name in program.relations}
+    for stratum in program.strata:
+        for collect_errors in (False, True):
+            before = -1
+            while before != (before := sum(map(len, rows.values())) + sum(map(len, wrong.values()))):
+                for rule in stratum.rules:
+                    outside = {one for one in rule.arguments if isinstance(one, Var)}
+                    for known, cause in list(_assignments(rule.body, {}, outside, rows, wrong)):
+                        row = tuple(one.value if isinstance(one, Const) else known.get(one) for one in rule.arguments)
+                        if cause is None:
+                            rows[rule.relation].add(row)
+                        elif collect_errors and (None in row or row not in rows[rule.relation]):
+                            wrong[rule.relation].add((row, cause))
+    return rows, wrong
+
+
+def _assignments(
+    body: Body, given: Known, outside: set[Var], rows: Rows, wrong: Wrong
+) -> Iterator[tuple[Known, Cause | None]]:
+    matches = [one for one in body if isinstance(one, Match)]
+    rest = [one for one in body if not isinstance(one, Match)]
+    choices = [[*((row, None) for row in rows[one.relation]), *wrong[one.relation]] for one in matches]
+    for choice in product(*choices):
+        known = _unified(matches, choice, given)
+        if known is None:
+            continue
+        verdicts: dict[int, bool | Cause] = {}
+        for _ in rest:
+            for at, literal in enumerate(rest):
+                others = outside.union(*(variables(one) for one in body if one is not literal))
+                if at not in verdicts:
+                    verdict = _verdict(literal, body, others, known, given, rows, wrong)
+                    if verdict is not None:
+                        verdicts[at] = verdict
+        if False not in verdicts.values():
+            causes = [one for one in verdicts.values() if isinstance(one, tuple)]
+            causes += [cause for _, cause in choice if cause]
+            assert causes or len(verdicts) == len(rest)
+            yield known, min(causes, default=None)
+
+
+def _unified(matches: list[Match], choice: tuple[tuple[Row, Cause | None], ...], given: Known) -> Known | None:
+    occurrences: dict[Var, list[Value]] = {var: [value] for var, value in given.items()}
+    for match, (row, cause) in zip(matches, choice, strict=True):
+        for argument, value in zip(match.arguments, row, strict=True):
+            if argument is None or (cause and value is None):
+                continue
+            if isinstance(argument, Var):
+                occurrences.setdefault(argument, []).append(value)
+            elif argument.value != value:
+                return None
+    for values in occurrences.values():
+        if len(values) > 1 and (None in values or any(one != values[0] for one in values)):
+            return None
+    return {var: values[0] for var, values in occurrences.items()}
+
+
+def _verdict(
+    literal: CheckedLiteral, body: Body, others: set[Var], known: Known, given: Known, rows: Rows, wrong: Wrong
+) -> bool | Cause | None:
+    """True, false, an error, or None if a value is missing; binds what the literal gives."""
+
+    def missing(operand: Operand) -> bool:
+        return isinstance(operand, Var) and operand not in known
+
+    def value(operand: Operand) -> Value:
+        return operand.value if isinstance(operand, Const) else known[operand]
+
+    def give(output: Operand | None, result: Value) -> bool:
+        if isinstance(output, Var) and output not in known:
+            known[output] = result
+            return True
+        return output is None or (result == value(output) and (result is not None or isinstance(output, Const)))
+
+    try:
+        match literal:
+            case Compare("=", left, right):
+                null = Const(None) in (left, right)
+                unbound = [one for one in (left, right) if isinstance(one, Var) and one not in known]
+                if len(unbound) == 2 or (unbound and unbound[0] in _bindable(body, literal, given)):
+                    return None
+                if unbound:
+                    return give(unbound[0], value(right if unbound[0] == left else left))
+                return compare("=", value(left), value(right), literal.when_unknown, null)
+            case Compare(comparator, left, right):
+                if missing(left) or missing(right):
+                    return None
+                null = Const(None) in (left, right)
+                return compare(comparator, value(left), value(right), literal.when_unknown, null)
+            case Call(name, inputs, outputs):
+                if any(map(missing, inputs)):
+                    return None
+                if not outputs:
+                    return holds(name, [value(one) for one in inputs], literal.when_unknown)
+                return give(outputs[0], compute(name, [value(one) for one in inputs]))
+            case Without() | Fold():
+                target = {literal.target} if isinstance(literal, Fold) else set()
+                needs = others & set(variables(literal)) - target
+                if not needs <= known.keys():
+                    return None
+                terms = literal.terms if isinstance(literal, Fold) else ()
+                outside = needs | {one for one in terms if isinstance(one, Var)}
+                inner = list(_assignments(literal.body, {var: known[var] for var in needs}, outside, rows, wrong))
+                causes = [cause for _, cause in inner if cause]
+                if isinstance(literal, Without):
+                    return not inner if not causes else None not in [c for _, c in inner] and min(causes)
+                if causes:
+                    return min(causes)
+                tuples = [
+                    tuple(one.value if isinstance(one, Const) else each[one] for one in terms) for each, _ in inner
+                ]
+                result = _folded(literal.function, {one for one in tuples if one[0] is not None})
+                return result is not None and give(literal.target, result)
+    except EvaluationError as error:
+        return literal.span, str(error)
+    raise AssertionError(literal)
+
+
+def _folded(function: str, tuples: set[Row]) -> Value:
+    """Count and sum of numbers are computed here, the rest by the engines' function."""
+    numbers = [Decimal(one[0]) for one in tuples if isinstance(one[0], int)]
+    match function:
+        case "count":
+            return len(tuples)
+        case "sum" if len(numbers) == len(tuples):
+            return int(sum(numbers))
+        case "sum" | "min" | "max" | "avg" | "list":
+            return aggregate(function, tuples)
+    raise AssertionError(function)
+
+
+def _bindable(body: Body, literal: Compare, given: Known) -> set[Var]:
+    """The variables that the equation must not bind: for ``x = null`` those that anything else binds, for one that
+    holds of unknowns those that anything but an equation binds."""
+    null = Const(None) in (literal.left, literal.right)
+    if not null and not literal.when_unknown:
+        return set()
+    found = set(given)
+    equated: set[Var] = set()
+    for _ in body:
+        for one in body:
+            reached = found | equated
+            match one:
+                case Compare("=", left, right) if one is not literal:
+                    if any(isinstance(side, Const) or side in reached for side in (left, right)):
+                        equated |= set(variables(one))
+                case Match():
+                    found |= set(variables(one))
+                case Call() if {side for side in one.inputs if isinstance(side, Var)} <= reached:
+                    found |= {output for output in one.outputs if isinstance(output, Var)}
+                case Fold():
+                    found.add(one.target)
+                case _:
+                    pass
+    return found | equated if null else found

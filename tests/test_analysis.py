@@ -1,0 +1,175 @@
+"""The meaning of rules as written: from text to rows, and what loading says of policies."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import datalog_gate as dg
+from datalog_gate.analysis.check import input_of
+from datalog_gate.diagnostics import Span
+from datalog_gate.gate.policyset import PolicySet, RuleFile, load
+
+Facts = dict[str, list[tuple[object, ...]]]
+NULLS: Facts = {"q": [(1, None), (2, 5), (3, None)], "r": [(None,), (5,)]}
+
+ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
+    "a join never matches two nulls": ("p(x) :- q(x, y), r(y).", NULLS, {(2,)}),
+    "neither does an equation of two variables": ("p(x) :- q(x, y), r(z), y = z.", NULLS, {(2,)}),
+    "nor twice the same variable in an atom": ("p(x) :- s(x, x).", {"s": [(None, None), (1, 1)]}, {(1,)}),
+    "null as an argument tests for null": ("p(x) :- q(x, null).", NULLS, {(1,), (3,)}),
+    "so does an equation with null": ("p(x) :- y = null, q(x, y).", NULLS, {(1,), (3,)}),
+    "what is not null": ("p(x) :- q(x, y), y != null.", NULLS, {(2,)}),
+    "an equation gives its variable even null": ("p(x, z) :- q(x, y), z = y.", NULLS, {(1, None), (2, 5), (3, None)}),
+    "not over a null finds no match": ("p(x) :- q(x, y), not r(y).", NULLS, {(1,), (3,)}),
+    "a default stands for null": ("p(x, z) :- q(x, y), z = y ?? 0 + 1.", NULLS, {(1, 1), (2, 6), (3, 1)}),
+    "true is not one": ("p(x) :- s(x), x = 1.", {"s": [(True,), (1,), ("1",)]}, {(1,)}),
+    "one point nought is one": ("p(x) :- s(x), x = 1.0.", {"s": [(1,), (2,)]}, {(1,)}),
+    "or binds what every branch binds": ("p(x) :- (q(x, 5) or r(x)), x != null.", NULLS, {(2,), (5,)}),
+    "or inside or": ("p(x) :- q(x, _), (x = 1 or (x = 2 or x = 9)).", NULLS, {(1,), (2,)}),
+    "a list of choices binds": ('p(x) :- x in ["a", "b"].', {}, {("a",), ("b",)}),
+    "a list of choices tests": ("p(x) :- q(x, _), x in [3, 4].", NULLS, {(3,)}),
+    "null among the choices": ("p(x) :- q(x, y), y in [null, 7].", NULLS, {(1,), (3,)}),
+    "a choice that is computed": ("p(x) :- q(x, _), x in [2 + 1].", NULLS, {(3,)}),
+    "not over alternatives is none of them": ("p(x) :- q(x, _), not (x = 1 or q(x, 5)).", NULLS, {(3,)}),
+    "a name that only not holds is local": ("p(x) :- q(x, _), not (q(z, 5), z = x + 1).", NULLS, {(2,), (3,)}),
+    "not inside not": ("p(x) :- q(x, _), not (q(x, _), not q(x, null)).", NULLS, {(1,), (3,)}),
+    "a variable of an arithmetic argument": ("p(x + 1) :- q(x, _).", NULLS, {(2,), (3,), (4,)}),
+    "true and false as literals": ("p(1) :- true. p(2) :- false. p(3) :- (false or true).", {}, {(1,), (3,)}),
+    "an aggregate groups by what is outside": (
+        "p(x, n) :- q(x, _), n = count{ y : q(x, y) }.",
+        NULLS,
+        {(1, 0), (2, 1), (3, 0)},
+    ),
+    "an aggregate as an argument": ("p(count{ x : q(x, _) }).", NULLS, {(3,)}),
+    "nothing is counted as nought, its minimum is no row": (
+        "p(n) :- n = count{ x : q(x, 9) }. p(n) :- n = min{ x : q(x, 9) }.",
+        NULLS,
+        {(0,)},
+    ),
+    "two sets have locals of their own": (
+        "p(n, m) :- n = count{ x : q(x, _) }, m = sum{ x : r(x), x != null }.",
+        NULLS,
+        {(3, 5)},
+    ),
+    "recursion": (
+        "p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z).",
+        {"e": [(1, 2), (2, 1)]},
+        {(1, 1), (1, 2), (2, 1), (2, 2)},
+    ),
+    "a declared relation is padded": ("relation s(a: number, b: number). s(1, 2). p(x) :- s(x).", {}, {(1,)}),
+    "a declared relation takes names, under not too": (
+        "relation s(a: number, b: number). s(1, 2). p(x) :- q(x, _), not s(a=x).",
+        NULLS,
+        {(2,), (3,)},
+    ),
+    "facts come to the rules of a relation": ("q(7, 8). p(x) :- q(x, _).", NULLS, {(1,), (2,), (3,), (7,)}),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rules_derive(name: str) -> None:
+    rules, facts, rows = ROWS[name]
+    width = len(next(iter(rows)))
+    assert dg.query(rules, f"p({', '.join('abc'[:width])})", facts=facts) == rows
+
+
+@given(st.permutations(["q(x, y)", "y != null", "z = y + 1", "not r(z)", "w = count{ v : q(v, z) }", "w < 1"]))
+@settings(max_examples=40, deadline=None)
+def test_the_order_of_literals_changes_nothing(literals: list[str]) -> None:
+    rules = f"p(x, z, w) :- {', '.join(literals)}."
+    assert dg.query(rules, "p(x, z, w)", facts=NULLS) == {(2, 6, 0)}
+
+
+def test_a_module_reads_what_another_exports() -> None:
+    texts = {
+        "net:ssh": "export open. open(1). closed(2).",
+        "a": "import net:ssh. @deny p(x) :- open(x).",
+        "b": "@deny p(x) :- net:ssh:open(x).",
+    }
+    policies = _load(**texts)
+    assert {one.id: sorted(policies.reads[one.relation]) for one in policies.policies} == {
+        "a:p": ["a:p", "net:ssh:open"],
+        "b:p": ["b:p", "net:ssh:open"],
+    }
+
+
+def test_a_policy_says_all_that_its_annotation_says() -> None:
+    text = """@warn("a.b", "{n} of {x}", hint="less", doc="d", tags=["t"], on=["create"], on_unknown="deny",
+      subject="x", enforce_from="2027-03-01", key="x")
+p(n, x) :- heat:member(group=x, index=n)."""
+    (policy,) = _load(m=text).policies
+    assert (policy.id, policy.level, policy.relation, policy.columns) == ("a.b", "warn", "m:p", ("n", "x"))
+    assert (policy.message, policy.hint, policy.on, policy.on_unknown) == (
+        "{n} of {x}",
+        "less",
+        frozenset({"create"}),
+        "deny",
+    )
+    assert (policy.subject, policy.enforce_from, policy.span) == (1, date(2027, 3, 1), Span("m.dl", 3, 1, 3, 8))
+    assert (policy.texts["doc"], policy.lists) == ("d", {"tags": ("t",), "on": ("create",), "key": ("x",)})
+
+
+def test_plain_error_and_warning_heads_are_policies() -> None:
+    policies = _load(m="error(x) :- heat:stack(id=x). warning(x, 1) :- heat:stack(id=x).").policies
+    assert [(one.id, one.level, one.message) for one in policies] == [
+        ("m:error", "deny", "error({x})"),
+        ("m:warning", "warn", "warning({x})"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "subject"),
+    [
+        ("p(n, r)", "heat:resource(id=r, name=n)", 1),
+        ("p(f, s)", "os:nova:server(_id=s, flavor=f)", 1),
+        ("p(f)", "os:nova:server(flavor=f)", 0),
+        ("p(n)", "heat:resource(name=n)", None),
+    ],
+)
+def test_the_subject_is_the_first_column_of_resources(head: str, body: str, subject: int | None) -> None:
+    assert _load(m=f"@deny {head} :- {body}.").policies[0].subject == subject
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), n > 1.", ["nullable"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), n + 1 = 2.", ["nullable"]),
+        ("q(x, n) :- os:cinder:volume(_id=x, size=n). @deny p(x) :- q(x, n), n > 1.", ["nullable"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), n != null, n > 1.", []),
+        ('@deny p(x) :- os:cinder:volume(_id=x, size=n), n > "1".', ["nullable", "kind-mismatch"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), heat:stack(id=n).", ["kind-mismatch"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, name=n), n = 3.", ["kind-mismatch"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, name=n), lower(n, m), m != x.", ["nullable", "kind-mismatch"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x), not (os:cinder:volume(_id=x, size=n), n > 1).", ["nullable"]),
+        ("@deny p(n) :- n = sum{ x : heat:stack(id=x) }.", ["kind-mismatch"]),
+        ("@deny p(x) :- heat:stack(id=x, parent=null).", []),
+        ("@deny p(x) :- heat:stack(id=x, name=null).", ["kind-mismatch"]),
+    ],
+)
+def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) -> None:
+    try:
+        found = [one.code for one in _load(m=text).warnings]
+    except dg.RulesError as error:
+        found = [one.code for one in error.diagnostics]
+    assert sorted(found) == sorted(codes)
+
+
+def test_an_unknown_resource_type_far_from_any_other_is_a_warning() -> None:
+    (warning,) = _load(m='@deny p(x) :- heat:resource(id=x, type="Acme::Widget").').warnings
+    assert (warning.code, warning.severity) == ("unknown-value", "warning")
+
+
+def test_rows_given_under_a_bare_name_go_to_its_one_module() -> None:
+    program = _load(a="relation racks(x: string). @deny p(x) :- racks(x).", b="relation racks(x: string).").program
+    with pytest.raises(ValueError, match=r"^racks is a:racks and b:racks: write the full name$"):
+        input_of(program, "racks")
+    assert (input_of(program, "a:racks"), input_of(program, "rocks")) == ("a:racks", None)
+
+
+def _load(**texts: str) -> PolicySet:
+    return load([RuleFile(name, f"{name}.dl", text) for name, text in texts.items()])

@@ -1,0 +1,52 @@
+"""The engine of this package against the oracle, and the laws that hold for every program."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.diagnostics import Span
+from datalog_gate.engine import native
+from datalog_gate.engine.model import Model
+from datalog_gate.values import Row
+from tests import naive
+from tests.programs import Facts, facts, programs, shuffled
+
+Answer = tuple[dict[str, set[Row]], set[tuple[str, Row, Span, str]]]
+many = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def answer(model: Model) -> Answer:
+    errors = {(one.relation, one.row, one.span, one.message) for one in model.errors}
+    return {name: set(table.rows) for name, table in model.tables.items()}, errors
+
+
+def oracle(program: CheckedProgram, given_facts: Facts) -> Answer:
+    rows, wrong = naive.evaluate(program, given_facts)
+    return rows, {(name, row, *cause) for name, found in wrong.items() for row, cause in found}
+
+
+@many
+@given(programs(), facts())
+def test_the_engine_gives_the_rows_and_errors_of_the_oracle(program: CheckedProgram, given_facts: Facts) -> None:
+    assert answer(native.evaluate(program, given_facts)) == oracle(program, given_facts)
+
+
+@many
+@given(st.data(), programs(), facts())
+def test_no_order_changes_the_model(data: st.DataObject, program: CheckedProgram, given_facts: Facts) -> None:
+    other = data.draw(shuffled(program))
+    other_facts = {name: data.draw(st.permutations(rows)) for name, rows in given_facts.items()}
+    one, two = native.evaluate(program, given_facts), native.evaluate(other, other_facts)
+    assert (answer(one), one.errors) == (answer(two), two.errors)
+
+
+@many
+@given(programs(positive=True), facts(), facts())
+def test_more_facts_derive_no_less_without_negation(program: CheckedProgram, some: Facts, more: Facts) -> None:
+    both = {name: [*rows, *more[name]] for name, rows in some.items()}
+    less, rest = native.evaluate(program, some), native.evaluate(program, both)
+    assert {
+        name for name, table in less.tables.items() if not table.rows.keys() <= rest.tables[name].rows.keys()
+    } == set()

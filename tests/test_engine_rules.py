@@ -1,0 +1,298 @@
+"""What single rules mean: nulls, kinds, unknowns, errors, negation, aggregates. Each case is one rule's body over a few
+facts, and what it derives; every engine must agree."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Stratum,
+    Without,
+)
+from datalog_gate.engine import native
+from datalog_gate.engine.model import ModelError
+from datalog_gate.errors import EngineError
+from datalog_gate.language.ast import AggregateFunction, Comparator
+from datalog_gate.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
+from tests import naive
+from tests.programs import X, Y, Z, place, program
+
+HERE = place(1)
+NULL, ONE = Const(None), Const(1)
+U = Unknown("get_attr: [web, networks]")
+
+
+def node(*arguments: Pattern) -> Match:
+    return Match("node", arguments, HERE)
+
+
+def edge(*arguments: Pattern) -> Match:
+    return Match("edge", arguments, HERE)
+
+
+def is_(left: Operand, comparator: Comparator, right: Operand, when_unknown: bool = False) -> Compare:
+    return Compare(comparator, left, right, HERE, when_unknown)
+
+
+def call(name: str, *operands: Pattern, outputs: int = 1) -> Call:
+    inputs = tuple(one for one in operands[: len(operands) - outputs] if one)
+    return Call(name, inputs, operands[len(operands) - outputs :], HERE)
+
+
+def without(*body: CheckedLiteral) -> Without:
+    return Without(body, HERE)
+
+
+def fold(function: AggregateFunction, terms: tuple[Operand, ...], *body: CheckedLiteral) -> Fold:
+    return Fold(function, terms, body, Z, HERE)
+
+
+def evaluated(
+    body: tuple[CheckedLiteral, ...], head: tuple[Operand, ...], nodes: list[Value], edges: list[Row]
+) -> tuple[set[Row], list[tuple[Row, str]]]:
+    """The rows and errors of ``p(head) :- body``, on which the oracle agrees."""
+    checked = program(Stratum(("p",), (CheckedRule("p", head, body, HERE),), False))
+    facts: dict[str, list[Row]] = {"node": [(value,) for value in nodes], "edge": edges}
+    model = native.evaluate(checked, facts)
+    rows, wrong = naive.evaluate(checked, facts)
+    assert set(model.rows("p")) == rows["p"]
+    assert {(one.row, (one.span, one.message)) for one in model.errors} == wrong["p"]
+    return set(model.rows("p")), [(one.row, one.message) for one in model.errors]
+
+
+@pytest.mark.parametrize(
+    ("body", "nodes", "edges", "expected"),
+    [
+        # a variable never joins null, a constant null does
+        ((node(X),), [None, 1], [], {None, 1}),
+        ((node(X), edge(X, None)), [None, 1], [(None, 1), (1, 1)], {1}),
+        ((edge(X, X),), [], [(None, None), (1, 1)], {1}),
+        ((edge(X, NULL),), [], [(1, None), (2, 2)], {1}),
+        ((node(X), without(edge(X, None))), [None, 1], [(None, 1), (1, 1)], {None}),
+        ((node(X), is_(X, "=", NULL)), [None, 1], [], {None}),
+        ((node(X), is_(X, "!=", NULL)), [None, 1], [], {1}),
+        ((node(None), is_(X, "=", NULL)), [1], [], {None}),
+        ((node(Y), is_(X, "=", Y)), [None, 1], [], {None, 1}),
+        ((edge(X, Y), is_(X, "=", Y)), [], [(None, None), (1, 1), (1, 2)], {1}),
+        ((edge(X, Y), is_(X, "!=", Y)), [], [(None, None), (1, 1), (2, None)], {None, 2}),
+        ((node(Y), call("??", Y, ONE, X)), [None, 2], [], {1, 2}),
+        ((node(Y), edge(X, None), call("??", Y, NULL, X)), [None, 2], [(None, 1), (2, 1)], {2}),
+        ((node(Y), call("??", Y, NULL, NULL), is_(X, "=", ONE)), [None], [], {1}),
+        # kinds never equal each other
+        ((node(X), is_(X, "=", ONE)), [1, "1", TRUE, Decimal("1.5")], [], {1}),
+        ((edge(X, Y), is_(X, "=", Y)), [], [(1, "1"), (1, TRUE), ("a", ResourceId("a")), (TRUE, FALSE)], set()),
+        ((node(X), edge(X, None)), [1, "1", TRUE, ResourceId("1")], [("1", 1), (TRUE, 1)], {"1", TRUE}),
+        ((node(X), is_(X, "<", Const("b"))), ["B", "a", "b"], [], {"B", "a"}),
+        # unknowns equal themselves, else as the literal says
+        ((node(X), is_(X, "=", ONE)), [U, 1], [], {1}),
+        ((node(X), is_(X, "=", ONE, True)), [U, 1, 2], [], {U, 1}),
+        ((node(X), is_(X, "!=", X, True)), [U], [], set()),
+        ((node(X), is_(X, "<=", X)), [U], [], {U}),
+        ((node(X), edge(X, None)), [U], [(U, 1), (Unknown("other"), 1)], {U}),
+        ((node(Y), call("+", Y, ONE, X)), [U, 1], [], {Unknown("+(get_attr: [web, networks], 1)"), 2}),
+        ((node(X), Call("starts_with", (X, Const("a")), (), HERE, True)), [U, "a", "b"], [], {U, "a"}),
+        # a computed value fits what else binds it
+        ((node(Y), edge(X, None), call("+", Y, ONE, X)), [1], [(2, 0), (3, 0)], {2}),
+        ((node(X), call("+", X, ONE, Const(3))), [1, 2], [], {2}),
+        ((node(X), call("+", X, ONE, None)), [1], [], {1}),
+        # negation: the body's other variables are bound before, its own are any
+        ((node(X), without(edge(X, Y), node(Y))), [1, 2, 3], [(1, 2), (2, 9)], {2, 3}),
+        ((node(X), without(edge(X, Y), without(edge(Y, X)))), [1, 2], [(1, 2), (2, 1), (2, 3)], {1}),
+        ((node(X), without(is_(X, ">", ONE))), [1, 2], [], {1}),
+    ],
+)
+def test_a_body_derives(
+    body: tuple[CheckedLiteral, ...], nodes: list[Value], edges: list[Row], expected: set[Value]
+) -> None:
+    rows: set[Row] = {(value,) for value in expected}
+    assert evaluated(body, (X,), nodes, edges) == (rows, [])
+    assert evaluated(body[::-1], (X,), nodes, edges) == (rows, [])
+
+
+PAIRS: list[Row] = [("a", 1), ("b", 1), ("c", 3), ("d", None)]
+NAMES = (node(X), Match("edge", (X, Y), HERE))
+
+
+@pytest.mark.parametrize(
+    ("function", "terms", "over_pairs", "over_nothing"),
+    [
+        ("count", (Y,), 2, 0),
+        ("count", (X, Y), 4, 0),
+        ("count", (Y, X), 3, 0),
+        ("sum", (Y,), 4, 0),
+        ("sum", (Y, X), 5, 0),
+        ("min", (Y,), 1, None),
+        ("max", (Y,), 3, None),
+        ("avg", (Y,), 2, None),
+        ("avg", (Y, X), Decimal("1.666666666666666666666666667"), None),
+        ("list", (Y,), "1,3", ""),
+        ("list", (X,), "a,b,c,d", ""),
+    ],
+)
+def test_an_aggregate_is_over_the_distinct_tuples_whose_first_is_not_null(
+    function: AggregateFunction, terms: tuple[Operand, ...], over_pairs: Value, over_nothing: Value
+) -> None:
+    def folded(edges: list[Row]) -> set[Row]:
+        rows, errors = evaluated((fold(function, terms, edge(X, Y)),), (Z,), [], edges)
+        assert errors == []
+        return rows
+
+    empty: set[Row] = set() if over_nothing is None else {(over_nothing,)}
+    assert (folded(PAIRS), folded([])) == ({(over_pairs,)}, empty)
+
+
+def test_a_variable_that_occurs_outside_groups_an_aggregate() -> None:
+    body = (fold("count", (Y,), edge(X, Y)), node(X))
+    assert evaluated(body, (X, Z), ["a", "e"], [("a", 1), ("a", 2), ("b", 1)]) == ({("a", 2), ("e", 0)}, [])
+
+
+def test_an_aggregate_over_an_unknown_is_unknown_but_a_count_is_not() -> None:
+    rows = [evaluated((fold(one, (X,), node(X)),), (Z,), [1, U], [])[0] for one in ("count", "sum", "max")]
+    assert rows == [
+        {(2,)},
+        {(Unknown("sum(1, get_attr: [web, networks])"),)},
+        {(Unknown("max(1, get_attr: [web, networks])"),)},
+    ]
+
+
+TEN = call("/", Const(10), X, Z)
+ZERO = "/(10, 0): division by zero"
+ORDER = "'a' > 1: string and number have no order"
+
+
+@pytest.mark.parametrize(
+    ("body", "nodes", "edges", "rows", "errors"),
+    [
+        ((node(X), TEN), [0, 5], [], {(5, 2)}, [((0, None), ZERO)]),
+        # a false literal beats an error
+        ((node(X), TEN, is_(X, ">", ONE)), [0, 5], [], {(5, 2)}, []),
+        ((node(X), TEN, edge(X, Z)), [0], [(0, 7), (0, 8)], set(), [((0, 7), ZERO), ((0, 8), ZERO)]),
+        ((node(X), TEN, edge(X, None)), [0], [(1, 7)], set(), []),
+        # what waits for a value that failed is not false
+        ((node(X), TEN, is_(Z, "=", ONE)), [0], [], set(), [((0, 1), ZERO)]),
+        ((node(X), TEN, is_(Z, ">", ONE)), [0], [], set(), [((0, None), ZERO)]),
+        # the first of two errors is told
+        ((node(X), is_(X, ">", ONE), call("/", Const(10), Const(0), Z)), ["a"], [], set(), [(("a", None), ORDER)]),
+        # inside a negation: a true body wins, then an error
+        ((node(X), without(edge(Y, None), is_(Y, ">", ONE)), is_(Z, "=", ONE)), [1], [("a", 1), (2, 1)], set(), []),
+        (
+            (node(X), without(edge(Y, None), is_(Y, ">", ONE)), is_(Z, "=", ONE)),
+            [1],
+            [("a", 1)],
+            set(),
+            [((1, 1), ORDER)],
+        ),
+        # inside an aggregate
+        (
+            (node(X), fold("sum", (Y,), edge(Y, None), is_(Y, ">", ONE))),
+            [1],
+            [("a", 1), (2, 1)],
+            set(),
+            [((1, None), ORDER)],
+        ),
+        (
+            (node(X), fold("sum", (Y,), edge(Y, X))),
+            [1],
+            [("a", 1)],
+            set(),
+            [((1, None), "sum: 'a' is string, not number")],
+        ),
+        (
+            (node(X), fold("min", (Y,), edge(Y, X))),
+            [1],
+            [("a", 1), (1, 1)],
+            set(),
+            [((1, None), "min: number and string have no order")],
+        ),
+    ],
+)
+def test_an_error_is_of_one_assignment(
+    body: tuple[CheckedLiteral, ...],
+    nodes: list[Value],
+    edges: list[Row],
+    rows: set[Row],
+    errors: list[tuple[Row, str]],
+) -> None:
+    assert evaluated(body, (X, Z), nodes, edges) == (rows, errors)
+    assert evaluated(body[::-1], (X, Z), nodes, edges) == (rows, errors)
+
+
+def rule(name: str, head: tuple[Operand, ...], *body: CheckedLiteral, line: int) -> CheckedRule:
+    return CheckedRule(name, head, body, place(line))
+
+
+def stratum(*rules: CheckedRule, recursive: bool = False) -> Stratum:
+    return Stratum(tuple(dict.fromkeys(one.relation for one in rules)), rules, recursive)
+
+
+FAILING = stratum(rule("p", (X,), node(X), Compare("<", X, Const(5), place(2)), line=2))
+MESSAGE = "'a' < 5: string and number have no order"
+
+
+def test_an_error_spreads_to_what_depends_on_it_and_is_never_false() -> None:
+    checked = program(
+        FAILING,
+        stratum(rule("q", (X,), Match("p", (X,), place(3)), line=3)),
+        stratum(
+            rule("r", (X,), node(X), Without((Match("q", (X,), place(4)),), place(4)), line=4),
+            rule("n", (Z,), Fold("count", (X,), (Match("q", (X,), place(5)),), Z, place(5)), line=5),
+        ),
+    )
+    model = native.evaluate(checked, {"node": [(1,), ("a",), (7,)], "edge": []})
+    assert {name: set(model.rows(name)) for name in "pqrn"} == {"p": {(1,)}, "q": {(1,)}, "r": {(7,)}, "n": set()}
+    assert model.errors == (
+        ModelError("n", place(2), MESSAGE, (None,)),
+        ModelError("p", place(2), MESSAGE, ("a",)),
+        ModelError("q", place(2), MESSAGE, ("a",)),
+        ModelError("r", place(2), MESSAGE, ("a",)),
+    )
+
+
+def test_an_error_spreads_through_recursion() -> None:
+    reach = [
+        rule("r", (X,), Match("p", (X,), place(3)), line=3),
+        rule("r", (Y,), Match("r", (X,), HERE), edge(X, Y), line=4),
+    ]
+    model = native.evaluate(
+        program(FAILING, stratum(*reach, recursive=True)), {"node": [("a",)], "edge": [("a", "b"), ("b", "a")]}
+    )
+    assert model.errors == tuple(
+        ModelError(name, place(2), MESSAGE, (row,)) for row, name in [("a", "p"), ("a", "r"), ("b", "r")]
+    )
+
+
+def test_a_row_that_another_rule_derives_is_not_in_error() -> None:
+    checked = program(stratum(*FAILING.rules, rule("p", (X,), edge(X, None), line=3)))
+    model = native.evaluate(checked, {"node": [("a",)], "edge": [("a", 1)]})
+    assert (set(model.rows("p")), model.errors) == ({("a",)}, ())
+
+
+def test_recursion_reaches_every_row_of_a_cycle() -> None:
+    checked = program(
+        stratum(
+            rule("odd", (X, Y), edge(X, Y), line=1),
+            rule("odd", (X, Y), Match("even", (X, Z), HERE), edge(Z, Y), line=2),
+            rule("even", (X, Y), Match("odd", (X, Z), HERE), edge(Z, Y), line=3),
+            recursive=True,
+        )
+    )
+    model = native.evaluate(checked, {"node": [], "edge": [(1, 2), (2, 3), (3, 1)]})
+    everything = {(x, y) for x in (1, 2, 3) for y in (1, 2, 3)}
+    assert (set(model.rows("odd")), set(model.rows("even"))) == (everything, everything)
+
+
+def test_past_the_deadline_the_rule_at_work_is_named() -> None:
+    checked = program(stratum(rule("p", (X,), node(X), node(Y), node(Z), line=7)))
+    with pytest.raises(EngineError, match=r"^out of time in the rule of p at rules\.dl:7:1$"):
+        native.evaluate(checked, {"node": [(at,) for at in range(100)], "edge": []}, deadline=0.0)

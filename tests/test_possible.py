@@ -1,0 +1,366 @@
+"""The certain and the possible version of programs, against every outcome that the unknowns may have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations, count, product
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datalog_gate.analysis.check import check
+from datalog_gate.analysis.lowering import variables
+from datalog_gate.analysis.possible import POSSIBLE, possible, split
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.strata import stratify
+from datalog_gate.engine.native import evaluate
+from datalog_gate.language.ast import Comparator
+from datalog_gate.language.parser import parse
+from datalog_gate.values import Kind, Row, Unknown, Value
+from tests.programs import place, program
+
+Facts = dict[str, list[Row]]
+U, V, W = Unknown("u"), Unknown("v"), Unknown("w")
+INPUTS = {"e": 2, "f": 2, "n": 1}
+NUMBERS: tuple[Value, ...] = (0, 1, 2)
+NULLABLE: tuple[Value, ...] = (None, 0, 1)
+FRESH: Value = 7
+"""A value that neither the rules nor the facts name."""
+
+
+def checked(text: str) -> CheckedProgram:
+    """The program of a text whose inputs are `INPUTS`."""
+    module, found = parse(text, "m.dl", "m")
+    return check([module], given={name: (Kind.ANY,) * arity for name, arity in INPUTS.items()}, found=found).program
+
+
+def divided(plain: CheckedProgram, facts: Facts, maybe: Facts, certain_only: Collection[str] = ()) -> CheckedProgram:
+    """The program, split for these rows; `maybe` rows are among the facts."""
+    columns = {
+        name: frozenset(at for row in rows for at, value in enumerate(row) if isinstance(value, Unknown))
+        for name, rows in facts.items()
+    }
+    return split(plain, columns, {name for name, rows in maybe.items() if rows}, certain_only)
+
+
+def filled(finished: CheckedProgram, facts: Facts, maybe: Facts) -> Facts:
+    return {
+        name: [
+            row
+            for row in facts.get(name.removesuffix(POSSIBLE), ())
+            if name.endswith(POSSIBLE) or row not in maybe.get(name, ())
+        ]
+        for name in finished.inputs
+    }
+
+
+def answer(
+    text: str, facts: Facts, maybe: Facts | None = None, certain_only: Collection[str] = ()
+) -> dict[str, set[Row]]:
+    """The rows of every derived relation and version, by names without the module."""
+    finished = divided(checked(text), facts, maybe or {}, certain_only)
+    model = evaluate(finished, filled(finished, facts, maybe or {}))
+    assert model.errors == ()
+    return {name.removeprefix("m:"): set(model.rows(name)) for one in finished.strata for name in one.relations}
+
+
+CASES: dict[str, tuple[str, Facts, Facts, dict[str, set[Row]]]] = {
+    "an unknown that is only passed on needs no second version": (
+        "p(x, y) :- e(x, y).",
+        {"e": [(1, U), (2, 3)]},
+        {},
+        {"p": {(1, U), (2, 3)}},
+    ),
+    "a constant may equal an unknown": (
+        'p(x) :- e(x, "a").',
+        {"e": [(1, U), (2, "a"), (3, "b")]},
+        {},
+        {"p": {(2,)}, "p?": {(1,), (2,)}},
+    ),
+    "an unknown may be null, and may not be": (
+        "p(x) :- e(x, null). q(x) :- e(x, y), y != null. r(x) :- e(x, y), y = null.",
+        {"e": [(1, U), (2, None), (3, 3)]},
+        {},
+        {
+            "p": {(2,)}, "p?": {(1,), (2,)},
+            "q": {(3,)}, "q?": {(1,), (3,)},
+            "r": {(2,)}, "r?": {(1,), (2,)},
+        },
+    ),
+    "a join shows the known side, whichever comes first": (
+        "p(x) :- e(_, x), n(x). q(x) :- n(x), e(_, x).",
+        {"e": [(1, U), (2, 5)], "n": [(5,), (6,)]},
+        {},
+        {"p": {(5,)}, "p?": {(5,), (6,)}, "q": {(5,)}, "q?": {(5,), (6,)}},
+    ),
+    "an unknown equals itself for certain, and others perhaps": (
+        "p(a, b) :- e(a, x), f(b, x).",
+        {"e": [(1, U)], "f": [(2, U), (3, V), (4, 4), (5, None)]},
+        {},
+        {"p": {(1, 2)}, "p?": {(1, 2), (1, 3), (1, 4), (1, 5)}},
+    ),
+    "a variable twice in an atom joins as two atoms do": (
+        "p(1) :- e(x, x).",
+        {"e": [(1, U)]},
+        {},
+        {"p": set(), "p?": {(1,)}},
+    ),
+    "a maybe row is possible": (
+        "p(x) :- n(x). q(x) :- e(x, _), not n(x).",
+        {"n": [(1,), (2,)], "e": [(1, 0), (2, 0), (3, 0)]},
+        {"n": [(2,)]},
+        {"p": {(1,)}, "p?": {(1,), (2,)}, "q": {(3,)}, "q?": {(2,), (3,)}},
+    ),
+    "under not the possible stands against the certain": (
+        "p(x) :- n(x), not e(x, 1).",
+        {"n": [(1,), (2,), (3,)], "e": [(1, U), (2, 1)]},
+        {},
+        {"p": {(3,)}, "p?": {(1,), (3,)}},
+    ),
+    "a comparison with an unknown is possible": (
+        "p(x) :- e(x, y), y ?? 9 > 4, y != 5.",
+        {"e": [(1, U), (2, 5), (3, 6)]},
+        {},
+        {"p": {(3,)}, "p?": {(1,), (3,)}},
+    ),
+    "a computed unknown equals itself only": (
+        "p(x, z) :- e(x, y), z = y ?? 0. q(a, b) :- p(a, z), p(b, z).",
+        {"e": [(1, U), (2, 5)]},
+        {},
+        {
+            "p": {(1, Unknown("??(u, 0)")), (2, 5)},
+            "q": {(1, 1), (2, 2)}, "q?": {(1, 1), (1, 2), (2, 1), (2, 2)},
+        },
+    ),
+    "an alias of an unknown is the unknown": (
+        "p(z) :- e(_, y), z = y, n(w), z = w.",
+        {"e": [(1, U)], "n": [(5,)]},
+        {},
+        {"p": set(), "p?": {(U,)}},
+    ),
+    "a count of what may be there is unknown, by group": (
+        "c(g, k) :- n(g), k = count{ x : e(g, x), f(x, _) }. p(g) :- c(g, k), k > 1.",
+        {"n": [(1,), (2,)], "e": [(1, U), (2, 2)], "f": [(2, 0)]},
+        {},
+        {
+            "c": {(1, Unknown("count(the set at m.dl:1:22, 1)")), (2, Unknown("count(the set at m.dl:1:22, 2)"))},
+            "p": set(), "p?": {(1,), (2,)},
+        },
+    ),
+    "a greatest of what may not be there is not certain": (
+        "p(g) :- n(g), k = max{ x : e(g, x) }, k > 1.",
+        {"n": [(1,), (2,)], "e": [(1, 5)]},
+        {"e": [(1, 5)]},
+        {"p": set(), "p?": {(1,)}},
+    ),
+    "a count that no unknown reaches is a number": (
+        "p(k) :- k = count{ x : e(x, y) }.",
+        {"e": [(1, U), (2, V)]},
+        {},
+        {"p": {(2,)}},
+    ),
+    "a recursion has both versions": (
+        "p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z).",
+        {"e": [(1, U), (2, 3)]},
+        {},
+        {"p": {(1, U), (2, 3)}, "p?": {(1, U), (1, 3), (2, 3)}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_versions_hold(name: str) -> None:
+    text, facts, maybe, expected = CASES[name]
+    assert answer(text, facts, maybe) == expected
+
+
+def test_what_no_rule_reads_changes_nothing() -> None:
+    plain = checked("p(x) :- e(x, _), not f(_, x), k = count{ y : n(y) }, k > 1.")
+    assert split(plain, {"e": frozenset({1}), "f": frozenset({0}), "other": frozenset({0})}, {"other"}) is plain
+
+
+def test_only_what_unknowns_reach_gets_a_second_version() -> None:
+    plain = checked("p(x) :- e(x, 1). q(x) :- n(x). r(x) :- p(x), q(x).")
+    finished = split(plain, {"e": frozenset({1})}, ())
+    assert [possible(one, finished) for one in ("m:p", "m:q", "m:r", "e")] == ["m:p?", "m:q", "m:r?", "e"]
+
+
+def test_the_possible_version_of_an_input_is_an_input() -> None:
+    plain = checked("p(x) :- n(x).")
+    finished = split(plain, {}, {"n"})
+    assert finished.inputs == {"n", "n?"}
+    assert finished.relations["n?"].columns == plain.relations["n"].columns
+
+
+def test_of_some_relations_only_what_is_certain_counts() -> None:
+    text = "open(x) :- n(x). p(x) :- e(x, _), not open(x). q(x) :- e(x, _), open(x)."
+    facts: Facts = {"n": [(1,), (2,)], "e": [(1, 0), (2, 0)]}
+    assert answer(text, facts, {"n": [(2,)]}, {"m:open"}) == {"open": {(1,)}, "p": {(2,)}, "q": {(1,)}}
+
+
+def test_an_unknown_subject_is_not_certainly_outside_such_a_relation() -> None:
+    text = "open(x) :- n(x). p(x, y) :- e(x, y), not open(y)."
+    answered = answer(text, {"n": [(1,)], "e": [(1, U), (2, 2)]}, {}, {"m:open"})
+    assert answered == {"open": {(1,)}, "p": {(2, 2)}, "p?": {(1, U), (2, 2)}}
+
+
+# generated programs
+
+
+@dataclass
+class Words:
+    """What a generated rule may speak of."""
+
+    values: tuple[Value, ...]
+    below: dict[str, int]
+    own: dict[str, int]
+    numbers: Iterator[int] = field(default_factory=count)
+
+
+@st.composite
+def matches(draw: st.DrawFn, words: Words, scope: list[Var], names: Mapping[str, int]) -> Match:
+    name = draw(st.sampled_from(sorted(names)))
+    terms: list[Pattern] = [*scope, *scope, None, Const(draw(st.sampled_from(words.values)))]
+    arguments = tuple(draw(st.sampled_from(terms)) for _ in range(names[name]))
+    return Match(name, arguments, place(next(words.numbers) + 1))
+
+
+@st.composite
+def bodies(draw: st.DrawFn, words: Words, bound: list[Var], depth: int) -> tuple[list[CheckedLiteral], list[Var]]:
+    """A body in a safe order, and what it binds with what is bound."""
+    known = list(bound)
+    body: list[CheckedLiteral] = []
+    scope = [*bound, *(Var(f"{name}{depth}.{next(words.numbers)}") for name in "xy")]
+
+    def match() -> None:
+        body.append(draw(matches(words, scope, words.below if depth else {**words.below, **words.own})))
+        known.extend(one for one in body[-1].arguments if isinstance(one, Var) and one not in known)  # type: ignore[union-attr]
+
+    def operand() -> Operand:
+        choice: list[Operand] = [*known, *known, *map(Const, words.values)]
+        return draw(st.sampled_from(choice))
+
+    for _ in range(draw(st.integers(1, 2))):
+        match()
+    for _ in range(draw(st.integers(0, 3 - depth))):
+        at = place(next(words.numbers) + 1)
+        new = Var(f"v{depth}.{next(words.numbers)}")
+        kinds = ["compare", "alias", "call", "match", *(("not", "fold") if depth < 2 else ())]
+        match draw(st.sampled_from(kinds)):
+            case "compare":
+                order: tuple[Comparator, ...] = ("=", "!=", "<", ">=") if None not in words.values else ("=", "!=")
+                body.append(Compare(draw(st.sampled_from(order)), operand(), operand(), at))
+            case "alias":
+                left, right = draw(st.permutations([new, operand()]))
+                body.append(Compare("=", left, right, at))
+                scope.append(new)
+                known.append(new)
+            case "call":
+                name = "??" if None in words.values else draw(st.sampled_from(["??", "+"]))
+                target = draw(st.sampled_from([new, *known]))
+                body.append(Call(name, (operand(), operand()), (target,), at))
+                known.extend([target] if target == new else [])
+            case "match":
+                match()
+            case "not":
+                inner, _ = draw(bodies(words, known, depth + 1))
+                body.append(Without(tuple(inner), at))
+            case "fold":
+                inner, inside = draw(bodies(words, known, depth + 1))
+                local: list[Operand] = [Const(1), *(one for one in inside if one not in known)]
+                functions = ["count", "list"] if None in words.values else ["count", "sum", "min", "avg"]
+                terms = tuple(draw(st.lists(st.sampled_from(local[-2:]), min_size=1, max_size=2)))
+                used = {one for literal in inner for one in variables(literal)}
+                target = draw(st.sampled_from([new, *(one for one in known if one not in used)]))
+                body.append(Fold(draw(st.sampled_from(functions)), terms, tuple(inner), target, at))
+                known.extend([target] if target == new else [])
+    return body, known
+
+
+@st.composite
+def programs(draw: st.DrawFn, values: tuple[Value, ...]) -> CheckedProgram:
+    below, rules = dict(INPUTS), list[CheckedRule]()
+    words = Words(values, below, {})
+    for name in ("p", "q", "r")[: draw(st.integers(1, 3))]:
+        arity = draw(st.integers(1, 2))
+        words.own = {name: arity} if draw(st.booleans()) else {}
+        for _ in range(draw(st.integers(1, 2))):
+            body, known = draw(bodies(words, [], 0))
+            matched = {one for literal in body if isinstance(literal, Match) for one in literal.arguments}
+            heads: list[Operand] = [one for one in known if not words.own or one in matched] or [Const(1)]
+            head = tuple(draw(st.sampled_from([*heads, *heads, Const(1)])) for _ in range(arity))
+            rules.append(CheckedRule(name, head, tuple(body), place(next(words.numbers) + 1)))
+        below[name] = arity
+    strata, wrong = stratify(rules)
+    assert not wrong
+    return program(*strata, inputs=INPUTS)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[CheckedProgram, Facts, Facts, list[Value]]:
+    """A program, its facts, those of them that may not be there, and what an unknown may turn out to be: anything but
+    null, for then it would not equal itself."""
+    values = draw(st.sampled_from([NUMBERS, NULLABLE]))
+    plain = draw(programs(values))
+    value = st.sampled_from([*values, *values, U, V, *((W,) if draw(st.booleans()) else ())])
+    facts = {name: draw(st.lists(st.tuples(*[value] * arity), max_size=3)) for name, arity in INPUTS.items()}
+    rows = [(name, row) for name, found in facts.items() for row in found]
+    chosen = draw(st.lists(st.sampled_from(rows), max_size=2)) if rows else []
+    maybe = {name: [row for one, row in chosen if one == name] for name in facts}
+    return plain, facts, maybe, [*(one for one in values if one is not None), FRESH]
+
+
+def outcomes(facts: Facts, maybe: Facts, values: Collection[Value]) -> Iterator[tuple[dict[Value, Value], Facts]]:
+    """Every way in which the unknowns may turn out: what each stands for, and the facts then."""
+    unknowns = sorted(
+        {one.expression for rows in facts.values() for row in rows for one in row if isinstance(one, Unknown)}
+    )
+    unsure = sorted({(name, row) for name, rows in maybe.items() for row in rows}, key=repr)
+    gone = [set(some) for size in range(len(unsure) + 1) for some in combinations(unsure, size)]
+    for meaning, missing in product(product(values, repeat=len(unknowns)), gone):
+        stands: dict[Value, Value] = {Unknown(one): value for one, value in zip(unknowns, meaning, strict=True)}
+        yield (
+            stands,
+            {
+                name: [tuple(stands.get(one, one) for one in row) for row in rows if (name, row) not in missing]
+                for name, rows in facts.items()
+            },
+        )
+
+
+def covers(row: Row, stands: Mapping[Value, Value], actual: Row) -> bool:
+    """Whether the row is the actual one if the unknowns stand for this. A computed unknown stands for anything."""
+    known = (stands.get(one, one) for one in row)
+    return all(isinstance(one, Unknown) or one == other for one, other in zip(known, actual, strict=True))
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(cases())
+def test_certain_holds_in_every_outcome_and_possible_covers_every_outcome(
+    case: tuple[CheckedProgram, Facts, Facts, list[Value]],
+) -> None:
+    plain, facts, maybe, values = case
+    finished = divided(plain, facts, maybe)
+    model = evaluate(finished, filled(finished, facts, maybe))
+    assert model.errors == ()
+    for stands, actual in outcomes(facts, maybe, values):
+        world = evaluate(plain, actual)
+        for relation in {name for stratum in plain.strata for name in stratum.relations}:
+            rows, loose = world.rows(relation), model.rows(possible(relation, finished))
+            assert [one for one in model.rows(relation) if not any(covers(one, stands, row) for row in rows)] == []
+            assert [row for row in rows if not any(covers(one, stands, row) for one in loose)] == []

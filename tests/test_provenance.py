@@ -1,0 +1,85 @@
+"""Why rows hold: first derivations, and the facts at their ends."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Compare, Const, Match, Pattern, Stratum, Without
+from datalog_gate.engine import native
+from datalog_gate.engine.provenance import Derivation, Provenance
+from datalog_gate.values import Row
+from tests.programs import Facts, X, Y, Z, facts, place, program, programs
+
+
+def read(relation: str, *arguments: Pattern) -> Match:
+    return Match(relation, arguments, place(1))
+
+
+BASE = CheckedRule("reach", (X, Y), (read("edge", X, Y),), place(2))
+STEP = CheckedRule("reach", (X, Y), (read("reach", X, Z), read("edge", Z, Y)), place(1))
+CLOSURE = program(Stratum(("reach",), (STEP, BASE), True))
+CYCLE: Facts = {"node": [], "edge": [(1, 2), (2, 3), (3, 2), (3, 4), (4, 3)]}
+
+
+def test_a_derivation_rests_on_rows_of_earlier_rounds_only() -> None:
+    model = native.evaluate(CLOSURE, CYCLE)
+    assert Provenance(CLOSURE, model).derive("reach", (1, 3)) == Derivation(
+        STEP, {X: 1, Y: 3, Z: 2}, (("reach", (1, 2)), ("edge", (2, 3)))
+    )
+    assert Provenance(CLOSURE, model).derive("reach", (1, 2)) == Derivation(BASE, {X: 1, Y: 2}, (("edge", (1, 2)),))
+
+
+def test_leaves_are_the_facts_below_a_row_in_order() -> None:
+    model = native.evaluate(CLOSURE, CYCLE)
+    assert Provenance(CLOSURE, model).leaves("reach", (1, 4)) == (("edge", (1, 2)), ("edge", (2, 3)), ("edge", (3, 4)))
+
+
+def test_a_fact_has_no_derivation_and_is_its_own_leaf() -> None:
+    model = native.evaluate(CLOSURE, CYCLE)
+    assert Provenance(CLOSURE, model).derive("edge", (1, 2)) is None
+    assert Provenance(CLOSURE, model).leaves("edge", (1, 2)) == (("edge", (1, 2)),)
+
+
+def test_the_rule_that_stands_first_and_the_least_row_are_chosen() -> None:
+    second = CheckedRule("p", (X,), (read("node", X),), place(9))
+    first = CheckedRule("p", (X,), (read("edge", X, None), read("edge", None, X)), place(3))
+    checked = program(Stratum(("p",), (second, first), False))
+    model = native.evaluate(checked, {"node": [(1,)], "edge": [(1, 9), (1, 2), (7, 1), (5, 1)]})
+    assert Provenance(checked, model).derive("p", (1,)) == Derivation(
+        first, {X: 1}, (("edge", (1, 2)), ("edge", (5, 1)))
+    )
+
+
+def test_a_null_of_the_row_and_a_rule_in_error_are_seen_for_what_they_are() -> None:
+    failing = CheckedRule("p", (X,), (read("node", X), Compare("<", X, Const(1), place(3))), place(3))
+    bad = Stratum(("p",), (failing,), False)
+    doubtful = CheckedRule("q", (X,), (read("node", X), Without((read("p", X),), place(4))), place(4))
+    sure = CheckedRule("q", (X,), (read("edge", X, None),), place(5))
+    checked = program(bad, Stratum(("q",), (doubtful, sure), False))
+    model = native.evaluate(checked, {"node": [(None,)], "edge": [(None, 2)]})
+    assert Provenance(checked, model).derive("q", (None,)) == Derivation(sure, {X: None}, (("edge", (None, 2)),))
+
+
+def test_a_row_in_error_supports_nothing() -> None:
+    failing = CheckedRule("p", (X,), (read("node", X), Compare("<", X, Const(1), place(3))), place(3))
+    doubtful = CheckedRule("r", (X,), (read("edge", X, Const(None)), Without((read("p", X),), place(4))), place(4))
+    start = CheckedRule("r", (X,), (read("edge", Const(0), X),), place(5))
+    step = CheckedRule("r", (Y,), (read("r", X), read("edge", X, Y)), place(6))
+    checked = program(Stratum(("p",), (failing,), False), Stratum(("r",), (doubtful, start, step), True))
+    edges: list[Row] = [(0, 1), (1, 2), (2, "c"), ("a", "c"), ("a", None)]
+    model = native.evaluate(checked, {"node": [("a",)], "edge": edges})
+    assert Provenance(checked, model).leaves("r", ("c",)) == (("edge", (0, 1)), ("edge", (1, 2)), ("edge", (2, "c")))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs(), facts())
+def test_every_derived_row_rests_on_rows_and_never_on_itself(checked: CheckedProgram, given_facts: Facts) -> None:
+    model = native.evaluate(checked, given_facts)
+    provenance = Provenance(checked, model)
+    grounded: set[tuple[str, Row]] = {(name, row) for name in checked.inputs for row in model.rows(name)}
+    derived = {(name, row) for name in checked.relations for row in model.rows(name)} - grounded
+    below = {fact: found.matched for fact in derived if (found := provenance.derive(*fact))}
+    assert below.keys() == derived
+    while ready := {fact for fact in derived - grounded if grounded.issuperset(below[fact])}:
+        grounded |= ready
+    assert derived <= grounded

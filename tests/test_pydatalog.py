@@ -1,0 +1,79 @@
+"""pyDatalog as an engine: it agrees with the native one, or refuses."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from datalog_gate.analysis.program import Call, CheckedProgram, CheckedRule, Const, Fold, Match, Stratum, Without
+from datalog_gate.engine import native, pydatalog
+from datalog_gate.errors import EngineError
+from datalog_gate.values import TRUE, ResourceId, Row
+from tests.programs import Facts, X, Y, Z, facts, place, program, programs
+
+worker = pytest.importorskip("datalog_gate.engine.pydatalog_worker", reason="needs pyDatalog")
+HERE = place(1)
+REACH = Stratum(
+    ("reach",),
+    (
+        CheckedRule("reach", (X, Y), (Match("edge", (X, Y), HERE),), HERE),
+        CheckedRule("reach", (X, Y), (Match("edge", (X, Z), HERE), Match("reach", (Z, Y), HERE)), HERE),
+    ),
+    True,
+)
+APART = (Match("node", (X,), HERE), Match("node", (Y,), HERE), Without((Match("reach", (X, Y), HERE),), HERE))
+UNREACHED = Stratum(("apart",), (CheckedRule("apart", (X, Y), APART, HERE),), False)
+COUNTED = Fold("count", (Y,), (Match("reach", (X, Y), HERE),), Z, HERE)
+COUNT = Stratum(("many",), (CheckedRule("many", (X, Z), (Match("node", (X,), HERE), COUNTED), HERE),), False)
+GRAPH: Facts = {
+    "node": [(1,), ("1",), (TRUE,), (ResourceId("1"),), (None,)],
+    "edge": [(1, "1"), ("1", 1), (TRUE, 1), (None, None)],
+}
+
+
+def derived(rows: dict[str, list[Row]]) -> dict[str, set[Row]]:
+    return {name: set(some) for name, some in rows.items()}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs(), facts())
+def test_it_derives_what_the_native_engine_derives(checked: CheckedProgram, given_facts: Facts) -> None:
+    try:
+        found = worker.answer(checked, given_facts)
+    except EngineError:
+        assume(False)
+    model = native.evaluate(checked, given_facts)
+    assert derived(found) == {name: set(table.rows) for name, table in model.tables.items()}
+
+
+def test_negation_over_right_recursion_on_a_cycle_is_right_in_its_process() -> None:
+    checked = program(REACH, UNREACHED, COUNT)
+    found, expected = pydatalog.evaluate(checked, GRAPH), native.evaluate(checked, GRAPH)
+    assert {name: set(table.rows) for name, table in found.tables.items()} == {
+        name: set(table.rows) for name, table in expected.tables.items()
+    }
+    assert found.errors == ()
+
+
+def test_it_refuses_what_meets_an_error() -> None:
+    body = (Match("node", (X,), HERE), Call("/", (Const(1), X), (Y,), HERE))
+    checked = program(Stratum(("p",), (CheckedRule("p", (Y,), body, HERE),), False))
+    with pytest.raises(EngineError) as refusal:
+        pydatalog.evaluate(checked, {"node": [(0,)], "edge": []})
+    assert str(refusal.value) == (
+        "/(1, 0): division by zero: the pydatalog engine tells no rows in error, the native one does"
+    )
+
+
+def test_the_worker_is_killed_at_the_deadline() -> None:
+    with pytest.raises(EngineError, match=r"^out of time in the pyDatalog worker$"):
+        pydatalog.evaluate(program(REACH), GRAPH, monotonic())
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = "import sys; sys.modules['pyDatalog'] = None; import datalog_gate.engine.pydatalog_worker as w; w.main()"
+    monkeypatch.setattr(pydatalog, "COMMAND", (*pydatalog.COMMAND[:2], "-c", blocked))
+    with pytest.raises(EngineError, match=r"^pyDatalog is not installed: pip install datalog-gate\[pydatalog\]$"):
+        pydatalog.evaluate(program(REACH), GRAPH)
