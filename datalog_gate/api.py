@@ -1,0 +1,152 @@
+"""The Python door (layer 6): what ``import datalog_gate as dg`` offers. The command line is a few lines over it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from datalog_gate.analysis.policy import ACTIONS, Policy
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.engine import engine as engine_named
+from datalog_gate.engine.model import Engine
+from datalog_gate.errors import EngineError, UsageError
+from datalog_gate.facts.lines import Line
+from datalog_gate.facts.stack import Stack
+from datalog_gate.gate.decide import MODES, Caller, Request, decide
+from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.policyset import PolicySet, RuleFile, load
+from datalog_gate.gate.query import ask, bind
+from datalog_gate.sources import read_facts, read_rules
+from datalog_gate.values import Row, from_python, to_json
+
+Inventory = Path | str | Mapping[str, Iterable[Sequence[object]]]
+
+
+class Rules:
+    """A loaded policy set. It is immutable: threads may share it."""
+
+    def __init__(self, policies: PolicySet) -> None:
+        self._set = policies
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies in order of id."""
+        return self._set.policies
+
+    @property
+    def program(self) -> CheckedProgram:
+        """The checked rules."""
+        return self._set.program
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What loading found that is no error."""
+        return self._set.warnings
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The text of each rule file, for excerpts."""
+        return self._set.sources
+
+    def decide(
+        self,
+        stack: Stack,
+        action: str = "create",
+        against: Stack | None = None,
+        caller: Mapping[str, object] | None = None,
+        services: Collection[str] = (),
+        inventory: Inventory | None = None,
+        waivers: Sequence[object] = (),
+        now: datetime | None = None,
+        engine: str = "native",
+        mode: str = "enforce",
+    ) -> Decision:
+        """Judge a stack.
+
+        `caller` has user, project, domain (texts) and roles (a list of texts). `services` are those enabled that the
+        caller may use. `inventory` is a file of lines of facts, or rows by relation. `now` is UTC where it names no
+        zone, and the present if omitted. `engine` is native, pydatalog, or both, which must agree.
+        Errors: UsageError, InputError for the inventory, EngineError.
+        """
+        if against is not None or waivers:
+            raise UsageError("an older state and waivers can't be judged yet")
+        if action not in ACTIONS:
+            raise UsageError(f"there is no action {action}: one of {', '.join(ACTIONS)}")
+        level = next((one for one in MODES if one == mode), None)
+        if level is None:
+            raise UsageError(f"there is no mode {mode}: one of {', '.join(MODES)}")
+        rows = bind(self._set.program, _lines(inventory))
+        request = Request(action, _utc(now), _caller(caller), frozenset(services), level, rows)
+        if engine != "both":
+            return decide(self._set, stack, request, _engine(engine))
+        first = decide(self._set, stack, request, _engine("native"))
+        second = decide(self._set, stack, request, _engine("pydatalog"))
+        if first.to_json() != second.to_json():
+            raise EngineError("the engines differ: native and pydatalog give different decisions")
+        return first
+
+
+def load_rules(*paths: str | Path) -> Rules:
+    """The rules of files and folders as one policy set. Errors: RulesError with all that is wrong."""
+    return Rules(load(read_rules([Path(path) for path in paths])))
+
+
+def query(
+    rules: str,
+    query: str,
+    facts: Mapping[str, Iterable[Sequence[object]]] | None = None,
+    undefined: str = "empty",
+    engine: str = "native",
+) -> set[tuple[object, ...]]:
+    """The answer to a query over the text of rules and facts, as a set of tuples of plain data; a resource is its path.
+
+    Errors: RulesError; EngineError, also for an evaluation that met an error.
+    """
+    files = [RuleFile("rules", "<rules>", rules)]
+    answer = ask(files, query, _lines(facts), _engine(engine), undefined == "empty")
+    if answer.model.errors:
+        first = answer.model.errors[0]
+        raise EngineError(f"{first.span}: {first.message}")
+    return {tuple(to_json(value) for value in row) for row in answer.rows}
+
+
+def _engine(name: str) -> Engine:
+    try:
+        return engine_named(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _lines(facts: Inventory | None) -> list[Line]:
+    if facts is None:
+        return []
+    if isinstance(facts, str | Path):
+        return read_facts(Path(facts))
+    lines = []
+    for relation, rows in facts.items():
+        for at, row in enumerate(rows, 1):
+            values: Row = tuple(from_python(value) for value in row)
+            lines.append(Line(relation, values, Span(f"<{relation}>", at, 1, at, 1)))
+    return lines
+
+
+def _caller(caller: Mapping[str, object] | None) -> Caller | None:
+    if caller is None:
+        return None
+    if unknown := sorted(set(caller) - {"user", "project", "domain", "roles"}):
+        raise UsageError(f"a caller has user, project, domain and roles, not {', '.join(unknown)}")
+    texts = {name: caller.get(name) for name in ("user", "project", "domain")}
+    roles = caller.get("roles", ())
+    if not all(value is None or isinstance(value, str) for value in texts.values()):
+        raise UsageError("user, project and domain of a caller are texts")
+    if not isinstance(roles, list | tuple) or not all(isinstance(role, str) for role in roles):
+        raise UsageError("roles of a caller are a list of texts")
+    return Caller(**{name: str(value) for name, value in texts.items() if value is not None}, roles=tuple(roles))
+
+
+def _utc(now: datetime | None) -> datetime:
+    if now is None:
+        return datetime.now(UTC)
+    return now.astimezone(UTC) if now.tzinfo else now.replace(tzinfo=UTC)

@@ -1,0 +1,87 @@
+"""A decision as text for people (layer 6), used by the command line and, bounded, by doors with little room."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from datalog_gate.diagnostics import Diagnostic, Span, excerpt
+from datalog_gate.gate.decision import Decision, Violation
+
+DIAGNOSTICS = "datalog-gate/diagnostics/1"
+SHORT = 6
+"""How many characters of a decision's id a person sees."""
+
+
+def text(decision: Decision) -> str:
+    """All findings with excerpts, the grants that unlock nothing, and the counts."""
+    lines: list[str] = []
+    for one in decision.violations:
+        lines += _finding(one, one.level, decision)
+    for one in decision.undetermined:
+        lines += _finding(one, "undetermined", decision)
+    for error in decision.errors:
+        lines.append(f"{_at(error.place)}error[{error.policy}] {error.message}")
+    for grant in decision.grants:
+        if not grant.unlocked:
+            lines.append(f"grant {grant.grant.path} unlocks nothing of {grant.service}: {grant.reason}")
+    return "\n".join([*lines, summary(decision)])
+
+
+def compact(decision: Decision) -> str:
+    """One line for each finding, and the counts."""
+    lines = [f"{_at(one.place)}{one.level}[{one.policy}] {one.message}" for one in decision.violations]
+    lines += [f"{_at(one.place)}undetermined[{one.policy}] {one.message}" for one in decision.undetermined]
+    lines += [f"{_at(one.place)}error[{one.policy}] {one.message}" for one in decision.errors]
+    return "\n".join([*lines, summary(decision)])
+
+
+def summary(decision: Decision) -> str:
+    """The counts in one line."""
+    denied = sum(one.level == "deny" for one in decision.violations)
+    warned = sum(one.level == "warn" for one in decision.violations)
+    counts = [f"{denied} denied", f"{warned} warning{'' if warned == 1 else 's'}"]
+    counts.append(f"{len(decision.undetermined)} undetermined")
+    if decision.errors:
+        counts.append(f"{len(decision.errors)} in error")
+    size = f"{decision.counts['policies']} policies, {decision.counts['facts']} facts"
+    return f"{', '.join(counts)}; {size}; {decision.outcome}; decision {decision.id[:SHORT]}"
+
+
+def reason(decision: Decision, limit: int) -> str:
+    """Why the decision is no plain yes, in at most `limit` characters: the first findings, how many more, the id."""
+    stopping = [one for one in decision.violations if one.enforced]
+    stopping += [one for one in decision.undetermined if one.enforced and one.on_unknown == "deny"]
+    said = [f"{one.policy}: {one.message}" + (f" ({one.hint})" if one.hint else "") for one in stopping]
+    said += [f"{error.policy} could not be evaluated: {error.message}" for error in decision.errors if error.enforced]
+    end = f" [decision {decision.id[:SHORT]}]"
+    shown = ""
+    for at, one in enumerate(said):
+        rest = f"; and {len(said) - at - 1} more" if at + 1 < len(said) else ""
+        longer = f"{shown}; {one}" if shown else one
+        if shown and len(longer) + len(rest) + len(end) > limit:
+            shown += f"; and {len(said) - at} more"
+            break
+        shown = longer
+    room = limit - len(end)
+    return (shown if len(shown) <= room else shown[: room - 3] + "...") + end
+
+
+def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
+    """Errors in rules or input as the object of contracts, in one line."""
+    return json.dumps({"schema": DIAGNOSTICS, "diagnostics": [one.to_json() for one in diagnostics]})
+
+
+def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
+    mode = f" ({one.mode} only)" if one.mode != "enforce" else ""
+    yield f"{_at(one.place)}{word}[{one.policy}] {one.message}{mode}"
+    if one.place:
+        yield from excerpt(one.place, decision.sources)
+    for unknown in one.because:
+        yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
+    if one.hint:
+        yield f"  hint  {one.hint}"
+
+
+def _at(place: Span | None) -> str:
+    return f"{place}: " if place else ""

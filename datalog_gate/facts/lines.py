@@ -1,0 +1,137 @@
+"""Facts as lines of JSON, out and in (layer 2): what `facts` prints, and what `--inventory` and `query --facts` take.
+
+A line is ``{"relation": name, "row": {column: value} or [value, ...], "place": ...}``. A resource id is
+``{"$resource": path}``, an unknown ``{"$unknown": {"expression", "place"}}``, a hidden value ``{"$hidden": true}``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from datalog_gate import catalogue
+from datalog_gate.catalogue.schema import Relation
+from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.errors import InputError
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.values import ResourceId, Row, Unknown, Value, from_python, row_key, show, to_json
+
+HIDDEN = "hidden value of "
+"""How the expression of an unknown starts that stands for the value of a hidden parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A fact as read: the cells by column, or in order."""
+
+    relation: str
+    row: Mapping[str, Value] | Row
+    span: Span
+
+    def positional(self, relation: Relation) -> Row:
+        """The row in the relation's order of columns; a column that is not named is null. Errors: InputError."""
+        columns = [column.name for column in relation.columns]
+        if isinstance(self.row, tuple):
+            if len(self.row) != len(columns):
+                raise _bad(f"{relation.name} has {len(columns)} columns, here {len(self.row)}", self.span)
+            return self.row
+        for name in self.row:
+            if name not in relation.positions:
+                near = closest(name, columns)
+                raise _bad(
+                    f"{relation.name} has no column {name}", self.span, f"did you mean {near}?" if near else None
+                )
+        return tuple(self.row.get(name) for name in columns)
+
+
+def write(facts: FactSet) -> Iterator[str]:
+    """The facts as lines, sorted by relation and row."""
+    for relation in sorted(facts.rows):
+        described = catalogue.relation(relation)
+        assert described is not None, relation
+        names = [column.name for column in described.columns]
+        for row in sorted(facts.rows[relation], key=row_key):
+            origin = facts.rows[relation][row]
+            span = origin.place() if origin else None
+            cells = {name: tagged(value) for name, value in zip(names, row, strict=True)}
+            place = span.to_json() if span else None
+            yield json.dumps({"relation": relation, "row": cells, "place": place}, ensure_ascii=False)
+
+
+def write_text(facts: FactSet) -> Iterator[str]:
+    """The facts as a person reads them, sorted: the columns that are not null, then the place."""
+    for relation in sorted(facts.rows):
+        described = catalogue.relation(relation)
+        assert described is not None, relation
+        for row in sorted(facts.rows[relation], key=row_key):
+            origin = facts.rows[relation][row]
+            cells = [
+                f"{column.name}={json.dumps(value, ensure_ascii=False) if isinstance(value, str) else show(value)}"
+                for column, value in zip(described.columns, row, strict=True)
+                if value is not None
+            ]
+            span = origin.place() if origin else None
+            yield f"{relation}({', '.join(cells)})" + (f"   {span}" if span else "")
+
+
+def read(text: str, file: str) -> list[Line]:
+    """The facts of a file of lines; empty lines are skipped. Errors: InputError with every bad line."""
+    lines: list[Line] = []
+    diagnostics: list[Diagnostic] = []
+    for at, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        span = Span(file, at, 1, at, len(line) + 1)
+        try:
+            lines.append(_line(line, span))
+        except InputError as error:
+            diagnostics += error.diagnostics
+    if diagnostics:
+        raise InputError(diagnostics, {file: text})
+    return lines
+
+
+def tagged(value: Value, with_place: bool = True) -> object:
+    """The value as JSON data that says what it is."""
+    if isinstance(value, Unknown) and value.expression.startswith(HIDDEN):
+        return {"$hidden": True}
+    if isinstance(value, Unknown) and not with_place:
+        return {"$unknown": value.expression}
+    return to_json(value, tagged=True)
+
+
+def _line(line: str, span: Span) -> Line:
+    try:
+        data = json.loads(line, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise _bad(f"this is no JSON: {error}", span) from None
+    if not isinstance(data, dict) or not isinstance(data.get("relation"), str):
+        raise _bad("a fact is an object with a relation and a row", span, '{"relation": "name", "row": ["value"]}')
+    match data.get("row"):
+        case dict() as row:
+            return Line(data["relation"], {name: _value(cell, span) for name, cell in row.items()}, span)
+        case list() as row:
+            return Line(data["relation"], tuple(_value(cell, span) for cell in row), span)
+    raise _bad("a row is an object or an array", span, '"row": {"column": "value"}')
+
+
+def _value(cell: object, span: Span) -> Value:
+    match cell:
+        case {"$resource": str(path)}:
+            return ResourceId(path)
+        case {"$unknown": {"expression": str(expression)}}:
+            return Unknown(expression)
+        case {"$hidden": True}:
+            return Unknown(f"{HIDDEN}{span}")
+        case dict() | list():
+            raise _bad(f"{json.dumps(cell, default=str)[:80]} is no value", span, "a value is a scalar")
+    try:
+        return from_python(cell)
+    except ValueError as error:
+        raise _bad(str(error), span) from None
+
+
+def _bad(message: str, span: Span, suggestion: str | None = None) -> InputError:
+    return InputError([Diagnostic("bad-facts", message, span, suggestion)])

@@ -1,0 +1,110 @@
+"""Where a violation stands in the user's own text, and which unknowns decide it (layer 4).
+
+In: the rows that a violation's first derivation rests on. Out: a place, and the unknowns among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from datalog_gate import catalogue
+from datalog_gate.analysis.possible import POSSIBLE
+from datalog_gate.analysis.program import Match
+from datalog_gate.diagnostics import Span
+from datalog_gate.engine.provenance import Provenance
+from datalog_gate.facts.factset import FactSet, Origin
+from datalog_gate.values import ResourceId, Row, Unknown, Value
+
+NAMELESS = frozenset({"_id", "_stack", "_index", "_index2", "_key", "_key2", "id", "stack"})
+"""Columns that say which row it is; their values are nowhere in the text."""
+
+
+class Leaf(NamedTuple):
+    """A fact that a derivation rests on, and the columns of it that the rule reads."""
+
+    relation: str
+    row: Row
+    columns: tuple[int, ...]
+
+
+def support(provenance: Provenance, relation: str, row: Row) -> list[Leaf]:
+    """The facts that the row's first derivation rests on, through derived relations, in order of the bodies."""
+    found: dict[Leaf, None] = {}
+    seen: set[tuple[str, Row]] = set()
+    pending = [Leaf(relation, row, ())]
+    while pending:
+        leaf = pending.pop()
+        fact = (leaf.relation, leaf.row)
+        if leaf.relation in provenance.program.inputs:
+            found[leaf._replace(relation=leaf.relation.removesuffix(POSSIBLE))] = None
+        elif fact not in seen and (derivation := provenance.derive(*fact)):
+            matches = [one for one in derivation.rule.body if isinstance(one, Match)]
+            steps = [
+                Leaf(*fact, tuple(at for at, one in enumerate(match.arguments) if one is not None))
+                for match, fact in zip(matches, derivation.matched, strict=True)
+            ]
+            pending += reversed(steps)
+        seen.add(fact)
+    return list(found)
+
+
+def place(subject: ResourceId | None, row: Row, leaves: Sequence[Leaf], facts: FactSet) -> Span | None:
+    """The place of the value at fault: of the first value of the violation's row that a leaf about the subject holds;
+    else of the most precise such leaf, a list item before a resource; else of the subject, or of any leaf."""
+    about = [leaf for leaf in leaves if subject is None or leaf.row[:1] == (subject,)]
+    for value in row:
+        if value is not None and value != subject:
+            for leaf in about:
+                if span := _column_holding(value, leaf, facts):
+                    return span
+    origins = [origin for leaf in about or leaves if (origin := _origin(leaf, facts))]
+    if not origins:
+        return None
+    best = max(origins, key=lambda origin: len(origin.path))
+    return best.place() if len(best.path) > 1 else best.locate(())
+
+
+def deciding(
+    subject: ResourceId | None, leaves: Sequence[Leaf], facts: FactSet, reads: Collection[str]
+) -> tuple[Unknown, ...]:
+    """The unknowns that decide a violation: those of the rows it rests on; where it rests on the absence of rows, those
+    of the rows about the subject, or else of all rows, that the policy reads (`reads`). Each once, in order."""
+    found = [one for leaf in leaves for one in _unknowns(leaf, facts)]
+    if not found:
+        near = [
+            Leaf(relation, one, tuple(range(len(one))))
+            for relation in sorted(reads)
+            for one in facts.rows.get(relation, ())
+        ]
+        about = [leaf for leaf in near if subject is None or leaf.row[:1] == (subject,)]
+        found = [one for leaf in about for one in _unknowns(leaf, facts)]
+        found = found or [one for leaf in near for one in _unknowns(leaf, facts)]
+    return tuple(dict.fromkeys(found))
+
+
+def _unknowns(leaf: Leaf, facts: FactSet) -> Iterator[Unknown]:
+    """What decides whether the row is there, and the unknowns in the columns that are read. A wildcard's own unknowns
+    say no more than what decides it."""
+    reason = facts.maybe.get(leaf.relation, {}).get(leaf.row)
+    if reason:
+        yield reason
+    for at in leaf.columns:
+        value = leaf.row[at]
+        if isinstance(value, Unknown) and not (reason and value.expression.endswith(reason.expression)):
+            yield value
+
+
+def _column_holding(value: Value, leaf: Leaf, facts: FactSet) -> Span | None:
+    described = catalogue.relation(leaf.relation)
+    origin = _origin(leaf, facts)
+    if described is None or origin is None:
+        return None
+    for column, held in zip(described.columns, leaf.row, strict=True):
+        if held == value and column.name not in NAMELESS:
+            return origin.place(column.name)
+    return None
+
+
+def _origin(leaf: Leaf, facts: FactSet) -> Origin | None:
+    return facts.rows.get(leaf.relation, {}).get(leaf.row)

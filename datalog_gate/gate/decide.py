@@ -1,0 +1,250 @@
+"""From a stack and a policy set to a decision (layer 4): the one evaluator behind every door.
+
+In: a `Stack`, a `Request`, a `PolicySet`, an engine. Out: a `Decision`. Pure: the time comes with the request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from datalog_gate import catalogue
+from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED, matches
+from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Policy
+from datalog_gate.analysis.possible import POSSIBLE, possible, split
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.diagnostics import Span
+from datalog_gate.engine.model import Engine, Model
+from datalog_gate.engine.provenance import Provenance
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.lines import tagged
+from datalog_gate.facts.stack import Stack
+from datalog_gate.gate.blame import Leaf, deciding, place, support
+from datalog_gate.gate.decision import Decision, Mode, PolicyError, Violation, outcome_of
+from datalog_gate.gate.grants import effective, grants_of
+from datalog_gate.gate.policyset import PolicySet
+from datalog_gate.values import ResourceId, Row, Unknown, row_key, show
+
+MODES: tuple[Mode, ...] = ("record", "warn", "enforce")
+GRANTS = ("gate:grant", "gate:grant_scope")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks."""
+
+    user: str | None = None
+    project: str | None = None
+    domain: str | None = None
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked, besides the stack: the action, who asks, the services that are enabled and the caller may use, the
+    time (UTC), the most that a violation may do (`mode`), and rows of inventory by relation."""
+
+    action: str
+    now: datetime
+    caller: Caller | None = None
+    services: frozenset[str] = frozenset()
+    mode: Mode = "enforce"
+    inventory: Mapping[str, Collection[Row]] = field(default_factory=dict)
+
+
+def decide(rules: PolicySet, stack: Stack, request: Request, engine: Engine) -> Decision:
+    """Judge the stack. Errors: EngineError if the engine refuses the program or runs out of time."""
+    program = rules.program
+    facts = flatten(stack, catalogue, {*program.inputs, *GRANTS})
+    _add_request(facts, request)
+    for relation, rows in request.inventory.items():
+        for row in rows:
+            facts.add(relation, row)
+    finished = split(program, *_touched(facts), certain_only=(UNLOCKED, EFFECTIVE.name))
+    model = engine(finished, _inputs(finished, facts))
+    judge = _Judge(rules, stack, request, facts, finished, model)
+    policies = [one for one in rules.policies if request.action in one.on]
+    policies.sort(key=lambda one: (LEVELS.index(one.level), one.id))
+    violations = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
+    undetermined = sorted((one for policy in policies for one in judge.undetermined(policy)), key=_by_policy)
+    errors = [error for policy in policies if (error := judge.error(policy))]
+    digests = {"rules": rules.digest, "facts": _digest(_lines(facts))}
+    return Decision(
+        _digest([*digests.values(), *_identity(rules, request)])[:16],
+        outcome_of(violations, undetermined, errors),
+        request.action,
+        (stack.id,),
+        tuple(violations),
+        tuple(undetermined),
+        tuple(sorted(errors, key=lambda one: one.policy)),
+        grants_of(facts, request.services, request.now, model.rows(UNLOCKED)),
+        digests,
+        {"policies": len(policies), "facts": len(facts)},
+        {relation: tuple(model.rows(relation)) for stratum in program.strata for relation in stratum.relations},
+        {**rules.sources, **stack.sources},
+    )
+
+
+class _Judge:
+    """Reads the findings of each policy off the finished model."""
+
+    def __init__(
+        self,
+        rules: PolicySet,
+        stack: Stack,
+        request: Request,
+        facts: FactSet,
+        program: CheckedProgram,
+        model: Model,
+    ) -> None:
+        self._reads, self._request = rules.reads, request
+        self._facts, self._program, self._model, self._stack = facts, program, model, stack
+        self._names = _names(stack)
+        self._provenance = Provenance(program, model)
+
+    def certain(self, policy: Policy) -> Iterator[Violation]:
+        """The rows that violate the policy whatever the unknowns turn out to be."""
+        for row in self._model.rows(policy.relation):
+            yield self._violation(policy, row, self._leaves(policy.relation, row), ())
+
+    def undetermined(self, policy: Policy) -> Iterator[Violation]:
+        """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first."""
+        relation = possible(policy.relation, self._program)
+        if relation == policy.relation:
+            return
+        certain = self._model.rows(policy.relation)
+        settled = {self._subject(policy, row) for row in certain} - {None}
+        for row in sorted(self._model.rows(relation), key=row_key):
+            subject = self._subject(policy, row)
+            if row in certain or subject in settled:
+                continue
+            settled.add(subject)
+            leaves = self._leaves(relation, row)
+            yield self._violation(
+                policy, row, leaves, deciding(subject, leaves, self._facts, self._reads[policy.relation])
+            )
+
+    def error(self, policy: Policy) -> PolicyError | None:
+        """The first error among those that the policy depends on."""
+        needed = self._reads[policy.relation]
+        for error in self._model.errors:
+            if error.relation.removesuffix(POSSIBLE) in needed:
+                enforced = policy.level == "deny" and self._mode(policy) == "enforce"
+                return PolicyError(policy.id, error.message, error.span, enforced)
+        return None
+
+    def _violation(self, policy: Policy, row: Row, leaves: Sequence[Leaf], because: tuple[Unknown, ...]) -> Violation:
+        subject = self._subject(policy, row)
+        return Violation(
+            policy.id,
+            policy.level,
+            self._mode(policy),
+            self._message(policy, row),
+            policy.hint,
+            policy.relation,
+            row,
+            subject,
+            self._place(subject, row, leaves),
+            because,
+            policy.on_unknown,
+        )
+
+    def _leaves(self, relation: str, row: Row) -> list[Leaf]:
+        return support(self._provenance, relation, row)
+
+    def _place(self, subject: ResourceId | None, row: Row, leaves: Sequence[Leaf]) -> Span | None:
+        return place(subject, row, leaves, self._facts) or self._stack.place
+
+    def _subject(self, policy: Policy, row: Row) -> ResourceId | None:
+        value = row[policy.subject] if policy.subject is not None else None
+        return value if isinstance(value, ResourceId) else None
+
+    def _mode(self, policy: Policy) -> Mode:
+        """The least of what the request allows and, before its day, what the policy's date does."""
+        early = policy.enforce_from is not None and self._request.now.date() < policy.enforce_from
+        return min(self._request.mode, "warn" if early else "enforce", key=MODES.index)
+
+    def _message(self, policy: Policy, row: Row) -> str:
+        def word(name: str) -> str:
+            value = row[policy.columns.index(name)]
+            if isinstance(value, ResourceId):
+                return value.name if self._names.get(value.name) == 1 else value.path
+            return "?" if isinstance(value, Unknown) else show(value)
+
+        return PLACEHOLDER.sub(lambda found: word(found[1]), policy.message)
+
+
+def _by_policy(one: Violation) -> tuple[str, object]:
+    return one.policy, row_key(one.row)
+
+
+def _add_request(facts: FactSet, request: Request) -> None:
+    caller = request.caller
+    facts.add("gate:request", (request.action,))
+    facts.add("gate:now", (request.now.isoformat(),))
+    if caller:
+        facts.add("gate:caller", (caller.user, caller.project, caller.domain))
+        for role in caller.roles:
+            facts.add("gate:role", (role,))
+    for service in sorted(request.services):
+        facts.add("gate:service", (service,))
+    for grant in effective(facts, request.services, request.now):
+        facts.add(EFFECTIVE.name, (grant,))
+
+
+def _touched(facts: FactSet) -> tuple[dict[str, frozenset[int]], set[str]]:
+    """The columns that hold an unknown, by relation, and the relations that have rows which may not be there."""
+    columns: dict[str, set[int]] = {}
+    for relation, rows in facts.rows.items():
+        for row in rows:
+            for at, value in enumerate(row):
+                if isinstance(value, Unknown):
+                    columns.setdefault(relation, set()).add(at)
+    maybe = {relation for relation, rows in facts.maybe.items() if rows}
+    return {relation: frozenset(held) for relation, held in columns.items()}, maybe
+
+
+def _inputs(program: CheckedProgram, facts: FactSet) -> dict[str, Collection[Row]]:
+    """The rows of each input of the program: for a possible version all rows, for a certain one those that are sure."""
+    inputs: dict[str, Collection[Row]] = {}
+    for name in program.inputs:
+        rows = facts.rows.get(name.removesuffix(POSSIBLE), {})
+        maybe = facts.maybe.get(name, ())
+        inputs[name] = rows if not maybe else [row for row in rows if row not in maybe]
+    return inputs
+
+
+def _names(stack: Stack) -> dict[str, int]:
+    """How many resources of the whole tree have each name."""
+    counts: dict[str, int] = {}
+    for one in stack.walk():
+        for resource in one.resources:
+            counts[resource.name] = counts.get(resource.name, 0) + 1
+    return counts
+
+
+def _lines(facts: FactSet) -> list[str]:
+    """The facts that the decision rests on, but for the request, one a line, sorted."""
+    return sorted(
+        json.dumps([relation, [tagged(value, with_place=False) for value in row]])
+        for relation, row, _ in facts
+        if relation != "gate:now"
+    )
+
+
+def _identity(rules: PolicySet, request: Request) -> list[str]:
+    """What a decision depends on besides rules and facts: the mode, the policies that are not enforced yet, and the
+    time if a rule reads it."""
+    used = (
+        match.relation for stratum in rules.program.strata for rule in stratum.rules for match in matches(rule.body)
+    )
+    early = [one.id for one in rules.policies if one.enforce_from and request.now.date() < one.enforce_from]
+    return [request.mode, *early, request.now.isoformat() if "gate:now" in used else ""]
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

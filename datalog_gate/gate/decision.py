@@ -1,0 +1,153 @@
+"""A decision (layer 4): the answer to one request, as a value. Denied is an answer, not an exception.
+
+Out: JSON data of the schema ``datalog-gate/decision/1``, the same byte for byte for the same inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from datalog_gate.analysis.policy import Level
+from datalog_gate.diagnostics import Span
+from datalog_gate.values import ResourceId, Row, Unknown, row_key, to_json
+
+SCHEMA = "datalog-gate/decision/1"
+Mode = OneOf["enforce", "warn", "record"]
+Outcome = OneOf["allow", "allow_with_warnings", "deny", "indeterminate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One row of a policy. `because` holds the unknowns that decide it; empty if it is certain."""
+
+    policy: str
+    level: Level
+    mode: Mode
+    message: str
+    hint: str
+    relation: str
+    row: Row
+    resource: ResourceId | None
+    place: Span | None
+    because: tuple[Unknown, ...] = ()
+    on_unknown: str = "defer"
+
+    def to_json(self) -> dict[str, object]:
+        """The object V of contracts. There is no older state to compare with, so `change` is null."""
+        return {
+            "policy": self.policy,
+            "level": self.level,
+            "mode": self.mode,
+            "message": self.message,
+            "hint": self.hint,
+            "relation": self.relation,
+            "row": [to_json(value) for value in self.row],
+            "resource": self.resource.path if self.resource else None,
+            "place": _place(self.place),
+            "change": None,
+            "because": [{"expression": one.expression, "place": _place(one.place)} for one in self.because],
+        }
+
+    @property
+    def enforced(self) -> bool:
+        """Whether it can stop an operation."""
+        return self.level == "deny" and self.mode == "enforce"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyError:
+    """A policy that could not be evaluated: the first error that it met."""
+
+    policy: str
+    message: str
+    place: Span | None
+    enforced: bool
+    code: str = "evaluation"
+
+    def to_json(self) -> dict[str, object]:
+        """The object of contracts: code, policy, message, place."""
+        return {"code": self.code, "policy": self.policy, "message": self.message, "place": _place(self.place)}
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A grant of the template: whether it unlocks its service, and why or why not."""
+
+    grant: ResourceId
+    service: str
+    unlocked: bool
+    reason: str
+
+    def to_json(self) -> dict[str, object]:
+        """The object of contracts: grant, service, unlocked, reason."""
+        return {
+            "grant": self.grant.path,
+            "service": self.service,
+            "unlocked": self.unlocked,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the gate answers. All findings are listed whatever the outcome, sorted by policy and row.
+
+    `derived` holds the rows of every relation that rules derive, for tests and queries; it is no part of the JSON.
+    """
+
+    id: str
+    outcome: Outcome
+    action: str
+    stacks: tuple[str, ...]
+    violations: tuple[Violation, ...]
+    undetermined: tuple[Violation, ...]
+    errors: tuple[PolicyError, ...]
+    grants: tuple[Grant, ...]
+    digests: Mapping[str, str]
+    counts: Mapping[str, int]
+    derived: Mapping[str, Sequence[Row]]
+    sources: Mapping[str, str]
+
+    def to_json(self) -> dict[str, object]:
+        """The decision as JSON data (contracts.md)."""
+        return {
+            "schema": SCHEMA,
+            "id": self.id,
+            "outcome": self.outcome,
+            "action": self.action,
+            "stacks": list(self.stacks),
+            "violations": [one.to_json() for one in self.violations],
+            "undetermined": [one.to_json() for one in self.undetermined],
+            "waived": [],
+            "errors": [one.to_json() for one in self.errors],
+            "grants": [one.to_json() for one in self.grants],
+            "digests": dict(self.digests),
+            "counts": dict(self.counts),
+        }
+
+    def rows(self, relation: str) -> list[list[object]]:
+        """The certain rows of a derived relation by its full name, as plain data, sorted. Errors: KeyError."""
+        return [[to_json(value) for value in row] for row in sorted(self.derived[relation], key=row_key)]
+
+
+def outcome_of(
+    violations: Sequence[Violation], undetermined: Sequence[Violation], errors: Sequence[PolicyError]
+) -> Outcome:
+    """The outcome by order of precedence: a certain violation denies; else an error leaves the gate undecided; else an
+    undetermined one denies if its policy says so; else findings, but for records, warn."""
+    if any(one.enforced for one in violations):
+        return "deny"
+    if any(one.enforced for one in errors):
+        return "indeterminate"
+    if any(one.enforced and one.on_unknown == "deny" for one in undetermined):
+        return "deny"
+    deferred = [one for one in undetermined if one.on_unknown != "allow"]
+    if errors or any(one.level != "record" and one.mode != "record" for one in (*violations, *deferred)):
+        return "allow_with_warnings"
+    return "allow"
+
+
+def _place(span: Span | None) -> dict[str, object] | None:
+    return span.to_json() if span else None

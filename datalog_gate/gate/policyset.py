@@ -1,0 +1,69 @@
+"""A policy set (layer 4): checked rules ready to judge with, immutable, so that a new one swaps in with one assignment.
+
+In: the texts of rule files. Out: `PolicySet`, or a RulesError with all that is wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from datalog_gate.analysis.check import check, matches
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.errors import RulesError
+from datalog_gate.language.ast import Module
+from datalog_gate.language.parser import parse
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """A rule file: the module it is by its path (``net:ssh``), its name in messages, its text."""
+
+    module: str
+    file: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """`reads` maps each derived relation to all relations it rests on, itself among them."""
+
+    program: CheckedProgram
+    policies: tuple[Policy, ...]
+    warnings: tuple[Diagnostic, ...]
+    digest: str
+    sources: Mapping[str, str]
+    reads: Mapping[str, frozenset[str]]
+
+
+def load(files: list[RuleFile]) -> PolicySet:
+    """Parse and check the files as one program with at least one policy. Errors: RulesError."""
+    sources = {one.file: one.text for one in files}
+    modules: list[Module] = []
+    found: list[Diagnostic] = []
+    for one in files:
+        module, diagnostics = parse(one.text, one.file, one.module)
+        modules.append(module)
+        found += diagnostics
+    checked = check(modules, found=found, sources=sources)
+    if not checked.policies:
+        where = Span(files[0].file, 1, 1, 1, 1) if files else None
+        message = "the rules hold no policy: everything would pass"
+        suggestion = 'write @deny("id", "message") above a rule'
+        raise RulesError([Diagnostic("no-policy", message, where, suggestion)], sources)
+    text = "\n".join(f"{one.module}\n{one.text}" for one in sorted(files, key=lambda one: one.module))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return PolicySet(checked.program, checked.policies, checked.warnings, digest, sources, _reads(checked.program))
+
+
+def _reads(program: CheckedProgram) -> dict[str, frozenset[str]]:
+    """What each derived relation rests on, in order of strata, so that one pass collects it all."""
+    reads: dict[str, frozenset[str]] = {}
+    for stratum in program.strata:
+        direct = {match.relation for rule in stratum.rules for match in matches(rule.body)} | set(stratum.relations)
+        whole = frozenset(direct.union(*(reads.get(one, frozenset()) for one in direct)))
+        reads.update(dict.fromkeys(stratum.relations, whole))
+    return reads

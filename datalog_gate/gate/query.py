@@ -1,0 +1,122 @@
+"""A query over rules and facts (layer 4): what an operator asks while writing rules.
+
+In: rule files, the text of a query, lines of facts. Out: sorted rows. A query sees the private relations of every file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from datalog_gate import catalogue
+from datalog_gate.analysis.check import check, input_of
+from datalog_gate.analysis.lowering import shared
+from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.catalogue.schema import Relation
+from datalog_gate.diagnostics import Diagnostic, closest
+from datalog_gate.engine.model import Engine, Model
+from datalog_gate.errors import InputError, RulesError
+from datalog_gate.facts.lines import Line
+from datalog_gate.gate.policyset import RuleFile
+from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Term, Variable, Wildcard
+from datalog_gate.language.parser import parse, parse_query
+from datalog_gate.values import Kind, Row, kind_of, row_key
+
+QUERY = "query#"
+ANSWER = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows in order, each once; the warnings met on the way; the errors of rules that the rows may depend on."""
+
+    rows: tuple[Row, ...]
+    warnings: tuple[Diagnostic, ...]
+    model: Model
+
+
+def ask(files: Sequence[RuleFile], text: str, lines: Sequence[Line], engine: Engine, lenient: bool = True) -> Answer:
+    """The answer to a query. With `lenient` a relation that nothing defines is empty, with a warning.
+
+    Errors: RulesError for rules or query, InputError for facts, EngineError.
+    """
+    sources = {one.file: one.text for one in files} | {"<query>": text}
+    modules: list[Module] = []
+    found: list[Diagnostic] = []
+    for one in files:
+        module, diagnostics = parse(one.text, one.file, one.module)
+        modules.append(module)
+        found += diagnostics
+    asked, diagnostics = parse_query(text)
+    found += diagnostics
+    if any(one.severity == "error" for one in diagnostics):
+        raise RulesError(found, sources)
+    given = _kinds(lines)
+    rule = _whole(asked, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True))
+    modules.append(Module(QUERY, "<query>", (rule,)))
+    checked = check(modules, given=given, query=QUERY, lenient=lenient, found=found, sources=sources)
+    model = engine(checked.program, bind(checked.program, lines, lenient=True))
+    rows = tuple(sorted(model.rows(f"{QUERY}:{ANSWER}"), key=row_key))
+    return Answer(rows, checked.warnings, model)
+
+
+def bind(program: CheckedProgram, lines: Sequence[Line], lenient: bool = False) -> dict[str, list[Row]]:
+    """The rows of each input of the program. Lines of a relation of the catalogue that no rule reads are left out.
+    Errors: InputError for a relation that nothing declares (unless `lenient`), or a row that does not fit it."""
+    inputs: dict[str, list[Row]] = {name: [] for name in program.inputs}
+    diagnostics: list[Diagnostic] = []
+    for line in lines:
+        try:
+            target = input_of(program, line.relation)
+            if target is not None:
+                inputs[target].append(line.positional(program.relations[target]))
+            elif not lenient and catalogue.relation(line.relation) is None:
+                near = closest(line.relation, program.inputs)
+                raise ValueError(f"no rule declares the relation {line.relation}" + (f", {near}?" if near else ""))
+        except ValueError as error:
+            diagnostics.append(Diagnostic("bad-facts", str(error), line.span))
+        except InputError as error:
+            diagnostics += error.diagnostics
+    if diagnostics:
+        raise InputError(diagnostics)
+    return inputs
+
+
+def _kinds(lines: Sequence[Line]) -> dict[str, tuple[Kind, ...]]:
+    """The relations that lines fill and the catalogue does not have, with the kinds that occur in each column."""
+    kinds: dict[str, list[Kind]] = {}
+    for line in lines:
+        if isinstance(line.row, tuple) and catalogue.relation(line.relation) is None:
+            columns = kinds.setdefault(line.relation, [Kind(0)] * len(line.row))
+            for at, value in enumerate(line.row[: len(columns)]):
+                columns[at] |= kind_of(value) & Kind.ANY
+    return {name: tuple(columns) for name, columns in kinds.items()}
+
+
+def _whole(asked: Atom | Body, names: Names) -> Rule:
+    """The query as a rule whose head holds what is to be answered."""
+    if not isinstance(asked, Atom):
+        body = asked
+        terms: tuple[Term, ...] = tuple(Variable(name) for name in shared(body))
+        return Rule(Atom(ANSWER, terms), body)
+    blanks = (Variable(f"#{at}") for at in range(1, 1_000_000))
+    relation = names.relation(asked, QUERY)
+    if asked.named and isinstance(relation, Relation):
+        asked = _with_all_columns(asked, relation)
+    positional = tuple(_filled(term, blanks) for term in asked.arguments)
+    named = tuple(replace(one, term=_filled(one.term, blanks)) for one in asked.named)
+    atom = replace(asked, arguments=positional, named=named)
+    return Rule(Atom(ANSWER, positional + tuple(one.term for one in named), span=asked.span), (atom,), span=asked.span)
+
+
+def _with_all_columns(asked: Atom, relation: Relation) -> Atom:
+    written: Mapping[str, NamedArgument] = {one.column: one for one in asked.named}
+    rest = relation.columns[len(asked.arguments) :]
+    unknown = [one for one in asked.named if one.column not in relation.positions]
+    named = [written.get(column.name, NamedArgument(column.name, Wildcard(asked.span), asked.span)) for column in rest]
+    return replace(asked, named=(*named, *unknown))
+
+
+def _filled(term: Term, blanks: Iterator[Variable]) -> Term:
+    return next(blanks) if isinstance(term, Wildcard) else term

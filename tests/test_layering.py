@@ -1,0 +1,100 @@
+"""The house of architecture.md: each layer imports only what stands above it, and nothing derived from text is run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "datalog_gate"
+LAYERS = (
+    ("values", "diagnostics", "errors"),
+    ("language", "catalogue"),
+    ("facts", "template", "analysis"),
+    ("engine",),
+    ("gate",),
+    ("services", "policytest", "inventory", "sources"),
+    ("enforce", "api"),
+)
+MAY_ALSO = {
+    "template": {"facts"},
+    "analysis": set[str](),
+    "values": {"diagnostics"},
+    "errors": {"diagnostics"},
+    "api": set[str](),
+    "enforce": {"api"},
+    "policytest": {"sources"},
+}
+"""What a room may import of its own layer."""
+FORBIDDEN = {"language": {"catalogue"}, "catalogue": {"language"}, "analysis": {"facts", "template"}}
+IMPURE = ("os", "pathlib", "socket", "subprocess", "threading", "urllib.request", "http", "requests", "tempfile", "io")
+DATA_READERS = {"catalogue", "engine"}
+
+
+def test_each_room_imports_only_what_stands_above_it() -> None:
+    level = {room: at for at, rooms in enumerate(LAYERS) for room in rooms}
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {target}"
+        for room, path in _modules()
+        for target in _rooms_imported(path)
+        if target != room
+        and (target in FORBIDDEN.get(room, ()) or not (level[target] < level[room] or target in MAY_ALSO.get(room, ())))
+    ]
+    assert wrong == []
+
+
+def test_the_inner_layers_do_no_input_and_output() -> None:
+    inner = {room for rooms in LAYERS[:5] for room in rooms} - DATA_READERS
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for room, path in _modules()
+        if room in inner
+        for name in _imported(path)
+        if f"{name}.".startswith(tuple(f"{one}." for one in IMPURE))
+    ]
+    assert wrong == []
+
+
+def test_doors_do_not_import_each_other() -> None:
+    doors = {"cli", "wsgi"}
+    wrong = [
+        f"{path.name} imports {name}"
+        for room, path in _modules()
+        if room == "enforce" and path.stem in doors
+        for name in _imported(path)
+        if name.removeprefix("datalog_gate.enforce.") in doors - {path.stem}
+    ]
+    assert wrong == []
+
+
+def test_nothing_is_executed_that_came_as_text() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno} calls {node.func.id}"
+        for _, path in _modules()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"exec", "eval", "compile"}
+    ]
+    assert wrong == []
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).parts
+        if parts == ("__init__.py",) or "data" in parts:
+            continue
+        yield parts[0].removesuffix(".py"), path
+
+
+def _rooms_imported(path: Path) -> set[str]:
+    names = (name.split(".") for name in _imported(path))
+    return {parts[1] for parts in names if parts[0] == "datalog_gate" and len(parts) > 1} - {"__version__"}
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
