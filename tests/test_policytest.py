@@ -1,0 +1,256 @@
+"""Policy test files: what is read, what is compared, what a run answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.errors import InputError
+from datalog_gate.policytest.findings import Finding, difference
+from datalog_gate.policytest.suite import read_suite, run, top_folder
+from datalog_gate.policytest.testfile import Case, read_cases
+from datalog_gate.values import ResourceId
+
+FLAVOR = """
+@deny("flavor", "{server} takes {flavor}")
+huge(server, flavor) :- os:nova:server(_id=server, flavor=flavor), flavor = "huge".
+"""
+NAMELESS = """
+@warn("nameless", "{server} has no name")
+nameless(server) :- os:nova:server(_id=server, name=null).
+"""
+STACK = """
+heat_template_version: 2018-08-31
+parameters: {flavor: {type: string, default: huge}}
+resources:
+  web:
+    type: OS::Nova::Server
+    properties: {image: debian-12, flavor: {get_param: flavor}}
+"""
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
+    return folder
+
+
+def case(expect: str, more: str = "", stack: str = "../../web") -> str:
+    return f"cases:\n  - name: one\n    stack: {stack}\n    expect: {expect}\n{more}"
+
+
+def pack(folder: Path, test: str) -> Path:
+    """A pack of two folders with a policy each, a test file in the first, and a stack beside."""
+    files = {"rules/a/flavor.dl": FLAVOR, "rules/b/name.dl": NAMELESS, "web/template.yaml": STACK}
+    return write(folder, {**files, "rules/a/test.yaml": test}) / "rules/a/test.yaml"
+
+
+def at(line: int) -> Span:
+    return Span("web.yaml", line, 5, line, 9)
+
+
+WEB = Finding("violations", "p", at(3), "web is bad", ResourceId("s/web"))
+DB = Finding("violations", "p", at(3), "db is bad", ResourceId("s/db"))
+WHOLE = Finding("violations", "q", None, "too many")
+MAYBE = Finding("undetermined", "p", at(4), "web may be bad", ResourceId("s/web"))
+BAD = Finding("diagnostics", "yaml", at(1), "this is not YAML")
+
+
+@pytest.mark.parametrize(
+    ("expect", "found", "report"),
+    [
+        ({}, [], ""),
+        ({"violations": [{"policy": "p", "resource": "web", "line": 3}]}, [WEB], ""),
+        ({"violations": [{"policy": "p", "resource": "s/web"}]}, [WEB], ""),
+        ({"violations": [{"policy": "q"}]}, [WHOLE], ""),
+        ({"violations": [{"policy": "p"}, {"policy": "p", "resource": "web"}]}, [WEB, DB], ""),
+        ({"undetermined": [{"policy": "p"}], "diagnostics": [{"code": "yaml", "line": 1}]}, [MAYBE, BAD], ""),
+        ({}, [WEB, MAYBE], "  unexpected  violations: p s/web on line 3: web is bad\n"
+                           "  unexpected  undetermined: p s/web on line 4: web may be bad"),
+        ({}, [WHOLE], "  unexpected  violations: q: too many"),
+        ({"violations": [{"policy": "p", "resource": "web", "line": 4}]}, [WEB],
+         "  missing     violations: p web on line 4\n  unexpected  violations: p s/web on line 3: web is bad"),
+        ({"violations": [{"policy": "p", "resource": "web"}] * 2}, [WEB], "  missing     violations: p web"),
+        ({"violations": [{"policy": "q", "line": 3}]}, [], "  missing     violations: q on line 3"),
+        ({"violations": [{"policy": "r"}]}, [],
+         "  missing     violations: r (the policies of this folder are p, q)"),
+        ({"diagnostics": [{"code": "yaml"}]}, [], "  missing     diagnostics: yaml"),
+    ],
+)  # fmt: skip
+def test_each_expectation_is_met_by_one_finding_of_its_own(
+    expect: dict[str, object], found: list[Finding], report: str
+) -> None:
+    assert difference(expect, found, {}, ["p", "q"]) == report
+
+
+def test_rows_are_compared_as_sets() -> None:
+    expect = {"rows": {"m:r": [["b", 2], ["a", None]], "m:s": [], "m:t": [[1]]}}
+    rows: dict[str, list[list[object]]] = {"m:r": [["a", None], ["c", 3]], "m:s": []}
+    assert difference(expect, [], rows, []).splitlines() == [
+        '  missing     rows: m:r ["b", 2]',
+        '  unexpected  rows: m:r ["c", 3]',
+        "  missing     rows: no rule derives m:t; write its full name, net:ssh:open_ssh",
+        "  missing     rows: m:t [1]",
+    ]
+
+
+def test_a_case_holds_paths_and_times_and_an_inline_template_keeps_its_lines(tmp_path: Path) -> None:
+    text = """
+    cases:
+      - name: files
+        stack: ../web
+        inventory: cloud.jsonl
+        now: 2027-03-01T12:00
+        expect: {}
+      - name: inline
+        against: {heat_template_version: 2018-08-31}
+        stack:
+          resources:   # none
+            {}
+        expect: {violations: []}
+    """
+    write(tmp_path, {"test.yaml": text})
+    files = {"stack": tmp_path / "../web", "inventory": tmp_path / "cloud.jsonl", "now": datetime(2027, 3, 1, 12)}
+    against = "\n" * 7 + " " * 13 + "{heat_template_version: 2018-08-31}\n"
+    stack = "\n" * 9 + " " * 6 + "resources:   # none\n        {}\n    \n"
+    assert read_cases(tmp_path / "test.yaml") == (
+        Case("files", 2, files, {}),
+        Case("inline", 7, {"against": against, "stack": stack}, {"violations": []}),
+    )
+
+
+def test_a_template_that_leans_on_anchors_elsewhere_is_its_data(tmp_path: Path) -> None:
+    cases = "- {name: one, stack: {a: &a [1]}, expect: {}}\n- {name: two, stack: {b: *a}, expect: {}}\n"
+    write(tmp_path, {"test.yaml": f"cases:\n{cases}"})
+    stacks = [one.given["stack"] for one in read_cases(tmp_path / "test.yaml")]
+    assert stacks == ["\n" + " " * 21 + "{a: &a [1]}\n", {"b": [1]}]
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("[]", [(1, 1, "here stands a mapping of cases", None)]),
+        ("cases: []", [(1, 8, "a test file holds at least one case", None)]),
+        ("{}", [(1, 1, "`cases` is missing here", None)]),
+        ("cases: [{}]", [(1, 9, f"`{key}` is missing here", None) for key in ("expect", "name", "stack")]),
+        (case("{violation: [], violations: [{policy: p, rows: 1}, q], rows: [], diagnostics: [{line: yes}]}"),
+         [(4, 14, "there is no key `violation` here", "did you mean `violations`?"),
+          (4, 54, "there is no key `rows` here", "one of policy, resource, line"),
+          (4, 64, "here stands a mapping of policy, resource, line", None),
+          (4, 74, "`rows` is a mapping", None),
+          (4, 92, "`code` is missing here", None),
+          (4, 99, "`line` is a number", None)]),
+        (case("{}", "    services: [1]\n    now: noon\n    stak: x\n", "7"),
+         [(3, 12, "`stack` is a text or a mapping", None),
+          (5, 15, "`services` is a list of texts", None),
+          (6, 10, "`now` is an ISO time like 2027-03-01T12:00", None),
+          (7, 5, "there is no key `stak` here", "did you mean `stack`?")]),
+    ],
+)  # fmt: skip
+def test_everything_wrong_in_a_test_file_is_said_with_its_place(
+    tmp_path: Path, text: str, wrong: list[tuple[object, ...]]
+) -> None:
+    (tmp_path / "test.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_cases(tmp_path / "test.yaml")
+    found = [
+        (one.span.line, one.span.column, one.message, one.suggestion) for one in caught.value.diagnostics if one.span
+    ]
+    assert found == wrong
+    assert {one.code for one in caught.value.diagnostics} == {"bad-test"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "top"),
+    [("x/rules/net/deep", "x/rules"), ("x/rules", "x/rules"), ("pack/net", "pack"), ("pack/net/deep", "pack/net/deep")],
+)
+def test_the_rules_are_those_of_the_nearest_folder_named_rules_or_of_a_chain_of_rule_files(
+    tmp_path: Path, folder: str, top: str
+) -> None:
+    write(tmp_path, {"pack/a.dl": "", "pack/net/deep/b.dl": "", "x/rules/net/deep/c.dl": ""})
+    assert top_folder(tmp_path / folder) == tmp_path / top
+
+
+@pytest.mark.parametrize(
+    ("test", "report"),
+    [
+        (case("{violations: [{policy: flavor, resource: web, line: 6}]}"), ""),
+        (case("{violations: []}"), "  unexpected  violations: flavor web/web on line 6: web takes huge"),
+        (case("{}", "    environment: {parameters: {flavor: small}}\n"), ""),
+        (case("{}", "    action: delete\n"), ""),
+        (case("{rows: {a:flavor:huge: [[web/web, huge]]}, violations: [{policy: flavor}]}"), ""),
+        (case("{violations: [{policy: nameless}]}", "    environment: {parameters: {flavor: small}}\n"),
+         "  missing     violations: nameless (the policies of this folder are flavor)"),
+        (case("{diagnostics: [{code: not-a-template, line: 3}]}", stack="{a: 1}"), ""),
+        (case("{}", stack="{a: 1}"),
+         "  unexpected  diagnostics: not-a-template on line 3: this is no template: heat_template_version is missing"),
+        (case("{violations: [{policy: flavor, resource: w, line: 3}]}",
+              stack='{heat_template_version: 2018-08-31, resources: {w: {type: "OS::Nova::Server", '
+                    "properties: {flavor: huge}}}}"), ""),
+        (case("{undetermined: [{policy: flavor, resource: w}]}",
+              stack="{heat_template_version: 2018-08-31, parameters: {p: {type: string}}, "
+                    'resources: {w: {type: "OS::Nova::Server", properties: {flavor: {get_param: p}}}}}'), ""),
+    ],
+)  # fmt: skip
+def test_a_case_compares_the_findings_of_its_own_folders_policies(tmp_path: Path, test: str, report: str) -> None:
+    suite = read_suite(pack(tmp_path, test))
+    assert [suite.report(one) for one in suite.cases] == [report]
+
+
+def test_a_folder_without_a_policy_tests_rows_or_nothing(tmp_path: Path) -> None:
+    write(tmp_path, {"rules/b/p.dl": FLAVOR, "rules/a/lib.dl": "near(1).", "rules/a/test.yaml": case("{}", stack="x")})
+    with pytest.raises(InputError) as caught:
+        read_suite(tmp_path / "rules/a/test.yaml")
+    message = f"no rule file beside {tmp_path}/rules/a/test.yaml holds a policy, so its cases would test nothing"
+    assert [one.message for one in caught.value.diagnostics] == [message]
+    write(tmp_path, {"web/template.yaml": STACK, "rules/a/test.yaml": case("{rows: {a:lib:near: [[1]]}}")})
+    suite = read_suite(tmp_path / "rules/a/test.yaml")
+    assert [suite.report(one) for one in suite.cases] == [""]
+
+
+@pytest.mark.parametrize(
+    ("files", "code"),
+    [
+        ({"rules/a/test.yaml": case("{violations: [{policy: flavor}]}")}, 0),
+        ({"rules/a/test.yaml": case("{}")}, 5),
+        ({"rules/a/test.yaml": "cases: 1"}, 3),
+        ({"rules/a/test.yaml": case("{}"), "rules/b/name.dl": "p("}, 2),
+        ({"rules/other/test.yaml": "this is: somebody else's", "rules/test_python.py": "def test_no(): assert 0"}, 3),
+    ],
+)
+def test_a_run_answers_with_the_exit_codes_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], code: int
+) -> None:
+    pack(tmp_path, "")
+    (tmp_path / "rules/a/test.yaml").unlink()
+    monkeypatch.chdir(write(tmp_path, files))
+    assert (run(["rules"]), run(["nowhere"])) == (code, 3)
+
+
+def test_a_failing_case_is_shown_with_its_place_and_without_a_traceback(tmp_path: Path) -> None:
+    pack(tmp_path, case("{}"))
+    shown = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--no-header", "-rN", "--tb=short", "-p", "no:cacheprovider", "rules"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    heading, report = [line for line in shown.stdout.splitlines() if "one" in line or "unexpected" in line]
+    assert heading.strip("_ ") == "one"
+    assert report == "  unexpected  violations: flavor web/web on line 6: web takes huge"
+
+
+def test_the_plugin_imports_nothing_of_the_package_before_there_is_a_policy_test() -> None:
+    program = (
+        "import sys, datalog_gate.policytest.plugin\nprint(*sorted(m for m in sys.modules if m[:8] == 'datalog_'))"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == ["datalog_gate", "datalog_gate.policytest", "datalog_gate.policytest.plugin"]
