@@ -1,0 +1,65 @@
+"""What the pages show is what happens: every command runs, and where output is shown it is the whole output."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.diagnostics import CODES
+from datalog_gate.enforce.cli import main
+from datalog_gate.gate.policyset import RuleFile, load
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMAND = re.compile(
+    r"^ {4,}(?:pip install [^&\n]*&& )?datalog-gate (?P<command>[^\n]*)\n(?:\n```\n(?P<output>.*?)```)?", re.M | re.S
+)
+PYTHON = re.compile(r"```python\n(?P<program>.*?)```\n\n```\n(?P<output>.*?)```", re.S)
+RULES = re.compile(r"```prolog\n(.*?)```", re.S)
+SHOWN = [
+    pytest.param(found["command"], found["output"], id=f"{page.name}: {found['command'][:50]}")
+    for page in PAGES
+    for found in COMMAND.finditer(page.read_text("utf-8"))
+]
+
+
+@pytest.mark.parametrize(("command", "output"), SHOWN)
+def test_a_command_of_a_page_prints_what_the_page_shows(
+    command: str, output: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("DATALOG_GATE_RULES", raising=False)
+    if command.startswith("test"):
+        program = [sys.executable, "-m", "datalog_gate.enforce.cli", *shlex.split(command)]
+        assert subprocess.run(program, capture_output=True, check=False).returncode == 0
+        return
+    assert main(shlex.split(command)) in (0, 1)
+    printed = capsys.readouterr()
+    assert (printed.err, printed.out if output else None) == ("", output)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_program_of_a_page_prints_what_the_page_shows(page: Path) -> None:
+    for found in PYTHON.finditer(page.read_text("utf-8")):
+        program = [sys.executable, "-c", found["program"]]
+        assert subprocess.run(program, capture_output=True, text=True, cwd=ROOT, check=True).stdout == found["output"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_rules_of_a_page_load_without_a_warning(page: Path) -> None:
+    for text in RULES.findall(page.read_text("utf-8")):
+        assert load([RuleFile("page", page.name, text)]).warnings == ()
+
+
+def test_readme_shows_what_a_policy_a_command_and_a_program_do() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert (len(COMMAND.findall(text)), len(PYTHON.findall(text)), len(RULES.findall(text))) == (1, 1, 1)
+
+
+def test_every_code_is_said_in_a_sentence() -> None:
+    assert [code for code, sentence in CODES.items() if not re.fullmatch(r"[A-Z].*\.", sentence)] == []
