@@ -69,7 +69,8 @@ rules.dl:1:31: error[unknown-column] os:nova:server has no column flavour
         """
 rules.dl:1:26: error[duplicate-column] the column id is given twice
   1 | p(x) :- heat:stack(id=x, id=x).
-    |                          ^^^^""",
+    |                          ^^^^
+  help  keep one of the two""",
         "p(x) :- heat:stack(id=x, name=x).",
     ),
     "arity": (
@@ -77,7 +78,8 @@ rules.dl:1:26: error[duplicate-column] the column id is given twice
         """
 rules.dl:1:18: error[arity] rules:q has 2 columns, here 1
   1 | q(1, 2). p(x) :- q(x).
-    |                  ^^^^""",
+    |                  ^^^^
+  help  write q(column1, column2), with `_` for any value""",
         "q(1, 2). p(x) :- q(x, _).",
     ),
     "reserved-name": (
@@ -94,7 +96,8 @@ rules.dl:1:1: error[reserved-name] a rule of rules can't define heat:p
         """
 rules.dl:1:1: error[unknown-module] there is no module net:shh
   1 | import net:shh. p(1).
-    | ^^^^^^^^^^^^^^""",
+    | ^^^^^^^^^^^^^^
+  help  a module is a file: net:ssh is net/ssh.dl""",
         "p(1). export p.",
     ),
     "unknown-builtin": (
@@ -111,7 +114,8 @@ rules.dl:1:15: error[unknown-builtin] there is no builtin builtin:lowre
         """
 rules.dl:1:24: error[redefined] q is declared twice
   1 | relation q(a: string). relation q(a: string). q("1").
-    |                        ^^^^^^^^^^^^^^^^^^^^^""",
+    |                        ^^^^^^^^^^^^^^^^^^^^^
+  help  keep one of the two""",
         'relation q(a: string). q("1").',
     ),
     "unknown-annotation": (
@@ -182,7 +186,8 @@ rules.dl:1:24: error[negated-once] y occurs only here, under not
         """
 rules.dl:1:9: error[kind-mismatch] the column flavor of os:nova:server is string or resource, not number
   1 | p(x) :- os:nova:server(_id=x, flavor=5).
-    |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^""",
+    |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  help  write it in quotes""",
         'p(x) :- os:nova:server(_id=x, flavor="5").',
     ),
     "nullable": (

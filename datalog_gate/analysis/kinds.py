@@ -31,6 +31,15 @@ from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.values import Kind, kind_of, show
 
 ORDERED = Kind.NUMBER | Kind.STRING
+NEVER_MEET = "the two never meet: compare values of one kind"
+ADVICE = {
+    (Kind.STRING, Kind.NUMBER): "write it in quotes",
+    (Kind.NUMBER, Kind.STRING): "write the number without quotes",
+    (Kind.BOOLEAN, Kind.STRING): "write true or false without quotes",
+    (Kind(0), Kind.STRING): "only a template makes resources: join with the _id of another relation",
+    (Kind.STRING, Kind.NULL): "it is never null: leave the test out",
+    (Kind.NUMBER, Kind.NULL): "it is never null: leave the test out",
+}
 Kinds = dict[Var, Kind]
 
 
@@ -182,7 +191,7 @@ class Inference:
                 self._judge_constant(match, column, argument)
             elif argument and given == Kind(0) and not self._tell(argument):
                 message = f"{_name(argument)} can never be the {column.kinds.describe()} that {column.name} is"
-                self._report("kind-mismatch", message, match.span)
+                self._report("kind-mismatch", message, match.span, NEVER_MEET)
 
     def _judge_constant(self, match: Match, column: Column, constant: Const) -> None:
         """A text that the catalogue does not list: an error if the list is closed or a listed one is near."""
@@ -204,7 +213,7 @@ class Inference:
             told = self._tell(compare.left, compare.right) if not left & right else True
             if not told and Const(None) not in (compare.left, compare.right):
                 message = f"{_name(compare.left)} and {_name(compare.right)} are of kinds that are never equal"
-                self._report("kind-mismatch", message, compare.span)
+                self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return
         for operand in (compare.left, compare.right):
             self._need(operand, ORDERED, kinds, f"{compare.comparator} compares", compare.span)
@@ -237,7 +246,8 @@ class Inference:
                 return Kind.ANY
 
     def _mismatch(self, what: str, wanted: Kind, given: Kind, span: Span) -> None:
-        self._report("kind-mismatch", f"{what} {wanted.describe()}, not {given.describe()}", span)
+        message = f"{what} {wanted.describe()}, not {given.describe()}"
+        self._report("kind-mismatch", message, span, ADVICE.get((wanted & ~Kind.RESOURCE, given), NEVER_MEET))
 
     def _report(
         self, code: str, message: str, span: Span, suggestion: str | None = None, warning: bool = False

@@ -138,7 +138,9 @@ class Lowering:
             )
             return []
         if positional > wide or (loose and positional != wide and not atom.named):
-            self._report("arity", f"{relation.name} has {wide} columns, here {positional}", atom.span)
+            columns = ", ".join(column.name for column in relation.columns)
+            message = f"{relation.name} has {wide} columns, here {positional}"
+            self._report("arity", message, atom.span, f"write {atom.name}({columns}), with `_` for any value")
             return []
         written = dict(enumerate(atom.arguments))
         for named in atom.named:
@@ -146,7 +148,9 @@ class Lowering:
             if at is None:
                 self._unknown_column(named, relation, loose)
             elif at in written:
-                self._report("duplicate-column", f"the column {named.column} is given twice", named.span)
+                self._report(
+                    "duplicate-column", f"the column {named.column} is given twice", named.span, "keep one of the two"
+                )
             else:
                 written[at] = named.term
         return list(written.items())

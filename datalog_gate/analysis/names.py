@@ -183,7 +183,7 @@ class Names:
 
     def _declare(self, module: Module, scope: Scope, declaration: Declaration) -> None:
         if declaration.name in scope.relations:
-            self._report("redefined", f"{declaration.name} is declared twice", declaration.span)
+            self._report("redefined", f"{declaration.name} is declared twice", declaration.span, "keep one of the two")
         self._check_name(declaration.name, module.name, declaration.span)
         columns = []
         for column in declaration.columns:
@@ -196,7 +196,9 @@ class Names:
             columns.append(Column(column.name, kinds or Kind.ANY))
         names = [column.name for column in columns]
         for name in sorted({name for name in names if names.count(name) > 1}):
-            self._report("duplicate-column", f"{declaration.name} declares {name} twice", declaration.span)
+            self._report(
+                "duplicate-column", f"{declaration.name} declares {name} twice", declaration.span, "rename one"
+            )
         for name in declaration.key:
             if name not in names:
                 self._report(
@@ -250,7 +252,7 @@ class Names:
                             self._report("unknown-module", message, statement.span, suggestion)
                     scope.exports.update(statement.names)
                 case Import() if statement.module not in self.scopes:
-                    suggestion = _did(statement.module, self.scopes)
+                    suggestion = _did(statement.module, self.scopes) or "a module is a file: net:ssh is net/ssh.dl"
                     self._report("unknown-module", f"there is no module {statement.module}", statement.span, suggestion)
 
     def _report(

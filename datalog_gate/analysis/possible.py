@@ -12,7 +12,7 @@ each reads the other. What a builtin makes of an unknown is the unknown of that 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from datalog_gate.analysis.lowering import variables
@@ -134,6 +134,7 @@ def _rewritten(rule: CheckedRule, reach: _Reach, possible: bool) -> CheckedRule 
     return replace(rule, arguments=arguments, body=tuple(body.literals))
 
 
+@dataclass(slots=True)
 class _Body:
     """Rewrites one conjunction. Both versions come out alike, literal for literal, where no unknown makes a difference.
 
@@ -141,17 +142,12 @@ class _Body:
     its value is replaced by that value, `equal`: an equation which holds of an unknown must not choose what to bind.
     """
 
-    def __init__(
-        self,
-        reach: _Reach,
-        possible: bool,
-        numbers: Iterator[int],
-        bound: Mapping[Var, bool],
-        equal: Mapping[Var, Operand],
-    ) -> None:
-        self.literals: list[CheckedLiteral] = []
-        self._reach, self._possible, self._numbers = reach, possible, numbers
-        self._bound, self._equal = dict(bound), dict(equal)
+    reach: _Reach
+    possible: bool
+    numbers: Iterator[int]
+    bound: dict[Var, bool]
+    equal: dict[Var, Operand]
+    literals: list[CheckedLiteral] = field(default_factory=list)
 
     def take(self, body: Sequence[CheckedLiteral]) -> bool:
         """Rewrite the literals of a body; False if it can't hold. The matches come first: they need nothing, and a
@@ -164,63 +160,58 @@ class _Body:
                 case Call():
                     self._call(literal)
                 case Without():
-                    inner = self._inner(literal.body, not self._possible)
+                    inner = self._inner(literal.body, not self.possible)
                     if inner:
                         self.literals.append(replace(literal, body=tuple(inner.literals)))
                 case Fold():
                     if not self._fold(literal):
                         return False
-                case Match():
-                    pass
         return True
 
     def value(self, operand: Operand) -> Operand:
         """The operand, or what it is replaced by."""
-        return self._equal.get(operand, operand) if isinstance(operand, Var) else operand
+        return self.equal.get(operand, operand) if isinstance(operand, Var) else operand
 
     def unsure(self, operand: Operand) -> bool:
         """Whether the operand may be an unknown."""
-        return isinstance(operand, Var) and self._bound[operand]
+        return isinstance(operand, Var) and self.bound[operand]
 
     def _matches(self, matches: Sequence[Match]) -> None:
-        given = set(self._bound)
+        given = set(self.bound)
         for one in matches:
-            columns = self._reach.columns.get(one.relation, ())
+            columns = self.reach.columns.get(one.relation, ())
             for at, argument in enumerate(one.arguments):
-                if isinstance(argument, Var) and argument not in given and argument not in self._equal:
-                    self._bound[argument] = at in columns and self._bound.get(argument, True)
+                if isinstance(argument, Var) and argument not in given and argument not in self.equal:
+                    self.bound[argument] = at in columns and self.bound.get(argument, True)
         tests: list[CheckedLiteral] = []
         for one in matches:
-            if not self._possible:
-                arguments = tuple(None if argument is None else self.value(argument) for argument in one.arguments)
-                self.literals.append(replace(one, arguments=arguments))
-                continue
-            soft = () if one.relation in self._reach.certain_only else self._reach.columns.get(one.relation, ())
+            soft = () if one.relation in self.reach.certain_only else self.reach.columns.get(one.relation, ())
             patterns: list[Pattern] = []
             for at, argument in enumerate(one.arguments):
-                wanted = None if argument is None else self.value(argument)
-                first = isinstance(wanted, Var) and self._bound[wanted] and wanted not in given
-                if wanted is not None and not first and (at in soft or self.unsure(wanted)):
+                wanted = argument and self.value(argument)
+                first = isinstance(wanted, Var) and self.bound[wanted] and wanted not in given
+                if self.possible and wanted and not first and (at in soft or self.unsure(wanted)):
                     wanted = self._same(wanted, one.span, tests)
                 elif isinstance(wanted, Var):
                     given.add(wanted)
                 patterns.append(wanted)
-            name = one.relation + POSSIBLE if one.relation in self._reach.versions else one.relation
+            two = self.possible and one.relation in self.reach.versions
+            name = one.relation + POSSIBLE if two else one.relation
             self.literals.append(replace(one, relation=name, arguments=tuple(patterns)))
         self.literals += tests
 
     def _compare(self, literal: Compare) -> None:
         left, right = self.value(literal.left), self.value(literal.right)
         for one, other in ((left, right), (right, left)):
-            if isinstance(one, Var) and one not in self._bound:
+            if isinstance(one, Var) and one not in self.bound:
                 if other == Const(None):  # written out, null equals null: it can't stand for a variable elsewhere
-                    self._bound[one] = False
+                    self.bound[one] = False
                     break
-                self._equal[one] = other
+                self.equal[one] = other
                 return
         unsure = self.unsure(left) or self.unsure(right)
         self.literals.append(
-            replace(literal, left=left, right=right, when_unknown=self._possible if unsure else literal.when_unknown)
+            replace(literal, left=left, right=right, when_unknown=self.possible if unsure else literal.when_unknown)
         )
 
     def _call(self, literal: Call) -> None:
@@ -228,7 +219,7 @@ class _Body:
         unsure = any(map(self.unsure, inputs))
         tests: list[CheckedLiteral] = []
         outputs = tuple(self._output(one, unsure, literal.span, tests) for one in literal.outputs)
-        answer = self._possible if unsure and not outputs else literal.when_unknown
+        answer = self.possible if unsure and not outputs else literal.when_unknown
         self.literals += [replace(literal, inputs=inputs, outputs=outputs, when_unknown=answer), *tests]
 
     def _fold(self, literal: Fold) -> bool:
@@ -237,16 +228,16 @@ class _Body:
         assert possible
         terms = tuple(map(possible.value, literal.terms))
         unsure = not certain or certain.literals != possible.literals or any(map(possible.unsure, terms))
-        if unsure and literal.function in MAY_FAIL and not self._possible:
+        if unsure and literal.function in MAY_FAIL and not self.possible:
             return False
         tests: list[CheckedLiteral] = []
         target = self._output(literal.target, unsure, literal.span, tests)
-        if not isinstance(target, Var):
-            assert target
+        if isinstance(target, Const):
             target = self._same(target, literal.span, tests)
+        assert target
         if unsure:
             inside = (self.value(one) for one in variables(literal) if one != literal.target)
-            group = dict.fromkeys(one for one in inside if isinstance(one, Const) or one in self._bound)
+            group = dict.fromkeys(one for one in inside if isinstance(one, Const) or one in self.bound)
             inputs = (Const(Unknown(f"the set at {literal.span}")), *group)
             self.literals.append(Call(literal.function, inputs, (target,), literal.span))
             if literal.function in MAY_FAIL:
@@ -259,23 +250,21 @@ class _Body:
 
     def _inner(self, body: Sequence[CheckedLiteral], possible: bool) -> _Body | None:
         """The body of a negation or an aggregate, rewritten; None if it can't hold."""
-        inner = _Body(self._reach, possible, self._numbers, self._bound, self._equal)
+        inner = _Body(self.reach, possible, self.numbers, dict(self.bound), dict(self.equal))
         return inner if inner.take(body) else None
 
     def _output(self, wanted: Pattern, unsure: bool, span: Span, tests: list[CheckedLiteral]) -> Pattern:
         """What to write for an output: itself if it gets its value here, or if the result is known and so is it."""
-        if wanted is None:
-            return None
-        wanted = self.value(wanted)
-        if isinstance(wanted, Var) and wanted not in self._bound:
-            self._bound[wanted] = unsure
+        wanted = wanted and self.value(wanted)
+        if isinstance(wanted, Var) and wanted not in self.bound:
+            self.bound[wanted] = unsure
             return wanted
-        if self._possible and (unsure or self.unsure(wanted)):
+        if self.possible and wanted and (unsure or self.unsure(wanted)):
             return self._same(wanted, span, tests)
         return wanted
 
     def _same(self, wanted: Operand, span: Span, tests: list[CheckedLiteral]) -> Var:
         """A new variable, and among the tests that it equals the wanted value, or may."""
-        new = Var(f"?#{next(self._numbers)}")
-        tests.append(Compare("=", new, wanted, span, self._possible))
+        new = Var(f"?#{next(self.numbers)}")
+        tests.append(Compare("=", new, wanted, span, self.possible))
         return new

@@ -118,7 +118,7 @@ def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
 
 def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
     """A diagnostic for each computed value that reaches the head of a rule which reads its own component. One that the
-    body also matches in a relation is of finite choice."""
+    body also matches in a relation is one of those there."""
     loops = [one for one in rule.body if isinstance(one, Match) and one.relation in inside]
     if not loops:
         return
@@ -128,29 +128,28 @@ def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
         if isinstance(literal, Call | Fold):
             outputs = literal.outputs if isinstance(literal, Call) else (literal.target,)
             origins.update((one, literal) for one in outputs if isinstance(one, Var) and one not in matched)
-    equations = [one for one in rule.body if isinstance(one, Compare) and one.comparator == "="]
-    grown = bool(origins)
-    while grown:
-        grown = False
-        for one in equations:
-            for source, target in ((one.left, one.right), (one.right, one.left)):
-                known = isinstance(target, Var) and (target in matched or target in origins)
-                if isinstance(source, Var) and source in origins and isinstance(target, Var) and not known:
-                    origins[target] = origins[source]
-                    grown = True
-    cycle = min(
-        (_cycle(rule.relation, Step("", one.span, one.relation), inside) for one in loops),
-        key=lambda one: (len(one), one),
-    )
-    for argument in dict.fromkeys(rule.arguments):
-        if isinstance(argument, Var) and (origin := origins.get(argument)):
-            maker = origin.builtin if isinstance(origin, Call) else origin.function
-            yield Diagnostic(
-                "value-growth",
-                f"the result of {maker} goes round in a recursion, which may never end: {_told(cycle)}",
-                origin.span,
-                "compute it after the recursion, or match it in a relation that holds all values it can take",
-            )
+    equal = [
+        (source, target)
+        for one in rule.body
+        if isinstance(one, Compare) and one.comparator == "="
+        for source, target in ((one.left, one.right), (one.right, one.left))
+        if isinstance(source, Var) and isinstance(target, Var) and target not in matched
+    ]
+    while new := {target: origins[source] for source, target in equal if source in origins and target not in origins}:
+        origins.update(new)
+    reaching = dict.fromkeys(origins[one] for one in rule.arguments if isinstance(one, Var) and one in origins)
+    if not reaching:
+        return
+    cycles = (_cycle(rule.relation, Step("", one.span, one.relation), inside) for one in loops)
+    told = _told(min(cycles, key=lambda one: (len(one), one)))
+    for origin in reaching:
+        maker = origin.builtin if isinstance(origin, Call) else origin.function
+        yield Diagnostic(
+            "value-growth",
+            f"the result of {maker} goes round in a recursion, which may never end: {told}",
+            origin.span,
+            "compute it after the recursion, or match it in a relation that holds all values it can take",
+        )
 
 
 def _cycle(start: str, first: Step, inside: Steps) -> list[tuple[str, Step]]:
