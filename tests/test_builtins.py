@@ -49,8 +49,6 @@ EXAMPLES: list[tuple[str, tuple[Value, ...], Value | bool]] = [
     ("parse_size", ("2 GiB",), 2 * 1024**3),
     ("parse_size", ("1.5kB",), 1500),
     ("parse_size", ("512",), 512),
-    ("days_until", ("2027-02-27T23:30:00+00:00", "2027-03-01"), 2),
-    ("days_until", ("2027-02-28", "2027-02-28T23:30:00-01:00"), 1),
     ("lt", (1, 2), True),
     ("lteq", ("b", "a"), False),
     ("equal", (1, 1), True),
@@ -124,7 +122,6 @@ def test_a_signature_names_columns_with_their_kinds() -> None:
         ("parse_size", ("2 ib",), "parse_size('2 ib'): a size is a number and a unit such as MB or MiB"),
         ("int", ("1e999999999",), "int('1e999999999'): the text is no number"),
         ("float", ("nan",), "float('nan'): the text is no number"),
-        ("days_until", ("2027-01-01", "soon"), "days_until('2027-01-01', 'soon'): the text is no date"),
     ],
 )
 def test_a_builtin_refuses(name: str, inputs: tuple[Value, ...], message: str) -> None:

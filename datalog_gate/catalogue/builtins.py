@@ -65,7 +65,6 @@ _ALL = (
     _signature("max2", "one:o other:o", "result:o", "The greater of two numbers or two texts."),
     _signature("round", "value:n", "result:n", "The nearest whole number, of two the even one."),
     _signature("parse_size", "text:s", "bytes:n", "The bytes that a size like 2 GiB or 500 MB means."),
-    _signature("days_until", "now:s date:s", "days:n", "Days in UTC from now until the date, negative if past."),
     # of Congress
     _signature("lt", "left:o right:o", "", "left < right.", fixed=True),
     _signature("lteq", "left:o right:o", "", "left <= right.", fixed=True),

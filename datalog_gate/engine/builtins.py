@@ -19,7 +19,6 @@ from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.values import ResourceId, Row, Unknown, Value, kind_of, row_key, show
 
 if TYPE_CHECKING:
-    import datetime
     import ipaddress
 
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -265,17 +264,6 @@ def _network(text: str) -> Network:
         raise EvaluationError("the text is no network") from None
 
 
-def _day(text: str) -> datetime.date:
-    """The day in UTC of an ISO date or time; one without a zone is in UTC."""
-    import datetime
-
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-        return (moment.astimezone(datetime.UTC) if moment.tzinfo else moment).date()
-    except (ValueError, OverflowError):
-        raise EvaluationError("the text is no date") from None
-
-
 IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "+": _plus,
     "-": _minus,
@@ -299,7 +287,6 @@ IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "max2": lambda one, other: one if _ordered(">=", one, other) else other,
     "round": lambda value: int(Decimal(value).to_integral_value(ROUND_HALF_EVEN)),
     "parse_size": _parse_size,
-    "days_until": lambda now, date: (_day(date) - _day(now)).days,
     "lt": lambda left, right: _ordered("<", left, right),
     "lteq": lambda left, right: _ordered("<=", left, right),
     "equal": lambda left, right: left is not None and left == right,
