@@ -13,9 +13,9 @@ from datalog_gate.analysis.kinds import infer
 from datalog_gate.analysis.lowering import Lowering
 from datalog_gate.analysis.names import Names
 from datalog_gate.analysis.policy import Policies, Policy, Unlock
-from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Fold, Match, Var, Without
+from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Var
 from datalog_gate.analysis.safety import order
-from datalog_gate.analysis.strata import stratify
+from datalog_gate.analysis.strata import reads, stratify
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, closest, in_order
 from datalog_gate.errors import RulesError
@@ -96,16 +96,7 @@ def input_of(program: CheckedProgram, name: str) -> str | None:
 
 def matches(body: Sequence[CheckedLiteral]) -> list[Match]:
     """Every match of a body, those of its inner bodies too."""
-    found: list[Match] = []
-    for literal in body:
-        match literal:
-            case Match():
-                found.append(literal)
-            case Without() | Fold():
-                found += matches(literal.body)
-            case _:
-                pass
-    return found
+    return [match for _, match in reads(body)]
 
 
 def _given_rules(names: Names, relations: dict[str, Relation], derived: set[str]) -> list[CheckedRule]:

@@ -1,0 +1,173 @@
+"""Strata: their order, and the recursions that have no meaning or no end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Stratum,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.strata import stratify
+from datalog_gate.diagnostics import Diagnostic, Span
+
+X, Y, Z, N = Var("x"), Var("y"), Var("z"), Var("n")
+
+
+def at(line: int, column: int) -> Span:
+    return Span("r.dl", line, column, line, column + 1)
+
+
+def rule(text: str, line: int) -> CheckedRule:
+    """The rule of ``p: q, not r, count s``: all relations have one column. A literal stands at ten times its number."""
+    head, _, body = text.partition(":")
+    literals: list[CheckedLiteral] = []
+    for number, word in enumerate(body.split(","), 1):
+        *through, name = word.split()
+        match = Match(name, (X,), at(line, 10 * number))
+        match through:
+            case ["not"]:
+                literals.append(Without((match,), match.span))
+            case ["count"]:
+                literals.append(Fold("count", (X,), (match,), N, match.span))
+            case _:
+                literals.append(match)
+    return CheckedRule(head, (X,), tuple(literals), at(line, 1))
+
+
+def rules(*texts: str) -> list[CheckedRule]:
+    return [rule(text, line) for line, text in enumerate(texts, 1)]
+
+
+def test_what_is_read_comes_first_and_what_reads_itself_is_recursive() -> None:
+    top, base, loop, back = made = rules("top: not loop, base", "base: given", "loop: back, base", "back: loop")
+    assert stratify(made) == (
+        (
+            Stratum(("base",), (base,), False),
+            Stratum(("back", "loop"), (loop, back), True),
+            Stratum(("top",), (top,), False),
+        ),
+        (),
+    )
+
+
+def test_no_rules_have_no_strata() -> None:
+    assert stratify([]) == ((), ())
+
+
+CYCLES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, Span], ...]]] = {
+    "its own negation": (("p: not p",), (("p depends on not p (r.dl:1:10)", at(1, 10)),)),
+    "its own aggregate": (("p: e, count p",), (("p depends on count of p (r.dl:1:20)", at(1, 20)),)),
+    "one negation of two relations": (
+        ("p: e, not q", "q: p"), (("p depends on not q (r.dl:1:20), q on p (r.dl:2:10)", at(1, 20)),)),
+    "two negations of one cycle": (
+        ("p: not q", "q: not p"), (("p depends on not q (r.dl:1:10), q on not p (r.dl:2:10)", at(1, 10)),)),
+    "the shortest way back": (
+        ("p: not q", "q: r", "r: s", "s: p", "q: s"),
+        (("p depends on not q (r.dl:1:10), q on s (r.dl:5:10), s on p (r.dl:4:10)", at(1, 10)),)),
+    "two cycles": (
+        ("p: not q", "q: p", "r: not s, p", "s: r", "q: r"),
+        (("p depends on not q (r.dl:1:10), q on p (r.dl:2:10)", at(1, 10)),
+         ("r depends on not s (r.dl:3:10), s on r (r.dl:4:10)", at(3, 10)))),
+    "a negation outside of the cycle": (("p: p, not e", "q: not p"), ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_a_cycle_through_a_negation_is_told_step_by_step(name: str) -> None:
+    texts, expected = CYCLES[name]
+    found = stratify(rules(*texts))[1]
+    assert tuple((one.message, one.span) for one in found) == expected
+
+
+def test_the_suggestion_names_the_relations() -> None:
+    told = "p depends on not q (r.dl:1:20), q on p (r.dl:2:10)"
+    advice = "break the cycle: move what p needs of q into a relation that does not read p"
+    found = Diagnostic("unstratified", told, at(1, 20), advice)
+    assert stratify(rules("p: e, not q", "q: p"))[1] == (found,)
+
+
+PLUS = Call("+", (X, Const(1)), (Y,), at(1, 20))
+COUNT = Fold("count", (Z,), (Match("e", (X, Z), at(1, 30)),), Y, at(1, 20))
+LOOP, OTHER = Match("p", (X,), at(1, 10)), Match("e", (X,), at(1, 10))
+GROWING: dict[str, tuple[tuple[CheckedLiteral, ...], Var, str | None]] = {
+    "a sum": ((LOOP, PLUS), Y, "+"),
+    "a count": ((LOOP, COUNT), Y, "count"),
+    "by an equation": ((LOOP, PLUS, Compare("=", Z, Y, at(1, 30))), Z, "+"),
+    "by two equations in any order": (
+        (LOOP, PLUS, Compare("=", N, Z, at(1, 40)), Compare("=", Y, Z, at(1, 30))),
+        N,
+        "+",
+    ),
+    "by another builtin": ((LOOP, PLUS, Call("abs", (Y,), (Z,), at(1, 20))), Z, "abs"),
+    "not into the head": ((LOOP, PLUS), X, None),
+    "not in a recursion": ((OTHER, PLUS), Y, None),
+    "only tested": ((LOOP, PLUS, Match("e", (Y,), at(1, 30))), Y, None),
+    "compared, not made equal": ((LOOP, PLUS, Match("e", (Z,), at(1, 30)), Compare("<", Y, Z, at(1, 40))), Z, None),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_computed_value_may_not_go_round(name: str) -> None:
+    body, head, maker = GROWING[name]
+    told = f"the result of {maker} goes round in a recursion, which may never end: p depends on p (r.dl:1:10)"
+    advice = "compute it after the recursion, or match it in a relation that holds all values it can take"
+    expected = (Diagnostic("value-growth", told, at(1, 20), advice),) if maker else ()
+    assert stratify([CheckedRule("p", (head,), body, at(1, 1))])[1] == expected
+
+
+def test_a_chain_of_ten_thousand_relations_is_no_depth() -> None:
+    chain = [rule(f"p{number}: p{number + 1}", number + 1) for number in range(10_000)]
+    strata, found = stratify(chain)
+    assert ([one.relations for one in strata], found) == ([(f"p{number}",) for number in reversed(range(10_000))], ())
+
+
+def test_a_cycle_of_ten_thousand_relations_is_one_stratum() -> None:
+    cycle = [rule(f"p{number}: p{(number + 1) % 10_000}", number + 1) for number in range(10_000)]
+    assert [len(one.relations) for one in stratify(cycle)[0]] == [10_000]
+
+
+NAMES = "abcdef"
+edges = st.lists(st.tuples(*[st.sampled_from(NAMES)] * 2, st.sampled_from(["", "not ", "count "])), max_size=12)
+
+
+@given(edges)
+def test_strata_are_the_components_in_order_of_what_they_read(found: Sequence[tuple[str, str, str]]) -> None:
+    defined = {head for head, _, _ in found}
+    steps = {(head, read): through for head, read, through in found if read in defined}
+    strata, wrong = stratify(rules(*(f"{head}: {through}{read}" for head, read, through in found)))
+    reached = _reached(defined, steps)
+    assert sorted(name for one in strata for name in one.relations) == sorted(defined)
+    for number, one in enumerate(strata):
+        before = {name for earlier in strata[: number + 1] for name in earlier.relations}
+        for name in one.relations:
+            assert {other for other in defined if (name, other) in reached} <= before
+            assert set(one.relations) == {name} | {
+                other for other in defined if {(name, other), (other, name)} <= reached
+            }
+    assert bool(wrong) == any(through and (read, head) in reached | {(head, head)} for head, read, through in found)
+
+
+@given(st.data(), edges)
+def test_the_order_of_rules_changes_nothing(data: st.DataObject, found: Sequence[tuple[str, str, str]]) -> None:
+    made = rules(*(f"{head}: {through}{read}" for head, read, through in found))
+    assert stratify(data.draw(st.permutations(made))) == stratify(made)
+
+
+def _reached(names: set[str], steps: Mapping[tuple[str, str], str]) -> set[tuple[str, str]]:
+    reached = set(steps)
+    for middle in sorted(names):
+        reached |= {(one, other) for one in names for other in names if {(one, middle), (middle, other)} <= reached}
+    return reached
