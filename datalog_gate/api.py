@@ -19,7 +19,7 @@ from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.policyset import PolicySet, RuleFile, load
 from datalog_gate.gate.query import ask, bind
 from datalog_gate.sources import read_facts, read_rules
-from datalog_gate.values import Row, from_python, to_json
+from datalog_gate.values import Row, Unknown, from_python, to_json
 
 Inventory = Path | str | Mapping[str, Iterable[Sequence[object]]]
 
@@ -100,16 +100,17 @@ def query(
     undefined: str = "empty",
     engine: str = "native",
 ) -> set[tuple[object, ...]]:
-    """The answer to a query over the text of rules and facts, as a set of tuples of plain data; a resource is its path.
+    """The answer to a query over the text of rules and facts, as a set of tuples of plain data; a resource is its path,
+    an unknown stays one.
 
     Errors: RulesError; EngineError, also for an evaluation that met an error.
     """
     files = [RuleFile("rules", "<rules>", rules)]
     answer = ask(files, query, _lines(facts), _engine(engine), undefined == "empty")
-    if answer.model.errors:
-        first = answer.model.errors[0]
+    if answer.errors:
+        first = answer.errors[0]
         raise EngineError(f"{first.span}: {first.message}")
-    return {tuple(to_json(value) for value in row) for row in answer.rows}
+    return {tuple(one if isinstance(one, Unknown) else to_json(one) for one in row) for row in answer.rows}
 
 
 def _engine(name: str) -> Engine:

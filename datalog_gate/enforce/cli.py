@@ -6,6 +6,7 @@ Each command is a few lines over a public function.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -14,12 +15,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from datalog_gate import __version__
+from datalog_gate.analysis.policy import ACTIONS
 from datalog_gate.diagnostics import Diagnostic, render
 from datalog_gate.errors import DiagnosticsError, EngineError, InputError, RulesError, UsageError
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decision import Decision
 
 OK, DENIED, RULES, INPUT, UNDECIDED, USAGE = 0, 1, 2, 3, 4, 64
+UNREAD = 141
+"""What a shell gives for a command whose reader went away: whoever does not read a denial must not see success."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
 """What a run of several templates exits with: the first of these that any of them gives."""
 FAIL_ON = ("deny", "warn", "record", "never")
@@ -33,6 +37,8 @@ TEST_EXAMPLE = "example: datalog-gate test rules/"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # half a surrogate pair, which JSON can hold, is no UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
@@ -46,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(error), UNDECIDED)
     except BrokenPipeError:
         sys.stderr.close()
-        return OK
+        return UNREAD
 
 
 def check(options: argparse.Namespace) -> int:
@@ -60,7 +66,6 @@ def check(options: argparse.Namespace) -> int:
     caller = read_json(Path(options.caller)) if options.caller else None
     if caller is not None and not isinstance(caller, dict):
         raise UsageError(f'{options.caller} holds no object: write {{"user": ..., "roles": [...]}}')
-    outputs = [_output(one) for one in options.output]
     codes, decisions = [], []
     for template in options.template:
         try:
@@ -77,10 +82,13 @@ def check(options: argparse.Namespace) -> int:
         except InputError as error:
             codes.append(_diagnose(error, INPUT, options.format))
             continue
+        except EngineError as error:
+            codes.append(_complain(f"{template}: {error}", UNDECIDED))
+            continue
         decisions.append(decision)
         codes.append(_verdict(decision, options.fail_on, options.strict_unknown))
         print(_formatted(decision, options.format), flush=True)
-    for form, path in outputs:
+    for form, path in options.output:
         _write(path, "".join(f"{_formatted(one, form)}\n" for one in decisions))
     return min(codes, key=PRECEDENCE.index)
 
@@ -110,8 +118,8 @@ def query(options: argparse.Namespace) -> int:
     from datalog_gate.sources import read_facts, read_rules
     from datalog_gate.values import show, to_json
 
-    lines = [line for path in options.facts for line in read_facts(Path(path))]
     files = read_rules([Path(path) for path in options.rules])
+    lines = [line for path in options.facts for line in read_facts(Path(path))]
     answer = ask(files, options.query, lines, engine(options.engine), options.undefined == "empty")
     sources = {one.file: one.text for one in files} | {"<query>": options.query}
     for warning in answer.warnings:
@@ -121,9 +129,9 @@ def query(options: argparse.Namespace) -> int:
     else:
         for row in answer.rows:
             print("\t".join(show(value) for value in row))
-    for error in answer.model.errors:
+    for error in answer.errors:
         print(f"{error.span}: error[evaluation] {error.message}", file=sys.stderr)
-    return UNDECIDED if answer.model.errors else OK
+    return UNDECIDED if answer.errors else OK
 
 
 def test(options: argparse.Namespace) -> int:
@@ -179,13 +187,13 @@ def _formatted(decision: Decision, form: str) -> str:
 def _output(text: str) -> tuple[str, Path]:
     form, equals, path = text.partition("=")
     if not equals or not path or form not in FORMATS:
-        raise UsageError(f"--output takes FMT=FILE with one of {', '.join(FORMATS)}, not {text}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not FMT=FILE with one of {', '.join(FORMATS)}")
     return form, Path(path)
 
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror}") from None
 
@@ -228,7 +236,9 @@ def _parser() -> argparse.ArgumentParser:
         help="rule file or folder (default: ./rules, "
         "else $DATALOG_GATE_RULES, else the packs that come with the program)",
     )
-    judge.add_argument("--action", default="create", help="what is asked of the stack (default: create)")
+    judge.add_argument(
+        "--action", choices=ACTIONS, default="create", help="what is asked of the stack (default: create)"
+    )
     judge.add_argument("--caller", metavar="FILE.json", help="who asks: user, project, domain, roles")
     judge.add_argument("--services", type=_list, default=(), metavar="A,B", help="services enabled for the caller")
     judge.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
@@ -240,7 +250,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     judge.add_argument("--engine", choices=("native", "pydatalog", "both"), default="native")
     judge.add_argument("--format", choices=FORMATS, default="text")
-    judge.add_argument("--output", action="append", default=[], metavar="FMT=FILE", help="write a format to a file too")
+    judge.add_argument(
+        "--output", type=_output, action="append", default=[], metavar="FMT=FILE", help="write a format to a file too"
+    )
 
     flat = _command(commands, "facts", facts, "print the facts of templates", FACTS_EXAMPLE)
     _add_template(flat)

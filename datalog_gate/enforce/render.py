@@ -25,7 +25,7 @@ def text(decision: Decision) -> str:
     for grant in decision.grants:
         if not grant.unlocked:
             lines.append(f"grant {grant.grant.path} unlocks nothing of {grant.service}: {grant.reason}")
-    return "\n".join([*lines, summary(decision)])
+    return "\n".join(map(printable, [*lines, summary(decision)]))
 
 
 def compact(decision: Decision) -> str:
@@ -33,7 +33,7 @@ def compact(decision: Decision) -> str:
     lines = [f"{_at(one.place)}{one.level}[{one.policy}] {one.message}" for one in decision.violations]
     lines += [f"{_at(one.place)}undetermined[{one.policy}] {one.message}" for one in decision.undetermined]
     lines += [f"{_at(one.place)}error[{one.policy}] {one.message}" for one in decision.errors]
-    return "\n".join([*lines, summary(decision)])
+    return "\n".join(map(printable, [*lines, summary(decision)]))
 
 
 def summary(decision: Decision) -> str:
@@ -64,7 +64,12 @@ def reason(decision: Decision, limit: int) -> str:
             break
         shown = longer
     room = limit - len(end)
-    return (shown if len(shown) <= room else shown[: room - 3] + "...") + end
+    return printable(shown if len(shown) <= room else shown[: room - 3] + "...") + end
+
+
+def printable(line: str) -> str:
+    """The text as one line that a template's author can't write escapes or further lines into."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in line)
 
 
 def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from datalog_gate.analysis.check import matches
 from datalog_gate.api import Rules, load_rules
 from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.enforce.render import reason
+from datalog_gate.enforce.render import printable, reason
 from datalog_gate.errors import EngineError, InputError, RulesError
 from datalog_gate.gate.decision import Decision
 from datalog_gate.sources import default_rules, read_stack
@@ -31,8 +31,9 @@ BODY_LIMIT = 1024 * 1024
 """Heat's own `max_json_body_size`, in bytes."""
 REASON_LIMIT = 2000
 """Characters of a reason in an answer, and of the warnings in its header."""
-CREATE = re.compile(r"/*(?:v1/+)?[^/]+/+stacks/*\Z")
-"""The path of a creation: ``/v1/<project>/stacks``, or without the version behind Heat's version negotiation."""
+CREATE = re.compile(r"(?:.*/)?stacks[/\s]*\Z", re.DOTALL)
+"""The path of a creation, ``/v1/<project>/stacks``, and whatever else Heat's router takes for it: any text that begins
+with v1 is a version, a line break may follow, and none of Heat's other paths to post to ends so."""
 NOT_JUDGED = ("adopt_stack_data", "template_url", "files_container", "environment_files")
 """Fields whose stack lies elsewhere than in the body (heat/api/openstack/v1/stacks.py:74-140): refused for now."""
 TITLES = {400: "Bad Request", 403: "Forbidden", 503: "Service Unavailable"}
@@ -56,8 +57,11 @@ class Gate:
     services: frozenset[str] = frozenset()
     body_limit: int = BODY_LIMIT
 
+    def __post_init__(self) -> None:
+        _check_answerable(self.rules)
+
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        if environ["REQUEST_METHOD"] != "POST" or not CREATE.match(environ.get("PATH_INFO", "")):
+        if not _creates(environ):
             return self.application(environ, start_response)
         try:
             body = _body(environ, self.body_limit)
@@ -75,7 +79,6 @@ def filter_factory(_global: Mapping[str, str], rules: str = "", services: str = 
     """The paste filter. `rules` is a path (default: those that the command line takes), `services` a comma-separated
     list. Errors: RulesError, which keeps the pipeline from starting: a gate without rules must not look like one."""
     loaded = load_rules(rules or default_rules())
-    _check_answerable(loaded)
     enabled = frozenset(name.strip() for name in services.split(",") if name.strip())
     return lambda application: Gate(application, loaded, enabled)
 
@@ -91,6 +94,12 @@ def _check_answerable(rules: Rules) -> None:
     ]
     if found:
         raise RulesError(found, rules.sources)
+
+
+def _creates(environ: Environ) -> bool:
+    """Whether Heat may take the request for a creation. Its router lets ``_method`` in a query replace the method."""
+    posted = environ["REQUEST_METHOD"] == "POST" or "_method" in environ.get("QUERY_STRING", "")
+    return posted and CREATE.match(environ.get("PATH_INFO", "")) is not None
 
 
 def _judge(rules: Rules, services: frozenset[str], body: bytes) -> Decision:
@@ -115,11 +124,11 @@ def _judge(rules: Rules, services: frozenset[str], body: bytes) -> Decision:
 def _body(environ: Environ, limit: int) -> bytes:
     """The whole body. A missing length is that of a chunked body, which the server ends."""
     length = environ.get("CONTENT_LENGTH") or ""
-    if length and not (length.isascii() and length.isdigit()):
+    if length and not re.fullmatch("[0-9]{1,15}", length):
         raise RefusalError(400, "The Content-Length is no number.")
     if not length and not environ.get("wsgi.input_terminated"):
         raise RefusalError(400, "The request has no Content-Length.")
-    wanted = min(int(length), limit + 1) if length and len(length) < 16 else limit + 1
+    wanted = min(int(length), limit + 1) if length else limit + 1
     body = b""
     while len(body) < wanted:
         part = environ["wsgi.input"].read(wanted - len(body))
@@ -135,7 +144,7 @@ def _body(environ: Environ, limit: int) -> bytes:
 
 def _parsed(body: bytes) -> dict[str, Any]:
     try:
-        data = json.loads(body, object_pairs_hook=_without_duplicates)
+        data = json.loads(body.decode(), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
         raise RefusalError(400, f"The body is not JSON that can be judged: {error}") from None
     if not isinstance(data, dict):
@@ -204,7 +213,7 @@ def _with_decision(start_response: StartResponse, decision: Decision) -> StartRe
     said = [f"{one.policy}: {one.message}" for one in decision.violations if one.level != "record"]
     said += [f"{one.policy}: undetermined: {one.message}" for one in decision.undetermined]
     for one in said:
-        LOG.warning("decision %s: %s", decision.id, one)
+        LOG.warning("decision %s: %s", decision.id, printable(one))
     value = "; ".join([f"{decision.outcome} {decision.id}", *said])[:REASON_LIMIT]
     header = ("Datalog-Gate", "".join(char if " " <= char <= "~" else "?" for char in value))
 

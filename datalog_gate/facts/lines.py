@@ -80,7 +80,7 @@ def read(text: str, file: str) -> list[Line]:
     """The facts of a file of lines; empty lines are skipped. Errors: InputError with every bad line."""
     lines: list[Line] = []
     diagnostics: list[Diagnostic] = []
-    for at, line in enumerate(text.splitlines(), 1):
+    for at, line in enumerate(text.split("\n"), 1):  # JSON leaves U+2028 and U+0085 as they are
         if not line.strip():
             continue
         span = Span(file, at, 1, at, len(line) + 1)

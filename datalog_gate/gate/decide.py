@@ -74,7 +74,7 @@ def decide(rules: PolicySet, stack: Stack, request: Request, engine: Engine) -> 
     errors = [error for policy in policies if (error := judge.error(policy))]
     digests = {"rules": rules.digest, "facts": _digest(_lines(facts))}
     return Decision(
-        _digest([*digests.values(), *_identity(rules, request)])[:16],
+        _digest([*digests.values(), stack.id, *_identity(rules, request)])[:16],
         outcome_of(violations, undetermined, errors),
         request.action,
         (stack.id,),
@@ -114,8 +114,6 @@ class _Judge:
     def undetermined(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first."""
         relation = possible(policy.relation, self._program)
-        if relation == policy.relation:
-            return
         certain = self._model.rows(policy.relation)
         settled = {self._subject(policy, row) for row in certain} - {None}
         for row in sorted(self._model.rows(relation), key=row_key):
@@ -228,12 +226,14 @@ def _names(stack: Stack) -> dict[str, int]:
 
 
 def _lines(facts: FactSet) -> list[str]:
-    """The facts that the decision rests on, but for the request, one a line, sorted."""
-    return sorted(
-        json.dumps([relation, [tagged(value, with_place=False) for value in row]])
-        for relation, row, _ in facts
-        if relation != "gate:now"
-    )
+    """The facts that the decision rests on but for the time, and what decides whether they are there; sorted."""
+    lines = []
+    for relation, row, _ in facts:
+        if relation != "gate:now":
+            reason = facts.maybe.get(relation, {}).get(row)
+            cells = [tagged(value, with_place=False) for value in row]
+            lines.append(json.dumps([relation, cells, reason and reason.expression]))
+    return sorted(lines)
 
 
 def _identity(rules: PolicySet, request: Request) -> list[str]:

@@ -56,11 +56,11 @@ def load(files: list[RuleFile]) -> PolicySet:
         raise RulesError([Diagnostic("no-policy", message, where, suggestion)], sources)
     text = "\n".join(f"{one.module}\n{one.text}" for one in sorted(files, key=lambda one: one.module))
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return PolicySet(checked.program, checked.policies, checked.warnings, digest, sources, _reads(checked.program))
+    return PolicySet(checked.program, checked.policies, checked.warnings, digest, sources, rests_on(checked.program))
 
 
-def _reads(program: CheckedProgram) -> dict[str, frozenset[str]]:
-    """What each derived relation rests on, in order of strata, so that one pass collects it all."""
+def rests_on(program: CheckedProgram) -> dict[str, frozenset[str]]:
+    """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all."""
     reads: dict[str, frozenset[str]] = {}
     for stratum in program.strata:
         direct = {match.relation for rule in stratum.rules for match in matches(rule.body)} | set(stratum.relations)

@@ -15,10 +15,10 @@ from datalog_gate.analysis.names import Names
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, closest
-from datalog_gate.engine.model import Engine, Model
+from datalog_gate.engine.model import Engine, ModelError
 from datalog_gate.errors import InputError, RulesError
 from datalog_gate.facts.lines import Line
-from datalog_gate.gate.policyset import RuleFile
+from datalog_gate.gate.policyset import RuleFile, rests_on
 from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Term, Variable, Wildcard
 from datalog_gate.language.parser import parse, parse_query
 from datalog_gate.values import Kind, Row, kind_of, row_key
@@ -29,11 +29,11 @@ ANSWER = "answer"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows in order, each once; the warnings met on the way; the errors of rules that the rows may depend on."""
+    """Rows in order, each once; the warnings met on the way; the errors of the relations that the query rests on."""
 
     rows: tuple[Row, ...]
     warnings: tuple[Diagnostic, ...]
-    model: Model
+    errors: tuple[ModelError, ...]
 
 
 def ask(files: Sequence[RuleFile], text: str, lines: Sequence[Line], engine: Engine, lenient: bool = True) -> Answer:
@@ -57,8 +57,10 @@ def ask(files: Sequence[RuleFile], text: str, lines: Sequence[Line], engine: Eng
     modules.append(Module(QUERY, "<query>", (rule,)))
     checked = check(modules, given=given, query=QUERY, lenient=lenient, found=found, sources=sources)
     model = engine(checked.program, bind(checked.program, lines, lenient=True))
-    rows = tuple(sorted(model.rows(f"{QUERY}:{ANSWER}"), key=row_key))
-    return Answer(rows, checked.warnings, model)
+    answer = f"{QUERY}:{ANSWER}"
+    needed = rests_on(checked.program).get(answer, frozenset())
+    errors = tuple(one for one in model.errors if one.relation in needed)
+    return Answer(tuple(sorted(model.rows(answer), key=row_key)), checked.warnings, errors)
 
 
 def bind(program: CheckedProgram, lines: Sequence[Line], lenient: bool = False) -> dict[str, list[Row]]:
@@ -72,8 +74,11 @@ def bind(program: CheckedProgram, lines: Sequence[Line], lenient: bool = False) 
             if target is not None:
                 inputs[target].append(line.positional(program.relations[target]))
             elif not lenient and catalogue.relation(line.relation) is None:
-                near = closest(line.relation, program.inputs)
-                raise ValueError(f"no rule declares the relation {line.relation}" + (f", {near}?" if near else ""))
+                message = f"no rule declares the relation {line.relation}"
+                known = [one.partition("#")[0] for one in program.inputs]
+                near = closest(line.relation, [*known, *(one.rpartition(":")[2] for one in known)])
+                suggestion = f"did you mean {near}?" if near else None
+                diagnostics.append(Diagnostic("bad-facts", message, line.span, suggestion))
         except ValueError as error:
             diagnostics.append(Diagnostic("bad-facts", str(error), line.span))
         except InputError as error:

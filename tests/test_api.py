@@ -1,0 +1,190 @@
+"""What ``import datalog_gate as dg`` offers, as an engineer uses it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.values import Unknown
+
+ROOT = Path(__file__).parents[1]
+BASTION = ROOT / "fixtures" / "stacks" / "bastion"
+SSH = ROOT / "rules" / "net" / "ssh.dl"
+NOW = datetime(2027, 3, 1, tzinfo=UTC)
+ASKS = """
+relation known(user: string) "Users."
+@deny("caller", "{user}")
+p(stack, user) :- heat:stack(id=stack), gate:caller(user=user, project="p"), gate:role("admin"), gate:now(now),
+  now < "2027-03-01T12:00:01", known(user).
+"""
+
+
+@pytest.fixture
+def asks(tmp_path: Path) -> dg.Rules:
+    (tmp_path / "m.dl").write_text(ASKS)
+    return dg.load_rules(tmp_path / "m.dl")
+
+
+def test_a_decision_is_the_json_of_the_contract() -> None:
+    decision = dg.load_rules(str(SSH)).decide(dg.read_stack(BASTION), now=NOW)
+    found = decision.to_json()
+    digests = found["digests"]
+    assert isinstance(digests, dict)
+    violation = {
+        "policy": "net.open_ssh", "level": "deny", "mode": "enforce",
+        "hint": "limit remote_ip_prefix to an office network",
+        "message": "security group bastion_sg lets 0.0.0.0/0 reach port 22", "relation": "ssh:open_ssh",
+        "row": ["bastion/bastion_sg", "0.0.0.0/0"], "resource": "bastion/bastion_sg", "change": None, "because": [],
+        "place": {"file": str(BASTION / "template.yaml"), "line": 17, "column": 34},
+    }  # fmt: skip
+    assert found == {
+        "schema": "datalog-gate/decision/1", "id": decision.id, "outcome": "deny", "action": "create",
+        "stacks": ["bastion"], "violations": [violation], "undetermined": [], "waived": [], "errors": [], "grants": [],
+        "digests": {"rules": digests["rules"], "facts": digests["facts"]}, "counts": {"policies": 1, "facts": 3},
+    }  # fmt: skip
+    assert [len(one) for one in (decision.id, digests["rules"], digests["facts"])] == [16, 64, 64]
+    assert decision.rows("ssh:open_ssh") == [["bastion/bastion_sg", "0.0.0.0/0"]]
+
+
+def test_a_stack_is_the_same_from_its_path_and_from_a_request() -> None:
+    text = (BASTION / "template.yaml").read_text()
+    given = dg.read_stack(template=text, environment={"parameters": {"admin_port": 2222}}, stack_name="bastion")
+    path = dg.read_stack(str(BASTION), parameters={"admin_port": 2222})
+    assert [(one.id, one.properties) for one in given.resources] == [(one.id, one.properties) for one in path.resources]
+    assert dg.load_rules(SSH).decide(given).outcome == "allow"
+
+
+def test_loaded_rules_show_their_policies_program_texts_and_warnings(tmp_path: Path) -> None:
+    path = tmp_path / "m.dl"
+    path.write_text('@warn("p", "bad")\np(s) :- heat:resource(id=s, type="OS::Nova::Srv").\n')
+    rules = dg.load_rules(path)
+    assert ([one.id for one in rules.policies], rules.sources) == (["p"], {str(path): path.read_text()})
+    assert rules.program.inputs == {"heat:resource"}
+    assert [(one.code, one.span and one.span.line) for one in rules.warnings] == [("unknown-value", 2)]
+
+
+def test_rules_that_are_wrong_carry_all_diagnostics(tmp_path: Path) -> None:
+    (tmp_path / "a.dl").write_text('@deny("a", "bad")\np(s) :- os:nova:servr(_id=s).\n')
+    (tmp_path / "b.dl").write_text("q(x) :- \n")
+    with pytest.raises(dg.RulesError) as error:
+        dg.load_rules(tmp_path)
+    assert [(one.code, one.span and one.span.file, one.suggestion) for one in error.value.diagnostics] == [
+        ("undefined-relation", str(tmp_path / "a.dl"), "did you mean os:nova:server?"),
+        ("syntax", str(tmp_path / "b.dl"), None),
+    ]
+
+
+def test_rules_without_a_policy_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.dl").write_text("p(1).\n")
+    with pytest.raises(dg.RulesError) as error:
+        dg.load_rules(tmp_path)
+    place = Span(str(tmp_path / "a.dl"), 1, 1, 1, 1)
+    assert error.value.diagnostics == (
+        Diagnostic("no-policy", "the rules hold no policy: everything would pass", place,
+                   'write @deny("id", "message") above a rule'),
+    )  # fmt: skip
+
+
+ADMIN = {"user": "ann", "project": "p", "roles": ["member", "admin"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ({}, "deny"), ({"caller": None}, "allow"), ({"inventory": None}, "allow"), ({"action": "delete"}, "allow"),
+        ({"mode": "warn"}, "allow_with_warnings"), ({"engine": "pydatalog"}, "deny"), ({"engine": "both"}, "deny"),
+        ({"now": datetime(2027, 3, 1, 12)}, "deny"), ({"now": datetime(2027, 3, 1, 12, 1)}, "allow"),
+        ({"now": datetime(2027, 3, 1, 13, tzinfo=timezone(timedelta(hours=2)))}, "deny"),
+        ({"now": datetime(2027, 3, 1, 11, tzinfo=timezone(timedelta(hours=-2)))}, "allow"),
+        ({"caller": {**ADMIN, "roles": ("member",)}}, "allow"), ({"caller": {**ADMIN, "project": None}}, "allow"),
+        ({"inventory": {"m:known": [["bob"]]}}, "allow"),
+        ({"inventory": {"known": [("ann",)], "heat:nested": [("a", "b")]}}, "deny"),
+    ],
+)  # fmt: skip
+def test_what_is_asked_besides_the_stack_is_judged(asks: dg.Rules, change: dict[str, Any], outcome: str) -> None:
+    asked: dict[str, Any] = {"caller": ADMIN, "inventory": {"known": [("ann",)]}, "now": NOW, **change}
+    assert asks.decide(dg.read_stack(BASTION), **asked).outcome == outcome
+
+
+def test_inventory_may_be_a_file_and_without_a_time_it_is_now(asks: dg.Rules, tmp_path: Path) -> None:
+    (tmp_path / "i.jsonl").write_text('{"relation": "m:known", "row": {"user": "ann"}}\n')
+    given: dict[str, Any] = {"caller": ADMIN, "inventory": str(tmp_path / "i.jsonl")}
+    stack = dg.read_stack(BASTION)
+    assert asks.decide(stack, now=NOW, **given).outcome == "deny"
+    assert asks.decide(stack, **given).outcome == ("deny" if datetime.now(UTC) < NOW + timedelta(hours=12) else "allow")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"against": dg.read_stack(BASTION)}, "an older state and waivers can't be judged yet"),
+        ({"waivers": ["w"]}, "an older state and waivers can't be judged yet"),
+        ({"action": "creat"}, "there is no action creat: one of create, update, adopt, restore, delete, suspend, "
+                              "resume, check, snapshot, rollback"),
+        ({"mode": "off"}, "there is no mode off: one of record, warn, enforce"),
+        ({"engine": "fast"}, "there is no engine fast: one of native, pydatalog"),
+        ({"caller": {"name": "ann", "role": "x"}}, "a caller has user, project, domain and roles, not name, role"),
+        ({"caller": {"user": 1}}, "user, project and domain of a caller are texts"),
+        ({"caller": {"roles": "admin"}}, "roles of a caller are a list of texts"),
+        ({"caller": {"roles": [1]}}, "roles of a caller are a list of texts"),
+    ],
+)  # fmt: skip
+def test_a_call_that_makes_no_sense_is_a_usage_error(asks: dg.Rules, asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(dg.UsageError) as error:
+        asks.decide(dg.read_stack(BASTION), **asked)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("rows", "message", "suggestion"),
+    [
+        ({"knwon": [("ann",)]}, "no rule declares the relation knwon", "did you mean known?"),
+        ({"m:knwon": [("ann",)]}, "no rule declares the relation m:knwon", "did you mean m:known?"),
+        ({"known": [("ann", "x")]}, "m:known has 1 columns, here 2", None),
+    ],
+)
+def test_inventory_that_no_rule_can_read_is_an_input_error(
+    asks: dg.Rules, rows: dict[str, Any], message: str, suggestion: str | None
+) -> None:
+    [relation] = rows
+    with pytest.raises(dg.InputError) as error:
+        asks.decide(dg.read_stack(BASTION), inventory=rows)
+    assert error.value.diagnostics == (Diagnostic("bad-facts", message, Span(f"<{relation}>", 1, 1, 1, 1), suggestion),)
+
+
+@pytest.mark.parametrize("engine", ["native", "pydatalog"])
+def test_a_query_gives_a_set_of_tuples_of_plain_data(engine: str) -> None:
+    facts = {"q": [(1,), (1.5,), ("1",), (True,), (None,)]}
+    assert dg.query("p(x) :- q(x).", "p(x)", facts=facts, engine=engine) == {(1,), (1.5,), ("1",), (True,), (None,)}
+
+
+def test_an_unknown_stays_one_in_a_query_and_equals_only_itself() -> None:
+    unknown = Unknown("e")
+    assert dg.query("p(x) :- q(x), r(x).", "p(x)", facts={"q": [(unknown,), ("e",)], "r": [(unknown,)]}) == {(unknown,)}
+
+
+def test_a_query_that_can_not_be_answered_raises() -> None:
+    assert dg.query("p(x) :- nothing(x).", "p(x)") == set()
+    with pytest.raises(dg.RulesError):
+        dg.query("p(x) :- nothing(x).", "p(x)", undefined="error")
+    with pytest.raises(dg.EngineError) as error:
+        dg.query("p(y) :- q(x), int(x, y).", "p(y)", facts={"q": [("many",)]})
+    assert str(error.value).partition(" ")[0] == "<rules>:1:15:"
+    with pytest.raises(dg.UsageError):
+        dg.query("p(1).", "p(x)", engine="both")
+
+
+def test_the_package_offers_what_it_names_and_imports_it_when_asked() -> None:
+    assert {type(getattr(dg, name)).__name__ for name in dg.__all__} == {"function", "type"}
+    with pytest.raises(AttributeError):
+        dg.nothing  # noqa: B018
+    program = "import sys, datalog_gate; print([m for m in sys.modules if m.startswith('datalog_gate')])"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert shown == "['datalog_gate']\n"

@@ -1,0 +1,276 @@
+"""The command line end to end: what it prints, where, and what it exits with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datalog_gate.enforce.cli import main
+
+RULES = """\
+export huge.
+@deny("flavor", "{s} takes {f}", hint="take a small one", on=["create", "delete"])
+huge(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".
+@warn("image", "{s} runs {i}")
+old(s, i) :- os:nova:server(_id=s, image=i), i = "old".
+@record("seen", "{s} is there")
+seen(s) :- os:nova:server(_id=s, name="seen").
+@deny("count", "bad count")
+bad(s) :- os:nova:server.metadata(_id=s, _value=text), int(text ?? "0", n), n > 3.
+"""
+STACK = """\
+heat_template_version: 2018-08-31
+parameters: {{f: {{type: string}}}}
+resources:
+  web:
+    type: OS::Nova::Server
+    properties: {{image: debian, flavor: small, {more}}}
+"""
+FILES = {
+    "m.dl": RULES,
+    "bad.dl": '@deny("p", "bad")\np(s) :- os:nova:server(_id=s, flavour="x"), q(t).\n',
+    "none.dl": "p(1).\n",
+    "ok.yaml": STACK.format(more="name: web"),
+    "deny.yaml": STACK.format(more="name: web").replace("small", "huge"),
+    "warn.yaml": STACK.format(more="name: web").replace("debian", "old"),
+    "seen.yaml": STACK.format(more="name: seen"),
+    "maybe.yaml": STACK.format(more="name: web").replace("small", "{get_param: f}"),
+    "error.yaml": STACK.format(more="metadata: {a: many}"),
+    "both.yaml": STACK.format(more="metadata: {a: many}").replace("small", "huge"),
+    "empty.yaml": "heat_template_version: 2018-08-31\nresources: {}\n",
+    "broken.yaml": "a: [b\n",
+    "env.yaml": "parameters: {f: huge}\n",
+    "list.json": "[]",
+    "rows.jsonl": '{"relation": "r", "row": ["b", 2]}\n{"relation": "r", "row": ["a", null]}\n',
+    "bad.jsonl": "x\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DATALOG_GATE_RULES", raising=False)
+    return tmp_path
+
+
+def run(command: str) -> int:
+    """The exit code of a command whose words hold no blanks."""
+    try:
+        return main(command.split())
+    except SystemExit as stop:
+        return int(stop.code or 0)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("ok.yaml", 0), ("deny.yaml", 1), ("warn.yaml", 0), ("seen.yaml", 0), ("maybe.yaml", 0), ("error.yaml", 4),
+        ("both.yaml", 1), ("empty.yaml", 3), ("broken.yaml", 3), ("absent.yaml", 3),
+        ("maybe.yaml -P f=huge", 1), ("maybe.yaml -P f=small --strict-unknown", 0), ("maybe.yaml -e env.yaml", 1),
+        ("maybe.yaml -e env.yaml -P f=small", 0), ("ok.yaml -e broken.yaml", 3), ("ok.yaml -P nothing=1", 3),
+        ("maybe.yaml --strict-unknown", 4), ("deny.yaml --strict-unknown", 1),
+        ("deny.yaml --action delete", 1), ("deny.yaml --action suspend", 0), ("ok.yaml --caller absent.json", 3),
+        *[(f"{name}.yaml --fail-on {level}", int(at >= least)) for at, level in enumerate(("deny", "warn", "record"))
+          for least, name in enumerate(("deny", "warn", "seen"))],
+        ("both.yaml --fail-on never", 0), ("error.yaml --fail-on never", 4), ("maybe.yaml --fail-on record", 0),
+        ("deny.yaml --mode warn", 0), ("deny.yaml --mode warn --fail-on deny", 0),
+        ("deny.yaml --mode warn --fail-on warn", 1), ("deny.yaml --mode record --fail-on warn", 0),
+        ("deny.yaml --mode record --fail-on record", 1), ("error.yaml --mode warn", 0),
+        ("ok.yaml deny.yaml", 1), ("error.yaml deny.yaml ok.yaml", 1), ("deny.yaml absent.yaml error.yaml", 3),
+        ("error.yaml deny.yaml --engine pydatalog", 1),
+        ("ok.yaml error.yaml", 4), ("ok.yaml --inventory bad.jsonl", 3), ("ok.yaml --inventory rows.jsonl", 3),
+        ("ok.yaml --engine both", 0), ("deny.yaml --engine pydatalog", 1),
+        ("absent.yaml --rules bad.dl", 2), ("ok.yaml --rules none.dl", 2), ("ok.yaml --rules absent", 2),
+        ("absent.yaml --rules bad.dl --action creat", 64), ("absent.yaml --rules bad.dl --output text", 64),
+        ("ok.yaml --output junit=x", 64), ("ok.yaml --output text=absent/x", 64), ("ok.yaml --now yesterday", 64),
+        ("ok.yaml -P f", 64), ("ok.yaml -P =f", 64), ("ok.yaml --caller list.json", 64), ("ok.yaml --fail-on all", 64),
+        ("ok.yaml --rule m.dl", 64), ("ok.yaml --stric", 64), ("", 64), ("--help", 0),
+    ],
+)  # fmt: skip
+def test_check_exits_with_the_code_of_the_contract(command: str, code: int) -> None:
+    rules = "" if "--rules" in command else " --rules m.dl"
+    assert run(f"check {command}{rules}") == code
+
+
+@pytest.mark.parametrize("command", ["", "chekc", "facts", "facts ok.yaml --relation os:nova:servr", "query p(x)",
+                                     "facts ok.yaml --format json", "query p(x) --rules m.dl --engine both"],
+)  # fmt: skip
+def test_other_commands_that_make_no_sense_exit_with_64(command: str) -> None:
+    assert run(command) == 64
+
+
+TEXT = """\
+maybe.yaml:6:41: undetermined[flavor] web takes ?
+  6 |     properties: {image: debian, flavor: {get_param: f}, name: web}
+    |                                         ^^^^^^^^^^^^^^
+  unknown  {get_param: f} in maybe   maybe.yaml:2:17
+  hint  take a small one
+0 denied, 0 warnings, 1 undetermined; 4 policies, ID
+"""
+DENIED = """\
+deny.yaml:6:41: deny[flavor] web takes huge (warn only)
+  6 |     properties: {image: debian, flavor: huge, name: web}
+    |                                         ^^^^
+  hint  take a small one
+1 denied, 0 warnings, 0 undetermined; 4 policies, ID
+"""
+COMPACT = """\
+both.yaml:6:41: deny[flavor] web takes huge
+m.dl:9:56: error[count] int('many'): the text is no number
+1 denied, 0 warnings, 0 undetermined, 1 in error; 4 policies, ID
+"""
+
+
+def masked(text: str) -> str:
+    """The text without the number of facts, the outcome and the id."""
+    return "".join(f"{line.partition('policies, ')[0]}policies, ID\n" if "policies, " in line else f"{line}\n"
+                   for line in text.splitlines())  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [("maybe.yaml", TEXT), ("deny.yaml --mode warn", DENIED), ("both.yaml --format compact", COMPACT)],
+)
+def test_check_shows_each_finding_at_its_place(command: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(f"check {command} --rules m.dl --output json=out.json --output compact=out.txt")
+    printed = capsys.readouterr()
+    assert (masked(printed.out), printed.err) == (shown, "")
+    end = printed.out.splitlines()[-1]
+    found = json.loads(Path("out.json").read_text())
+    assert end.endswith(f"{found['counts']['facts']} facts; {found['outcome']}; decision {found['id'][:6]}")
+    assert Path("out.txt").read_text().splitlines()[-1] == end
+
+
+def test_check_as_json_is_one_object_a_line_for_each_template(capsys: pytest.CaptureFixture[str]) -> None:
+    run("check deny.yaml absent.yaml ok.yaml --rules m.dl --format json --output json=out.json")
+    printed = capsys.readouterr()
+    first, second, third = map(json.loads, printed.out.splitlines())
+    assert (first["stacks"], third["stacks"], printed.err) == (["deny"], ["ok"], "")
+    assert second == {
+        "schema": "datalog-gate/diagnostics/1",
+        "diagnostics": [{"code": "unreadable", "severity": "error", "place": None, "suggestion": None,
+                         "message": "absent.yaml can't be read: No such file or directory"}],
+    }  # fmt: skip
+    assert list(map(json.loads, Path("out.json").read_text().splitlines())) == [first, third]
+
+
+def test_everything_wrong_with_rules_is_told_with_excerpt_and_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    run("check ok.yaml --rules bad.dl")
+    assert capsys.readouterr() == ("", """\
+bad.dl:2:31: error[unknown-column] os:nova:server has no column flavour
+  2 | p(s) :- os:nova:server(_id=s, flavour="x"), q(t).
+    |                               ^^^^^^^^^^^
+  help  did you mean flavor?
+bad.dl:2:45: error[undefined-relation] there is no relation q
+  2 | p(s) :- os:nova:server(_id=s, flavour="x"), q(t).
+    |                                             ^
+  help  declare it: `relation q(...).`
+""")  # fmt: skip
+
+
+def test_a_name_can_not_write_lines_or_escapes_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    stack = {"heat_template_version": "2018-08-31", "resources": {"a\x1b[2K\nok: 0 denied\ud800": {
+        "type": "OS::Nova::Server", "properties": {"flavor": "huge", "image": "debian"}}}}  # fmt: skip
+    Path("web.json").write_text(json.dumps(stack))
+    codes = [run(f"check web.json --rules m.dl --format {form} --output json=o") for form in ("compact", "json")]
+    assert codes == [1, 1]
+    compact, _, found = capsys.readouterr().out.splitlines()
+    assert compact.partition("deny")[2] == "[flavor] a\ufffd[2K\ufffdok: 0 denied\ufffd takes huge"
+    name = "web/a\x1b[2K\nok: 0 denied\ud800"
+    assert [json.loads(one)["violations"][0]["row"] for one in (found, Path("o").read_text())] == [[name, "huge"]] * 2
+
+
+def test_facts_are_printed_as_text_or_lines_of_those_relations(capsys: pytest.CaptureFixture[str]) -> None:
+    select = "--relation heat:resource --relation heat:stack --stack-name s"
+    assert run(f"facts ok.yaml {select}") == run(f"facts ok.yaml {select} --format jsonl") == 0
+    assert capsys.readouterr().out == (
+        'heat:resource(id=s/web, stack="s", name="web", type="OS::Nova::Server", declared="OS::Nova::Server")'
+        '   ok.yaml:4:3\n'
+        'heat:stack(id="s", name="s", depth=0, version="2018-08-31")   ok.yaml:1:1\n'
+        '{"relation": "heat:resource", "row": {"id": {"$resource": "s/web"}, "stack": "s", "name": "web", '
+        '"type": "OS::Nova::Server", "declared": "OS::Nova::Server"}, '
+        '"place": {"file": "ok.yaml", "line": 4, "column": 3}}\n'
+        '{"relation": "heat:stack", "row": {"id": "s", "name": "s", "parent": null, "depth": 0, '
+        '"version": "2018-08-31", "description": null}, "place": {"file": "ok.yaml", "line": 1, "column": 1}}\n'
+    )  # fmt: skip
+
+
+QUERY_RULES = {"a.dl": "relation r(x: string, n: number) \"R.\"\np(x) :- r(x, _).\nq(x, y) :- r(x, y), int(x, z).\n",
+               "b.dl": "p(1).\ns(\"t\", 2.5, true).\n"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "out", "err"),
+    [
+        ("r(x, n)", 0, '[["a", null], ["b", 2]]\n', ""), ("r(x)", 0, '[["a"], ["b"]]\n', ""),
+        ('r("b", _)', 0, '[["b", 2]]\n', ""), ("r(n=2)", 0, '[["b", 2]]\n', ""),
+        ("r(n=n, x=x)", 0, '[["a", null], ["b", 2]]\n', ""), ("s(a, b, c)", 0, '[["t", 2.5, true]]\n', ""),
+        (":- r(x, n), n != null, y = n + 1", 0, '[["b", 2, 3]]\n', ""),
+        ("a:p(x)", 0, '[["a"], ["b"]]\n', ""), ("b:p(2)", 0, "[]\n", ""), ("t(x)", 0, "[]\n", "undefined-relation"),
+        ("q(x, y)", 4, "[]\n", "evaluation"), ("t(x) --undefined error", 2, "", "undefined-relation"),
+        ("p(x)", 2, "", "ambiguous-name"), ("r(x, y, z)", 2, "", "arity"), ("r('b, _)", 2, "", "bad-string"),
+        ("r(x, n) --facts bad.jsonl", 3, "", "bad-facts"),
+    ],
+)  # fmt: skip
+def test_a_query_gives_sorted_rows_or_says_why_not(
+    query: str, code: int, out: str, err: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in QUERY_RULES.items():
+        Path(name).write_text(text)
+    asked, *options = query.split(" --")
+    words = [word for option in options for word in f"--{option}".split()]
+    command = ["query", asked, "--rules", *QUERY_RULES, "--facts", "rows.jsonl", "--format", "json", *words]
+    assert main(command) == code
+    printed = capsys.readouterr()
+    if printed.out.startswith("{"):
+        assert [json.loads(printed.out)["diagnostics"][0]["code"], printed.err] == [err, ""]
+    else:
+        assert (printed.out, f"[{err}]" in printed.err or printed.err == err) == (out, True)
+
+
+def test_a_query_as_text_is_a_row_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.dl").write_text(QUERY_RULES["a.dl"])
+    assert main(["query", "r(x, n)", "--rules", "a.dl", "--facts", "rows.jsonl"]) == 0
+    assert capsys.readouterr() == ("a\tnull\nb\t2\n", "")
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text() | st.sampled_from(['") :- p(x).', "\u2028\x85\r\n", "\U0001f600\x00", "\ud800", "x" * 1_000_000]))
+def test_a_property_arrives_as_that_value(capsys: pytest.CaptureFixture[str], value: str) -> None:
+    Path("web.json").write_text(STACK_JSON.replace("VALUE", json.dumps(value)))
+    assert run("facts web.json --relation os:nova:server --format jsonl") == 0
+    Path("f.jsonl").write_text(capsys.readouterr().out)
+    command = ["query", ":- os:nova:server(name=x)", "--rules", "none.dl", "--facts", "f.jsonl", "--format", "json"]
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out) == [[value]]
+
+
+STACK_JSON = """{"heat_template_version": "2018-08-31", "resources": {"web": {"type": "OS::Nova::Server",
+"properties": {"image": "i", "flavor": "f", "name": VALUE}}}}"""
+HEAVY = ("pyDatalog", "requests", "stevedore", "oslo", "yaql", "re2")
+
+
+def test_check_imports_nothing_that_it_does_not_need() -> None:
+    program = (
+        "import sys; from datalog_gate.enforce.cli import main; code = main(sys.argv[1:]); "
+        f"print(code, [name for name in sys.modules if name.startswith({HEAVY})])"
+    )
+    command = [sys.executable, "-c", program, "check", "deny.yaml", "--rules", "m.dl", "--output", "json=o"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines()[-1] == "1 []"
+
+
+def test_a_denial_that_nobody_reads_is_no_success() -> None:
+    command = [sys.executable, "-m", "datalog_gate.enforce.cli", "check", "deny.yaml", "--rules", "m.dl"]
+    reader = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
+    reader.wait()
+    assert subprocess.run(command, stdout=reader.stdin, check=False).returncode == 141
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 1

@@ -1,0 +1,297 @@
+"""From rules and a stack to a decision: outcomes and their precedence, findings, places, grants, and the id."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from datalog_gate.analysis.policy import ACTIONS, Level
+from datalog_gate.diagnostics import Span
+from datalog_gate.engine.native import evaluate
+from datalog_gate.gate.decide import Caller, Request, decide
+from datalog_gate.gate.decision import Decision, Mode, Outcome, PolicyError, Violation, outcome_of
+from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.sources import read_stack
+from datalog_gate.values import ResourceId, Unknown
+
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+HUGE = '@deny("huge", "{s} takes {f}"{more})\nhuge(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".\n'
+PERHAPS = "condition: {equals: [{get_param: f}, x]}, "
+HEAD = "heat_template_version: 2018-08-31\nparameters: {f: {type: string}}\nresources:\n"
+
+
+def server(called: str = "web", more: str = "", **properties: str) -> str:
+    """A resource of a template, on one line."""
+    held = "".join(f", {key}: {value}" for key, value in {"flavor": "tiny", **properties}.items())
+    return f"  {called}: {{type: OS::Nova::Server, {more}properties: {{image: debian{held}}}}}\n"
+
+
+AT = server().index("tiny") + 1
+"""The column of the flavour."""
+
+
+def judge(rules: str | dict[str, str], template: str, files: dict[str, str] | None = None, **request: Any) -> Decision:
+    texts = {"m": rules} if isinstance(rules, str) else rules
+    policies = load([RuleFile(name, f"{name}.dl", text) for name, text in texts.items()])
+    name = request.pop("stack_name", "s")
+    stack = read_stack(template=HEAD + template, files=files, stack_name=name)
+    return decide(policies, stack, Request(**{"action": "create", "now": NOW, **request}), evaluate)
+
+
+def finding(level: Level = "deny", mode: Mode = "enforce", on_unknown: str = "defer") -> Violation:
+    return Violation("p", level, mode, "", "", "m:p", (), None, None, (), on_unknown)
+
+
+DENY, WARN, RECORD = finding(), finding("warn"), finding("record")
+ERROR, SOFT_ERROR = PolicyError("p", "", None, True), PolicyError("p", "", None, False)
+
+
+@pytest.mark.parametrize(
+    ("violations", "undetermined", "errors", "outcome"),
+    [
+        ([], [], [], "allow"), ([RECORD], [RECORD], [], "allow"), ([finding(mode="record")], [], [], "allow"),
+        ([WARN], [], [], "allow_with_warnings"), ([finding("warn", "record")], [], [], "allow"),
+        ([finding(mode="warn")], [], [], "allow_with_warnings"), ([], [DENY], [], "allow_with_warnings"),
+        ([], [finding(on_unknown="allow")], [], "allow"), ([], [finding(on_unknown="deny")], [], "deny"),
+        ([], [finding("warn", on_unknown="deny")], [], "allow_with_warnings"),
+        ([], [finding(mode="warn", on_unknown="deny")], [], "allow_with_warnings"),
+        ([], [], [SOFT_ERROR], "allow_with_warnings"),
+        ([WARN], [finding(on_unknown="deny")], [SOFT_ERROR], "deny"),
+        ([WARN], [finding(on_unknown="deny")], [SOFT_ERROR, ERROR], "indeterminate"),
+        ([WARN, DENY], [finding(on_unknown="deny")], [ERROR], "deny"),
+    ],
+)  # fmt: skip
+def test_the_graver_finding_makes_the_outcome(
+    violations: list[Violation], undetermined: list[Violation], errors: list[PolicyError], outcome: Outcome
+) -> None:
+    assert outcome_of(violations, undetermined, errors) == outcome
+
+
+def test_a_violation_holds_all_that_a_door_shows() -> None:
+    rules = HUGE.replace("{more}", ', hint="take a small one"')
+    assert judge(rules, server(flavor="huge")).violations == (
+        Violation("huge", "deny", "enforce", "web takes huge", "take a small one", "m:huge",
+                  (ResourceId("s/web"), "huge"), ResourceId("s/web"), Span("<template>", 4, AT, 4, AT + 4)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("on_unknown", "outcome"), [("defer", "allow_with_warnings"), ("deny", "deny"), ("allow", "allow")]
+)
+def test_an_unknown_that_decides_is_named_and_does_what_the_policy_says(on_unknown: str, outcome: Outcome) -> None:
+    found = judge(HUGE.replace("{more}", f', on_unknown="{on_unknown}"'), server(flavor="{get_param: f}"))
+    assert (found.outcome, found.violations, [one.message for one in found.undetermined]) == (
+        outcome, (), ["web takes ?"])  # fmt: skip
+    [(unknown, place)] = [(unknown, unknown.place) for one in found.undetermined for unknown in one.because]
+    assert (unknown, place) == (Unknown("{get_param: f} in s"), Span("<template>", 2, 17, 2, 31))
+
+
+def test_an_undetermined_finding_is_told_once_for_each_subject_without_a_certain_one() -> None:
+    rules = HUGE.replace("{more}", "") + 'huge(s, f) :- os:nova:server.metadata(_id=s, _value=f), f != "ok".\n'
+    unknown = "{a: {get_param: f}, b: {get_param: f}, c: ok}"
+    found = judge(rules, server("a", metadata=unknown) + server("b", flavor="huge", metadata=unknown))
+    assert [one.resource for one in found.violations] == [ResourceId("s/b")]
+    assert [one.resource for one in found.undetermined] == [ResourceId("s/a")]
+
+
+@pytest.mark.parametrize("others", ["", server("db", name="{get_param: f}")])
+def test_a_finding_by_absence_names_the_unknowns_near_its_subject_or_else_all(others: str) -> None:
+    rules = '@deny("p", "{s}")\np(s) :- heat:resource(id=s, name="web"), not os:nova:server(_id=_, flavor="huge").\n'
+    found = judge(rules, server(flavor="{get_param: f}") + others)
+    assert [[one.expression for one in each.because] for each in found.undetermined] == [["{get_param: f} in s"]]
+
+
+def test_a_row_under_an_undecided_condition_is_undetermined_by_the_condition() -> None:
+    found = judge(HUGE.replace("{more}", ""), server("web", PERHAPS, flavor="huge"))
+    assert [[one.expression for one in each.because] for each in found.undetermined] == [
+        ["{equals: [{get_param: f}, x]} in s"]
+    ]
+    assert (found.outcome, found.violations) == ("allow_with_warnings", ())
+
+
+@pytest.mark.parametrize(
+    ("mode", "modes", "outcome"),
+    [
+        ("enforce", ["enforce", "warn", "enforce"], "deny"),
+        ("warn", ["warn", "warn", "warn"], "allow_with_warnings"),
+        ("record", ["record", "record", "record"], "allow"),
+    ],
+)
+def test_the_lesser_of_mode_and_date_holds_for_a_finding(mode: Mode, modes: list[Mode], outcome: Outcome) -> None:
+    rules = "".join(
+        f'@deny("{name}", "{name}", enforce_from="{day}")\n{name}(s) :- os:nova:server(_id=s).\n'
+        for name, day in [("a", "2027-03-01"), ("b", "2027-03-02"), ("c", "2020-01-01")]
+    )
+    found = judge(rules, server(), mode=mode)
+    assert ([one.mode for one in found.violations], found.outcome) == (modes, outcome)
+
+
+@pytest.mark.parametrize(
+    ("on", "judged"),
+    [
+        ("", {"create", "update", "adopt", "restore"}),
+        (', on=["delete", "check"]', {"delete", "check"}),
+    ],
+)
+def test_a_policy_judges_the_actions_that_it_names(on: str, judged: set[str]) -> None:
+    decisions = {one: judge(HUGE.replace("{more}", on), server(flavor="huge"), action=one) for one in ACTIONS}
+    assert {action for action, found in decisions.items() if found.outcome == "deny"} == judged
+    assert {action: found.counts["policies"] for action, found in decisions.items()} == {
+        action: int(action in judged) for action in ACTIONS
+    }
+
+
+def test_a_message_names_a_resource_by_its_path_only_where_names_repeat() -> None:
+    template = server("web", flavor="huge") + server("two", flavor="huge") + "  n: {type: n.yaml}\n"
+    inner = "heat_template_version: 2018-08-31\nresources:\n" + server("web", flavor="huge", name='"{s}\\n"')
+    found = judge(HUGE.replace("{more}", ""), template, files={"n.yaml": inner})
+    assert [(one.message, one.place and one.place.file) for one in found.violations] == [
+        ("s/n/web takes huge", "n.yaml"),
+        ("two takes huge", "<template>"),
+        ("s/web takes huge", "<template>"),
+    ]
+
+
+@pytest.mark.parametrize("value", ["1.50", "true", "~", "'{s}'", '"a\\nb\\0"'])
+def test_a_message_shows_a_value_and_never_reads_it(value: str) -> None:
+    rules = '@deny("p", "{k}: {v}")\np(s, k, v) :- os:nova:server.metadata(_id=s, _key=k, _value=v).\n'
+    shown = {"1.50": "1.5", "~": "null", "'{s}'": "{s}", '"a\\nb\\0"': "a\nb\0"}
+    found = judge(rules, server(metadata=f"{{'{{v}}': {value}}}"))
+    assert [one.message for one in found.violations] == [f"{{v}}: {shown.get(value, value)}"]
+
+
+RULES_OF_GROUP = "[{port_range_min: 1}, {port_range_min: 22, remote_ip_prefix: 10.0.0.0/8}]"
+GROUP = f"  g: {{type: OS::Neutron::SecurityGroup, properties: {{rules: {RULES_OF_GROUP}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("os:neutron:security_group.rules(_id=g, port_range_min=n), n = 22", "22"),
+        ("os:neutron:security_group.rules(_id=g, port_range_min=22, port_range_max=n)", "{port_range_min: 22"),
+        ("os:neutron:security_group(_id=g), n = 1", "g: {"),
+        ("heat:resource(id=g), n = 1, not os:nova:server(_id=g)", "g: {"),
+        ('deep(g), n = 1.\ndeep(g) :- os:neutron:security_group.rules(_id=g, remote_ip_prefix="10.0.0.0/8")',
+         "{port_range_min: 22"),
+    ],
+)  # fmt: skip
+def test_a_violation_stands_at_the_value_at_fault_or_what_holds_it(body: str, place: str) -> None:
+    [found] = judge(f'@deny("p", "{{g}} {{n}}")\np(g, n) :- {body}.\n', GROUP).violations
+    assert found.place is not None
+    assert (found.place.line, found.place.column) == (4, GROUP.index(place) + 1)
+
+
+@pytest.mark.parametrize(
+    "rule", ["p(n) :- n = count{ s : heat:resource(id=s) }.", 'p("x") :- not os:glance:image(_id=_).']
+)
+def test_a_violation_of_no_resource_has_none_and_stands_somewhere_in_the_template(rule: str) -> None:
+    [found] = judge(f'@deny("p", "bad")\n{rule}\n', server()).violations
+    assert (found.resource, found.place and found.place.file) == (None, "<template>")
+
+
+COUNT = '@{level}("count", "bad")\np(s) :- os:nova:server.metadata(_id=s, _value=v), int(v ?? "0", n), n > 3.\n'
+
+
+@pytest.mark.parametrize(
+    ("level", "flavor", "mode", "outcome"),
+    [
+        ("deny", "tiny", "enforce", "indeterminate"),
+        ("deny", "huge", "enforce", "deny"),
+        ("deny", "tiny", "warn", "allow_with_warnings"),
+        ("warn", "tiny", "enforce", "allow_with_warnings"),
+    ],
+)
+def test_a_policy_that_can_not_be_evaluated_is_an_error_and_not_a_pass(
+    level: str, flavor: str, mode: Mode, outcome: Outcome
+) -> None:
+    rules = HUGE.replace("{more}", "") + COUNT.replace("{level}", level)
+    found = judge(rules, server(flavor=flavor, metadata="{a: many}"), mode=mode)
+    error = {"code": "evaluation", "policy": "count", "message": "int('many'): the text is no number",
+             "place": {"file": "m.dl", "line": 4, "column": 51}}  # fmt: skip
+    assert (found.outcome, [one.to_json() for one in found.errors]) == (outcome, [error])
+
+
+EDGE = """
+@unlock("edge")
+edge(g) :- gate:grant(id=g), not gate:grant_option(id=g, path="refuse").
+@deny("address", "{ip} needs edge")
+address(ip) :- os:neutron:floating_ip(_id=ip), not gate:unlocked("edge", ip).
+"""
+IPS = "".join(f"  {name}: {{type: OS::Neutron::FloatingIP, properties: {{floating_network: n}}}}\n" for name in "ab")
+ASKED: tuple[tuple[str, str, list[str]], ...] = (
+    ("service: edge", "unlocked", []),
+    ("service: edge, scope: [a]", "unlocked", ["s/b"]),
+    ("service: edge, scope: [c]", "no rule unlocks it", ["s/a", "s/b"]),
+    ("service: edge, options: {refuse: 1}", "no rule unlocks it", ["s/a", "s/b"]),
+    ("service: edge, expires: 2027-03-02", "unlocked", []),
+    ("service: edge, expires: 2027-03-01", "expired 2027-03-01", ["s/a", "s/b"]),
+    ("service: edge, expires: '2027-03-01T12:00:01Z'", "unlocked", []),
+    ("service: edge, expires: '2027-03-01T13:00+02:00'", "expired 2027-03-01T13:00+02:00", ["s/a", "s/b"]),
+    ("service: edge, expires: soon", "expires is no date: soon", ["s/a", "s/b"]),
+    ("service: edge, expires: {get_param: f}", "expires is no date: ?({get_param: f} in s)", ["s/a", "s/b"]),
+    ("service: rack", "the service rack is not enabled here, or not for this caller", ["s/a", "s/b"]),
+    ("service: {get_param: f}", "the service ?({get_param: f} in s) is not enabled here, or not for this caller",
+     ["s/a", "s/b"]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("properties", "reason", "denied"), ASKED)
+def test_a_grant_unlocks_its_scope_or_says_why_not(properties: str, reason: str, denied: list[str]) -> None:
+    grant = f"  g: {{type: DatalogGate::Policy, properties: {{{properties}}}}}\n"
+    found = judge(EDGE, IPS + grant, services=frozenset({"edge"}))
+    assert [one.resource and one.resource.path for one in found.violations] == denied
+    [grant_json] = [one.to_json() for one in found.grants]
+    assert grant_json == {"grant": "s/g", "service": grant_json["service"], "unlocked": not denied or denied == ["s/b"],
+                          "reason": reason}  # fmt: skip
+
+
+def test_a_grant_that_may_not_be_there_unlocks_nothing() -> None:
+    grant = f"  g: {{type: DatalogGate::Policy, {PERHAPS}properties: {{service: edge}}}}\n"
+    found = judge(EDGE, IPS + grant, services=frozenset({"edge"}))
+    assert ([one.reason for one in found.grants], [one.level for one in found.violations], found.undetermined) == (
+        ["whether the grant is in the template is not known yet"], ["deny", "deny"], ())  # fmt: skip
+
+
+def test_the_id_is_that_of_rules_facts_and_request_and_of_nothing_else() -> None:
+    rules = {"a": HUGE.replace("{more}", ""), "b": EDGE, "c": COUNT.replace("{level}", "warn")}
+    orders = [judge(dict(one), server()).id for one in permutations(rules.items())]
+    late, early = (judge(rules, server(), now=NOW.replace(year=year)).id for year in (2028, 2026))
+    assert len({*orders, late, early}) == 1
+    moved = [judge(rules, text + server(flavor="{get_attr: [db, show]}") + server("db")).id for text in ("", "  # x\n")]
+    assert len(set(moved)) == 1
+    other: list[dict[str, Any]] = [
+        {"mode": "warn"}, {"action": "update"}, {"services": frozenset({"edge"})}, {"stack_name": "t"},
+        {"caller": Caller("u")}, {"caller": Caller("u", roles=("admin",))},
+    ]  # fmt: skip
+    assert len({orders[0], *(judge(rules, server(), **one).id for one in other)}) == 1 + len(other)
+    templates = (server(), server("db"), server(flavor="x"), server(flavor="{get_param: f}"), server("web", PERHAPS))
+    assert len({judge(rules, one).id for one in templates}) == len(templates)
+
+
+READS_NOW = '@deny("p", "late")\np(s) :- heat:stack(id=s), gate:now(now), now >= "2027-06".\n'
+
+
+@pytest.mark.parametrize(
+    ("rules", "grant"),
+    [
+        (READS_NOW, ""),
+        (HUGE.replace("{more}", ', enforce_from="2027-06-01"'), ""),
+        (EDGE, "  g: {type: DatalogGate::Policy, properties: {service: edge, expires: 2027-06-01}}\n"),
+    ],
+)
+def test_the_time_changes_the_id_where_it_may_change_the_decision(rules: str, grant: str) -> None:
+    months = {judge(rules, server() + grant, services=frozenset({"edge"}), now=NOW.replace(month=one)).id
+              for one in (5, 7)}  # fmt: skip
+    assert len(months) == 2
+
+
+def test_inventory_is_judged_with_the_stack() -> None:
+    rules = 'relation known(f: string) "."\n@deny("p", "{f}")\np(s, f) :- os:nova:server(_id=s, flavor=f), known(f).\n'
+    found = judge(rules, server(), inventory={"m:known": [("tiny",)]})
+    assert [one.row for one in found.violations] == [(ResourceId("s/web"), "tiny")]
+    alone = judge(rules.replace("os:nova:server(_id=s, flavor=f), ", "").replace("(s, f)", "(f)"), server(),
+                  inventory={"m:known": [("tiny",)]})  # fmt: skip
+    assert [(one.row, one.place and one.place.file) for one in alone.violations] == [(("tiny",), "<template>")]

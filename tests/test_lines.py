@@ -1,0 +1,138 @@
+"""Facts as lines: what is written, what is read back, and what is said of each bad line."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datalog_gate import catalogue
+from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.errors import InputError
+from datalog_gate.facts.factset import FactSet, Origin
+from datalog_gate.facts.lines import HIDDEN, Line, read, write, write_text
+from datalog_gate.values import FALSE, TRUE, ResourceId, Row, Unknown, Value, from_python, row_key
+
+DB = ResourceId("web/db")
+PLACE = Span("web.yaml", 7, 3, 7, 9)
+VALUES: tuple[Value, ...] = (
+    None, TRUE, FALSE, 0, -(10**30), Decimal("1.5"), Decimal("0.12345678901234567890123"), "", "1", '") :- p(x).\n',
+    "\u2028\x85\x0b\x1c\r", "\ud800 \U0001f600 \x00", DB, Unknown("get_attr [db, name]"),
+)  # fmt: skip
+
+
+def facts_of(values: tuple[Value, ...], place: Span | None = None) -> FactSet:
+    facts = FactSet()
+    for at, value in enumerate(values):
+        facts.add("heat:property", (DB, f"p.{at}", value), Origin(lambda _: place) if place else None)
+    return facts
+
+
+def rows_of(text: str) -> list[Row]:
+    relation = catalogue.relation("heat:property")
+    assert relation is not None
+    return sorted((line.positional(relation) for line in read(text, "facts.jsonl")), key=row_key)
+
+
+def test_a_fact_is_written_as_one_sorted_line_of_json() -> None:
+    facts = facts_of(("b", Unknown("get_attr [v, x]", place=PLACE), Unknown(f"{HIDDEN}key")), PLACE)
+    facts.add("gate:request", ("create",))
+    place = '"place": {"file": "web.yaml", "line": 7, "column": 3}'
+    head = '{"relation": "heat:property", "row": {"id": {"$resource": "web/db"}, "path":'
+    assert list(write(facts)) == [
+        '{"relation": "gate:request", "row": {"action": "create"}, "place": null}',
+        f'{head} "p.0", "value": "b"}}, {place}}}',
+        f'{head} "p.1", "value": {{"$unknown": {{"expression": "get_attr [v, x]", {place}}}}}}}, {place}}}',
+        f'{head} "p.2", "value": {{"$hidden": true}}}}, {place}}}',
+    ]
+
+
+def test_a_fact_is_written_as_text_without_its_nulls() -> None:
+    facts = facts_of(("b", None, TRUE, DB, Unknown("get_attr [v, x]")), PLACE)
+    facts.add("gate:request", ("create",))
+    assert list(write_text(facts)) == [
+        'gate:request(action="create")',
+        'heat:property(id=web/db, path="p.0", value="b")   web.yaml:7:3',
+        'heat:property(id=web/db, path="p.1")   web.yaml:7:3',
+        'heat:property(id=web/db, path="p.2", value=true)   web.yaml:7:3',
+        'heat:property(id=web/db, path="p.3", value=web/db)   web.yaml:7:3',
+        'heat:property(id=web/db, path="p.4", value=?(get_attr [v, x]))   web.yaml:7:3',
+    ]
+
+
+def test_every_kind_of_value_comes_back_as_itself() -> None:
+    facts = facts_of(tuple(value for value in VALUES if value != VALUES[6]))
+    assert rows_of("\n".join(write(facts))) == sorted(facts.rows["heat:property"], key=row_key)
+
+
+@given(st.lists(st.text() | st.integers() | st.booleans() | st.none() | st.floats(), max_size=5))
+def test_whatever_a_template_holds_comes_back_as_itself(data: list[object]) -> None:
+    facts = facts_of(tuple(from_python(one) for one in data))
+    assert rows_of("\n".join(write(facts))) == sorted(facts.rows.get("heat:property", ()), key=row_key)
+
+
+def test_a_decimal_that_no_double_holds_comes_back_as_its_text() -> None:
+    assert rows_of("\n".join(write(facts_of((VALUES[6],))))) == [(DB, "p.0", "0.12345678901234567890123")]
+
+
+def test_a_row_may_be_an_array_or_name_some_columns_and_empty_lines_are_skipped() -> None:
+    text = '\n{"relation": "q", "row": [1, "a"], "more": 1}\r\n \n{"relation": "q", "row": {"b": true}}\n'
+    assert read(text, "f") == [
+        Line("q", (1, "a"), Span("f", 2, 1, 2, 47)),
+        Line("q", {"b": TRUE}, Span("f", 4, 1, 4, 38)),
+    ]
+
+
+def test_hidden_values_of_two_lines_are_not_equal() -> None:
+    line = '{"relation": "q", "row": [{"$hidden": true}]}\n'
+    assert [one.row for one in read(line * 2, "f")] == [
+        (Unknown("hidden value of f:1:1"),),
+        (Unknown("hidden value of f:2:1"),),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "suggestion"),
+    [
+        ("p(1).", "this is no JSON: Expecting value: line 1 column 1 (char 0)", None),
+        ("[1]", "a fact is an object with a relation and a row", '{"relation": "name", "row": ["value"]}'),
+        ('{"row": [1]}', "a fact is an object with a relation and a row", '{"relation": "name", "row": ["value"]}'),
+        ('{"relation": "q"}', "a row is an object or an array", '"row": {"column": "value"}'),
+        ('{"relation": "q", "row": 1}', "a row is an object or an array", '"row": {"column": "value"}'),
+        ('{"relation": "q", "row": [[1]]}', "[1] is no value", "a value is a scalar"),
+        ('{"relation": "q", "row": [{"$unknwon": 1}]}', '{"$unknwon": 1} is no value', "a value is a scalar"),
+        ('{"relation": "q", "row": [{"$hidden": 0}]}', '{"$hidden": 0} is no value', "a value is a scalar"),
+        ('{"relation": "q", "row": [1e9999]}', "a number must be finite and of at most 4000 digits", None),
+    ],
+)  # fmt: skip
+def test_a_bad_line_is_told_with_its_place(line: str, message: str, suggestion: str | None) -> None:
+    with pytest.raises(InputError) as error:
+        read(f"\n{line}\n", "f")
+    assert error.value.diagnostics == (Diagnostic("bad-facts", message, Span("f", 2, 1, 2, len(line) + 1), suggestion),)
+
+
+def test_all_bad_lines_are_told_at_once_with_their_text() -> None:
+    with pytest.raises(InputError) as error:
+        read("1\n2\n", "f")
+    assert [one.span for one in error.value.diagnostics] == [Span("f", 1, 1, 1, 2), Span("f", 2, 1, 2, 2)]
+    assert error.value.sources == {"f": "1\n2\n"}
+
+
+@pytest.mark.parametrize(
+    ("row", "message", "suggestion"),
+    [
+        ((DB, "p"), "heat:property has 3 columns, here 2", None),
+        ({"id": DB, "pth": "p"}, "heat:property has no column pth", "did you mean path?"),
+        ({"colour": "red"}, "heat:property has no column colour", None),
+    ],
+)
+def test_a_row_that_does_not_fit_its_relation_is_told(
+    row: dict[str, Value] | Row, message: str, suggestion: str | None
+) -> None:
+    relation = catalogue.relation("heat:property")
+    assert relation is not None
+    with pytest.raises(InputError) as error:
+        Line("heat:property", row, PLACE).positional(relation)
+    assert error.value.diagnostics == (Diagnostic("bad-facts", message, PLACE, suggestion),)
