@@ -71,11 +71,13 @@ class Unknown:
     """A value that nobody knows yet: the result of `expression`, which is written so that equal text is equal value.
 
     `apart` ones stand for resources that nobody could read, such as members of a group of unknown size: whatever they
-    are, they are none of the known values. `place` says where the user wrote the expression and is no part of equality.
+    are, they are none of the known values. `unread` ones Heat knows before it builds anything, and only this reader
+    does not: a user can choose them. `place` says where the user wrote the expression; neither is part of equality.
     """
 
     expression: str
     apart: bool = field(default=False, kw_only=True)
+    unread: bool = field(default=False, kw_only=True, compare=False)
     place: Span | None = field(default=None, compare=False)
 
 

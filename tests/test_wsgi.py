@@ -176,6 +176,30 @@ UNREAD = (
 )
 
 
+CHOSEN = {"heat_template_version": "2018-08-31", "conditions": {
+    "id": {"not": {"equals": [{"get_param": "OS::stack_id"}, "x"]}},
+    "project": {"equals": [{"get_param": "OS::project_id"}, "p"]},
+    "yaql": {"yaql": {"expression": "true", "data": {}}},
+}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("resource", "unread"),
+    [
+        ({"condition": "id"}, "{not: {equals: [{get_param: OS::stack_id}, x]}} in s"),
+        ({"condition": "project"}, "{equals: [{get_param: OS::project_id}, p]} in s"),
+        ({"condition": "yaql"}, '{yaql: {data: {}, expression: "true"}} in s'),
+        ({"properties": {"flavor": {"yaql": {"expression": "huge"}}}}, '{yaql: {"expression": huge}} in s'),
+        ({"type": "http://example.org/web.yaml"}, "what http://example.org/web.yaml holds"),
+    ],
+)
+def test_a_user_can_not_choose_to_be_unknown(door: Door, resource: dict[str, Any], unread: str) -> None:
+    web = {"type": "OS::Nova::Server", "properties": {"image": "debian", "flavor": "huge"}, **resource}
+    said = f"The policies can't judge what depends on {unread} yet."
+    assert door.message(body_of({**CHOSEN, "resources": {"web": web}})) == (400, said)
+    assert door.heat.seen == []
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

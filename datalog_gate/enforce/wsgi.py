@@ -112,6 +112,9 @@ def _judge(rules: Rules, services: frozenset[str], body: bytes) -> Decision:
     except EngineError as error:
         LOG.error("no decision: %s", error)
         raise RefusalError(503, f"The policies could not be evaluated: {error}") from None
+    findings = [one for one in decision.undetermined if one.enforced and one.on_unknown != "allow"]
+    if unread := [unknown for one in findings for unknown in one.because if unknown.unread]:
+        raise RefusalError(400, f"The policies can't judge what depends on {unread[0].expression} yet.")
     if decision.outcome == "deny":
         LOG.info("decision %s: deny", decision.id)
         raise RefusalError(403, f"The policies deny this stack: {reason(decision, REASON_LIMIT)}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 
 from datalog_gate.diagnostics import Span
@@ -18,6 +19,8 @@ from datalog_gate.values import ResourceId, Unknown
 
 LONGEST = 200
 QUOTE = '"'
+UNREAD = ("yaql", "Fn::GetAZs", "Fn::MemberListToMap")
+"""Functions that Heat computes and this reader does not: what they give is unknown here."""
 _WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
 _NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
 
@@ -27,9 +30,10 @@ Secrets = Mapping[str, str]
 
 def unknown(function: str, arguments: Data, stack: str, secrets: Secrets, place: Span | None) -> Unknown:
     """The value of `function` over resolved `arguments`, of which some are unknown, in the stack of that id."""
-    within = (_expression(leaf) for leaf in leaves(arguments) if isinstance(leaf, Unknown | ResourceId))
-    home = next(within, f" in {stack}").rpartition(" in ")[2]
-    return Unknown(_cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home), place)
+    within = [leaf for leaf in leaves(arguments) if isinstance(leaf, Unknown | ResourceId)]
+    home = next(map(_expression, within), f" in {stack}").rpartition(" in ")[2]
+    unread = function in UNREAD or any(isinstance(leaf, Unknown) and leaf.unread for leaf in within)
+    return Unknown(_cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home), place, unread=unread)
 
 
 def as_text(resource: ResourceId) -> Unknown:
@@ -42,8 +46,8 @@ def of_member(leaf: Unknown, variable: str, index: str) -> Unknown:
     """The unknown that a group's definition holds, as its member `index` sees it."""
     body, _, home = leaf.expression.rpartition(" in ")
     if variable in body:
-        return Unknown(_cut(body.replace(variable, index), home), leaf.place)
-    return Unknown(_cut(f"{body} at {index}", home), leaf.place) if "...#" in body else leaf
+        return replace(leaf, expression=_cut(body.replace(variable, index), home))
+    return replace(leaf, expression=_cut(f"{body} at {index}", home)) if "...#" in body else leaf
 
 
 def leaves(data: Data) -> Iterator[Data]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Never
 
 from datalog_gate.facts.stack import Data
-from datalog_gate.template.expressions import leaves, undecided
+from datalog_gate.template.expressions import UNREAD, leaves, undecided
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_TEXT = 16_000_000
@@ -384,12 +384,10 @@ FUNCTIONS: dict[str, Callable[[Data], Data]] = {
     "filter": _filter,
     "contains": _contains,
     "make_url": _make_url,
-    "yaql": _never,  # its language is not read yet: what it gives is unknown
-    "Fn::GetAZs": _never,
     "Fn::Join": _list_join,
     "Fn::Split": lambda arguments: _str_split(_items(arguments, 2, "[separator, text]")),
     "Fn::Replace": _fn_replace,
     "Fn::Select": _fn_select,
     "Fn::Base64": _fn_base64,
-    "Fn::MemberListToMap": _never,
+    **dict.fromkeys(UNREAD, _never),
 }

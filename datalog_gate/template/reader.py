@@ -8,6 +8,7 @@ collected over the whole tree and raised as one InputError.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Stack
@@ -143,7 +144,7 @@ def _pseudo_parameters(scope: Scope, inside: Nesting) -> dict[str, Data]:
         if scope.dialect.hot
         else ("AWS::StackName", "AWS::StackId")
     )
-    known: dict[str, Data] = {name: scope.write("get_param", name, ()) for name in prefix}
+    known: dict[str, Data] = {name: replace(scope.write("get_param", name, ()), unread=True) for name in prefix}
     if not scope.dialect.hot:
         known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
     if inside.depth == 0:

@@ -185,7 +185,7 @@ Nested = tuple[Stack | None, Unknown | None]
 def _of_file(tree: Tree, name: str, base: str, below: Nesting, given: Mapping[str, Data], where: Where) -> Nested:
     found = tree.file(name, base, where(("type",)))
     if found is None:
-        return None, Unknown(f"what {name} holds", where(("type",))) if is_remote(name) else None
+        return None, Unknown(f"what {name} holds", where(("type",)), unread=True) if is_remote(name) else None
     file, text = found
     if file in below.ancestors:
         tree.report("nesting", f"{file} nests itself", where(("type",)))
