@@ -143,11 +143,11 @@ U = Unknown("get_param: size")
 @pytest.mark.parametrize(
     ("name", "inputs", "expression"),
     [
-        ("+", (U, 1), "+(get_param: size, 1)"),
-        ("concat", ("1", U), "concat('1', get_param: size)"),
-        ("??", (U, None), "??(get_param: size, null)"),
-        ("??", (U, ResourceId("a/b")), "??(get_param: size, resource('a/b'))"),
-        ("lower", (Unknown("lower(x)"),), "lower(lower(x))"),
+        ("+", (U, 1), "+(?'get_param: size', 1)"),
+        ("concat", ("1", U), "concat('1', ?'get_param: size')"),
+        ("??", (U, None), "??(?'get_param: size', null)"),
+        ("??", (U, ResourceId("a/b")), "??(?'get_param: size', resource('a/b'))"),
+        ("lower", (Unknown("lower(x)"),), "lower(?'lower(x)')"),
     ],
 )
 def test_of_an_unknown_it_gives_the_unknown_application(name: str, inputs: tuple[Value, ...], expression: str) -> None:
@@ -211,7 +211,7 @@ def test_a_comparison_with_an_unknown_answers_as_told() -> None:
         ("min", [], None),
         ("max", [("a",), ("b",)], "b"),
         ("list", [("b",), (2,), (ResourceId("a/c"),), (None,)], "2,b,a/c"),
-        ("sum", [(U,), (1,)], Unknown("sum(1, get_param: size)")),
+        ("sum", [(U,), (1,)], Unknown("sum(1, ?'get_param: size')")),
     ],
 )
 def test_an_aggregate_gives(function: AggregateFunction, rows: list[Row], result: Value) -> None:

@@ -153,7 +153,7 @@ def _written(value: Value) -> str:
         case ResourceId():
             return f"resource({value.path!r})"
         case Unknown():
-            return value.expression
+            return f"?{value.expression!r}"
         case _:
             return show(value)
 
