@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EngineError as error:
         return _complain(str(error), UNDECIDED)
     except BrokenPipeError:
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit fails once more
         return UNREAD
 
 
