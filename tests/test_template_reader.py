@@ -388,9 +388,9 @@ resources:
     [
         ("ResourceGroup", "resource_def: {type: A}", ["0"], None),
         ("ResourceGroup", "count: 0, resource_def: {type: A}", [], None),
-        ("ResourceGroup", "count: {get_param: n}, resource_def: {type: A}", [], "{get_param: n} in web"),
+        ("ResourceGroup", "count: {get_param: n}, resource_def: {type: A}", ["0"], "{get_param: n} in web"),
         ("ResourceGroup", "count: 2, resource_def: {get_param: n}", [], "{get_param: n} in web"),
-        ("ResourceGroup", "count: MANY, resource_def: {type: A}", [], "the number of members MANY"),
+        ("ResourceGroup", "count: MANY, resource_def: {type: A}", ["0"], "the number of members MANY"),
         ("AutoScalingGroup", "min_size: 1, max_size: 9, desired_capacity: 2, resource: {type: A}", ["0", "1"], None),
         ("AutoScalingGroup", "min_size: 1, max_size: 9, resource: {type: A}", ["0"], None),
         ("AutoScalingGroup", "min_size: 1, max_size: 9, desired_capacity: {get_param: n}, resource: {type: A}", ["0"], "{get_param: n} in web"),
@@ -412,6 +412,9 @@ resources:
     group = read(text).resources[1]
     assert [path.rpartition("/")[2] for path in members(group)] == names
     assert group.open_members == (open_ and Unknown(open_))
+    sampled = open_ and "min_size" not in properties
+    inside = group.nested.resources if group.nested else ()
+    assert {one.maybe for one in inside} <= {group.open_members if sampled else None}
 
 
 def test_the_members_of_a_chain_wait_for_each_other() -> None:

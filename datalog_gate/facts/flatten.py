@@ -95,7 +95,7 @@ def _unread(wanted: _Wanted, group: Resource, unknown: Unknown) -> Iterator[tupl
     stacks = tuple(group.nested.walk()) if group.nested else ()
     types = {one.type for stack in stacks for one in stack.resources}
     deep = len(stacks) > 1 or not types
-    types = types or set(wanted.catalogue.types())
+    types = set(wanted.catalogue.types()) if deep else types  # another member may decide its conditions otherwise
     fixed = [*wanted.of_resource, *(wanted.of_stack if deep else ()), *(wanted.of_grant if POLICY in types else ())]
     relations = [FIXED[name] for name in fixed]
     relations += [table.relation for name in sorted(types) for table in wanted.tables(name)]

@@ -54,11 +54,13 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group's members, the place of their definition, and what keeps their number from being known."""
+    """A group's members, the place of their definition, and what keeps their number from being known. Where not even
+    one is sure, the first stands for all: it is `sampled`."""
 
     members: tuple[Member, ...]
     where: Where
     open: Unknown | None = None
+    sampled: bool = False
 
 
 def read_group(
@@ -155,11 +157,12 @@ def _members(
         tree.report("bad-template", "`properties` must be a map", where(("properties",)))
         return Group((), where, unsure)
     members = []
-    for name in names:
+    sampled = unsure is not None and not names
+    for name in names or ["0"] * sampled:
         own = _indexed(properties, variable, name, tree) if variable else properties
         assert isinstance(own, dict)
         members.append(Member(name, definition["type"], own, metadata))
-    return Group(tuple(members), where, unsure)
+    return Group(tuple(members), where, unsure, sampled)
 
 
 def _indexed(data: Data, variable: str, index: str, tree: Tree) -> Data:

@@ -247,9 +247,11 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         return None, None
     group = read_group(kind, properties, where, tree, launch)
     tree.count(len(group.members), where(()))
+    maybe = group.open if group.sampled else None
+    waits = ({member.after: "explicit"} if member.after else None for member in group.members)
     resources = tuple(
-        _resource(scope, below, member, group.where, requires={member.after: "explicit"} if member.after else None)
-        for member in group.members
+        _resource(scope, below, member, group.where, requires=requires, maybe=maybe)
+        for member, requires in zip(group.members, waits, strict=True)
     )
     version = scope.dialect.version
     stack = Stack(
