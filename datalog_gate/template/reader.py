@@ -15,7 +15,7 @@ from datalog_gate.facts.stack import Data, Stack
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import Environment, add_environment
-from datalog_gate.template.expressions import leaves
+from datalog_gate.template.expressions import leaves, unknown
 from datalog_gate.template.order import circles, in_order
 from datalog_gate.template.parameters import Given, read_parameters
 from datalog_gate.template.resources import Nesting, Text, parsed, read_resource
@@ -144,7 +144,9 @@ def _pseudo_parameters(scope: Scope, inside: Nesting) -> dict[str, Data]:
         if scope.dialect.hot
         else ("AWS::StackName", "AWS::StackId")
     )
-    known: dict[str, Data] = {name: replace(scope.write("get_param", name, ()), unread=True) for name in prefix}
+    known: dict[str, Data] = {
+        name: replace(unknown("get_param", name, scope.id, {}, None), unread=True) for name in prefix
+    }
     if not scope.dialect.hot:
         known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
     if inside.depth == 0:
