@@ -14,6 +14,7 @@ from datalog_gate.catalogue import resource_types as types
 from datalog_gate.catalogue.data.harvest import compact, relation_name
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
+from datalog_gate.values import kind_of
 
 DATA = Path(types.__file__).parent / "data"
 HEAT = json.loads((DATA / types.SOURCES[0]).read_text())
@@ -186,3 +187,13 @@ def test_the_data_is_what_the_installed_heat_says() -> None:
     pytest.importorskip("heat")
     run = subprocess.run([sys.executable, str(DATA / "harvest.py")], capture_output=True, text=True, check=True)
     assert run.stdout == (DATA / types.SOURCES[0]).read_text()
+
+
+def test_every_fixed_relation_shows_a_row_of_its_columns_kinds_and_values() -> None:
+    wrong = [
+        (relation.name, column.name, value)
+        for relation in FIXED.values()
+        for column, value in zip(relation.columns, relation.example, strict=True)
+        if not kind_of(value) & column.kinds or (column.closed and value not in column.allowed)
+    ]
+    assert wrong == []

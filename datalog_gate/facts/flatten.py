@@ -8,12 +8,17 @@ from typing import Protocol
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.resource_types import Table, tables_of
 from datalog_gate.catalogue.schema import ResourceType
+from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
-from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, Home
+from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, Home, environment_rows
+from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Resource, Stack
 from datalog_gate.facts.tables import Fact, table_rows, wildcard
 from datalog_gate.values import Unknown
+
+ENVIRONMENT = "heat:environment"
+EVERY_RESOURCE = RESOURCE_ROWS | SOURCE_ROWS | {"heat:deployment": deployments}
 
 
 class Catalogue(Protocol):
@@ -32,6 +37,9 @@ def flatten(stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None =
     """
     facts = FactSet()
     _add_stack(facts, _Wanted(catalogue, wanted), stack, None)
+    if wanted is None or ENVIRONMENT in wanted:
+        for file, fact in environment_rows(stack):
+            facts.add(ENVIRONMENT, fact.row, Origin(file.locate, fact.path))
     return facts
 
 
@@ -45,7 +53,7 @@ class _Wanted:
         self._wanted = None if wanted is None else frozenset(wanted)
         self._tables: dict[str, tuple[Table, ...]] = {}
         self.of_stack = {name: rows for name, rows in STACK_ROWS.items() if self._wants(name)}
-        self.of_resource = {name: rows for name, rows in RESOURCE_ROWS.items() if self._wants(name)}
+        self.of_resource = {name: rows for name, rows in EVERY_RESOURCE.items() if self._wants(name)}
         self.of_grant = {name: rows for name, rows in GRANT_ROWS.items() if self._wants(name)}
 
     def tables(self, type_name: str) -> tuple[Table, ...]:

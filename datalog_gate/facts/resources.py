@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property, ResourceType
-from datalog_gate.facts.stack import Data, Parameter, Resource, Stack
+from datalog_gate.facts.stack import Data, EnvironmentFile, Parameter, Resource, Stack
 from datalog_gate.facts.tables import Fact, entries
 from datalog_gate.facts.typed import leaves, path_text, typed
 from datalog_gate.values import ResourceId, Unknown, boolean
@@ -23,6 +23,13 @@ GROUPS = frozenset(
     | {f"OS::Heat::{kind}Deployment{form}" for kind in ("Software", "Structured") for form in ("Group", "s")}
 )
 """The types whose nested stack holds members; in any other it is a template."""
+
+
+SCALING = {
+    "OS::Heat::AutoScalingGroup": ("min_size", "max_size", "desired_capacity"),
+    "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "MaxSize", "DesiredCapacity"),
+}
+"""What the types of autoscaling groups call their bounds and the number that they begin with."""
 
 
 class Home(NamedTuple):
@@ -51,6 +58,18 @@ def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
 
 def _hidden(parameter: Parameter, stack: Stack) -> Unknown:
     return Unknown(f"hidden value of {parameter.name} in {stack.id}")
+
+
+def environment_rows(stack: Stack) -> Iterator[tuple[EnvironmentFile, Fact]]:
+    """The rows of ``heat:environment`` with their files. What a hidden parameter of any stack is given is hidden."""
+    hidden = {one.name: _hidden(one, each) for each in stack.walk() for one in each.parameters if one.hidden}
+    for file in stack.environments:
+        for section, said in file.data.items():
+            if section in ("parameters", "parameter_defaults") and isinstance(said, dict):
+                said = {key: hidden.get(str(key), value) for key, value in said.items()}
+            for leaf in leaves(said):
+                value = leaf.value
+                yield file, Fact((file.file, str(section), path_text(leaf.path), value), (section, *leaf.path))
 
 
 def _named(stack: Stack, values: Mapping[str, Data]) -> Iterator[Fact]:
@@ -96,6 +115,13 @@ def _members(one: Resource, _home: Home) -> Iterator[Fact]:
             yield Fact((one.id, member.id, index), (), member.maybe)
 
 
+def _scaling(one: Resource, _home: Home) -> Iterator[Fact]:
+    """The group begins with the desired number, or else the least."""
+    if names := SCALING.get(one.type):
+        least, most, desired = (typed("integer", one.properties.get(name)) for name in names)
+        yield Fact((one.id, least, most, least if desired is None else desired), ("properties",))
+
+
 STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:stack": lambda one: [Fact((one.id, one.name, one.parent, one.depth, one.version, one.description))],
     "heat:parameter": _parameters,
@@ -103,6 +129,7 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:output": lambda one: _named(one, one.outputs),
     "heat:condition": lambda one: _named(one, one.conditions),
     "heat:file": _files,
+    "heat:section": lambda one: [Fact((one.id, name)) for name in one.sections],
 }
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
     "heat:resource": lambda one, home: [Fact((one.id, home.stack.id, one.name, one.type, one.declared))],
@@ -117,4 +144,7 @@ RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
     "heat:unknown": _unknowns,
     "heat:nested": lambda one, _: [Fact((one.id, one.nested.id))] if one.nested else [],
     "heat:member": _members,
+    "heat:scaling": _scaling,
+    "heat:hook": lambda one, _: [Fact((one.id, hook)) for hook in one.hooks],
+    "heat:restricted": lambda one, _: [Fact((one.id, action)) for action in one.restricted],
 }

@@ -24,6 +24,11 @@ SECTIONS = (
     "encrypted_param_names",
     "event_sinks",
 )
+SPECIAL = {
+    "hooks": tuple(f"{when}-{action}" for when in ("pre", "post") for action in ("create", "update", "delete")),
+    "restricted_actions": ("update", "replace"),
+}
+"""What may be said of a resource besides mappings, and the values of each (heat/engine/environment.py:34-95)."""
 TEMPLATE_ENDINGS = (".yaml", ".template")
 
 Entry = tuple[str, str]
@@ -56,6 +61,14 @@ class Registry:
             seen.add(value)
             current = value
         return current, None
+
+    def said(self, name: str, key: str) -> tuple[str, ...]:
+        """The `hooks` or `restricted_actions` that all patterns which match the resource's name set."""
+        found: dict[str, None] = {}
+        for pattern, said in self.resources.items():
+            if isinstance(values := said.get(key), list) and fnmatchcase(name, pattern):
+                found |= dict.fromkeys(values)
+        return tuple(found)
 
     def child(self, name: str) -> Registry:
         """The registry of the stack that the resource of that name holds."""
@@ -127,13 +140,17 @@ def _add_registry(registry: Registry, section: Mapping[str, Data], file: str, wr
             match value:
                 case None | "":
                     target.pop(key, None)
+                case _ if allowed := SPECIAL.get(key):
+                    values = value if isinstance(value, list) else [value]
+                    target[key] = [one for one in values if one in allowed]
+                    for one in values:
+                        if one not in allowed:
+                            wrong(f"`{one}` is none of {', '.join(allowed)}", *at, key)
                 case dict():
                     inner = target.setdefault(key, {})
                     within(inner if isinstance(inner, dict) else {}, value, *at, key)
                 case str():
                     target[key] = entry(value)
-                case list() if key in ("hooks", "restricted_actions"):
-                    pass
                 case _:
                     wrong(f"`{key}` must be mapped to a type or a template", *at, key)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Stack
+from datalog_gate.facts.stack import Data, EnvironmentFile, Stack
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import Environment, add_environment
@@ -40,9 +40,13 @@ def read_template(
     them all. Errors: InputError with all diagnostics of the template, its environments and what it nests."""
     tree = Tree(fetch)
     environment = Environment()
+    files: list[EnvironmentFile] = []
     try:
         for name, body in environments:
-            add_environment(environment, parsed(tree, name, body), tree.add)
+            written = parsed(tree, name, body)
+            add_environment(environment, written, tree.add)
+            if isinstance(written.data, dict):
+                files.append(EnvironmentFile(name, written.data, written.place))
         environment.parameters |= {name: Given(value, "parameters") for name, value in (parameters or {}).items()}
         document = parsed(tree, file, text)
         inside = Nesting(stack_name, stack_name, None, 0, file, environment.registry, environment, (file,), _read_stack)
@@ -53,7 +57,7 @@ def read_template(
         raise InputError([*tree.problems, *error.diagnostics], {**tree.sources, **error.sources}) from None
     if tree.problems or stack is None:
         raise InputError(tree.problems, tree.sources)
-    return stack
+    return replace(stack, environments=tuple(files))
 
 
 def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[str, Given]) -> Stack | None:
@@ -121,6 +125,8 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         outputs=_outputs(scope, _section(tree, document, data, dialect.key("outputs"))),
         conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
         files=scope.files,
+        sections=tuple(map(str, data)),
+        template=scope.template(),
         sources=tree.sources,
         place=document.key_place((next(name for name in _VERSIONS if name in data),)),
     )

@@ -175,7 +175,10 @@ def _resource(
         maybe=maybe,
         nested=nested,
         open_members=unsure,
+        hooks=inside.registry.said(member.name, "hooks"),
+        restricted=inside.registry.said(member.name, "restricted_actions"),
         locate=where,
+        written=where.written,
     )
 
 
@@ -255,6 +258,14 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     )
     version = scope.dialect.version
     stack = Stack(
-        below.id, below.name, below.parent, below.depth, version, None, resources=resources, sources=tree.sources
+        below.id,
+        below.name,
+        below.parent,
+        below.depth,
+        version,
+        None,
+        resources=resources,
+        template=scope.template(),
+        sources=tree.sources,
     )
     return stack, group.open

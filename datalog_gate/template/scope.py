@@ -13,7 +13,7 @@ from typing import Never
 
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Path, Resource
+from datalog_gate.facts.stack import Data, Path, Resource, Template
 from datalog_gate.template.attributes import attribute
 from datalog_gate.template.dialect import Dialect
 from datalog_gate.template.document import Document, read_document, size_of
@@ -171,6 +171,10 @@ class Scope:
         if not isinstance(definition, dict) or key not in definition or not self.dialect.conditional:
             return True
         return self.condition(definition[key], (self.dialect.key("resources"), name, key))
+
+    def template(self) -> Template:
+        """The names of the template, for those who read its text."""
+        return Template(self.id, self.definitions, self.conditions, self.dialect.functions | self.dialect.conditional)
 
     def write(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""
