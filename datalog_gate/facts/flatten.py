@@ -28,14 +28,17 @@ class Catalogue(Protocol):
     def types(self) -> Iterable[str]: ...
 
 
-def flatten(stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None = None) -> FactSet:
-    """The facts of a stack and of all stacks within, of the `wanted` relations only (None: of all there are).
+def flatten(
+    stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None = None, facts: FactSet | None = None
+) -> FactSet:
+    """The facts of a stack and of all stacks within, of the `wanted` relations only (None: of all there are), added to
+    `facts` if these are given.
 
     All rows of a resource under an undecided condition, and of what it holds, are maybe rows. So are the wildcards for
     a list, map or group whose extent nobody knows. A group whose members are not all read may hold more like those that
     were: it gives one wildcard for each relation that their types have, and if none was read for every relation.
     """
-    facts = FactSet()
+    facts = FactSet() if facts is None else facts
     _add_stack(facts, _Wanted(catalogue, wanted), stack, None)
     if wanted is None or ENVIRONMENT in wanted:
         for file, fact in environment_rows(stack):
