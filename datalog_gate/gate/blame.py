@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from datalog_gate import catalogue
 from datalog_gate.analysis.possible import POSSIBLE
-from datalog_gate.analysis.program import Match
+from datalog_gate.analysis.program import Match, Var, Without
 from datalog_gate.diagnostics import Span
-from datalog_gate.engine.provenance import Provenance
+from datalog_gate.engine.provenance import Derivation, Provenance
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.values import ResourceId, Row, Unknown, Value
 
@@ -28,9 +28,17 @@ class Leaf(NamedTuple):
     columns: tuple[int, ...]
 
 
-def support(provenance: Provenance, relation: str, row: Row) -> list[Leaf]:
-    """The facts that the row's first derivation rests on, through derived relations, in order of the bodies."""
+class Support(NamedTuple):
+    """The facts that a derivation rests on, in order of the bodies, and the resources that must lack rows for it."""
+
+    leaves: list[Leaf]
+    lacking: set[Value]
+
+
+def support(provenance: Provenance, relation: str, row: Row) -> Support:
+    """What the row's first derivation rests on, through derived relations."""
     found: dict[Leaf, None] = {}
+    lacking: set[Value] = set()
     seen: set[tuple[str, Row]] = set()
     pending = [Leaf(relation, row, ())]
     while pending:
@@ -45,13 +53,16 @@ def support(provenance: Provenance, relation: str, row: Row) -> list[Leaf]:
                 for match, fact in zip(matches, derivation.matched, strict=True)
             ]
             pending += reversed(steps)
+            lacking |= set(_lacking(derivation))
         seen.add(fact)
-    return list(found)
+    return Support(list(found), lacking)
 
 
-def place(subject: ResourceId | None, row: Row, leaves: Sequence[Leaf], facts: FactSet) -> Span | None:
+def place(subject: ResourceId | None, row: Row, found: Support, facts: FactSet) -> Span | None:
     """The place of the value at fault: of the first value of the violation's row that a leaf about the subject holds;
-    else of the most precise such leaf, a list item before a resource; else of the subject, or of any leaf."""
+    else of the subject if it lacks something; else of the most precise such leaf, a list item before a resource; else
+    of the subject, or of any leaf."""
+    leaves = found.leaves
     about = [leaf for leaf in leaves if subject is None or leaf.row[:1] == (subject,)]
     for value in row:
         if value is not None and value != subject:
@@ -62,7 +73,7 @@ def place(subject: ResourceId | None, row: Row, leaves: Sequence[Leaf], facts: F
     if not origins:
         return None
     best = max(origins, key=lambda origin: len(origin.path))
-    return best.place() if len(best.path) > 1 else best.locate(())
+    return best.place() if len(best.path) > 1 and subject not in found.lacking else best.locate(())
 
 
 def deciding(
@@ -83,6 +94,16 @@ def deciding(
     return tuple(dict.fromkeys(found))
 
 
+def _lacking(derivation: Derivation) -> Iterator[Value]:
+    """Of what the derivation's rule wants no row in a relation of the catalogue."""
+    for literal in derivation.rule.body:
+        for one in literal.body if isinstance(literal, Without) else ():
+            if isinstance(one, Match) and catalogue.relation(one.relation.removesuffix(POSSIBLE)):
+                first = one.arguments[0]
+                if isinstance(first, Var) and (value := derivation.binding.get(first)) is not None:
+                    yield value
+
+
 def _unknowns(leaf: Leaf, facts: FactSet) -> Iterator[Unknown]:
     """What decides whether the row is there, and the unknowns in the columns that are read. A wildcard's own unknowns
     say no more than what decides it."""
@@ -100,9 +121,10 @@ def _column_holding(value: Value, leaf: Leaf, facts: FactSet) -> Span | None:
     origin = _origin(leaf, facts)
     if described is None or origin is None:
         return None
-    for column, held in zip(described.columns, leaf.row, strict=True):
-        if held == value and column.name not in NAMELESS:
-            return origin.place(column.name)
+    for at in leaf.columns:
+        name = described.columns[at].name
+        if leaf.row[at] == value and name not in NAMELESS:
+            return origin.place(name)
     return None
 
 

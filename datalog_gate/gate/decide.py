@@ -17,14 +17,13 @@ from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED, matches
 from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.diagnostics import Span
 from datalog_gate.engine.model import Engine, Model
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import tagged
 from datalog_gate.facts.stack import Stack
-from datalog_gate.gate.blame import Leaf, deciding, place, support
+from datalog_gate.gate.blame import Support, deciding, place, support
 from datalog_gate.gate.decision import Decision, Mode, PolicyError, Violation, outcome_of
 from datalog_gate.gate.grants import effective, grants_of
 from datalog_gate.gate.policyset import PolicySet
@@ -117,7 +116,7 @@ class _Judge:
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be."""
         for row in self._model.rows(policy.relation):
-            yield self._violation(policy, row, self._leaves(policy.relation, row), ())
+            yield self._violation(policy, row, support(self._provenance, policy.relation, row), ())
 
     def undetermined(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first."""
@@ -129,10 +128,9 @@ class _Judge:
             if row in certain or subject in settled:
                 continue
             settled.add(subject)
-            leaves = self._leaves(relation, row)
-            yield self._violation(
-                policy, row, leaves, deciding(subject, leaves, self._facts, self._reads[policy.relation])
-            )
+            found = support(self._provenance, relation, row)
+            because = deciding(subject, found.leaves, self._facts, self._reads[policy.relation])
+            yield self._violation(policy, row, found, because)
 
     def error(self, policy: Policy) -> PolicyError | None:
         """The first error among those that the policy depends on."""
@@ -143,7 +141,7 @@ class _Judge:
                 return PolicyError(policy.id, error.message, error.span, enforced)
         return None
 
-    def _violation(self, policy: Policy, row: Row, leaves: Sequence[Leaf], because: tuple[Unknown, ...]) -> Violation:
+    def _violation(self, policy: Policy, row: Row, found: Support, because: tuple[Unknown, ...]) -> Violation:
         subject = self._subject(policy, row)
         return Violation(
             policy.id,
@@ -154,16 +152,10 @@ class _Judge:
             policy.relation,
             row,
             subject,
-            self._place(subject, row, leaves),
+            place(subject, row, found, self._facts) or self._stacks[0].place,
             because,
             policy.on_unknown,
         )
-
-    def _leaves(self, relation: str, row: Row) -> list[Leaf]:
-        return support(self._provenance, relation, row)
-
-    def _place(self, subject: ResourceId | None, row: Row, leaves: Sequence[Leaf]) -> Span | None:
-        return place(subject, row, leaves, self._facts) or self._stacks[0].place
 
     def _subject(self, policy: Policy, row: Row) -> ResourceId | None:
         value = row[policy.subject] if policy.subject is not None else None
