@@ -180,9 +180,9 @@ deny.yaml:6:41: deny[flavor] deny/web takes huge
   6 |     properties: {image: debian, flavor: huge, name: web}
     |                                         ^^^^
   hint  take a small one
-maybe.yaml:6:41: deny[flavor] maybe/web takes huge
-  6 |     properties: {image: debian, flavor: {get_param: f}, name: web}
-    |                                         ^^^^^^^^^^^^^^
+env.yaml:1:17: deny[flavor] maybe/web takes huge
+  1 | parameters: {f: huge}
+    |                 ^^^^
   hint  take a small one
 3 denied, 0 warnings, 0 undetermined; 4 policies, ID
 """

@@ -182,8 +182,8 @@ def test_the_rules_are_those_of_the_nearest_folder_named_rules_or_of_a_chain_of_
 @pytest.mark.parametrize(
     ("test", "report"),
     [
-        (case("{violations: [{policy: flavor, resource: web, line: 6}]}"), ""),
-        (case("{violations: []}"), "  unexpected  violations: flavor web/web on line 6: web takes huge"),
+        (case("{violations: [{policy: flavor, resource: web, line: 2}]}"), ""),
+        (case("{violations: []}"), "  unexpected  violations: flavor web/web on line 2: web takes huge"),
         (case("{}", "    environment: {parameters: {flavor: small}}\n"), ""),
         (case("{}", "    action: delete\n"), ""),
         (case("{rows: {a:flavor:huge: [[web/web, huge]]}, violations: [{policy: flavor}]}"), ""),
@@ -245,7 +245,7 @@ def test_a_failing_case_is_shown_with_its_place_and_without_a_traceback(tmp_path
     )
     heading, report = [line for line in shown.stdout.splitlines() if "one" in line or "unexpected" in line]
     assert heading.strip("_ ") == "one"
-    assert report == "  unexpected  violations: flavor web/web on line 6: web takes huge"
+    assert report == "  unexpected  violations: flavor web/web on line 2: web takes huge"
 
 
 def test_the_plugin_imports_nothing_of_the_package_before_there_is_a_policy_test() -> None:

@@ -332,7 +332,8 @@ resources:
     assert inner is not None
     assert (inner.id, inner.parent, inner.depth, inner.name) == ("web/db", ResourceId("web/db"), 1, "web-db")
     assert inner.parameters[0].origin == "parent"
-    assert inner.resources[0].locate(("properties", "name")) == Span("child.yaml", 4, 55, 4, 72)
+    assert inner.resources[0].locate(("properties", "name")) == Span("<template>", 4, 45, 4, 46)
+    assert inner.resources[0].locate(("properties", "nets", 0)) == Span("<template>", 4, 55, 4, 74)
 
 
 def test_the_registry_can_make_a_type_a_template() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Path
+from datalog_gate.facts.stack import Data, Locate, Path
 
 MAX_CHARACTERS = 4_000_000
 MAX_NODES = 500_000
@@ -49,6 +49,10 @@ class Document:
                 break
             node = child[1]
         return self._span(node)
+
+    def below(self, path: Path) -> Locate:
+        """The way to the places of what stands under `path`."""
+        return lambda steps: self.place((*path, *steps))
 
     def key_place(self, path: Path) -> Span | None:
         """The span of the key that the last step of `path` names; if there is none, that of the deepest part."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from datalog_gate.diagnostics import Span
-from datalog_gate.facts.stack import Data, Path, Resource
+from datalog_gate.facts.stack import Data, Locate, Path, Resource
 from datalog_gate.template.attributes import CHAIN, INSTANCE_GROUPS, RESOURCE_GROUP, SCALING_GROUP
 from datalog_gate.template.dialect import RESOURCE_KEYS
 from datalog_gate.template.document import Document
@@ -23,18 +23,43 @@ GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS)
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A resource's place in a text, as `Resource.locate`: the path of its definition, and what its keys are called."""
+    """A resource's place in a text, as `Resource.locate`: the path of its definition, what its keys are called, and
+    where the values of the template's parameters stand: what a parameter says has the place of its value."""
 
     document: Document
     prefix: Path
     names: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, Locate] = field(default_factory=dict, compare=False)
 
     def __call__(self, path: Path) -> Span | None:
         if not path:
             return self.document.key_place(self.prefix)
         first = self.names.get(path[0], path[0]) if isinstance(path[0], str) else path[0]
+        if place := self._of_parameter((first, *path[1:])):
+            return place
         place = self.document.place((*self.prefix, first, *path[1:]))
         return self.document.key_place(self.prefix) if place == self.document.place(self.prefix) else place
+
+    def below(self, path: Path) -> Locate:
+        """The way to the places of what stands under `path`."""
+        return lambda steps: self((*path, *steps))
+
+    def _of_parameter(self, path: Path) -> Span | None:
+        """The place of the value of the parameter that stands at the path or above it."""
+        data = self.document.data
+        for at, step in enumerate((*self.prefix, *path, None), -len(self.prefix)):
+            if at > 0 and isinstance(data, dict) and len(data) == 1:
+                argument = data.get("get_param", data.get("Ref"))
+                name, *steps = argument if isinstance(argument, list) and argument else [argument]
+                if isinstance(name, str) and name in self.given:
+                    return self.given[name]((*(one for one in steps if isinstance(one, str | int)), *path[at:]))
+            if isinstance(data, dict):
+                data = data.get(step)
+            elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+                data = data[step]
+            else:
+                return None
+        return None
 
     def written(self, key: str, functions: frozenset[str]) -> Data:
         """What the text has there under the key, as `Resource.written` gives it."""
@@ -47,7 +72,9 @@ class Where:
 
     def within(self, *steps: str, **names: str) -> Where:
         """The place of a definition that stands in this one's properties."""
-        return Where(self.document, (*self.prefix, self.names.get("properties", "properties"), *steps), names)
+        return Where(
+            self.document, (*self.prefix, self.names.get("properties", "properties"), *steps), names, self.given
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from datalog_gate.diagnostics import Span, closest
-from datalog_gate.facts.stack import Data, Parameter
+from datalog_gate.diagnostics import closest
+from datalog_gate.facts.stack import Data, Locate, Parameter, nowhere
 from datalog_gate.template.dialect import Dialect
 from datalog_gate.template.document import size_of
 from datalog_gate.template.expressions import leaves, undecided
@@ -44,11 +44,12 @@ Report = Callable[[str, str, str, str | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value from outside the template: `origin` as in `Parameter`, `place` where the user wrote it."""
+    """A value from outside the template: `origin` as in `Parameter`, `locate` gives where the user wrote the part of it
+    under a path."""
 
     value: Data
     origin: str
-    place: Span | None = None
+    locate: Locate = nowhere
 
 
 def read_parameters(

@@ -89,7 +89,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
 
     def report(code: str, message: str, name: str, suggestion: str | None) -> None:
         defined = document.key_place((dialect.key("parameters"), name))
-        tree.report(code, message, defined if name in section else given[name].place, suggestion)
+        tree.report(code, message, defined if name in section else given[name].locate(()), suggestion)
 
     parameters = read_parameters(
         section,
@@ -102,6 +102,13 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     scope.parameters |= _pseudo_parameters(scope, inside)
     for parameter in parameters:
         scope.parameters[parameter.name] = parameter.value
+        outside = (given.get(parameter.name), inside.environment.defaults.get(parameter.name))
+        if chosen := next((one for one in outside if one and one.value is not None), None):
+            scope.given[parameter.name] = chosen.locate
+        elif parameter.origin == "default":
+            scope.given[parameter.name] = document.below(
+                (dialect.key("parameters"), parameter.name, dialect.key("default"))
+            )
         for leaf in leaves(parameter.value) if parameter.hidden else ():
             if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
                 expression = scope.write("get_param", parameter.name, ()).expression

@@ -66,7 +66,7 @@ def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
 def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | None:
     tree, dialect, definition = scope.tree, scope.dialect, scope.definitions[name]
     path = (dialect.key("resources"), name)
-    where = Where(scope.document, path, names_of(dialect.hot))
+    where = Where(scope.document, path, names_of(dialect.hot), scope.given)
     if not isinstance(definition, dict) or not isinstance(definition.get(dialect.key("type")), str):
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
         return None
@@ -227,7 +227,7 @@ def _below(
         tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
         return None
     path: Path = ("properties",) if at == "properties" else ("properties", at)
-    passed = {name: Given(value, "parent", where((*path, name))) for name, value in given.items()}
+    passed = {name: Given(value, "parent", where.below((*path, name))) for name, value in given.items()}
     inside = with_changes(below, base=base, ancestors=(*below.ancestors, file))
     try:
         return inside.read_stack(tree, parsed(tree, file, text), inside, passed)

@@ -13,7 +13,7 @@ from typing import Never
 
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Path, Resource, Template
+from datalog_gate.facts.stack import Data, Locate, Path, Resource, Template
 from datalog_gate.template.attributes import attribute
 from datalog_gate.template.dialect import Dialect
 from datalog_gate.template.document import Document, read_document, size_of
@@ -118,6 +118,7 @@ class Scope:
     read: Callable[[Scope, str], Resource | None]
     facade: Mapping[str, Data] | None = None
     parameters: dict[str, Data] = field(default_factory=dict)
+    given: dict[str, Locate] = field(default_factory=dict)
     conditions: Mapping[str, Data] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     requires: dict[str, str] = field(default_factory=dict)

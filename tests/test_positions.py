@@ -1,0 +1,136 @@
+"""Where violations stand: for every fixture, and for values that come from outside a template, the whole of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.enforce.cli import main
+
+ROOT = Path(__file__).parents[1]
+STACKS = sorted((ROOT / "fixtures/stacks").iterdir())
+NODE = """\
+heat_template_version: 2018-08-31
+parameters:
+  flavor: {type: string}
+  nets: {type: json, default: {a: [bad]}}
+resources:
+  srv:
+    type: OS::Nova::Server
+    properties:
+      flavor: {get_param: flavor}
+      name: {get_param: [nets, a, 0]}
+      image: {list_join: ['', [b, ad]]}
+"""
+MIDDLE = """\
+heat_template_version: 2018-08-31
+parameters: {size: {type: string}}
+resources:
+  group:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: 1
+      resource_def:
+        type: node.yaml
+        properties: {flavor: {get_param: size}, nets: {a: [{get_param: size}]}}
+"""
+TOP = """\
+heat_template_version: 2018-08-31
+parameters:
+  size: {type: string, default: bad}
+resources:
+  middle:
+    type: middle.yaml
+    properties:
+      size: {get_param: size}
+"""
+ENV = """\
+# sizes
+parameters:
+  size:
+    bad
+"""
+RULE = """\
+@deny("p", "bad")
+p(s, v) :- os:nova:server(_id=s, {column}=v), v = "bad".
+p(s, v) :- aws:ec2:instance(_id=s, ImageId=v), v = "bad".
+"""
+
+
+def places(rule: str, folder: Path, template: str, **given: object) -> list[str]:
+    (folder / "m.dl").write_text(rule)
+    stack = dg.read_stack(folder / template, **given)  # type: ignore[arg-type]
+    found = dg.load_rules(folder / "m.dl").decide(stack).violations
+    return [str(one.place).removeprefix(f"{folder}/") for one in found]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in {"node.yaml": NODE, "middle.yaml": MIDDLE, "top.yaml": TOP, "env.yaml": ENV}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("template", "given", "column", "place"),
+    [
+        ("top.yaml", {}, "flavor", "top.yaml:3:33"),
+        ("top.yaml", {"environments": ["env.yaml"]}, "flavor", "env.yaml:4:5"),
+        ("top.yaml", {"environments": ["env.yaml"]}, "name", "env.yaml:4:5"),
+        ("top.yaml", {"parameters": {"size": "bad"}}, "flavor", "top.yaml:8:13"),
+        ("middle.yaml", {"environment": {"parameter_defaults": {"size": "bad"}}}, "flavor", "middle.yaml:10:30"),
+        ("node.yaml", {"parameters": {"flavor": "x"}}, "name", "node.yaml:4:36"),
+        ("node.yaml", {"parameters": {"flavor": "x"}}, "image", "node.yaml:11:14"),
+    ],
+)
+def test_a_value_that_a_parameter_says_stands_where_it_was_written(
+    folder: Path, template: str, given: dict[str, object], column: str, place: str
+) -> None:
+    if "environments" in given:
+        given = {"environments": [folder / "env.yaml"]}
+    assert places(RULE.replace("{column}", column), folder, template, **given) == [place]
+
+
+def test_a_reference_of_cloudformation_leads_to_the_parameter_too(folder: Path) -> None:
+    (folder / "cfn.yaml").write_text(
+        "HeatTemplateFormatVersion: 2012-12-12\nParameters:\n  Image: {Type: String, Default: bad}\n"
+        "Resources:\n  Srv: {Type: AWS::EC2::Instance, Properties: {ImageId: {Ref: Image}}}\n"
+    )
+    assert places(RULE.replace("{column}", "name"), folder, "cfn.yaml") == ["cfn.yaml:3:34"]
+
+
+def shown(stack: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """The findings of a fixture as `check` prints them: each with its line underlined."""
+    template = next(stack.glob("template.*")).relative_to(ROOT)
+    environment = [word for file in stack.glob("env.yaml") for word in ("-e", str(file.relative_to(ROOT)))]
+    main(["check", str(template), *environment, "--rules", "rules", "--stack-name", stack.name])
+    lines = capsys.readouterr().out.splitlines()[:-1]
+    return "".join(f"{line}\n" for line in lines if not line.startswith(("  hint", "grant")))
+
+
+def test_every_violation_of_the_fixtures_stands_at_the_value_at_fault_or_at_what_lacks_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    found = "".join(shown(stack, capsys) for stack in STACKS)
+    assert found == (ROOT / "tests/golden/positions.txt").read_text("utf-8")
+
+
+def test_nested_servers_stand_where_the_stacks_around_them_say_their_values(tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text(
+        '@deny("p", "{server} {value}")\np(server, value) :- os:nova:server(_id=server, flavor=value).\n'
+        "p(server, value) :- os:nova:server(_id=server, availability_zone=value).\n"
+        "p(server, value) :- os:neutron:port.security_groups(_id=server, _value=value).\n"
+    )
+    shop = ROOT / "fixtures/stacks/shop"
+    decision = dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(shop, parameters={"workers": 1}))
+    assert [f"{one.message} {one.place}".replace(f"{shop}/", "") for one in decision.violations] == [
+        "shop/back/workers/0/port shop_sg template.yaml:29:14",
+        "shop/back/workers/0/server m1.small back.yaml:17:19",
+        "shop/back/workers/0/server nova-1 template.yaml:8:33",
+        "shop/front/port shop_sg template.yaml:22:14",
+        "shop/front/server m1.medium template.yaml:20:15",
+        "shop/front/server nova-1 template.yaml:8:33",
+    ]
