@@ -49,6 +49,17 @@ def test_a_fact_is_written_as_one_sorted_line_of_json() -> None:
     ]
 
 
+def test_a_long_text_is_shown_by_length_and_digest_and_written_whole() -> None:
+    short, long = "\u00e4" * 1000, "x" * 1001
+    facts = facts_of((short, long))
+    digest = "cbe4a2e86e808c9b51174c17d56b401791a6282036247a95c3fb2098f098ff79"
+    assert list(write_text(facts)) == [
+        f'heat:property(id=web/db, path="p.0", value="{short}")',
+        f'heat:property(id=web/db, path="p.1", value=text(1001 bytes, sha256 {digest}))',
+    ]
+    assert [row[2] for row in rows_of("\n".join(write(facts)))] == [short, long]
+
+
 def test_a_fact_is_written_as_text_without_its_nulls() -> None:
     facts = facts_of(("b", None, TRUE, DB, Unknown("get_attr [v, x]")), PLACE)
     facts.add("gate:request", ("create",))

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from hashlib import sha256
 
 from datalog_gate import catalogue
 from datalog_gate.catalogue.schema import Relation
@@ -18,6 +19,8 @@ from datalog_gate.errors import InputError
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.values import ResourceId, Row, Unknown, Value, from_python, row_key, show, to_json
 
+LONG = 1000
+"""The characters of a text that a person is shown."""
 HIDDEN = "hidden value of "
 """How the expression of an unknown starts that stands for the value of a hidden parameter."""
 
@@ -61,14 +64,15 @@ def write(facts: FactSet) -> Iterator[str]:
 
 
 def write_text(facts: FactSet) -> Iterator[str]:
-    """The facts as a person reads them, sorted: the columns that are not null, then the place."""
+    """The facts as a person reads them, sorted: the columns that are not null, then the place. A long text is shown by
+    its length and digest."""
     for relation in sorted(facts.rows):
         described = catalogue.relation(relation)
         assert described is not None, relation
         for row in sorted(facts.rows[relation], key=row_key):
             origin = facts.rows[relation][row]
             cells = [
-                f"{column.name}={json.dumps(value, ensure_ascii=False) if isinstance(value, str) else show(value)}"
+                f"{column.name}={_brief(value) if isinstance(value, str) else show(value)}"
                 for column, value in zip(described.columns, row, strict=True)
                 if value is not None
             ]
@@ -100,6 +104,13 @@ def tagged(value: Value, with_place: bool = True) -> object:
     if isinstance(value, Unknown) and not with_place:
         return {"$unknown": value.expression}
     return to_json(value, tagged=True)
+
+
+def _brief(text: str) -> str:
+    if len(text) <= LONG:
+        return json.dumps(text, ensure_ascii=False)
+    data = text.encode("utf-8", "surrogatepass")
+    return f"text({len(data)} bytes, sha256 {sha256(data).hexdigest()})"
 
 
 def _line(line: str, span: Span) -> Line:
