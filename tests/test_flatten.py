@@ -476,7 +476,10 @@ def test_the_text_of_known_data_is_its_json(data: Data) -> None:
 
 def test_the_text_of_data_that_holds_an_unknown_is_unknown() -> None:
     place = Span("web.yaml", 2, 3, 2, 4)
-    assert as_text({"a": [Unknown("e", place)]}) == Unknown('json({"a":[{"$unknown":"e"}]})')
+    found = as_text({"a": [Unknown("e", place), Unknown("f", unread=True)]})
+    assert found == Unknown('json({"a":[{"$unknown":"e"},{"$unknown":"f"}]})')
+    assert isinstance(found, Unknown)
+    assert (found.place, found.unread) == (place, True)
 
 
 def test_the_leaves_of_data_are_its_scalars_in_order() -> None:

@@ -155,6 +155,7 @@ REGISTRY = {
         "we*": {"hooks": ["post-delete", "pre-create"], "restricted_actions": "update"},
         "nest": {"restricted_actions": ["replace", "update"], "db": {"hooks": "pre-update"}, "w*": {"hooks": []}},
         "n*": {"web": {"restricted_actions": "replace"}},
+        "*st": {"web": {}},
     },
 }
 
@@ -246,14 +247,27 @@ def test_deployments_have_a_digest_of_all_that_they_configure() -> None:
         of_any.format("stack/g_open null", "properties.servers", "map"),
     )
     assert [row for row in found if str(row[4]).startswith("?")] == [
-        ["stack/d_cloud", "c-17", "s", "CREATE", "?what Heat makes of config of stack/d_cloud"],
+        [
+            "stack/d_cloud",
+            "c-17",
+            "s",
+            "CREATE",
+            "?digest of stack/d_cloud: what Heat makes of config of stack/d_cloud",
+        ],
         ["stack/d_open", None, "s", f"?any action {names}", f"?any digest {names}", "maybe"],
-        ["stack/d_tree", "stack/tree", "s", "CREATE", f"?sha256(json({TREE}))"],
+        [
+            "stack/d_tree",
+            "stack/tree",
+            "s",
+            "CREATE",
+            f"?digest of {sha256(TREE.encode()).hexdigest()}: {{get_param: n}} in stack",
+        ],
         ["stack/g_open", None, *(f"?any {column} {servers}" for column in ("server", "action", "digest")), "maybe"],
     ]
 
 
 TREE = (
+    "json("
     '{"config":{"k":{"$unknown":"{get_param: n} in stack"}},"group":"Heat::Ungrouped","input_key":"get_input",'
-    '"inputs":[],"options":{},"outputs":[]}'
+    '"inputs":[],"options":{},"outputs":[]})'
 )

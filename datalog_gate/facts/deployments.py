@@ -8,6 +8,7 @@ the same wherever the same configuration is deployed with the same inputs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.facts.resources import Home
 from datalog_gate.facts.stack import Data, Resource
 from datalog_gate.facts.tables import Fact, wildcard
-from datalog_gate.facts.typed import as_text, typed
+from datalog_gate.facts.typed import as_text, leaves, typed
 from datalog_gate.values import ResourceId, Row, Unknown, Value
 
 _RELATION = FIXED["heat:deployment"]
@@ -80,9 +81,9 @@ def _actions(one: Resource, source: Resource | None) -> Iterator[Value | _Open]:
 def _digest(one: Resource, config: Data, source: Resource | None) -> str | Unknown:
     """The digest; unknown if anything in the data is, or is in the cloud already."""
     if config is not None and (source is None or source.type not in _BODIES):
-        return _unsure(config, "config", one)
+        return _undigested(_unsure(config, "config", one), one.id.path)
     if source and source.maybe:
-        return source.maybe
+        return _undigested(source.maybe, one.id.path)
     said = source.properties if source else {}
     component = source is not None and source.type == "OS::Heat::SoftwareComponent"
     declared, values = said.get("inputs") or [], one.properties.get("input_values") or {}
@@ -100,9 +101,17 @@ def _digest(one: Resource, config: Data, source: Resource | None) -> str | Unkno
         "input_key": one.properties.get("input_key") or "get_input" if "Structured" in one.type else None,
     }
     text = as_text(data)
-    if isinstance(text, Unknown):
-        return Unknown(f"sha256({text.expression})", place=text.place)
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    written = text.expression if isinstance(text, Unknown) else text
+    digest = sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
+    unknown = next((leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown)), None)
+    return (
+        _undigested(replace(unknown, unread=text.unread), digest) if unknown and isinstance(text, Unknown) else digest
+    )
+
+
+def _undigested(unknown: Unknown, of: str) -> Unknown:
+    """The digest of what holds an unknown; `of` tells different data apart."""
+    return Unknown(f"digest of {of}: {unknown.expression}", unread=unknown.unread, place=unknown.place)
 
 
 def _input(declared: Data, values: Mapping[str, Data]) -> Data:
@@ -113,9 +122,9 @@ def _input(declared: Data, values: Mapping[str, Data]) -> Data:
 
 
 def _unsure(data: Data, name: str, one: Resource) -> Unknown:
-    """What stands for data that nobody knows, or that is nothing which Heat takes there."""
+    """What stands for data that nobody knows, or that only the cloud holds, or that is nothing which Heat takes."""
     if isinstance(data, Unknown):
         return data
     if isinstance(data, _Open):
         return data.unknown
-    return Unknown(f"what Heat makes of {name} of {one.id.path}", place=one.locate(("properties", name)))
+    return Unknown(f"what Heat makes of {name} of {one.id.path}", unread=True, place=one.locate(("properties", name)))

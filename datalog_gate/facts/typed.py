@@ -74,9 +74,11 @@ def typed(kind: str, data: Data) -> Value:
 
 def as_text(data: Data) -> str | Unknown:
     """A list or map as JSON text with sorted keys; unknown if anything in it is."""
-    unknown = next((leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown)), None)
+    unknowns = [leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown)]
     text = json.dumps(_writable(data), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return Unknown(f"json({text})", unknown.place) if isinstance(unknown, Unknown) else text
+    if not unknowns:
+        return text
+    return Unknown(f"json({text})", unread=any(one.unread for one in unknowns), place=unknowns[0].place)
 
 
 def path_text(path: Path) -> str:

@@ -147,8 +147,11 @@ def _add_registry(registry: Registry, section: Mapping[str, Data], file: str, wr
                         if one not in allowed:
                             wrong(f"`{one}` is none of {', '.join(allowed)}", *at, key)
                 case dict():
-                    inner = target.setdefault(key, {})
-                    within(inner if isinstance(inner, dict) else {}, value, *at, key)
+                    known = target.get(key)
+                    inner = known if isinstance(known, dict) else {}
+                    within(inner, value, *at, key)
+                    if inner:  # an empty map says nothing, not even that it hides what another pattern says
+                        target[key] = inner
                 case str():
                     target[key] = entry(value)
                 case _:
