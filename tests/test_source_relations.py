@@ -225,6 +225,23 @@ def digest(group: str, config: object, inputs: list[object], key: str | None = N
     return sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+def test_a_deployment_finds_its_configuration_in_the_stacks_around_it() -> None:
+    inner = "parameters: {c: {type: string}}\nresources: {cfg: {type: OS::Heat::SoftwareConfig}, d: DEPLOYMENT}\n"
+    deployment = "{type: OS::Heat::SoftwareDeployment, properties: {config: CONFIG, server: s, actions: [CREATE]}}"
+    text = f"""\
+resources:
+  cfg: {{type: OS::Heat::SoftwareConfig, properties: {{config: 'true'}}}}
+  grp: {{type: OS::Heat::ResourceGroup, properties: {{count: 1, resource_def: {deployment}}}}}
+  nest: {{type: nest.yaml, properties: {{c: {{get_resource: cfg}}}}}}
+"""
+    nest = HOT + inner.replace("DEPLOYMENT", deployment.replace("CONFIG", "{get_param: c}"))
+    of = read_stack(template=HOT + text.replace("CONFIG", "{get_resource: cfg}"), files={"nest.yaml": nest})
+    same = digest("Heat::Ungrouped", "true", [])
+    assert rows(of, "heat:deployment") == [
+        [name, "stack/cfg", "s", "CREATE", same] for name in ("stack/grp/0", "stack/nest/d")
+    ]
+
+
 def test_deployments_have_a_digest_of_all_that_they_configure() -> None:
     nothing = digest("Heat::Ungrouped", None, [])
     parts = [{"tool": "script", "config": "x"}, {"tool": "script", "config": "y", "actions": ["DELETE"]}]

@@ -43,7 +43,7 @@ def deployments(one: Resource, home: Home) -> Iterator[Fact]:
     else:
         return
     config = one.properties.get("config")
-    source = home.named.get(config.name) if isinstance(config, ResourceId) else None
+    source = home.find(config) if isinstance(config, ResourceId) else None
     known: Row = (one.id, typed("any", config))
     digest = _digest(one, config, source)
     for server in _each(servers, "servers", one):

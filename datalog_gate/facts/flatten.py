@@ -71,18 +71,18 @@ class _Wanted:
         return self._wanted is None or name in self._wanted
 
 
-def _add_stack(facts: FactSet, wanted: _Wanted, stack: Stack, maybe: Unknown | None) -> None:
+def _add_stack(facts: FactSet, wanted: _Wanted, stack: Stack, maybe: Unknown | None, outer: Home | None = None) -> None:
     origin = Origin(lambda _path: stack.place)
     for name, rows in wanted.of_stack.items():
         for fact in rows(stack):
             facts.add(name, fact.row, origin, maybe or fact.maybe)
-    home = Home(stack, {one.name: one for one in stack.resources}, wanted.catalogue.type)
+    home = Home(stack, {one.name: one for one in stack.resources}, wanted.catalogue.type, outer)
     for resource in stack.resources:
         uncertain = maybe or resource.maybe
         for name, fact in _rows(wanted, resource, home):
             facts.add(name, fact.row, Origin(resource.locate, fact.path), uncertain or fact.maybe)
         if resource.nested:
-            _add_stack(facts, wanted, resource.nested, uncertain)
+            _add_stack(facts, wanted, resource.nested, uncertain, home)
 
 
 def _rows(wanted: _Wanted, resource: Resource, home: Home) -> Iterator[tuple[str, Fact]]:

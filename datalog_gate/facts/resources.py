@@ -33,11 +33,20 @@ SCALING = {
 
 
 class Home(NamedTuple):
-    """The stack of a resource, the resources in it by name, and what the catalogue knows of a type."""
+    """The stack of a resource, the resources in it by name, what the catalogue knows of a type, and the home of the
+    resource that holds the stack."""
 
     stack: Stack
     named: Mapping[str, Resource]
     type_of: Callable[[str], ResourceType | None]
+    outer: Home | None = None
+
+    def find(self, id: ResourceId) -> Resource | None:
+        """The resource of this stack, or of one around it."""
+        own = self.named.get(id.name)
+        if own and own.id == id:
+            return own
+        return self.outer.find(id) if self.outer else None
 
 
 def _parameters(stack: Stack) -> Iterator[Fact]:
