@@ -47,6 +47,8 @@ RESOURCE_KEYS = {
     "condition": "Condition",
     "external_id": "external_id",
 }
+_HOT_PARTS = {name: name for name in RESOURCE_KEYS}
+_CFN_PARTS = {written: name for name, written in RESOURCE_KEYS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,16 @@ class Dialect:
     functions: frozenset[str]
     conditional: frozenset[str]
     removed: frozenset[str]
+
+    @property
+    def section(self) -> str:
+        """The section of resources."""
+        return "resources" if self.hot else "Resources"
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """What HOT calls each key of a resource."""
+        return _HOT_PARTS if self.hot else _CFN_PARTS
 
     def key(self, name: str) -> str:
         """What this dialect calls the section or key that HOT calls `name`."""

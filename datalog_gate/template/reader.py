@@ -16,7 +16,7 @@ from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import Environment, add_environment
 from datalog_gate.template.expressions import leaves, unknown
-from datalog_gate.template.order import circles, in_order
+from datalog_gate.template.order import circles
 from datalog_gate.template.parameters import Given, read_parameters
 from datalog_gate.template.resources import Nesting, Text, parsed, read_resource
 from datalog_gate.template.scope import Fetch, Scope, Tree
@@ -102,9 +102,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
             if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
                 expression = scope.write("get_param", parameter.name, ()).expression
                 tree.secrets.setdefault(str(leaf), expression)
-    names = in_order(scope.definitions)
-    read = {name: resource for name in names if (resource := scope.read(scope, name))}
-    resources = tuple(read[name] for name in scope.definitions if name in read)
+    read = {name: resource for name in scope.definitions if (resource := scope.read(scope, name))}
     for circle in circles(read):
         message = f"resources need each other: {' -> '.join(circle)}"
         tree.report("bad-reference", message, read[circle[0]].locate(()))
@@ -117,7 +115,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         version=dialect.version,
         description=description if isinstance(description, str) else None,
         parameters=parameters,
-        resources=resources,
+        resources=tuple(read.values()),
         outputs=_outputs(scope, _section(tree, document, data, dialect.key("outputs"))),
         conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
         files=scope.files,

@@ -24,6 +24,7 @@ from datalog_gate.values import ResourceId, Unknown
 MAX_NESTING = 5
 _POLICIES = {name.lower(): name for name in ("Delete", "Retain", "Snapshot")}
 _PARTS = ("properties", "metadata", "deletion_policy", "update_policy")
+_NESTING = frozenset((STACK, *GROUPS))
 
 Text = str | Mapping[str, Data]
 """A text of YAML or JSON, or the data that was in a request's body."""
@@ -58,36 +59,43 @@ def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
         return scope.done[name]
     scope.done[name] = None
     outer, scope.requires = scope.requires, {}
+    scope.reading += 1
     scope.done[name] = _from_definition(scope, name, inside)
+    scope.reading -= 1
     scope.requires = outer
     return scope.done[name]
 
 
 def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | None:
     tree, dialect, definition = scope.tree, scope.dialect, scope.definitions[name]
-    path = (dialect.key("resources"), name)
+    path = (dialect.section, name)
     where = Where(scope.document, path, names_of(dialect.hot))
-    if not isinstance(definition, dict) or not isinstance(definition.get(dialect.key("type")), str):
-        tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
+    type_key = dialect.key("type")
+    if not isinstance(definition, dict) or not isinstance(kind := definition.get(type_key), str):
+        tree.report("bad-template", f"the resource `{name}` needs a `{type_key}`", where(()))
         return None
     if "/" in name:
         tree.report("bad-template", f"a resource's name holds no slash: `{name}`", where(()))
-    for key in definition:
-        if dialect.hot and key not in RESOURCE_KEYS:
-            place = scope.document.key_place((*path, key))
-            tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, RESOURCE_KEYS))
     exists = scope.exists(name)
     if exists is False:
         return None
-    tree.count(1, where(()))
-    _depends_on(scope, definition.get(dialect.key("depends_on")), path)
-    found = {key: scope.resolve(definition.get(dialect.key(key)), (*path, dialect.key(key))) for key in _PARTS}
-    properties = {} if found["properties"] is None else found["properties"]
+    tree.count(1, where)
+    found: dict[str, Data] = {}
+    for key, value in definition.items():
+        part = dialect.parts.get(key)
+        if part in _PARTS:
+            found[part] = scope.resolve(value, (*path, key))
+        elif part == "depends_on":
+            _depends_on(scope, value, (*path, key))
+        elif part is None and dialect.hot:
+            place = scope.document.key_place((*path, key))
+            tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, RESOURCE_KEYS))
+    properties = found.get("properties")
     if isinstance(properties, Unknown):
         tree.report("unsupported", f"the properties of `{name}` are not known", where(("properties",)))
-    elif not isinstance(properties, dict):
+    elif not isinstance(properties, dict | None):
         tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
-    policy = "Retain" if "external_id" in definition else found["deletion_policy"]
+    policy = "Retain" if "external_id" in definition else found.get("deletion_policy")
     if policy is not None and _POLICIES.get(str(policy).lower()) is None:
         tree.report(
             "bad-template", f"`{policy}` is no deletion policy", where(("deletion_policy",)), "use Delete or Retain"
@@ -95,14 +103,12 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
     return _resource(
         scope,
         inside,
-        Member(
-            name, definition[dialect.key("type")], properties if isinstance(properties, dict) else {}, found["metadata"]
-        ),
+        Member(name, kind, properties if isinstance(properties, dict) else {}, found.get("metadata")),
         where,
         deletion_policy=None if policy is None else _POLICIES.get(str(policy).lower()),
-        update_policy=found["update_policy"],
-        requires=dict(scope.requires),
-        maybe=exists if isinstance(exists, Unknown) else None,
+        update_policy=found.get("update_policy"),
+        requires=scope.requires,
+        maybe=None if exists is True else exists,
         source=definition,
     )
 
@@ -140,42 +146,43 @@ def _resource(
         kind, file = inside.registry.resolve(member.type, member.name)
     except ValueError as error:
         tree.report("bad-environment", str(error), where(("type",)))
-    facade = {
-        "metadata": member.metadata,
-        "deletion_policy": deletion_policy or "Delete",
-        "update_policy": update_policy or {},
-    }
-    below = with_changes(
-        inside,
-        id=own.path,
-        name=f"{inside.name}-{member.name}",
-        parent=own,
-        depth=inside.depth + 1,
-        registry=inside.registry.child(member.name),
-        facade=facade,
-    )
     nested: Stack | None = None
     unsure: Unknown | None = None
-    if kind.endswith(TEMPLATE_ENDINGS):
-        nested, unsure = _of_file(tree, kind, file or inside.base, below, member.properties, where)
-    elif kind == STACK:
-        nested, unsure = _of_text(scope, below, member.properties, where, source)
-    elif kind in GROUPS:
-        nested, unsure = _of_group(scope, kind, below, member.properties, where)
+    if kind in _NESTING or kind.endswith(TEMPLATE_ENDINGS):
+        facade = {
+            "metadata": member.metadata,
+            "deletion_policy": deletion_policy or "Delete",
+            "update_policy": update_policy or {},
+        }
+        below = with_changes(
+            inside,
+            id=own.path,
+            name=f"{inside.name}-{member.name}",
+            parent=own,
+            depth=inside.depth + 1,
+            registry=inside.registry.child(member.name),
+            facade=facade,
+        )
+        if kind == STACK:
+            nested, unsure = _of_text(scope, below, member.properties, where, source)
+        elif kind in GROUPS:
+            nested, unsure = _of_group(scope, kind, below, member.properties, where)
+        else:
+            nested, unsure = _of_file(tree, kind, file or inside.base, below, member.properties, where)
     return Resource(
-        id=own,
-        name=member.name,
-        type=kind,
-        declared=member.type,
-        properties=member.properties,
-        metadata=member.metadata,
-        deletion_policy=deletion_policy,
-        update_policy=update_policy,
-        requires=requires or {},
-        maybe=maybe,
-        nested=nested,
-        open_members=unsure,
-        locate=where,
+        own,
+        member.name,
+        kind,
+        member.type,
+        member.properties,
+        member.metadata,
+        deletion_policy,
+        update_policy,
+        requires or {},
+        maybe,
+        nested,
+        unsure,
+        where,
     )
 
 
@@ -246,7 +253,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
         return None, None
     group = read_group(kind, properties, where, tree, launch)
-    tree.count(len(group.members), where(()))
+    tree.count(len(group.members), where)
     maybe = group.open if group.sampled else None
     waits = ({member.after: "explicit"} if member.after else None for member in group.members)
     resources = tuple(

@@ -9,23 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as with_changes
+from datetime import date
 from typing import Never
 
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Path, Resource
+from datalog_gate.facts.stack import Data, Locate, Path, Resource
 from datalog_gate.template.attributes import attribute
 from datalog_gate.template.dialect import Dialect
-from datalog_gate.template.document import Document, read_document, size_of
+from datalog_gate.template.document import MAX_DEPTH, Document, read_document, size_of
 from datalog_gate.template.environment import Registry
 from datalog_gate.template.expressions import unknown
 from datalog_gate.template.functions import FUNCTIONS, BadFunction, TooLarge, Undecided, repeat, same, select
+from datalog_gate.template.order import in_order
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_WORK = 2_000_000
 """Parts that all functions, members and nested stacks together may make; sixteen characters of text count as one."""
 MAX_RESOURCES = 10_000
 MAX_PROBLEMS = 100
+MAX_READING = 30
+"""Resources that are being read at once, each for an attribute of the next."""
+_CONTAINERS = (dict, list)
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 OMITTED = object()
 """What an `if` without its third argument gives: its place is as if the template did not mention it."""
 
@@ -61,11 +67,11 @@ class Tree:
         found = closest(word, candidates) if isinstance(word, str) and len(self.problems) < 10 else None
         return found and f"did you mean `{found}`?"
 
-    def count(self, resources: int, span: Span | None) -> None:
+    def count(self, resources: int, locate: Locate) -> None:
         """Counts resources. Errors: InputError as soon as they are too many."""
         self.resources += resources
         if self.resources > MAX_RESOURCES:
-            self.stop("too-large", f"the stack has more than {MAX_RESOURCES} resources", span)
+            self.stop("too-large", f"the stack has more than {MAX_RESOURCES} resources", locate(()))
 
     def spend(self, work: int) -> None:
         """Counts work. Errors: InputError as soon as it is too much."""
@@ -105,7 +111,8 @@ def is_remote(name: str) -> bool:
 
 @dataclass(slots=True)
 class Scope:
-    """The names of one template. `read` gives a resource by its name, None while that very resource is being read."""
+    """The names of one template. `read` gives a resource by its name, None while that very resource is being read;
+    `reading` of them are."""
 
     tree: Tree
     id: str
@@ -124,28 +131,50 @@ class Scope:
     ancestors: tuple[str, ...] = ()
     done: dict[str, Resource | None] = field(default_factory=dict)
     decided: dict[str, bool | Unknown | None] = field(default_factory=dict)
+    reading: int = 0
 
     def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
-        """The data with the functions in `names` (default: the dialect's) replaced by their values."""
+        """The data with the functions in `names` (default: the dialect's) replaced by their values. Data that has none
+        is given back itself, so that what is large and plain is neither copied nor held twice."""
         known = self.dialect.functions if names is None else names
-        if isinstance(data, list):
-            self.tree.spend(len(data))
-            items = (self.resolve(item, (*path, at), known) for at, item in enumerate(data))
-            return [item for item in items if item is not OMITTED]
-        if not isinstance(data, dict):
-            return data
+        items: Iterable[tuple[str | int, Data]]
+        if isinstance(data, dict):
+            if len(data) == 1:
+                [(name, arguments)] = data.items()
+                if name in known:
+                    return self._call(name, arguments, (*path, name), known)
+                if name in self.dialect.removed:
+                    self._wrong("bad-function", f"version {self.dialect.version} has no function {name}", path)
+            items = data.items()
+        elif isinstance(data, list):
+            items = enumerate(data)
+        else:
+            return data if type(data) in _SCALARS else self._plain(data, path, known)
         self.tree.spend(len(data))
-        if len(data) == 1:
-            [(name, arguments)] = data.items()
-            if name in known:
-                return self._call(name, arguments, (*path, name), known)
-            if name in self.dialect.removed:
-                self._wrong("bad-function", f"version {self.dialect.version} has no function {name}", path)
-        values = {
-            key: self.resolve(value, (*path, key), known) if isinstance(value, dict | list) else value
-            for key, value in data.items()
+        if len(path) > MAX_DEPTH:
+            self.tree.stop("too-large", f"nested deeper than {MAX_DEPTH} levels", self.document.place(path))
+        changed = {
+            key: resolved
+            for key, value in items
+            if type(value) not in _SCALARS and (resolved := self.resolve(value, (*path, key), known)) is not value
         }
-        return {key: value for key, value in values.items() if value is not OMITTED}
+        if not changed:
+            return data
+        if isinstance(data, list):
+            return [item for at, one in enumerate(data) if (item := changed.get(at, one)) is not OMITTED]
+        return {key: value for key, value in {**data, **changed}.items() if value is not OMITTED}
+
+    def _plain(self, data: Data, path: Path, names: frozenset[str]) -> Data:
+        """What a template given as data may hold besides that which JSON has."""
+        match data:
+            case date():
+                return data.isoformat()
+            case tuple() if not isinstance(data, ResourceId):
+                return self.resolve(list(data), path, names)
+            case bool() | int() | float() | str() | ResourceId() | Unknown():
+                return data
+        self._wrong("yaml", f"a template holds no {type(data).__name__}", path)
+        return None
 
     def condition(self, data: Data, path: Path) -> bool | Unknown:
         """The truth of a condition: a boolean, a name of the section, or a function. A wrong one is reported."""
@@ -183,13 +212,13 @@ class Scope:
                 return self._if(name, raw, path, names)
             if name in _LOGIC:
                 return self._logic(name, raw, path)
-            arguments = self.resolve(raw, path, names)
+            arguments = self.resolve(raw, path, names) if isinstance(raw, _CONTAINERS) else raw
+            if own := _OWN.get(name):
+                return self._measured(own(self, arguments, path), path[:-1])
             if name == "repeat":
                 value = repeat(arguments, lambda function, what: self.write(function, what, path[:-1]))
-            elif name in FUNCTIONS:
-                value = FUNCTIONS[name](arguments)
             else:
-                value = _OWN[name](self, arguments, path)
+                value = FUNCTIONS[name](arguments)
         except Undecided:
             return self.write(name, arguments, path[:-1])
         except TooLarge as error:
@@ -197,10 +226,17 @@ class Scope:
         except BadFunction as error:
             self._wrong("bad-function", f"`{name}` {error}", path[:-1])
             return None
-        size = size_of(value)  # what functions put together can grow and nest without end
-        if size is None:
-            self.tree.stop("too-large", f"`{name}` gives too much, or too deep", self.document.place(path[:-1]))
-        self.tree.spend(size + (len(value) // 16 if isinstance(value, str) else 0))
+        return self._measured(value, path[:-1])
+
+    def _measured(self, value: Data, path: Path) -> Data:
+        """The value of a function, after its size: what functions put together can grow and nest without end."""
+        if isinstance(value, _CONTAINERS):
+            size = size_of(value)
+            if size is None:
+                self.tree.stop("too-large", "this function gives too much, or too deep", self.document.place(path))
+            self.tree.spend(size)
+        elif isinstance(value, str):
+            self.tree.spend(len(value) // 16)
         return value
 
     def _wrong(self, code: str, message: str, path: Path, known: Iterable[str] = (), word: Data = None) -> None:
@@ -270,6 +306,9 @@ class Scope:
         name, *keys = arguments
         if not self._names_resource(name, path, "attribute"):
             return None
+        if self.reading >= MAX_READING and name not in self.done:  # so that a long chain nests no calls
+            for other in in_order(self.definitions, str(name), self.done):
+                self.read(self, other)
         resource = self.read(self, str(name))
         if resource is None or not keys:
             raise Undecided
