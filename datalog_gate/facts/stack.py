@@ -24,9 +24,11 @@ def nowhere(_path: Path) -> Span | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Resource:
-    """One resource of a stack. `type` is after registry mapping, `declared` as in the template.
+    """One resource of a stack; nobody changes one, and it is not frozen because that takes five times as long to make.
+
+    `type` is after registry mapping, `declared` as in the template.
 
     `maybe` is the undecided condition under which it exists, if any. `nested` is the stack that it holds (template
     resource or group, whose members are that stack's resources, named by index). `requires` maps each required

@@ -54,23 +54,15 @@ _CFN_PARTS = {written: name for name, written in RESOURCE_KEYS.items()}
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One version of one kind of template. `functions` may stand anywhere, `conditional` in conditions; `removed` are
-    refused by name."""
+    refused by name. `resources` is what the section of that name is called, `parts` what HOT calls the keys in it."""
 
     version: str
     hot: bool
     functions: frozenset[str]
     conditional: frozenset[str]
     removed: frozenset[str]
-
-    @property
-    def section(self) -> str:
-        """The section of resources."""
-        return "resources" if self.hot else "Resources"
-
-    @property
-    def parts(self) -> Mapping[str, str]:
-        """What HOT calls each key of a resource."""
-        return _HOT_PARTS if self.hot else _CFN_PARTS
+    resources: str
+    parts: Mapping[str, str]
 
     def key(self, name: str) -> str:
         """What this dialect calls the section or key that HOT calls `name`."""
@@ -93,12 +85,12 @@ def dialect_of(template: Mapping[object, object]) -> Dialect | str:
     kept = {name for name, end in _REMOVED.items() if version < end}
     functions = frozenset(since | kept)
     conditional = functions | _CONDITIONS if version >= "2016-10-14" else frozenset[str]()
-    return Dialect(written, True, functions, conditional, frozenset(_REMOVED) - kept)
+    return Dialect(written, True, functions, conditional, frozenset(_REMOVED) - kept, "resources", _HOT_PARTS)
 
 
 def _cfn(version: str) -> Dialect:
     functions = frozenset((*_CFN_FUNCTIONS.split(), "Fn::GetAtt", "Fn::FindInMap"))
     if version != "2016-10-14":
-        return Dialect(version, False, functions, frozenset(), frozenset())
+        return Dialect(version, False, functions, frozenset(), frozenset(), "Resources", _CFN_PARTS)
     functions |= {"Fn::If"}
-    return Dialect(version, False, functions, functions | _CFN_CONDITIONS, frozenset())
+    return Dialect(version, False, functions, functions | _CFN_CONDITIONS, frozenset(), "Resources", _CFN_PARTS)

@@ -43,6 +43,8 @@ class Registry:
 
         Errors: ValueError for a type that leads back to itself.
         """
+        if not self.types and not self.resources:
+            return declared, None
         seen = {declared}
         current = declared
         while (found := self._mapping(current, name)) is not None:

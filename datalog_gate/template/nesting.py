@@ -7,7 +7,8 @@ resource. Source: heat/engine/resources/openstack/heat/*_group.py and resource_c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.stack import Data, Path, Resource
@@ -18,16 +19,17 @@ from datalog_gate.template.expressions import of_member
 from datalog_gate.template.scope import MAX_RESOURCES, Tree
 from datalog_gate.values import Unknown
 
+_HOT_NAMES: Mapping[str, str] = {}
 GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Where:
     """A resource's place in a text, as `Resource.locate`: the path of its definition, and what its keys are called."""
 
     document: Document
     prefix: Path
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str]
 
     def __call__(self, path: Path) -> Span | None:
         if not path:
@@ -41,8 +43,7 @@ class Where:
         return Where(self.document, (*self.prefix, self.names.get("properties", "properties"), *steps), names)
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """One member's definition; `after` is the member that it waits for."""
 
     name: str
@@ -204,4 +205,4 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
 
 def names_of(hot: bool) -> Mapping[str, str]:
     """What a template of that kind calls the keys of a resource."""
-    return {} if hot else RESOURCE_KEYS
+    return _HOT_NAMES if hot else RESOURCE_KEYS

@@ -23,7 +23,7 @@ from datalog_gate.values import ResourceId, Unknown
 
 MAX_NESTING = 5
 _POLICIES = {name.lower(): name for name in ("Delete", "Retain", "Snapshot")}
-_PARTS = ("properties", "metadata", "deletion_policy", "update_policy")
+_RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy"})
 _NESTING = frozenset((STACK, *GROUPS))
 
 Text = str | Mapping[str, Data]
@@ -68,48 +68,52 @@ def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
 
 def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | None:
     tree, dialect, definition = scope.tree, scope.dialect, scope.definitions[name]
-    path = (dialect.section, name)
+    path = (dialect.resources, name)
     where = Where(scope.document, path, names_of(dialect.hot))
-    type_key = dialect.key("type")
-    if not isinstance(definition, dict) or not isinstance(kind := definition.get(type_key), str):
-        tree.report("bad-template", f"the resource `{name}` needs a `{type_key}`", where(()))
+    if not isinstance(definition, dict):
+        tree.report("bad-template", f"the resource `{name}` must be a map", where(()))
         return None
-    if "/" in name:
-        tree.report("bad-template", f"a resource's name holds no slash: `{name}`", where(()))
-    exists = scope.exists(name)
+    exists = True if name in scope.ids else scope.exists(name)
     if exists is False:
         return None
-    tree.count(1, where)
     found: dict[str, Data] = {}
     for key, value in definition.items():
         part = dialect.parts.get(key)
-        if part in _PARTS:
-            found[part] = scope.resolve(value, (*path, key))
-        elif part == "depends_on":
-            _depends_on(scope, value, (*path, key))
-        elif part is None and dialect.hot:
+        if part is not None:
+            found[part] = scope.resolve(value, (*path, key)) if part in _RESOLVED else value
+        elif dialect.hot:
             place = scope.document.key_place((*path, key))
             tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, RESOURCE_KEYS))
-    properties = found.get("properties")
-    if isinstance(properties, Unknown):
-        tree.report("unsupported", f"the properties of `{name}` are not known", where(("properties",)))
-    elif not isinstance(properties, dict | None):
-        tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
-    policy = "Retain" if "external_id" in definition else found.get("deletion_policy")
+    if not isinstance(kind := found.get("type"), str):
+        tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
+        return None
+    if "/" in name:
+        tree.report("bad-template", f"a resource's name holds no slash: `{name}`", where(()))
+    tree.spend(1)
+    tree.count(1, where)
+    if "depends_on" in found:
+        _depends_on(scope, found["depends_on"], path)
+    properties = found.get("properties", {})
+    if not isinstance(properties, dict):
+        if isinstance(properties, Unknown):
+            tree.report("unsupported", f"the properties of `{name}` are not known", where(("properties",)))
+        elif properties is not None:
+            tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
+        properties = {}
+    policy = "Retain" if "external_id" in found else found.get("deletion_policy")
     if policy is not None and _POLICIES.get(str(policy).lower()) is None:
-        tree.report(
-            "bad-template", f"`{policy}` is no deletion policy", where(("deletion_policy",)), "use Delete or Retain"
-        )
+        said = f"`{policy}` is no deletion policy"
+        tree.report("bad-template", said, where(("deletion_policy",)), "use Delete or Retain")
     return _resource(
         scope,
         inside,
-        Member(name, kind, properties if isinstance(properties, dict) else {}, found.get("metadata")),
+        Member(name, kind, properties, found.get("metadata")),
         where,
-        deletion_policy=None if policy is None else _POLICIES.get(str(policy).lower()),
-        update_policy=found.get("update_policy"),
-        requires=scope.requires,
-        maybe=None if exists is True else exists,
-        source=definition,
+        None if policy is None else _POLICIES.get(str(policy).lower()),
+        found.get("update_policy"),
+        scope.requires,
+        None if exists is True else exists,
+        definition,
     )
 
 
@@ -131,7 +135,6 @@ def _resource(
     inside: Nesting,
     member: Member,
     where: Where,
-    *,
     deletion_policy: str | None = None,
     update_policy: Data = None,
     requires: Mapping[str, str] | None = None,

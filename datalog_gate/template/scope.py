@@ -112,7 +112,7 @@ def is_remote(name: str) -> bool:
 @dataclass(slots=True)
 class Scope:
     """The names of one template. `read` gives a resource by its name, None while that very resource is being read;
-    `reading` of them are."""
+    `reading` of them are. `ids` are those of the resources without a condition."""
 
     tree: Tree
     id: str
@@ -132,6 +132,15 @@ class Scope:
     done: dict[str, Resource | None] = field(default_factory=dict)
     decided: dict[str, bool | Unknown | None] = field(default_factory=dict)
     reading: int = 0
+    ids: dict[str, ResourceId] = field(init=False)
+
+    def __post_init__(self) -> None:
+        key = "condition" if self.dialect.hot else "Condition"
+        self.ids = {
+            name: ResourceId(f"{self.id}/{name}")
+            for name, definition in self.definitions.items()
+            if not isinstance(definition, dict) or key not in definition
+        }
 
     def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
         """The data with the functions in `names` (default: the dialect's) replaced by their values. Data that has none
@@ -142,6 +151,11 @@ class Scope:
             if len(data) == 1:
                 [(name, arguments)] = data.items()
                 if name in known:
+                    if (
+                        name == "get_resource" and isinstance(arguments, str) and arguments in self.ids
+                    ):  # the most frequent
+                        self.requires.setdefault(arguments, "reference")
+                        return self.ids[arguments]
                     return self._call(name, arguments, (*path, name), known)
                 if name in self.dialect.removed:
                     self._wrong("bad-function", f"version {self.dialect.version} has no function {name}", path)
@@ -150,14 +164,15 @@ class Scope:
             items = enumerate(data)
         else:
             return data if type(data) in _SCALARS else self._plain(data, path, known)
-        self.tree.spend(len(data))
+        self.tree.work += len(data)
         if len(path) > MAX_DEPTH:
             self.tree.stop("too-large", f"nested deeper than {MAX_DEPTH} levels", self.document.place(path))
-        changed = {
-            key: resolved
-            for key, value in items
-            if type(value) not in _SCALARS and (resolved := self.resolve(value, (*path, key), known)) is not value
-        }
+        changed: dict[str | int, Data] = {}
+        for key, value in items:
+            if type(value) not in _SCALARS:
+                resolved = self.resolve(value, (*path, key), known)
+                if resolved is not value:
+                    changed[key] = resolved
         if not changed:
             return data
         if isinstance(data, list):
@@ -195,11 +210,10 @@ class Scope:
 
     def exists(self, name: str) -> bool | Unknown:
         """The condition of a resource that the template defines."""
-        definition = self.definitions[name]
-        key = self.dialect.key("condition")
+        definition, key = self.definitions[name], "condition" if self.dialect.hot else "Condition"
         if not isinstance(definition, dict) or key not in definition or not self.dialect.conditional:
             return True
-        return self.condition(definition[key], (self.dialect.key("resources"), name, key))
+        return self.condition(definition[key], (self.dialect.resources, name, key))
 
     def write(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""
