@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
 from datalog_gate.catalogue.relations import FIXED
-from datalog_gate.catalogue.resource_types import Table, tables_of
+from datalog_gate.catalogue.resource_types import tables_of
 from datalog_gate.catalogue.schema import ResourceType
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
 from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, Home
 from datalog_gate.facts.stack import Resource, Stack
-from datalog_gate.facts.tables import Fact, table_rows, wildcard
+from datalog_gate.facts.tables import Fact, TableRows, wildcard
 from datalog_gate.values import Unknown
 
 
@@ -43,17 +43,17 @@ class _Wanted:
     def __init__(self, catalogue: Catalogue, wanted: Collection[str] | None) -> None:
         self.catalogue = catalogue
         self._wanted = None if wanted is None else frozenset(wanted)
-        self._tables: dict[str, tuple[Table, ...]] = {}
+        self._tables: dict[str, tuple[TableRows, ...]] = {}
         self.of_stack = {name: rows for name, rows in STACK_ROWS.items() if self._wants(name)}
         self.of_resource = {name: rows for name, rows in RESOURCE_ROWS.items() if self._wants(name)}
         self.of_grant = {name: rows for name, rows in GRANT_ROWS.items() if self._wants(name)}
 
-    def tables(self, type_name: str) -> tuple[Table, ...]:
+    def tables(self, type_name: str) -> tuple[TableRows, ...]:
         """The wanted tables of a type; none if the catalogue does not know it."""
         if type_name not in self._tables:
             kind = self.catalogue.type(type_name)
             tables = tables_of(kind) if kind else ()
-            self._tables[type_name] = tuple(one for one in tables if self._wants(one.relation.name))
+            self._tables[type_name] = tuple(TableRows(one) for one in tables if self._wants(one.relation.name))
         return self._tables[type_name]
 
     def _wants(self, name: str) -> bool:
@@ -63,31 +63,29 @@ class _Wanted:
 def _add_stack(facts: FactSet, wanted: _Wanted, stack: Stack, maybe: Unknown | None) -> None:
     origin = Origin(lambda _path: stack.place)
     for name, rows in wanted.of_stack.items():
-        for fact in rows(stack):
-            facts.add(name, fact.row, origin, maybe or fact.maybe)
+        for row, _path, unsure in rows(stack):
+            facts.add(name, row, origin, maybe or unsure)
     home = Home(stack, {one.name: one for one in stack.resources}, wanted.catalogue.type)
     for resource in stack.resources:
         uncertain = maybe or resource.maybe
-        for name, fact in _rows(wanted, resource, home):
-            facts.add(name, fact.row, Origin(resource.locate, fact.path), uncertain or fact.maybe)
+        _add_resource(facts, wanted, resource, home, uncertain)
         if resource.nested:
             _add_stack(facts, wanted, resource.nested, uncertain)
 
 
-def _rows(wanted: _Wanted, resource: Resource, home: Home) -> Iterator[tuple[str, Fact]]:
-    """The rows of a resource with their relations."""
-    for name, rows in wanted.of_resource.items():
-        for fact in rows(resource, home):
-            yield name, fact
+def _add_resource(facts: FactSet, wanted: _Wanted, resource: Resource, home: Home, maybe: Unknown | None) -> None:
+    locate = resource.locate
+    kinds = (wanted.of_resource, wanted.of_grant) if resource.type == POLICY else (wanted.of_resource,)
+    for kind in kinds:
+        for name, rows in kind.items():
+            for row, path, unsure in rows(resource, home):
+                facts.add(name, row, Origin(locate, path), maybe or unsure)
     for table in wanted.tables(resource.type):
-        for fact in table_rows(table, resource, home.stack):
-            yield table.relation.name, fact
-    if resource.type == POLICY:
-        for name, rows in wanted.of_grant.items():
-            for fact in rows(resource, home):
-                yield name, fact
+        for row, path, unsure in table.of(resource, home.stack):
+            facts.add(table.relation.name, row, Origin(locate, path), maybe or unsure)
     if resource.open_members:
-        yield from _unread(wanted, resource, resource.open_members)
+        for name, (row, path, unsure) in _unread(wanted, resource, resource.open_members):
+            facts.add(name, row, Origin(locate, path), maybe or unsure)
 
 
 def _unread(wanted: _Wanted, group: Resource, unknown: Unknown) -> Iterator[tuple[str, Fact]]:

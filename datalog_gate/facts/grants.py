@@ -16,7 +16,7 @@ POLICY = "DatalogGate::Policy"
 
 def _grant(one: Resource, _home: Home) -> Iterator[Fact]:
     service, expires = (typed("string", one.properties.get(name)) for name in ("service", "expires"))
-    yield Fact((one.id, service, expires), ("properties",))
+    yield (one.id, service, expires), ("properties",), None
 
 
 def _options(one: Resource, _home: Home) -> Iterator[Fact]:
@@ -39,7 +39,7 @@ def _scope(one: Resource, home: Home) -> Iterator[Fact]:
         if isinstance(name, Unknown):
             yield wildcard(FIXED["gate:grant_scope"], (one.id,), place, name)
         elif addressed := _addressed(name, home.named):
-            yield Fact((one.id, addressed.id), place, addressed.maybe)
+            yield (one.id, addressed.id), place, addressed.maybe
 
 
 def _addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:

@@ -36,7 +36,7 @@ class Home(NamedTuple):
 def _parameters(stack: Stack) -> Iterator[Fact]:
     for one in stack.parameters:
         value = _hidden(one, stack) if one.hidden else typed("any", one.value)
-        yield Fact((stack.id, one.name, one.type, value, one.origin, boolean(one.hidden)))
+        yield (stack.id, one.name, one.type, value, one.origin, boolean(one.hidden)), (), None
 
 
 def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
@@ -44,7 +44,7 @@ def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
     for one in stack.parameters:
         attributes = dict(one.attributes)
         if one.hidden and "default" in attributes:
-            yield Fact((stack.id, one.name, "default", _hidden(one, stack)))
+            yield (stack.id, one.name, "default", _hidden(one, stack)), (), None
             del attributes["default"]
         yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), attributes, ())
 
@@ -55,13 +55,13 @@ def _hidden(parameter: Parameter, stack: Stack) -> Unknown:
 
 def _named(stack: Stack, values: Mapping[str, Data]) -> Iterator[Fact]:
     for name, value in values.items():
-        yield Fact((stack.id, name, typed("any", value)))
+        yield (stack.id, name, typed("any", value)), (), None
 
 
 def _files(stack: Stack) -> Iterator[Fact]:
     for path, text in stack.files.items():
         data = text.encode("utf-8", "surrogatepass")
-        yield Fact((stack.id, path, sha256(data).hexdigest(), len(data)))
+        yield (stack.id, path, sha256(data).hexdigest(), len(data)), (), None
 
 
 def _properties(one: Resource, home: Home) -> Iterator[Fact]:
@@ -74,30 +74,30 @@ def _requires(one: Resource, home: Home) -> Iterator[Fact]:
     for name, why in one.requires.items():
         if required := home.named.get(name):
             path = ("depends_on",) if why == "explicit" else ()
-            yield Fact((one.id, required.id, why), path, required.maybe)
+            yield (one.id, required.id, why), path, required.maybe
 
 
 def _references(one: Resource, _home: Home) -> Iterator[Fact]:
     for leaf in leaves(dict(one.properties)):
         if isinstance(leaf.value, ResourceId):
-            yield Fact((one.id, path_text(leaf.path), leaf.value), ("properties", *leaf.path))
+            yield (one.id, path_text(leaf.path), leaf.value), ("properties", *leaf.path), None
 
 
 def _unknowns(one: Resource, _home: Home) -> Iterator[Fact]:
     for leaf in leaves(dict(one.properties)):
         if isinstance(leaf.value, Unknown):
-            yield Fact((one.id, path_text(leaf.path), leaf.value.expression), ("properties", *leaf.path))
+            yield (one.id, path_text(leaf.path), leaf.value.expression), ("properties", *leaf.path), None
 
 
 def _members(one: Resource, _home: Home) -> Iterator[Fact]:
     if one.nested and one.type in GROUPS:
         for position, member in enumerate(one.nested.resources):
             index = int(member.name) if member.name.isdecimal() and len(member.name) < 10 else position
-            yield Fact((one.id, member.id, index), (), member.maybe)
+            yield (one.id, member.id, index), (), member.maybe
 
 
 STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
-    "heat:stack": lambda one: [Fact((one.id, one.name, one.parent, one.depth, one.version, one.description))],
+    "heat:stack": lambda one: [((one.id, one.name, one.parent, one.depth, one.version, one.description), (), None)],
     "heat:parameter": _parameters,
     "heat:parameter_attribute": _parameter_attributes,
     "heat:output": lambda one: _named(one, one.outputs),
@@ -105,16 +105,16 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:file": _files,
 }
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
-    "heat:resource": lambda one, home: [Fact((one.id, home.stack.id, one.name, one.type, one.declared))],
+    "heat:resource": lambda one, home: [((one.id, home.stack.id, one.name, one.type, one.declared), (), None)],
     "heat:property": _properties,
     "heat:metadata": lambda one, _: entries(FIXED["heat:metadata"], (one.id,), one.metadata, ("metadata",)),
-    "heat:deletion_policy": lambda one, _: [Fact((one.id, one.deletion_policy or "Delete"), ("deletion_policy",))],
+    "heat:deletion_policy": lambda one, _: [((one.id, one.deletion_policy or "Delete"), ("deletion_policy",), None)],
     "heat:update_policy": lambda one, _: entries(
         FIXED["heat:update_policy"], (one.id,), one.update_policy, ("update_policy",)
     ),
     "heat:requires": _requires,
     "heat:reference": _references,
     "heat:unknown": _unknowns,
-    "heat:nested": lambda one, _: [Fact((one.id, one.nested.id))] if one.nested else [],
+    "heat:nested": lambda one, _: [((one.id, one.nested.id), (), None)] if one.nested else [],
     "heat:member": _members,
 }

@@ -1,13 +1,12 @@
 """The rows of the relations of resource types (layer 2).
 
-In: a table of the catalogue and a resource. Out: its rows as `Fact` values. A list or map whose extent nobody knows
+In: a table of the catalogue and a resource. Out: its rows, each a `Fact`. A list or map whose extent nobody knows
 gives a *wildcard*: a maybe row that stands for whatever may be in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation
@@ -15,29 +14,75 @@ from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
 from datalog_gate.values import Row, Unknown, Value, show
 
-
-class Fact(NamedTuple):
-    """A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""
-
-    row: Row
-    path: Path = ()
-    maybe: Unknown | None = None
+Fact = tuple[Row, Path, Unknown | None]
+"""A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""
 
 
-def table_rows(table: Table, resource: Resource, stack: Stack) -> Iterator[Fact]:
-    """The rows of a table for a resource of its type."""
-    if table.steps:
-        yield from _below(table, table.steps, resource.properties, (resource.id,), ("properties",))
-    else:
-        yield Fact((resource.id, stack.id, *cells(table.columns, resource.properties)), ("properties",))
+class TableRows:
+    """Makes the rows of one table; what of it depends on the catalogue alone is computed once."""
 
+    __slots__ = ("_blank", "_item", "_positions", "_shape", "_steps", "relation")
 
-def cells(columns: tuple[Property, ...], data: Mapping[str, Data]) -> Iterator[Value]:
-    """The values of scalar properties: what the data says, else the default, else null."""
-    for column in columns:
-        value = data.get(column.name)
-        value = column.default if value is None else value
-        yield None if value is None and column.name not in data else typed(column.kind, value)
+    def __init__(self, table: Table) -> None:
+        self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
+        self._positions = {one.name: (at, one.kind, one.default) for at, one in enumerate(table.columns)}
+        self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
+        self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
+
+    def of(self, resource: Resource, stack: Stack) -> Iterator[Fact]:
+        """The rows of a resource of the table's type."""
+        if self._steps:
+            yield from self._below(self._steps, resource.properties, (resource.id,), ("properties",))
+        else:
+            yield (resource.id, stack.id, *self._cells(resource.properties)), ("properties",), None
+
+    def _cells(self, data: Mapping[str, Data]) -> list[Value]:
+        """The values of the columns: what the data says, else the default, else null."""
+        row = self._blank.copy()
+        for name, value in data.items():
+            if (found := self._positions.get(name)) is not None:
+                at, kind, default = found
+                if kind == "string" and type(value) is str:
+                    row[at] = value
+                else:
+                    row[at] = typed(kind, default if value is None else value)
+        return row
+
+    def _below(self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path) -> Iterator[Fact]:
+        """The rows below data that holds the list or map of the first step."""
+        step = steps[0]
+        found = data.get(step.name)
+        found = step.default if found is None else found
+        if found is None:
+            return
+        path = (*path, step.name)
+        if step.kind == "map" and isinstance(found, dict):
+            yield from self._member(steps, found, known, path)
+        elif step.kind == "list" and isinstance(found, list):
+            for index, member in enumerate(found):
+                yield from self._member(steps, member, (*known, index), (*path, index))
+        else:
+            yield self._open(found, known, path)
+
+    def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterator[Fact]:
+        """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
+        if len(steps) == 1 and self._shape == "value":
+            value = EMPTY.get(self._item) if member is None else typed(self._item, member)
+            yield (*known, value), path, None
+        elif not isinstance(member, dict | None):
+            yield self._open(member, known, path)
+        elif len(steps) > 1:
+            yield from self._below(steps[1:], member or {}, known, path)
+        elif self._shape == "columns":
+            yield (*known, *self._cells(member or {})), path, None
+        else:
+            yield from entries(self.relation, known, member or {}, path)
+
+    def _open(self, data: Data, known: Row, path: Path) -> Fact:
+        """The wildcard for data that is no list or map where Heat wants one: unknown, or something that Heat will
+        refuse and that a rule must not miss."""
+        unknown = data if isinstance(data, Unknown) else Unknown(f"what Heat makes of {path_text(path)}")
+        return wildcard(self.relation, known, path, unknown)
 
 
 def entries(relation: Relation, known: Row, data: Data, path: Path, schema: Property | None = None) -> Iterator[Fact]:
@@ -47,7 +92,7 @@ def entries(relation: Relation, known: Row, data: Data, path: Path, schema: Prop
         place = (*path, *leaf.path)
         open_to = leaf.value if leaf.open and isinstance(leaf.value, Unknown) else None
         if leaf.path:
-            yield Fact((*known, path_text(leaf.path), leaf.value), place, open_to)
+            yield (*known, path_text(leaf.path), leaf.value), place, open_to
         if open_to:
             yield wildcard(relation, known, place, open_to)
 
@@ -66,45 +111,4 @@ def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> Fa
         )
         for one in columns
     )
-    return Fact((*known, *row), path, unknown)
-
-
-def _below(
-    table: Table, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path
-) -> Iterator[Fact]:
-    """The rows below data that holds the list or map of the first step."""
-    step = steps[0]
-    path = (*path, step.name)
-    found = data.get(step.name)
-    found = step.default if found is None else found
-    if found is None:
-        return
-    if step.kind == "map" and isinstance(found, dict):
-        yield from _member(table, steps, found, known, path)
-    elif step.kind == "list" and isinstance(found, list):
-        for index, member in enumerate(found):
-            yield from _member(table, steps, member, (*known, index), (*path, index))
-    else:
-        yield _open(table, found, known, path)
-
-
-def _member(table: Table, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterator[Fact]:
-    """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
-    item = member_of(steps[0])
-    if table.shape == "value" and len(steps) == 1:
-        yield Fact((*known, EMPTY.get(item.kind) if member is None else typed(item.kind, member)), path)
-    elif not isinstance(member, dict | None):
-        yield _open(table, member, known, path)
-    elif len(steps) > 1:
-        yield from _below(table, steps[1:], member or {}, known, path)
-    elif table.shape == "columns":
-        yield Fact((*known, *cells(table.columns, member or {})), path)
-    else:
-        yield from entries(table.relation, known, member or {}, path)
-
-
-def _open(table: Table, data: Data, known: Row, path: Path) -> Fact:
-    """The wildcard for data that is no list or map where Heat wants one: unknown, or something that Heat will refuse
-    and that a rule must not miss."""
-    unknown = data if isinstance(data, Unknown) else Unknown(f"what Heat makes of {path_text(path)}")
-    return wildcard(table.relation, known, path, unknown)
+    return (*known, *row), path, unknown
