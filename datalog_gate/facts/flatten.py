@@ -7,13 +7,16 @@ from typing import Protocol
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.resource_types import tables_of
-from datalog_gate.catalogue.schema import ResourceType
+from datalog_gate.catalogue.schema import Relation, ResourceType
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
 from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, Home
-from datalog_gate.facts.stack import Resource, Stack
+from datalog_gate.facts.stack import Hides, Path, Resource, Stack
 from datalog_gate.facts.tables import Fact, TableRows, wildcard
 from datalog_gate.values import Unknown
+
+_NAMES = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
+"""Columns that say which resource it is, or which item of a list."""
 
 
 class Catalogue(Protocol):
@@ -62,9 +65,12 @@ class _Wanted:
 
 def _add_stack(facts: FactSet, wanted: _Wanted, stack: Stack, maybe: Unknown | None) -> None:
     origin = Origin(lambda _path: stack.place)
+    hidden = {("parameters", one.name) for one in stack.parameters if one.hidden}.union(stack.hidden)
     for name, rows in wanted.of_stack.items():
-        for row, _path, unsure in rows(stack):
+        for row, path, unsure in rows(stack):
             facts.add(name, row, origin, maybe or unsure)
+            if path in hidden:
+                facts.hide(name, row, [FIXED[name].positions["value"]])
     home = Home(stack, {one.name: one for one in stack.resources}, wanted.catalogue.type)
     for resource in stack.resources:
         uncertain = maybe or resource.maybe
@@ -80,12 +86,27 @@ def _add_resource(facts: FactSet, wanted: _Wanted, resource: Resource, home: Hom
         for name, rows in kind.items():
             for row, path, unsure in rows(resource, home):
                 facts.add(name, row, Origin(locate, path), maybe or unsure)
+                if resource.hides:
+                    facts.hide(name, row, _hidden(FIXED[name], path, resource.hides))
     for table in wanted.tables(resource.type):
         for row, path, unsure in table.of(resource, home.stack):
             facts.add(table.relation.name, row, Origin(locate, path), maybe or unsure)
+            if resource.hides:
+                facts.hide(table.relation.name, row, _hidden(table.relation, path, resource.hides))
     if resource.open_members:
         for name, (row, path, unsure) in _unread(wanted, resource, resource.open_members):
             facts.add(name, row, Origin(locate, path), maybe or unsure)
+
+
+def _hidden(relation: Relation, path: Path, hides: Hides) -> Iterator[int]:
+    """The columns of a row that hold what came from a hidden parameter. The keys on the way to a value did only where
+    the list or map did that holds them."""
+    for at, column in enumerate(relation.columns):
+        if column.name in ("path", "_key", "_key2"):
+            if hides(path[:-1], False):
+                yield at
+        elif column.name not in _NAMES and hides((*path, column.name), True):
+            yield at
 
 
 def _unread(wanted: _Wanted, group: Resource, unknown: Unknown) -> Iterator[tuple[str, Fact]]:

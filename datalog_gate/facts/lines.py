@@ -16,10 +16,7 @@ from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.values import ResourceId, Row, Unknown, Value, from_python, row_key, show, to_json
-
-HIDDEN = "hidden value of "
-"""How the expression of an unknown starts that stands for the value of a hidden parameter."""
+from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, Value, from_python, row_key, show, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ def write(facts: FactSet) -> Iterator[str]:
         for row in sorted(facts.rows[relation], key=row_key):
             origin = facts.rows[relation][row]
             span = origin.place() if origin else None
-            cells = {name: tagged(value) for name, value in zip(names, row, strict=True)}
+            cells = {name: tagged(value) for name, value in zip(names, facts.shown(relation, row), strict=True)}
             place = span.to_json() if span else None
             yield json.dumps({"relation": relation, "row": cells, "place": place}, ensure_ascii=False)
 
@@ -69,7 +66,7 @@ def write_text(facts: FactSet) -> Iterator[str]:
             origin = facts.rows[relation][row]
             cells = [
                 f"{column.name}={json.dumps(value, ensure_ascii=False) if isinstance(value, str) else show(value)}"
-                for column, value in zip(described.columns, row, strict=True)
+                for column, value in zip(described.columns, facts.shown(relation, row), strict=True)
                 if value is not None
             ]
             span = origin.place() if origin else None
@@ -95,9 +92,7 @@ def read(text: str, file: str) -> list[Line]:
 
 def tagged(value: Value, with_place: bool = True) -> object:
     """The value as JSON data that says what it is."""
-    if isinstance(value, Unknown) and value.expression.startswith(HIDDEN):
-        return {"$hidden": True}
-    if isinstance(value, Unknown) and not with_place:
+    if isinstance(value, Unknown) and not with_place and not value.expression.startswith(HIDDEN):
         return {"$unknown": value.expression}
     return to_json(value, tagged=True)
 

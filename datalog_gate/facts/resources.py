@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property, ResourceType
-from datalog_gate.facts.stack import Data, Parameter, Resource, Stack
+from datalog_gate.facts.stack import Data, Resource, Stack
 from datalog_gate.facts.tables import Fact, entries
 from datalog_gate.facts.typed import leaves, path_text, typed
-from datalog_gate.values import ResourceId, Unknown, boolean
+from datalog_gate.values import HIDDEN, ResourceId, Unknown, boolean
 
 GROUPS = frozenset(
     {"AWS::AutoScaling::AutoScalingGroup", "OS::Heat::ResourceChain", "OS::Heat::ResourceGroup"}
@@ -35,8 +35,8 @@ class Home(NamedTuple):
 
 def _parameters(stack: Stack) -> Iterator[Fact]:
     for one in stack.parameters:
-        value = _hidden(one, stack) if one.hidden else typed("any", one.value)
-        yield (stack.id, one.name, one.type, value, one.origin, boolean(one.hidden)), (), None
+        row = stack.id, one.name, one.type, typed("any", one.value), one.origin, boolean(one.hidden)
+        yield row, ("parameters", one.name), None
 
 
 def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
@@ -44,18 +44,15 @@ def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
     for one in stack.parameters:
         attributes = dict(one.attributes)
         if one.hidden and "default" in attributes:
-            yield (stack.id, one.name, "default", _hidden(one, stack)), (), None
+            hidden = Unknown(f"{HIDDEN}{one.name} in {stack.id}")
+            yield (stack.id, one.name, "default", hidden), (), None
             del attributes["default"]
         yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), attributes, ())
 
 
-def _hidden(parameter: Parameter, stack: Stack) -> Unknown:
-    return Unknown(f"hidden value of {parameter.name} in {stack.id}")
-
-
-def _named(stack: Stack, values: Mapping[str, Data]) -> Iterator[Fact]:
+def _named(stack: Stack, section: str, values: Mapping[str, Data]) -> Iterator[Fact]:
     for name, value in values.items():
-        yield (stack.id, name, typed("any", value)), (), None
+        yield (stack.id, name, typed("any", value)), (section, name), None
 
 
 def _files(stack: Stack) -> Iterator[Fact]:
@@ -100,8 +97,8 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:stack": lambda one: [((one.id, one.name, one.parent, one.depth, one.version, one.description), (), None)],
     "heat:parameter": _parameters,
     "heat:parameter_attribute": _parameter_attributes,
-    "heat:output": lambda one: _named(one, one.outputs),
-    "heat:condition": lambda one: _named(one, one.conditions),
+    "heat:output": lambda one: _named(one, "outputs", one.outputs),
+    "heat:condition": lambda one: _named(one, "conditions", one.conditions),
     "heat:file": _files,
 }
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {

@@ -6,7 +6,7 @@ str, list, dict) with `ResourceId` where a template refers to a resource and `Un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from datalog_gate.diagnostics import Span
@@ -17,6 +17,8 @@ Path = tuple[str | int, ...]
 Locate = Callable[[Path], Span | None]
 """Where the user wrote the part of a resource's definition under a path such as ``("properties", "rules", 0, "port")``:
 the deepest place that the text has; ``()`` is the resource's name."""
+Hides = Callable[[Path, bool], bool]
+"""Whether what stands under such a path came from a hidden parameter: wholly, or if the flag is set in part."""
 
 
 def nowhere(_path: Path) -> Span | None:
@@ -49,6 +51,7 @@ class Resource:
     nested: Stack | None = None
     open_members: Unknown | None = None
     locate: Locate = field(default=nowhere, compare=False, repr=False)
+    hides: Hides | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A stack: `id` is its path, ``web`` or ``web/db`` for the nested stack of resource ``web/db``."""
+    """A stack: `id` is its path, ``web`` or ``web/db`` for the nested stack of resource ``web/db``.
+
+    `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``.
+    """
 
     id: str
     name: str
@@ -78,6 +84,7 @@ class Stack:
     outputs: Mapping[str, Data] = field(default_factory=dict)
     conditions: Mapping[str, Data] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    hidden: Set[Path] = frozenset()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
 

@@ -43,6 +43,17 @@ def attribute(resource: Resource, keys: list[Data]) -> Data:
     raise Undecided
 
 
+def hides(resource: Resource, keys: list[Data]) -> bool:
+    """Whether the attribute may hold what came from a hidden parameter."""
+    if resource.nested is None:
+        return resource.hides is not None and resource.hides(("properties",), True)
+    outputs = {path[1] for path in resource.nested.hidden if path[0] == "outputs"}
+    named = keys[1:2] if resource.type == STACK else keys[:1]
+    if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
+        return any(hides(member, keys) or hides(member, []) for member in resource.nested.resources)
+    return bool(outputs.intersection(map(str, named)) if named else outputs)
+
+
 def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data]) -> Data:
     members = {member.name: member for member in nested.resources}
     if first.startswith("resource."):

@@ -109,7 +109,9 @@ def add_environment(environment: Environment, document: Document, report: Callab
         elif name in ("parameters", "parameter_defaults"):
             target = environment.parameters if name == "parameters" else environment.defaults
             for key, value in section.items():
-                target[str(key)] = Given(value, "environment", document.key_place((name, key)))
+                target[str(key)] = Given(
+                    value, "environment", document.key_place((name, key)), document.place((name, key))
+                )
         elif name == "resource_registry":
             _add_registry(
                 environment.registry, section, document.file, lambda text, *at: wrong(text, "resource_registry", *at)

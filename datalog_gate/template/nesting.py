@@ -16,7 +16,7 @@ from datalog_gate.template.attributes import CHAIN, INSTANCE_GROUPS, RESOURCE_GR
 from datalog_gate.template.dialect import RESOURCE_KEYS
 from datalog_gate.template.document import Document
 from datalog_gate.template.expressions import of_member
-from datalog_gate.template.scope import MAX_RESOURCES, Tree
+from datalog_gate.template.scope import MAX_RESOURCES, Hidden, Tree
 from datalog_gate.values import Unknown
 
 _HOT_NAMES: Mapping[str, str] = {}
@@ -30,17 +30,31 @@ class Where:
     document: Document
     prefix: Path
     names: Mapping[str, str]
+    hidden: Hidden
 
     def __call__(self, path: Path) -> Span | None:
         if not path:
             return self.document.key_place(self.prefix)
-        first = self.names.get(path[0], path[0]) if isinstance(path[0], str) else path[0]
-        place = self.document.place((*self.prefix, first, *path[1:]))
+        place = self.document.place(self._whole(path))
         return self.document.key_place(self.prefix) if place == self.document.place(self.prefix) else place
 
     def within(self, *steps: str, **names: str) -> Where:
         """The place of a definition that stands in this one's properties."""
-        return Where(self.document, (*self.prefix, self.names.get("properties", "properties"), *steps), names)
+        return Where(
+            self.document, (*self.prefix, self.names.get("properties", "properties"), *steps), names, self.hidden
+        )
+
+    def hides(self, path: Path, partly: bool) -> bool:
+        """As `Resource.hides`."""
+        return self.hidden.holds(self._whole(path), partly)
+
+    def hide(self, path: Path) -> None:
+        """Note that what stands there is hidden."""
+        self.hidden.add(self._whole(path))
+
+    def _whole(self, path: Path) -> Path:
+        first = self.names.get(path[0], path[0]) if path and isinstance(path[0], str) else None
+        return self.prefix if first is None else (*self.prefix, first, *path[1:])
 
 
 class Member(NamedTuple):
@@ -116,7 +130,7 @@ class _Size:
         place = self.where(("properties", name))
         text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
         if not text.isascii() or not text.isdecimal():  # Heat refuses it; here nobody can say what it makes
-            return Unknown(f"the number of members {text[:80]}", place)
+            return Unknown(f"the number of members {self.tree.covered(text)[:80]}", place)
         if len(text) > 9 or int(text) > MAX_RESOURCES:
             self.tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
         return int(text)

@@ -44,11 +44,14 @@ Report = Callable[[str, str, str, str | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value from outside the template: `origin` as in `Parameter`, `place` where the user wrote it."""
+    """A value from outside the template: `origin` as in `Parameter`, `place` where the user names it, `written` where
+    he writes it out, `hidden` if it came from a hidden parameter."""
 
     value: Data
     origin: str
     place: Span | None = None
+    written: Span | None = None
+    hidden: bool = False
 
 
 def read_parameters(
@@ -102,9 +105,10 @@ def _parameter(
             for constraint, limit in _constraints(definition, dialect.hot):
                 _check(constraint, limit, kind, value)
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, re.error) as error:
-        shown = "a hidden value" if hidden else repr(chosen.value)[:80]
+        secret = hidden or chosen.hidden
+        shown = "a hidden value" if secret else repr(chosen.value)[:80]
         reason = (
-            error if isinstance(error, _RefusedError) and not hidden else f"it is no {kind} that the template takes"
+            error if isinstance(error, _RefusedError) and not secret else f"it is no {kind} that the template takes"
         )
         report("bad-parameter", f"parameter `{name}` can't be {shown}: {reason}", name, None)
         return Parameter(name, kind, no_value(name), chosen.origin, hidden, rest)

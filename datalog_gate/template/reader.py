@@ -15,7 +15,7 @@ from datalog_gate.facts.stack import Data, Stack
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import Environment, add_environment
-from datalog_gate.template.expressions import leaves, unknown
+from datalog_gate.template.expressions import unknown
 from datalog_gate.template.order import circles
 from datalog_gate.template.parameters import Given, read_parameters
 from datalog_gate.template.resources import Nesting, Text, parsed, read_resource
@@ -50,7 +50,10 @@ def read_template(
     except RecursionError:
         tree.stop("too-large", "the template's references lead too deep", None)
     except InputError as error:
+        tree.redact()
         raise InputError([*tree.problems, *error.diagnostics], {**tree.sources, **error.sources}) from None
+    finally:
+        tree.redact()
     if tree.problems or stack is None:
         raise InputError(tree.problems, tree.sources)
     return stack
@@ -95,13 +98,22 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         report,
         lambda name: scope.write("get_param", name, (dialect.key("parameters"), name)),
     )
+    if inside.hidden:
+        scope.hidden.add(())
+        tree.sources.pop(document.file, None)
     scope.parameters |= _pseudo_parameters(scope, inside)
     for parameter in parameters:
         scope.parameters[parameter.name] = parameter.value
-        for leaf in leaves(parameter.value) if parameter.hidden else ():
-            if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
-                expression = scope.write("get_param", parameter.name, ()).expression
-                tree.secrets.setdefault(str(leaf), expression)
+        said = given.get(parameter.name)
+        if parameter.hidden:
+            default = (dialect.key("parameters"), parameter.name, dialect.key("default"))
+            tree.veiled += [one.written for one in (said, inside.environment.defaults.get(parameter.name)) if one]
+            tree.veiled += [place for place in [document.place(default)] if place != document.place(default[:-1])]
+        if (parameter.hidden or (said and said.hidden)) and not isinstance(parameter.value, Unknown):
+            scope.veiled.add(("parameters", parameter.name))
+            whole = not isinstance(parameter.value, dict | list)
+            written = scope.write("get_param", parameter.name, ()).expression if whole else None
+            tree.hide(parameter.value, scope.id, written)
     read = {name: resource for name in scope.definitions if (resource := scope.read(scope, name))}
     for circle in circles(read):
         message = f"resources need each other: {' -> '.join(circle)}"
@@ -116,11 +128,12 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         description=description if isinstance(description, str) else None,
         parameters=parameters,
         resources=tuple(read.values()),
-        outputs=_outputs(scope, _section(tree, document, data, dialect.key("outputs"))),
+        outputs=_outputs(scope, inside, _section(tree, document, data, dialect.key("outputs"))),
         conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
         files=scope.files,
         sources=tree.sources,
         place=document.key_place((next(name for name in _VERSIONS if name in data),)),
+        hidden=scope.veiled,
     )
 
 
@@ -152,7 +165,7 @@ def _pseudo_parameters(scope: Scope, inside: Nesting) -> dict[str, Data]:
     return known
 
 
-def _outputs(scope: Scope, section: Mapping[str, Data]) -> dict[str, Data]:
+def _outputs(scope: Scope, inside: Nesting, section: Mapping[str, Data]) -> dict[str, Data]:
     outputs: dict[str, Data] = {}
     for name, definition in section.items():
         path = (scope.dialect.key("outputs"), name)
@@ -160,8 +173,11 @@ def _outputs(scope: Scope, section: Mapping[str, Data]) -> dict[str, Data]:
         if not isinstance(definition, dict) or key not in definition:
             scope.tree.report("bad-template", f"the output `{name}` needs a `{key}`", scope.document.key_place(path))
             continue
+        touched = scope.touched
         given = condition in definition and scope.dialect.conditional
         truth = scope.condition(definition[condition], (*path, condition)) if given else True
         value = scope.resolve(definition[key], (*path, key)) if truth is not False else None
+        if scope.touched != touched or inside.hidden:
+            scope.veiled.add(("outputs", name))
         outputs[name] = scope.write("if", [truth, value, None], path) if isinstance(truth, Unknown) else value
     return outputs

@@ -34,7 +34,8 @@ ReadStack = Callable[[Tree, Document, "Nesting", Mapping[str, Given]], Stack | N
 @dataclass(frozen=True, slots=True)
 class Nesting:
     """Where in the tree a stack stands. `base` is the file that the file names in it are relative to,
-    `read_stack` reads what it nests."""
+    `read_stack` reads what it nests, `facade` has parts of the resource that holds it, each with whether they came from
+    a hidden parameter. `hidden` says that its template did."""
 
     id: str
     name: str
@@ -45,7 +46,8 @@ class Nesting:
     environment: Environment
     ancestors: tuple[str, ...]
     read_stack: ReadStack
-    facade: Mapping[str, Data] | None = None
+    facade: Mapping[str, tuple[Data, bool]] | None = None
+    hidden: bool = False
 
 
 def parsed(tree: Tree, file: str, text: Text) -> Document:
@@ -69,7 +71,7 @@ def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
 def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | None:
     tree, dialect, definition = scope.tree, scope.dialect, scope.definitions[name]
     path = (dialect.resources, name)
-    where = Where(scope.document, path, names_of(dialect.hot))
+    where = Where(scope.document, path, names_of(dialect.hot), scope.hidden)
     if not isinstance(definition, dict):
         tree.report("bad-template", f"the resource `{name}` must be a map", where(()))
         return None
@@ -153,9 +155,9 @@ def _resource(
     unsure: Unknown | None = None
     if kind in _NESTING or kind.endswith(TEMPLATE_ENDINGS):
         facade = {
-            "metadata": member.metadata,
-            "deletion_policy": deletion_policy or "Delete",
-            "update_policy": update_policy or {},
+            "metadata": (member.metadata, where.hides(("metadata",), True)),
+            "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
+            "update_policy": (update_policy or {}, where.hides(("update_policy",), True)),
         }
         below = with_changes(
             inside,
@@ -186,6 +188,7 @@ def _resource(
         nested,
         unsure,
         where,
+        where.hides if scope.hidden.paths else None,
     )
 
 
@@ -234,10 +237,21 @@ def _below(
         tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
         return None
     path: Path = ("properties",) if at == "properties" else ("properties", at)
-    passed = {name: Given(value, "parent", where((*path, name))) for name, value in given.items()}
-    inside = with_changes(below, base=base, ancestors=(*below.ancestors, file))
+    hidden = {name for name in given if where.hides((*path, name), True)}
+    places = {name: where((*path, name)) for name in given}
+    passed = {
+        name: Given(value, "parent", places[name], None if name in hidden else places[name], name in hidden)
+        for name, value in given.items()
+    }
+    written = at == "parameters" and where.hides(("properties", "template"), True)
+    inside = with_changes(below, base=base, ancestors=(*below.ancestors, file), hidden=below.hidden or written)
     try:
-        return inside.read_stack(tree, parsed(tree, file, text), inside, passed)
+        stack = inside.read_stack(tree, parsed(tree, file, text), inside, passed)
+        for parameter in stack.parameters if stack else ():
+            if parameter.hidden:  # what is given to it is as secret here, and so is the default that its template holds
+                where.hide((*path, parameter.name))
+                where.hide(("properties", "template"))
+        return stack
     except InputError as error:
         if any(one in error.diagnostics for one in tree.problems):  # it ended the whole reading
             raise

@@ -6,6 +6,7 @@ yet. What is wrong is reported to the `Tree`, which all templates of one reading
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as with_changes
@@ -15,11 +16,11 @@ from typing import Never
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Locate, Path, Resource
-from datalog_gate.template.attributes import attribute
+from datalog_gate.template.attributes import attribute, hides
 from datalog_gate.template.dialect import Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, read_document, size_of
 from datalog_gate.template.environment import Registry
-from datalog_gate.template.expressions import unknown
+from datalog_gate.template.expressions import leaves, unknown
 from datalog_gate.template.functions import FUNCTIONS, BadFunction, TooLarge, Undecided, repeat, same, select
 from datalog_gate.template.order import in_order
 from datalog_gate.values import ResourceId, Unknown
@@ -41,6 +42,27 @@ there is none. Errors: InputError whose diagnostics have no place, for a file th
 
 
 @dataclass(slots=True)
+class Hidden:
+    """The paths in a document whose values came from a hidden parameter, and all paths above them, which do in part."""
+
+    paths: dict[Path, bool] = field(default_factory=dict)
+
+    def add(self, path: Path) -> None:
+        """Note a path."""
+        path = tuple(map(str, path))
+        for at in range(len(path)):
+            self.paths.setdefault(path[:at], False)
+        self.paths[path] = True
+
+    def holds(self, path: Path, partly: bool) -> bool:
+        """Whether all below the path came from a hidden parameter, or with `partly` some of it."""
+        if not self.paths:
+            return False
+        path = tuple(map(str, path))
+        return (partly and path in self.paths) or any(self.paths.get(path[:at]) for at in range(len(path) + 1))
+
+
+@dataclass(slots=True)
 class Tree:
     """What the templates of one reading share."""
 
@@ -48,13 +70,14 @@ class Tree:
     problems: list[Diagnostic] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
+    veiled: list[Span | None] = field(default_factory=list)
     documents: dict[str, Document] = field(default_factory=dict)
     resources: int = 0
     work: int = 0
 
     def report(self, code: str, message: str, span: Span | None, suggestion: str | None = None) -> None:
         """Keeps one diagnostic; all are raised together. Errors: InputError when they are `MAX_PROBLEMS`."""
-        self.add(Diagnostic(code, message[:400], span, suggestion))
+        self.add(Diagnostic(code, self.covered(message)[:400], span, suggestion))
 
     def add(self, problem: Diagnostic) -> None:
         """Keeps one diagnostic, as `report` does."""
@@ -66,6 +89,29 @@ class Tree:
         """The suggestion for a name that is none of the candidates. Only the first problems are worth the search."""
         found = closest(word, candidates) if isinstance(word, str) and len(self.problems) < 10 else None
         return found and f"did you mean `{found}`?"
+
+    def hide(self, value: Data, home: str, written: str | None = None) -> None:
+        """Keeps the texts of a hidden value, so that nothing written about the stack of that id shows them: they are
+        written as `written`, else each as a number of its own, for equal texts must stay equal values."""
+        for leaf in leaves(value, keys=True):
+            if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
+                self.secrets.setdefault(str(leaf), written or f"{{hidden: {len(self.secrets)}}} in {home}")
+
+    def covered(self, message: str) -> str:
+        """The message without the hidden texts that stand in it as words."""
+        for secret in sorted((one for one in self.secrets if one in message), key=len, reverse=True):
+            message = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", message)
+        return message
+
+    def redact(self) -> None:
+        """Cuts hidden values out of the texts that excerpts are made of: from where they begin to the end of the line,
+        and all lines that they go on over."""
+        for span in self.veiled:
+            if span and span.file in self.sources:
+                rows = self.sources[span.file].splitlines()
+                first, last = span.line - 1, span.end_line - (span.end_column == 1)
+                rows[first:last] = [rows[first][: span.column - 1] + "***", *["***"] * (last - first - 1)]
+                self.sources[span.file] = "\n".join(rows)
 
     def count(self, resources: int, locate: Locate) -> None:
         """Counts resources. Errors: InputError as soon as they are too many."""
@@ -112,7 +158,10 @@ def is_remote(name: str) -> bool:
 @dataclass(slots=True)
 class Scope:
     """The names of one template. `read` gives a resource by its name, None while that very resource is being read;
-    `reading` of them are. `ids` are those of the resources without a condition."""
+    `reading` of them are. `ids` are those of the resources without a condition.
+
+    `touched` counts how often a hidden value was read: what a function gives came from one if it grew on the way.
+    `hidden` are the paths of such results, `veiled` the values of the stack as `Stack.hidden`."""
 
     tree: Tree
     id: str
@@ -123,7 +172,7 @@ class Scope:
     registry: Registry
     definitions: Mapping[str, Data]
     read: Callable[[Scope, str], Resource | None]
-    facade: Mapping[str, Data] | None = None
+    facade: Mapping[str, tuple[Data, bool]] | None = None
     parameters: dict[str, Data] = field(default_factory=dict)
     conditions: Mapping[str, Data] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
@@ -131,6 +180,9 @@ class Scope:
     ancestors: tuple[str, ...] = ()
     done: dict[str, Resource | None] = field(default_factory=dict)
     decided: dict[str, bool | Unknown | None] = field(default_factory=dict)
+    hidden: Hidden = field(default_factory=Hidden)
+    veiled: set[Path] = field(default_factory=set)
+    touched: int = 0
     reading: int = 0
     ids: dict[str, ResourceId] = field(init=False)
 
@@ -156,7 +208,12 @@ class Scope:
                     ):  # the most frequent
                         self.requires.setdefault(arguments, "reference")
                         return self.ids[arguments]
-                    return self._call(name, arguments, (*path, name), known)
+                    touched = self.touched
+                    value = self._call(name, arguments, (*path, name), known)
+                    if self.touched != touched:
+                        self.hidden.add(path)
+                        self.tree.hide(value, self.id)
+                    return value
                 if name in self.dialect.removed:
                     self._wrong("bad-function", f"version {self.dialect.version} has no function {name}", path)
             items = data.items()
@@ -176,6 +233,8 @@ class Scope:
         if not changed:
             return data
         if isinstance(data, list):
+            if OMITTED in changed.values() and self.hidden.holds(path, True):
+                self.hidden.add(path)  # its items do not stand where the text has them
             return [item for at, one in enumerate(data) if (item := changed.get(at, one)) is not OMITTED]
         return {key: value for key, value in {**data, **changed}.items() if value is not OMITTED}
 
@@ -199,9 +258,13 @@ class Scope:
         if not isinstance(value, str) or value not in self.conditions:
             self._wrong("bad-reference", f"there is no condition `{value}`", path, self.conditions, value)
             return False
+        touched = self.touched
         if value not in self.decided:
             self.decided[value] = None
             self.decided[value] = self.condition(self.conditions[value], (self.dialect.key("conditions"), value))
+        if self.touched != touched or ("conditions", value) in self.veiled:
+            self.veiled.add(("conditions", value))
+            self.touched += 1
         truth = self.decided[value]
         if truth is None:
             self._wrong("bad-reference", f"the condition `{value}` depends on itself", path)
@@ -213,10 +276,14 @@ class Scope:
         definition, key = self.definitions[name], "condition" if self.dialect.hot else "Condition"
         if not isinstance(definition, dict) or key not in definition or not self.dialect.conditional:
             return True
-        return self.condition(definition[key], (self.dialect.resources, name, key))
+        touched = self.touched
+        exists = self.condition(definition[key], (self.dialect.resources, name, key))
+        self.touched = touched  # no value
+        return exists
 
     def write(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""
+        self.tree.spend(len(self.tree.secrets))
         return unknown(function, arguments, self.id, self.tree.secrets, self.document.place(path))
 
     def _call(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:
@@ -297,6 +364,7 @@ class Scope:
         if name not in self.parameters:
             self._wrong("bad-reference", f"there is no parameter `{name}`", path, self.parameters, name)
             return None
+        self.touched += ("parameters", name) in self.veiled
         try:
             return select(self.parameters[name], steps)
         except (LookupError, ValueError, TypeError):
@@ -323,10 +391,14 @@ class Scope:
         if self.reading >= MAX_READING and name not in self.done:  # so that a long chain nests no calls
             for other in in_order(self.definitions, str(name), self.done):
                 self.read(self, other)
+        touched = self.touched
         resource = self.read(self, str(name))
+        self.touched = touched
         if resource is None or not keys:
             raise Undecided
-        return attribute(resource, keys)
+        value = attribute(resource, keys)
+        self.touched += hides(resource, keys)
+        return value
 
     def _names_resource(self, name: Data, path: Path, why: str) -> bool:
         """Whether the name is that of a resource which may exist, noted as required."""
@@ -364,7 +436,9 @@ class Scope:
             raise BadFunction("takes metadata, deletion_policy or update_policy")
         if self.facade is None:  # nobody nests this template yet
             raise Undecided
-        return self.facade[names[arguments]]
+        value, hidden = self.facade[names[arguments]]
+        self.touched += hidden
+        return value
 
     def _find_in_map(self, arguments: Data, _path: Path) -> Data:
         if not isinstance(arguments, list) or len(arguments) != 3:
