@@ -60,8 +60,8 @@ def answer(program: CheckedProgram, facts: Mapping[str, Collection[Row]]) -> dic
             worker.assert_facts(worker.finished(relation), relation, given)
         for stratum in program.strata:
             rows.update(worker.stratum(stratum))
-    except EvaluationError as error:
-        raise EngineError(f"{error}: the pydatalog engine tells no rows in error, the native one does") from None
+    except EvaluationError:
+        raise EngineError("an expression of the rules fails: only the native engine tells where and for what") from None
     return rows
 
 
