@@ -372,3 +372,46 @@ def test_a_hidden_truth_is_covered_too(tmp_path: Path) -> None:
     assert dg.read_stack(template=template, parameters={"pw": True, "open": ""}).resources[0].properties == {
         "value": True
     }
+
+
+def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Path) -> None:
+    template = stack_of(
+        {
+            "security_groups": [{"if": [{"equals": ["a", "b"]}, "gone"]}, {"get_param": "pw"}],
+            "name": {"if": ["is", "a", "b"]},
+            "image": {"if": ["is", "a", "b"]},
+        },
+        more={"type": "nested.yaml", "metadata": {"m": {"get_param": "pw"}}},
+        many={
+            "type": "OS::Heat::ResourceGroup",
+            "properties": {"count": {"get_param": "pw"}, "resource_def": {"type": "OS::Heat::None"}},
+        },
+    )
+    nested = {
+        "heat_template_version": "wallaby",
+        "resources": {
+            "s": {"type": "OS::Nova::Server", "properties": {"metadata": {"resource_facade": "metadata"}, "name": "n"}}
+        },
+    }
+    (tmp_path / "m.dl").write_text("""
+    @deny("image", "{id} {at} {v}")
+    p(id, at, v) :- heat:property(id, at, v), starts_with(at, "x").
+    @deny("sum", "{id}")
+    sum(id) :- os:nova:server(_id=id, key_name=k), k = "x".
+    """)
+    template["resources"]["srv"]["properties"]["key_name"] = {
+        "list_join": ["", [{"get_param": "pw"}, {"get_attr": ["more", "x"]}]]
+    }
+    stack = dg.read_stack(
+        template=template, parameters={"pw": PW, "open": "o"}, files={"nested.yaml": json.dumps(nested)}
+    )
+    facts = flatten(stack, catalogue, ["heat:property"])
+    shown = [facts.shown("heat:property", row) for row in facts.rows["heat:property"]]
+    assert {path for _, path, value in shown if value == SECRET} == {
+        *("security_groups.0", "name", "image", "key_name", "value", "count", SECRET),
+    }
+    decision = dg.load_rules(tmp_path / "m.dl").decide(stack)
+    assert [(one.policy, one.message, one.because) for one in decision.undetermined if one.policy == "sum"] == [
+        ("sum", "srv", (SECRET,))
+    ]
+    assert [one.open_members for one in stack.resources if one.open_members] == [Unknown("the number of members ***")]

@@ -100,10 +100,11 @@ def _add_resource(facts: FactSet, wanted: _Wanted, resource: Resource, home: Hom
 
 def _hidden(relation: Relation, path: Path, hides: Hides) -> Iterator[int]:
     """The columns of a row that hold what came from a hidden parameter. The keys on the way to a value did only where
-    the list or map did that holds them."""
+    the map did that holds the last of them."""
+    last = max((at for at, step in enumerate(path) if isinstance(step, str)), default=0)
     for at, column in enumerate(relation.columns):
         if column.name in ("path", "_key", "_key2"):
-            if hides(path[:-1], False):
+            if hides(path[:last], False):
                 yield at
         elif column.name not in _NAMES and hides((*path, column.name), True):
             yield at
