@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from datalog_gate.diagnostics import Span
@@ -36,18 +36,22 @@ class FactSet:
 
     def add(self, relation: str, row: Row, origin: Origin | None = None, maybe: Unknown | None = None) -> None:
         """Add a row. A row that is there already keeps its first origin, and is certain if it was ever added so."""
-        rows = self.rows.get(relation)
-        if rows is None:
-            rows = self.rows[relation] = {}
-            self.maybe[relation] = {}
-        uncertain = self.maybe[relation]
-        if maybe is None:
-            rows.setdefault(row, origin)
-            if uncertain:
-                uncertain.pop(row, None)
-        elif row not in rows:
-            rows[row] = origin
-            uncertain[row] = maybe
+        self.extend(relation, ((row, origin, maybe),))
+
+    def extend(self, relation: str, found: Iterable[tuple[Row, Origin | None, Unknown | None]]) -> None:
+        """Add many rows, each with its origin and what decides whether it is there."""
+        rows = self.rows.setdefault(relation, {})
+        uncertain = self.maybe.setdefault(relation, {})
+        for row, origin, maybe in found:
+            if maybe is None:
+                rows.setdefault(row, origin)
+                if uncertain:
+                    uncertain.pop(row, None)
+            elif row not in rows:
+                rows[row] = origin
+                uncertain[row] = maybe
+        if not rows:
+            del self.rows[relation], self.maybe[relation]
 
     def __iter__(self) -> Iterator[tuple[str, Row, Origin | None]]:
         for relation, rows in self.rows.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Protocol
 
 from datalog_gate.catalogue.relations import FIXED
@@ -10,10 +10,10 @@ from datalog_gate.catalogue.resource_types import tables_of
 from datalog_gate.catalogue.schema import ResourceType
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
-from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, Home
+from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS
 from datalog_gate.facts.stack import Resource, Stack
-from datalog_gate.facts.tables import Fact, TableRows, wildcard
-from datalog_gate.values import Unknown
+from datalog_gate.facts.tables import Fact, Home, Placed, TableRows, wildcard
+from datalog_gate.values import Row, Unknown
 
 
 class Catalogue(Protocol):
@@ -30,9 +30,54 @@ def flatten(stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None =
     a list, map or group whose extent nobody knows. A group whose members are not all read may hold more like those that
     were: it gives one wildcard for each relation that their types have, and if none was read for every relation.
     """
+    asked = _Wanted(catalogue, wanted)
+    placed = tuple(_placed(stack, catalogue, None))
     facts = FactSet()
-    _add_stack(facts, _Wanted(catalogue, wanted), stack, None)
+    for name, rows in asked.of_stack.items():
+        for one, maybe in _stacks(stack, None):
+            origin = Origin(one.locate)
+            facts.extend(name, ((row, origin, maybe or unsure) for row, _path, unsure in rows(one)))
+    for name, of in asked.of_resource.items():
+        facts.extend(name, _rows(of, placed))
+    by_type: dict[str, list[Placed]] = {}
+    for found in placed:
+        by_type.setdefault(found[0].type, []).append(found)
+    for kind, those in by_type.items():
+        for table in asked.tables(kind):
+            facts.extend(table.relation.name, table.rows(those))
+    for name, of in asked.of_grant.items():
+        facts.extend(name, _rows(of, by_type.get(POLICY, ())))
+    for resource, _home, maybe in placed:
+        if resource.open_members:
+            for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
+                facts.add(name, row, Origin(resource.locate, path), maybe or unsure)
     return facts
+
+
+def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknown | None]]:
+    """The stack and all within, each with the undecided condition under which it exists."""
+    yield stack, maybe
+    for resource in stack.resources:
+        if resource.nested:
+            yield from _stacks(resource.nested, maybe or resource.maybe)
+
+
+def _placed(stack: Stack, catalogue: Catalogue, maybe: Unknown | None) -> Iterator[Placed]:
+    """Every resource, with its home and the undecided condition under which it exists."""
+    home = Home(stack, {one.name: one for one in stack.resources}, catalogue.type)
+    for resource in stack.resources:
+        uncertain = maybe or resource.maybe
+        yield resource, home, uncertain
+        if resource.nested:
+            yield from _placed(resource.nested, catalogue, uncertain)
+
+
+def _rows(
+    of: Callable[[Resource, Home], Iterable[Fact]], placed: Iterable[Placed]
+) -> Iterator[tuple[Row, Origin, Unknown | None]]:
+    for resource, home, maybe in placed:
+        for row, path, unsure in of(resource, home):
+            yield row, Origin(resource.locate, path), maybe or unsure
 
 
 class _Wanted:
@@ -58,34 +103,6 @@ class _Wanted:
 
     def _wants(self, name: str) -> bool:
         return self._wanted is None or name in self._wanted
-
-
-def _add_stack(facts: FactSet, wanted: _Wanted, stack: Stack, maybe: Unknown | None) -> None:
-    origin = Origin(lambda _path: stack.place)
-    for name, rows in wanted.of_stack.items():
-        for row, _path, unsure in rows(stack):
-            facts.add(name, row, origin, maybe or unsure)
-    home = Home(stack, {one.name: one for one in stack.resources}, wanted.catalogue.type)
-    for resource in stack.resources:
-        uncertain = maybe or resource.maybe
-        _add_resource(facts, wanted, resource, home, uncertain)
-        if resource.nested:
-            _add_stack(facts, wanted, resource.nested, uncertain)
-
-
-def _add_resource(facts: FactSet, wanted: _Wanted, resource: Resource, home: Home, maybe: Unknown | None) -> None:
-    locate = resource.locate
-    kinds = (wanted.of_resource, wanted.of_grant) if resource.type == POLICY else (wanted.of_resource,)
-    for kind in kinds:
-        for name, rows in kind.items():
-            for row, path, unsure in rows(resource, home):
-                facts.add(name, row, Origin(locate, path), maybe or unsure)
-    for table in wanted.tables(resource.type):
-        for row, path, unsure in table.of(resource, home.stack):
-            facts.add(table.relation.name, row, Origin(locate, path), maybe or unsure)
-    if resource.open_members:
-        for name, (row, path, unsure) in _unread(wanted, resource, resource.open_members):
-            facts.add(name, row, Origin(locate, path), maybe or unsure)
 
 
 def _unread(wanted: _Wanted, group: Resource, unknown: Unknown) -> Iterator[tuple[str, Fact]]:

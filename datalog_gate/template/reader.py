@@ -18,7 +18,7 @@ from datalog_gate.template.environment import Environment, add_environment
 from datalog_gate.template.expressions import leaves, unknown
 from datalog_gate.template.order import circles
 from datalog_gate.template.parameters import Given, read_parameters
-from datalog_gate.template.resources import Nesting, Text, parsed, read_resource
+from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
 from datalog_gate.template.scope import Fetch, Scope, Tree
 from datalog_gate.values import Unknown
 
@@ -102,7 +102,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
             if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
                 expression = scope.write("get_param", parameter.name, ()).expression
                 tree.secrets.setdefault(str(leaf), expression)
-    read = {name: resource for name in scope.definitions if (resource := scope.read(scope, name))}
+    read = read_resources(scope)
     for circle in circles(read):
         message = f"resources need each other: {' -> '.join(circle)}"
         tree.report("bad-reference", message, read[circle[0]].locate(()))

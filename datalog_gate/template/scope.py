@@ -31,7 +31,7 @@ MAX_PROBLEMS = 100
 MAX_READING = 30
 """Resources that are being read at once, each for an attribute of the next."""
 _CONTAINERS = (dict, list)
-_SCALARS = frozenset({str, int, float, bool, type(None)})
+SCALARS = frozenset({str, int, float, bool, type(None)})
 OMITTED = object()
 """What an `if` without its third argument gives: its place is as if the template did not mention it."""
 
@@ -151,9 +151,7 @@ class Scope:
             if len(data) == 1:
                 [(name, arguments)] = data.items()
                 if name in known:
-                    if (
-                        name == "get_resource" and isinstance(arguments, str) and arguments in self.ids
-                    ):  # the most frequent
+                    if name == "get_resource" and isinstance(arguments, str) and arguments in self.ids:
                         self.requires.setdefault(arguments, "reference")
                         return self.ids[arguments]
                     return self._call(name, arguments, (*path, name), known)
@@ -163,13 +161,13 @@ class Scope:
         elif isinstance(data, list):
             items = enumerate(data)
         else:
-            return data if type(data) in _SCALARS else self._plain(data, path, known)
+            return data if type(data) in SCALARS else self._plain(data, path, known)
         self.tree.work += len(data)
         if len(path) > MAX_DEPTH:
             self.tree.stop("too-large", f"nested deeper than {MAX_DEPTH} levels", self.document.place(path))
         changed: dict[str | int, Data] = {}
         for key, value in items:
-            if type(value) not in _SCALARS:
+            if type(value) not in SCALARS:
                 resolved = self.resolve(value, (*path, key), known)
                 if resolved is not value:
                     changed[key] = resolved
