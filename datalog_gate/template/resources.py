@@ -22,7 +22,6 @@ from datalog_gate.template.scope import SCALARS, Scope, Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_NESTING = 5
-_POLICIES = {name.lower(): name for name in ("Delete", "Retain", "Snapshot")}
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy"})
 _NESTING = frozenset((STACK, *GROUPS))
 
@@ -173,7 +172,8 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
             tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
         properties = {}
     policy = "Retain" if "external_id" in found else found.get("deletion_policy")
-    if policy is not None and _POLICIES.get(str(policy).lower()) is None:
+    kept = dialect.deletion_policy(policy)
+    if policy is not None and kept is None:
         said = f"`{policy}` is no deletion policy"
         tree.report("bad-template", said, where(("deletion_policy",)), "use Delete or Retain")
     return _resource(
@@ -181,7 +181,7 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
         inside,
         Member(name, kind, properties, found.get("metadata")),
         where,
-        None if policy is None else _POLICIES.get(str(policy).lower()),
+        kept,
         found.get("update_policy"),
         scope.requires,
         None if exists is True else exists,
