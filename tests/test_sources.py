@@ -169,10 +169,11 @@ def test_every_template_of_the_corpus_is_read_but_those_that_are_wrong() -> None
             refused[entry["root"]] = {one.code for one in error.diagnostics}
         else:
             counts[entry["root"]] = (entry["n_resources"], len(stack.resources))
-    assert refused == {  # attributes of resources, and a property, that do not exist: Heat refuses it too
+    assert refused == {  # attributes of resources, and a property, that do not exist; Heat refuses it too
         "openstack+magnum/contrib/drivers/k8s_opensuse_v1/templates/kubecluster.yaml": {
             "bad-reference",
             "bad-parameter",
+            "duplicate-key",
         },
     }
     assert {root: pair for root, pair in counts.items() if pair[0] != pair[1]} == {
