@@ -49,12 +49,7 @@ def compare_files(template: Path, environments: list[Path], root: Path, name: st
     environment |= {"parameters": (environment.get("parameters") or {}) | filled, "parameter_defaults": defaults}
     given = {"parameters": filled, "parameter_defaults": defaults}
     heat = _heat(json.dumps(body), files, environment, name)
-    try:
-        ours: Stack | list[str] = read_stack(
-            template, environments=environments, environment=given, files_root=root, stack_name=name
-        )
-    except InputError as error:
-        ours = [f"{one.code}: {one.message} {one.span}" for one in error.diagnostics]
+    ours = ours_of(template, environments=environments, environment=given, files_root=root, stack_name=name)
     return compare(ours, heat)
 
 
@@ -68,12 +63,16 @@ def _template(text: str) -> Mapping[str, Any]:
 
 def compare_body(text: str, environment: Mapping[str, Any], files: Mapping[str, str], name: str = "web") -> Report:
     """Both sides' answers for the parts of a request's body."""
-    heat = _heat(text, files, environment, name)
+    ours = ours_of(template=text, environment=environment, files=files, stack_name=name)
+    return compare(ours, _heat(text, files, environment, name))
+
+
+def ours_of(*source: Path, **given: Any) -> Stack | list[str]:
+    """What `read_stack` says: the stack, or the diagnostics in words."""
     try:
-        ours: Stack | list[str] = read_stack(template=text, environment=environment, files=files, stack_name=name)
+        return read_stack(*source, **given)
     except InputError as error:
-        ours = [f"{one.code}: {one.message}" for one in error.diagnostics]
-    return compare(ours, heat)
+        return [f"{one.code}: {one.message}" for one in error.diagnostics]
 
 
 def _heat(text: str, files: Mapping[str, str], environment: Mapping[str, Any], name: str) -> Any:
