@@ -63,9 +63,10 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         at = next((name for name in _VERSIONS if isinstance(data, dict) and name in data), None)
         tree.report("not-a-template", str(dialect), document.place((at,)) if at else document.place(()))
         return None
+    sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
     for name in data:
-        if name not in (*_VERSIONS, *(_SECTIONS if dialect.hot else _CFN_SECTIONS)):
-            help_ = tree.near(name, _SECTIONS if dialect.hot else _CFN_SECTIONS)
+        if name not in (*_VERSIONS, *(sections if dialect.conditional else sections[:-1])):
+            help_ = tree.near(name, sections)
             tree.report("bad-template", f"a template has no section `{name}`", document.key_place((name,)), help_)
     scope = Scope(
         tree,

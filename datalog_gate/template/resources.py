@@ -22,7 +22,6 @@ from datalog_gate.template.scope import Scope, Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_NESTING = 5
-_POLICIES = {name.lower(): name for name in ("Delete", "Retain", "Snapshot")}
 _PARTS = ("properties", "metadata", "deletion_policy", "update_policy")
 
 Text = str | Mapping[str, Data]
@@ -73,7 +72,7 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
     if "/" in name:
         tree.report("bad-template", f"a resource's name holds no slash: `{name}`", where(()))
     for key in definition:
-        if dialect.hot and key not in RESOURCE_KEYS:
+        if not dialect.has_key(str(key)):
             place = scope.document.key_place((*path, key))
             tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, RESOURCE_KEYS))
     exists = scope.exists(name)
@@ -88,7 +87,8 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
     elif not isinstance(properties, dict):
         tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
     policy = "Retain" if "external_id" in definition else found["deletion_policy"]
-    if policy is not None and _POLICIES.get(str(policy).lower()) is None:
+    kept = dialect.deletion_policy(policy)
+    if policy is not None and kept is None:
         tree.report(
             "bad-template", f"`{policy}` is no deletion policy", where(("deletion_policy",)), "use Delete or Retain"
         )
@@ -99,7 +99,7 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
             name, definition[dialect.key("type")], properties if isinstance(properties, dict) else {}, found["metadata"]
         ),
         where,
-        deletion_policy=None if policy is None else _POLICIES.get(str(policy).lower()),
+        deletion_policy=kept,
         update_policy=found["update_policy"],
         requires=dict(scope.requires),
         maybe=exists if isinstance(exists, Unknown) else None,

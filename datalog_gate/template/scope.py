@@ -15,11 +15,11 @@ from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Path, Resource
 from datalog_gate.template.attributes import attribute
-from datalog_gate.template.dialect import Dialect
+from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import Document, read_document, size_of
 from datalog_gate.template.environment import Registry
 from datalog_gate.template.expressions import unknown
-from datalog_gate.template.functions import FUNCTIONS, BadFunction, TooLarge, Undecided, repeat, same, select
+from datalog_gate.template.functions import BadFunction, TooLarge, Undecided, function, repeat, same, select
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_WORK = 2_000_000
@@ -127,10 +127,13 @@ class Scope:
 
     def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
         """The data with the functions in `names` (default: the dialect's) replaced by their values."""
-        known = self.dialect.functions if names is None else names
+        value = self._resolve(data, path, self.dialect.functions if names is None else names)
+        return None if value is OMITTED else value
+
+    def _resolve(self, data: Data, path: Path, known: frozenset[str]) -> Data:
         if isinstance(data, list):
             self.tree.spend(len(data))
-            items = (self.resolve(item, (*path, at), known) for at, item in enumerate(data))
+            items = (self._resolve(item, (*path, at), known) for at, item in enumerate(data))
             return [item for item in items if item is not OMITTED]
         if not isinstance(data, dict):
             return data
@@ -141,15 +144,20 @@ class Scope:
                 return self._call(name, arguments, (*path, name), known)
             if name in self.dialect.removed:
                 self._wrong("bad-function", f"version {self.dialect.version} has no function {name}", path)
+            elif name in self.dialect.functions:
+                self._wrong("bad-function", f"a condition can't use the function {name}", path)
         values = {
-            key: self.resolve(value, (*path, key), known) if isinstance(value, dict | list) else value
+            key: self._resolve(value, (*path, key), known) if isinstance(value, dict | list) else value
             for key, value in data.items()
         }
         return {key: value for key, value in values.items() if value is not OMITTED}
 
     def condition(self, data: Data, path: Path) -> bool | Unknown:
-        """The truth of a condition: a boolean, a name of the section, or a function. A wrong one is reported."""
+        """The truth of a condition: a boolean, a name of the section, a function, or null, which always holds. A wrong
+        one is reported."""
         value = self.resolve(data, path, self.dialect.conditional)
+        if value is None:
+            return True
         if isinstance(value, bool | Unknown):
             return value
         if not isinstance(value, str) or value not in self.conditions:
@@ -157,12 +165,21 @@ class Scope:
             return False
         if value not in self.decided:
             self.decided[value] = None
-            self.decided[value] = self.condition(self.conditions[value], (self.dialect.key("conditions"), value))
+            self.decided[value] = self._defined(value)
         truth = self.decided[value]
         if truth is None:
             self._wrong("bad-reference", f"the condition `{value}` depends on itself", path)
             return False
         return truth
+
+    def _defined(self, name: str) -> bool | Unknown:
+        """What the section says of the condition of that name: there, another's name is no condition."""
+        path: Path = (self.dialect.key("conditions"), name)
+        value = self.resolve(self.conditions[name], path, self.dialect.conditional)
+        if isinstance(value, bool | Unknown):
+            return value
+        self._wrong("bad-template", f"the condition `{name}` must be a boolean or one of the functions", path)
+        return False
 
     def exists(self, name: str) -> bool | Unknown:
         """The condition of a resource that the template defines."""
@@ -185,9 +202,9 @@ class Scope:
                 return self._logic(name, raw, path)
             arguments = self.resolve(raw, path, names)
             if name == "repeat":
-                value = repeat(arguments, lambda function, what: self.write(function, what, path[:-1]))
-            elif name in FUNCTIONS:
-                value = FUNCTIONS[name](arguments)
+                value = repeat(arguments, self.dialect.date, lambda inner, what: self.write(inner, what, path[:-1]))
+            elif compute := function(name, self.dialect.date):
+                value = compute(arguments)
             else:
                 value = _OWN[name](self, arguments, path)
         except Undecided:
@@ -207,14 +224,14 @@ class Scope:
         self.tree.report(code, message, self.document.place(path), self.tree.near(word, known))
 
     def _if(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:
-        least = 2 if self.dialect.version in ("2021-04-16", "wallaby") else 3
+        least = 2 if self.dialect.date >= "2021-04-16" else 3
         if not isinstance(raw, list) or not least <= len(raw) <= 3:
             raise BadFunction("takes [condition, value if true, value if false]")
         truth = self.condition(raw[0], (*path, 0))
         if not isinstance(truth, Unknown):
             at = 1 if truth else 2
-            return self.resolve(raw[at], (*path, at), names) if at < len(raw) else OMITTED
-        choices = [self.resolve(raw[at], (*path, at), names) for at in range(1, len(raw))]
+            return self._resolve(raw[at], (*path, at), names) if at < len(raw) else OMITTED
+        choices = [self._resolve(raw[at], (*path, at), names) for at in range(1, len(raw))]
         if len(choices) == 2 and OMITTED not in choices and same(*choices):
             return choices[0]
         shown = [{"omitted": True} if choice is OMITTED else choice for choice in choices]
@@ -231,14 +248,16 @@ class Scope:
         parts = [raw] if name == "not" else raw
         if not isinstance(parts, list) or (len(parts) != 1 if function == "not" else len(parts) < 2):
             raise BadFunction("takes one condition" if function == "not" else "takes a list of conditions")
-        truths = [self.condition(part, path if name == "not" else (*path, at)) for at, part in enumerate(parts)]
         if function == "not":
-            return self.write(name, truths[0], path[:-1]) if isinstance(truths[0], Unknown) else not truths[0]
-        deciding = function == "or"
-        if deciding in truths:
-            return deciding
-        open_ones = [truth for truth in truths if isinstance(truth, Unknown)]
-        return self.write(name, open_ones, path[:-1]) if open_ones else not deciding
+            truth = self.condition(parts[0], path if name == "not" else (*path, 0))
+            return self.write(name, truth, path[:-1]) if isinstance(truth, Unknown) else not truth
+        open_ones: list[Data] = []
+        for at, part in enumerate(parts):
+            truth = self.condition(part, (*path, at))
+            if truth is (function == "or"):  # it decides, and Heat reads no further
+                return truth
+            open_ones += [truth] if isinstance(truth, Unknown) else []
+        return self.write(name, open_ones, path[:-1]) if open_ones else function == "and"
 
     def _get_param(self, arguments: Data, path: Path) -> Data:
         name, *steps = arguments if isinstance(arguments, list) and arguments else [arguments]
@@ -248,7 +267,7 @@ class Scope:
             self._wrong("bad-reference", f"there is no parameter `{name}`", path, self.parameters, name)
             return None
         try:
-            return select(self.parameters[name], steps)
+            return select(self.parameters[name], steps, parse=True)
         except (LookupError, ValueError, TypeError):
             return ""
         except Undecided:
@@ -263,10 +282,9 @@ class Scope:
         return ResourceId(f"{self.id}/{arguments}")
 
     def _get_attr(self, arguments: Data, path: Path) -> Data:
-        if isinstance(arguments, str) and not self.dialect.hot:
-            arguments = arguments.split(".", 1)
-        if not isinstance(arguments, list) or not arguments:
-            raise BadFunction("takes [resource, attribute, key, ...]")
+        least = 1 if self.dialect.date >= "2015-10-15" else 2
+        if not isinstance(arguments, list) or len(arguments) < least or (not self.dialect.hot and len(arguments) > 2):
+            raise BadFunction(f"takes [resource, attribute{', key, ...' if self.dialect.hot else ''}]")
         name, *keys = arguments
         if not self._names_resource(name, path, "attribute"):
             return None
@@ -283,11 +301,17 @@ class Scope:
             self._wrong("bad-reference", f"there is no resource `{name}`", path, self.definitions, name)
             return False
         if self.exists(name) is False:
+            if (
+                path[0] != self.dialect.key("outputs") or why == "attribute"
+            ):  # Heat shows such an output without a value
+                self._wrong("bad-reference", f"the condition of the resource `{name}` is false", path)
             return False
         self.requires.setdefault(name, why)
         return True
 
     def _ref(self, arguments: Data, path: Path) -> Data:
+        if isinstance(arguments, list):
+            raise BadFunction("takes the name of a parameter or a resource")
         named = isinstance(arguments, str) and arguments in self.definitions
         return self._get_resource(arguments, path) if named else self._get_param(arguments, path)
 
@@ -304,11 +328,11 @@ class Scope:
         self.files[found[0]] = found[1]
         return found[1]
 
-    def _resource_facade(self, arguments: Data, _path: Path) -> Data:
-        names = {"metadata": "metadata", "deletion_policy": "deletion_policy", "update_policy": "update_policy"}
-        names |= {"Metadata": "metadata", "DeletionPolicy": "deletion_policy", "UpdatePolicy": "update_policy"}
+    def _resource_facade(self, arguments: Data, path: Path) -> Data:
+        keys = ("metadata", "deletion_policy", "update_policy")
+        names = {key if path[-1] == "resource_facade" else RESOURCE_KEYS[key]: key for key in keys}
         if not isinstance(arguments, str) or arguments not in names:
-            raise BadFunction("takes metadata, deletion_policy or update_policy")
+            raise BadFunction(f"takes {', '.join(names)}")
         if self.facade is None:  # nobody nests this template yet
             raise Undecided
         return self.facade[names[arguments]]
