@@ -417,6 +417,28 @@ resources:
     assert {one.maybe for one in inside} <= {group.open_members if sampled else None}
 
 
+@pytest.mark.parametrize(
+    ("kind", "tags", "keys"),
+    [
+        ("OS::Heat::InstanceGroup", "", ["metering.groupname"]),
+        ("OS::Heat::InstanceGroup", "Tags: [{Key: metering.x, Value: y}]", ["metering.x"]),
+        ("AWS::AutoScaling::AutoScalingGroup", "", ["metering.groupname", "metering.AutoScalingGroupName"]),
+    ],
+)
+def test_the_instances_of_a_group_are_tagged_with_its_name(kind: str, tags: str, keys: list[str]) -> None:
+    text = f"""\
+resources:
+  lc: {{type: 'AWS::AutoScaling::LaunchConfiguration', properties: {{ImageId: i}}}}
+  g: {{type: '{kind}', properties: {{Size: 1, MinSize: 1, LaunchConfigurationName: {{get_resource: lc}}, {tags}}}}}
+"""
+    group = read(text).resources[1]
+    assert group.nested is not None
+    [member] = group.nested.resources
+    values = ["y" if key == "metering.x" else group.id for key in keys]
+    tagged = [{"Key": key, "Value": value} for key, value in zip(keys, values, strict=True)]
+    assert member.properties == {"ImageId": "i", "Tags": tagged}
+
+
 def test_the_members_of_a_chain_wait_for_each_other() -> None:
     text = "resources: {c: {type: 'OS::Heat::ResourceChain', properties: {resources: [A, B], resource_properties: {x: 1}}}}\n"
     nested = read(text).resources[0].nested

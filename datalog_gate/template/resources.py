@@ -327,7 +327,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     if below.depth > MAX_NESTING:
         tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
         return None, None
-    group = read_group(kind, properties, where, tree, launch)
+    group = read_group(ResourceId(below.id), kind, properties, where, tree, launch)
     tree.count(len(group.members), where)
     maybe = group.open if group.sampled else None
     waits = ({member.after: "explicit"} if member.after else None for member in group.members)
