@@ -6,15 +6,15 @@ an error, or that reads a relation in error, is gone through carefully to tell w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Const, Match, Stratum
 from datalog_gate.analysis.strata import reads
 from datalog_gate.engine.assignments import Assignments, Binding, Errors
 from datalog_gate.engine.builtins import EvaluationError
 from datalog_gate.engine.model import Model, ModelError, Table
-from datalog_gate.engine.solve import Watch, prepare
+from datalog_gate.engine.solve import NEW, Watch, prepare
 from datalog_gate.values import Row, row_key
 
 Run = Callable[[], Iterable[Row]]
@@ -57,20 +57,18 @@ class _Evaluation:
         """Derive the rows of a stratum. `reached` is told the round of each row if the stratum is recursive."""
         own = frozenset(stratum.relations)
         rules = [rule for rule in stratum.rules if not self._idle(rule, own)]
-        news = self._round([(rule, self._run(rule, None)) for rule in rules])
+        news = self._round([(rule, self._run(rule, rule)) for rule in rules])
         again: list[tuple[CheckedRule, Run]] = []
-        for rule in rules if stratum.recursive and news else ():
-            places = [at for at, one in enumerate(rule.body) if isinstance(one, Match) and one.relation in own]
-            again += [(rule, self._run(rule, at)) for at in places]
         turn = 1
         while news and stratum.recursive:
             reached.update((one, turn) for one in news)
             turn += 1
             for relation in own:
-                self.tables["+" + relation] = Table(row for name, row in news if name == relation)
+                self.tables[NEW + relation] = Table(row for name, row in news if name == relation)
+            again = again or [(rule, self._run(rule, part)) for rule in rules for part in _parts(rule, own)]
             news = self._round(again)
         for relation in own:
-            self.tables.pop("+" + relation, None)
+            self.tables.pop(NEW + relation, None)
 
     def _idle(self, rule: CheckedRule, own: Collection[str]) -> bool:
         """Whether a relation that the rule must match is empty for good."""
@@ -79,13 +77,14 @@ class _Evaluation:
             for one in rule.body
         )
 
-    def _run(self, rule: CheckedRule, delta: int | None) -> Run:
-        """How to run a rule: fast, but carefully if it fails, or if a negation or an aggregate in it reads an error."""
+    def _run(self, rule: CheckedRule, part: CheckedRule) -> Run:
+        """How to run a part of a rule: fast, but carefully if it fails, or if a negation or an aggregate in it reads an
+        error."""
         search = Assignments(self.tables, self.errors, self.watch)
 
         def carefully() -> list[Row]:
             self.failed.add(rule)
-            return [_row(rule, binding) for binding, cause in search.of_rule(rule) if cause is None]
+            return [_row(rule, binding) for binding, cause in search.of_rule(part) if cause is None]
 
         def run() -> list[Row]:
             try:
@@ -95,7 +94,7 @@ class _Evaluation:
 
         if any(through and match.relation in self.errors for through, match in reads(rule.body)):
             return carefully
-        fast = prepare(rule, self.tables, self.watch, delta)
+        fast = prepare(part, self.tables, self.watch)
         return run
 
     def _round(self, runs: Iterable[tuple[CheckedRule, Run]]) -> list[tuple[str, Row]]:
@@ -139,6 +138,14 @@ class _Evaluation:
             return error.span.file, error.span.line, row_key(error.row), error.span, error.relation, error.message
 
         return tuple(sorted(errors, key=place))
+
+
+def _parts(rule: CheckedRule, own: Collection[str]) -> Iterator[CheckedRule]:
+    """For each match of its own stratum the rule that reads only the new rows there."""
+    for at, one in enumerate(rule.body):
+        if isinstance(one, Match) and one.relation in own:
+            new = replace(one, relation=NEW + one.relation)
+            yield replace(rule, body=(*rule.body[:at], new, *rule.body[at + 1 :]))
 
 
 def _row(rule: CheckedRule, binding: Binding) -> Row:

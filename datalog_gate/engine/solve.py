@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from time import monotonic
 
-from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
+from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Var, Without
 from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
 from datalog_gate.engine.builtins import aggregate, compare, compute, holds
 from datalog_gate.engine.model import Table
@@ -24,6 +24,8 @@ Slots = list[Value]
 Step = Callable[[Slots], bool]
 """Goes on with the assignment in the slots; True ends the search."""
 BETWEEN_CHECKS = 2000
+NEW = "+"
+"""What a relation's name begins with where only the rows of the last round are meant."""
 
 
 @dataclass(slots=True)
@@ -45,16 +47,10 @@ class Watch:
             raise EngineError(f"out of time{name}")
 
 
-def prepare(
-    rule: CheckedRule, tables: Mapping[str, Table], watch: Watch, delta: int | None = None
-) -> Callable[[], list[Row]]:
-    """A function that gives the head rows of the rule, or raises EvaluationError if it meets an error.
-
-    With `delta` the match at that place of the body reads the table ``+relation`` in place of the relation's.
-    """
+def prepare(rule: CheckedRule, tables: Mapping[str, Table], watch: Watch) -> Callable[[], list[Row]]:
+    """A function that gives the head rows of the rule, or raises EvaluationError if it meets an error."""
     plan = _Plan(tables, watch)
     rows: list[Row] = []
-    first = rule.body[delta] if delta is not None else None
     head = [plan.slot(one) for one in rule.arguments]
 
     def emit(slots: Slots) -> bool:
@@ -62,7 +58,7 @@ def prepare(
         return False
 
     around = [one for one in rule.arguments if isinstance(one, Var)]
-    step = plan.conjunction(scoped(rule.body, around), frozenset(), emit, first)
+    step = plan.conjunction(scoped(rule.body, around), frozenset(), emit)
     initial = plan.initial
 
     def run() -> list[Row]:
@@ -90,50 +86,42 @@ class _Plan:
             self.initial.append(operand.value if isinstance(operand, Const) else None)
         return at
 
-    def conjunction(
-        self,
-        body: Sequence[Scoped],
-        bound: frozenset[Var],
-        last: Step,
-        first: CheckedLiteral | None = None,
-    ) -> Step:
+    def conjunction(self, body: Sequence[Scoped], bound: frozenset[Var], last: Step) -> Step:
         """The closure of a body whose `bound` variables have values; `last` gets each assignment that makes it true."""
         pending = list(body)
         ordered: list[tuple[Scoped, frozenset[Var]]] = []
         while pending:
-            chosen = self._next(pending, bound, first if not ordered else None)
+            chosen = self._next(pending, bound)
             pending.remove(chosen)
             ordered.append((chosen, bound))
             bound = bound | binds(chosen.literal)
         step = last
-        for at, (one, before) in reversed(list(enumerate(ordered))):
-            step = self._step(one, before, step, delta=first is not None and at == 0)
+        for one, before in reversed(ordered):
+            step = self._step(one, before, step)
         return step
 
-    def _next(self, pending: Sequence[Scoped], bound: frozenset[Var], first: CheckedLiteral | None) -> Scoped:
+    def _next(self, pending: Sequence[Scoped], bound: frozenset[Var]) -> Scoped:
         def cost(one: Scoped) -> tuple[int, int, int]:
             match one.literal:
+                case Match(relation, arguments):
+                    fixed = sum(isinstance(term, Const) or term in bound for term in arguments)
+                    return -1 if relation.startswith(NEW) else 3, -fixed, len(self.tables[relation].rows)
                 case Compare() | Call():
                     return 0, 0, 0
                 case Without():
                     return 1, 0, 0
                 case Fold():
                     return 2, 0, 0
-                case Match(relation=relation, arguments=arguments):
-                    fixed = sum(isinstance(term, Const) or term in bound for term in arguments)
-                    return 3, -fixed, len(self.tables[relation].rows)
 
-        if first is not None:
-            return next(one for one in pending if one.literal is first)
         ready = [one for one in pending if one.ready(bound)]
         if not ready:
             raise EngineError(f"no order of literals binds every variable at {pending[0].literal.span}")
         return min(ready, key=cost)
 
-    def _step(self, one: Scoped, bound: frozenset[Var], then: Step, delta: bool) -> Step:
+    def _step(self, one: Scoped, bound: frozenset[Var], then: Step) -> Step:
         match one.literal:
             case Match():
-                return self._match(one.literal, bound, then, "+" if delta else "")
+                return self._match(one.literal, bound, then)
             case Compare():
                 evaluate = self._compare(one.literal, bound)
             case Call():
@@ -144,7 +132,7 @@ class _Plan:
                 evaluate = self._fold(one.literal, one.needs, bound)
         return lambda slots: evaluate(slots) and then(slots)
 
-    def _match(self, literal: Match, bound: frozenset[Var], then: Step, prefix: str) -> Step:
+    def _match(self, literal: Match, bound: frozenset[Var], then: Step) -> Step:
         columns: list[int] = []
         key: list[int] = []
         joined: list[int] = []
@@ -161,7 +149,7 @@ class _Plan:
                 twice.append((stores[argument][0], column))
             elif argument is not None:
                 stores[argument] = (column, self.slot(argument))
-        tables, name, tick = self.tables, prefix + literal.relation, self.watch.tick
+        tables, name, tick = self.tables, literal.relation, self.watch.tick
         wanted, keyed, stored = tuple(columns), _key(key), list(stores.values())
 
         def step(slots: Slots) -> bool:
