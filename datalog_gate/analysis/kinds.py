@@ -27,7 +27,7 @@ from datalog_gate.analysis.program import (
 from datalog_gate.analysis.safety import binds
 from datalog_gate.catalogue.builtins import BUILTINS
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.diagnostics import Diagnostic, Span, closest, did_you_mean
 from datalog_gate.values import Kind, kind_of, show
 
 ORDERED = Kind.NUMBER | Kind.STRING
@@ -204,7 +204,7 @@ class Inference:
             return
         near = closest(text, known)
         severe = column.closed or (near is not None and _letters_apart(text, near) <= 2)
-        suggestion = f"did you mean {near}?" if near else "one of " + ", ".join(sorted(column.allowed)[:12])
+        suggestion = did_you_mean(text, known, "one of " + ", ".join(sorted(column.allowed)[:12]))
         message = f"{column.name} of {match.relation} is never {text!r}"
         self._report("unknown-value", message, match.span, suggestion, warning=not severe)
 
