@@ -131,6 +131,12 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     return folded[near[0]] if near else None
 
 
+def did_you_mean(word: str, candidates: Iterable[str], otherwise: str | None = None) -> str | None:
+    """The suggestion to write the closest candidate, or `otherwise` if none is near."""
+    near = closest(word, candidates)
+    return f"did you mean {near}?" if near else otherwise
+
+
 def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:
     """The diagnostic as text of a few lines, with an underlined excerpt if `sources` (file to text) holds its file."""
     place = f"{diagnostic.span}: " if diagnostic.span else ""

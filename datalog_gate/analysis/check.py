@@ -17,7 +17,7 @@ from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, Checke
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import reads, stratify
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, closest, in_order
+from datalog_gate.diagnostics import Diagnostic, did_you_mean, in_order
 from datalog_gate.errors import RulesError
 from datalog_gate.language.ast import NOWHERE, Module, Rule
 from datalog_gate.values import Kind
@@ -148,8 +148,7 @@ def _unknown_services(rules: Sequence[CheckedRule], unlocks: Sequence[Unlock]) -
         for match in matches(rule.body):
             asked = match.arguments[0] if match.relation == UNLOCKED else None
             if isinstance(asked, Const) and asked.value not in services:
-                near = closest(str(asked.value), services)
-                suggestion = f"did you mean {near}?" if near else f'write a rule with @unlock("{asked.value}")'
+                suggestion = did_you_mean(str(asked.value), services, f'write a rule with @unlock("{asked.value}")')
                 message = f"no rule unlocks the service {asked.value}"
                 found.append(Diagnostic("unknown-service", message, match.span, suggestion))
     return found
