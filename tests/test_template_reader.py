@@ -10,6 +10,7 @@ from datalog_gate.diagnostics import Span
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.sources import read_stack
+from datalog_gate.template.reader import read_template
 from datalog_gate.values import ResourceId, Unknown
 
 HEAD = "heat_template_version: wallaby\n"
@@ -158,12 +159,107 @@ def test_a_later_environment_is_put_over_an_earlier_one() -> None:
         ("parameters:\n", "bad-environment", 1),
         ("resource_registry:\n  A: [B]\n", "bad-environment", 2),
         ("resource_registry:\n  A: B\n  B: A\n", "bad-environment", 2),
-        ("parameter_merge_strategies: {p: merge}\n", "unsupported", 1),
+        ("parameter_merge_strategies: [p]\n", "bad-environment", 1),
+        ("resource_registry:\n  resources:\n    r: {hooks: pre-delet}\n", "bad-environment", 3),
+        ("resource_registry:\n  resources:\n    r: {restricted_actions: [update, all]}\n", "bad-environment", 3),
+        ("resource_registry:\n  resources: {r: x}\n", "bad-environment", 2),
     ],
 )
 def test_a_wrong_environment_is_refused(environment: str, code: str, line: int) -> None:
     found = problems("resources: {r: {type: A}}\n", environment=environment)
     assert [one[:2] for one in found] == [(code, line)]
+
+
+TYPED = (
+    HEAD
+    + """\
+parameters:
+  s: {type: string, default: ""}
+  n: {type: number, default: 0}
+  l: {type: comma_delimited_list, default: ""}
+  j: {type: json, default: {}}
+  b: {type: boolean, default: false}
+"""
+)
+
+
+def with_files(*files: str, **parameters: Data) -> Stack:
+    named = [(f"{at}.yaml", file) for at, file in enumerate(files)]
+    return read_template(
+        TYPED, "t.yaml", fetch=lambda *_: None, stack_name="web", environments=named, parameters=parameters
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "name", "first", "second", "value"),
+    [
+        ("overwrite", "s", "a", "b", "b"),
+        ("merge", "s", "a", "b", "ab"),
+        ("deep_merge", "s", "a", "b", "ab"),
+        ("mistyped", "s", "a", "b", "b"),
+        ("merge", "n", "'1'", "'2'", 12),
+        ("merge", "l", "a", "b", ["a", "b"]),
+        ("merge", "l", "[a]", "[b]", ["a", "b"]),
+        ("merge", "j", "{a: {x: 1}, b: 1}", "{a: {y: 1}, b: null}", {"a": {"y": 1}, "b": 1}),
+        ("merge", "j", "{a: 1}", "'{\"b\": 2}'", {"a": 1, "b": 2}),
+        ("deep_merge", "j", "{a: {x: 1}, l: [1], s: a, n: 1}", "{a: {y: 1}, l: [2], s: b, n: 2}", {"a": {"x": 1, "y": 1}, "l": [1, 2], "s": "ab", "n": 2}),
+        ("merge", "s", "a", "null", "a"),
+    ],
+)  # fmt: skip
+def test_files_merge_a_parameter_as_they_say(how: str, name: str, first: str, second: str, value: Data) -> None:
+    for strategy in (f"{{{name}: {how}}}", f"{{default: {how}}}"):
+        files = [f"parameters: {{{name}: {one}}}\nparameter_merge_strategies: {strategy}\n" for one in (first, second)]
+        [found] = [one for one in with_files(*files).parameters if one.name == name]
+        assert (found.value, found.origin) == (value, "environment")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["parameters: {s: a}\nparameter_merge_strategies: {s: merge}\n", "parameters: {s: b}\nparameter_merge_strategies: {s: deep_merge}\n"], "`s` is merged by `deep_merge` here and by `merge` in an earlier file"),
+        (["parameters: {s: a}\n", "parameters: {s: b}\nparameter_merge_strategies: {default: merge, s: merge}\n"], "`s` is merged by `merge` here and by `overwrite` in an earlier file"),
+        (["parameters: {n: 1}\n", "parameters: {s: a}\n", "parameters: {n: 2}\nparameter_merge_strategies: {n: merge}\n"], "`n` is merged by `merge` here and by `overwrite` in an earlier file"),
+        (["parameters: {s: a}\n", "parameters: {n: 2}\nparameter_merge_strategies: {n: merge}\n"], "`n` can't be merged as number"),
+        (["parameters: {s: a}\n", "parameters: {b: true}\nparameter_merge_strategies: {b: merge}\n"], "`b` can't be merged as boolean"),
+        (["parameters: {j: [1]}\nparameter_merge_strategies: {j: merge}\n", "parameters: {j: {a: 1}}\nparameter_merge_strategies: {j: merge}\n"], "`j` can't be merged as json"),
+        (["parameter_defaults: {below: a}\nparameter_merge_strategies: {default: merge}\n", "parameter_defaults: {below: b}\nparameter_merge_strategies: {default: merge}\n"], "the type of `below`, which is to be merged, is not known"),
+    ],
+)  # fmt: skip
+def test_a_merge_that_heat_refuses_is_refused_at_the_later_file(files: list[str], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        with_files(*files)
+    assert [(one.code, one.span and one.span.file, one.message) for one in error.value.diagnostics] == [
+        ("bad-environment", f"{len(files) - 1}.yaml", message)
+    ]
+
+
+def test_files_are_over_what_the_caller_gives_and_a_body_is_under_it() -> None:
+    file = "parameters: {s: file, unknown: x}\n"
+    assert with_files(file, s="caller").parameters[0].value == "file"
+    body = read_template(
+        TYPED,
+        "t",
+        fetch=lambda *_: None,
+        stack_name="web",
+        environment="parameters: {s: body}",
+        parameters={"s": "caller"},
+    )
+    assert body.parameters[0].value == "caller"
+
+
+def test_a_later_file_replaces_registry_entries_and_takes_none_away() -> None:
+    files = [
+        ("a.yaml", "resource_registry: {A: One, B: One, resources: {b: {B: Own}}}\n"),
+        ("b.yaml", "resource_registry: {A: Two, B: null, resources: {c: {C: Own}}}\n"),
+    ]
+    text = HEAD + "resources: {a: {type: A}, b: {type: B}, c: {type: C}}\n"
+    stack = read_template(text, "t", fetch=lambda *_: None, stack_name="web", environments=files)
+    assert [one.type for one in stack.resources] == ["Two", "One", "Own"]
+
+
+def test_what_says_nothing_about_facts_is_accepted_in_an_environment() -> None:
+    environment = "encrypted_param_names: [s]\nevent_sinks: [{type: zaqar-queue, target: q}]\nresource_registry: {base_url: 'file:///x'}\n"
+    assert read("resources: {r: {type: A}}\n", environment=environment).resources[0].type == "A"
 
 
 # resources

@@ -51,6 +51,17 @@ class Given:
     place: Span | None = None
 
 
+def declared_types(section: Data, dialect: Dialect) -> dict[str, Data]:
+    """What type each parameter of a section says that it has, as HOT calls it."""
+    key = dialect.key("type")
+    written = (
+        {name: one.get(key) for name, one in section.items() if isinstance(one, dict)}
+        if isinstance(section, dict)
+        else {}
+    )
+    return written if dialect.hot else {name: _CFN_TYPES.get(str(kind)) for name, kind in written.items()}
+
+
 def read_parameters(
     section: Mapping[str, Data],
     dialect: Dialect,
