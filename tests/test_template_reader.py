@@ -82,18 +82,65 @@ def test_a_nearer_source_of_a_parameter_wins() -> None:
         ("type: number", "x", "can't be 'x': it is no number that the template takes"),
         ("type: number, constraints: [{range: {min: 1, max: 3}}]", 4, "can't be 4: its value is not within 1 and 3"),
         ("type: string, constraints: [{length: {max: 2}}]", "abc", "can't be 'abc': its length is not within None and 2"),
-        ("type: number, constraints: [{modulo: {step: 2}}]", 3, "can't be 3: it is no multiple of 2 plus 0"),
+        ("type: number, constraints: [{modulo: {step: 2, offset: '1'}}]", 4, "can't be 4: it is no multiple of 2 plus 1"),
+        ("type: string, constraints: [{allowed_pattern: 'a|ab'}]", "ab", "can't be 'ab': it does not match a|ab"),
+        ("type: string, constraints: [{length: {min: 1}}]", 12, "can't be 12: it is no string that the template takes"),
+        ("type: comma_delimited_list, constraints: [{length: {max: 1}}]", "a,b", "can't be 'a,b': its length is not within None and 1"),
+        ("type: comma_delimited_list, constraints: [{allowed_values: [a]}]", ["a", "b"], "can't be ['a', 'b']: it is none of a"),
+        ("type: comma_delimited_list", 0, "can't be 0: it is no comma_delimited_list that the template takes"),
+        ("type: json, constraints: [{length: {max: 1}}]", "[1, 2]", "can't be '[1, 2]': its length is not within None and 1"),
+        ("type: boolean, constraints: [{allowed_values: ['on']}]", "no", "can't be 'no': it is none of on"),
+        ("type: string, default: b, constraints: [{allowed_values: [a]}]", "a", "can't be 'b': it is none of a"),
         ("type: string, constraints: [{allowed_values: [a, b]}]", "c", "can't be 'c': it is none of a, b"),
         ("type: string, constraints: [{allowed_pattern: '[a-z]+'}]", "a1", "can't be 'a1': it does not match [a-z]+"),
         ("type: string, hidden: true, constraints: [{allowed_values: [a]}]", "pw", "can't be a hidden value: it is no string that the template takes"),
         ("type: json", "[1", "can't be '[1': it is no json that the template takes"),
         ("type: boolean", "maybe", "can't be 'maybe': it is neither true nor false"),
-        ("type: string, constraints: [{no_such: 1}]", "x", "can't be 'x': there is no constraint `no_such` of this form"),
     ],
 )  # fmt: skip
 def test_a_value_that_a_parameter_refuses_is_named_at_its_definition(definition: str, given: Data, reason: str) -> None:
     found = problems(f"parameters:\n  p: {{{definition}}}\n", parameters={"p": given})
     assert found == [("bad-parameter", 3, f"parameter `p` {reason}", None)]
+
+
+@pytest.mark.parametrize(
+    ("version", "definition", "reason"),
+    [
+        ("wallaby", "type: string, constraints: [{no_such: 1}]", "there is no constraint `no_such`"),
+        ("wallaby", "type: string, constraints: [{description: d}]", "a string can't have the constraint `description`"),
+        ("wallaby", "type: string, constraints: {}", "the constraints are no list of maps"),
+        ("wallaby", "type: string, constraints: [{range: {min: 1}}]", "a string can't have the constraint `range`"),
+        ("wallaby", "type: json, constraints: [{allowed_values: [1]}]", "a json can't have the constraint `allowed_values`"),
+        ("wallaby", "type: number, constraints: [{range: {}}]", "the constraint `range` has a wrong form"),
+        ("wallaby", "type: string, constraints: [{length: {mim: 1}}]", "the constraint `length` has a wrong form"),
+        ("wallaby", "type: string, constraints: [{length: {min: 1.5}}]", "the constraint `length` has a wrong form"),
+        ("wallaby", "type: number, constraints: [{modulo: {step: 2}}]", "the constraint `modulo` has a wrong form"),
+        ("wallaby", "type: number, constraints: [{modulo: {step: 0, offset: 0}}]", "the constraint `modulo` has a wrong form"),
+        ("wallaby", "type: number, constraints: [{modulo: {step: 2, offset: -1}}]", "the constraint `modulo` has a wrong form"),
+        ("2016-10-14", "type: number, constraints: [{modulo: {step: 2, offset: 1}}]", "a number can't have the constraint `modulo`"),
+        ("wallaby", "type: string, constraints: [{allowed_values: a}]", "the constraint `allowed_values` has a wrong form"),
+        ("wallaby", "type: string, constraints: [{allowed_pattern: '['}]", "the constraint `allowed_pattern` has a wrong form"),
+        ("wallaby", "type: string, tags: x", "`tags` must be a list"),
+    ],
+)  # fmt: skip
+def test_a_constraint_that_heat_refuses_is_refused_without_a_value_too(
+    version: str, definition: str, reason: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        read_stack(f"heat_template_version: {version}\nparameters:\n  p: {{{definition}}}\n")
+    [found] = error.value.diagnostics
+    assert (found.code, found.span and found.span.line, found.message) == (
+        "bad-template",
+        3,
+        f"parameter `p`: {reason}",
+    )
+
+
+def test_tags_came_with_queens() -> None:
+    text = "heat_template_version: {}\nparameters: {{p: {{type: string, tags: [x]}}}}\n"
+    assert read_stack(text.format("queens")).parameters[0].attributes == {"tags": ["x"]}
+    with pytest.raises(InputError, match="has no key `tags`"):
+        read_stack(text.format("pike"))
 
 
 def test_a_pattern_that_could_take_forever_is_left_to_heat() -> None:
