@@ -37,7 +37,8 @@ def read_stack(
     files_root: str | Path | None = None,
     stack_name: str | None = None,
 ) -> Stack:
-    """The stack of a template, with the environments' paths and one environment's body over each other in that order.
+    """The stack of a template with its environments, later over earlier, the body's last. As in Heat a body alone
+    yields to the parameters, but environments' files do not.
 
     `template` is the template itself, as a request's body holds it: then only `files` are there, and no other file is
     ever read. `source` is the path of a file, or a folder with a `template.yaml` and perhaps an `env.yaml`; a mapping,
@@ -62,7 +63,7 @@ def read_stack(
     else:
         body, label, name = source or template or "", "<template>", "stack"
     given += [(str(path), read_text(path)) for path in paths]
-    if environment:
+    if given and environment:
         given.append(("<environment>", environment))
 
     def fetch(wanted: str, base: str) -> tuple[str, str] | None:
@@ -71,7 +72,15 @@ def read_stack(
         return None if root is None else _local(wanted, base, root)
 
     chosen = stack_name or name
-    return read_template(body, label, fetch=fetch, stack_name=chosen, environments=given, parameters=parameters)
+    return read_template(
+        body,
+        label,
+        fetch=fetch,
+        stack_name=chosen,
+        environments=given,
+        environment=None if given else environment,
+        parameters=parameters,
+    )
 
 
 def read_text(path: str | Path) -> str:

@@ -14,10 +14,10 @@ from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Stack
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
-from datalog_gate.template.environment import Environment, add_environment
+from datalog_gate.template.environment import read_environments
 from datalog_gate.template.expressions import leaves, unknown
 from datalog_gate.template.order import circles
-from datalog_gate.template.parameters import Given, read_parameters
+from datalog_gate.template.parameters import Given, declared_types, read_parameters
 from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
 from datalog_gate.template.scope import Fetch, Scope, Tree
 from datalog_gate.values import Unknown
@@ -34,19 +34,23 @@ def read_template(
     fetch: Fetch,
     stack_name: str,
     environments: Iterable[tuple[str, Text]] = (),
+    environment: Text | None = None,
     parameters: Mapping[str, Data] | None = None,
 ) -> Stack:
-    """The stack of a template. `environments` are pairs of file and text, later over earlier; `parameters` are over
-    them all. Errors: InputError with all diagnostics of the template, its environments and what it nests."""
+    """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
+    `environments`, which are pairs of file and text, later over earlier. Errors: InputError with all diagnostics of the
+    template, its environments and what it nests."""
     tree = Tree(fetch)
-    environment = Environment()
     try:
-        for name, body in environments:
-            add_environment(environment, parsed(tree, name, body), tree.add)
-        environment.parameters |= {name: Given(value, "parameters") for name, value in (parameters or {}).items()}
+        body = parsed(tree, "<environment>", environment) if environment else None
+        files = [parsed(tree, name, one) for name, one in environments]
         document = parsed(tree, file, text)
-        inside = Nesting(stack_name, stack_name, None, 0, file, environment.registry, environment, (file,), _read_stack)
-        stack = _read_stack(tree, document, inside, environment.parameters)
+        data = document.data if isinstance(document.data, dict) else {}
+        dialect = dialect_of(data)
+        types = {} if isinstance(dialect, str) else declared_types(data.get(dialect.key("parameters")), dialect)
+        given = read_environments(body, parameters or {}, files, types, tree.add)
+        inside = Nesting(stack_name, stack_name, None, 0, file, given.registry, given, (file,), _read_stack)
+        stack = _read_stack(tree, document, inside, given.parameters)
     except RecursionError:
         tree.stop("too-large", "the template's references lead too deep", None)
     except InputError as error:
