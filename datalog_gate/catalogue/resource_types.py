@@ -148,7 +148,12 @@ def _owners() -> dict[str, str]:
 def _parse(name: str) -> ResourceType:
     """The type of a line; only for names that have one, so that the cache is bounded."""
     data = json.loads(_lines()[name])
-    return ResourceType(name, data["relation"], _properties(data["properties"]), data["attributes"])
+    moved = tuple((_way(source), target and _way(target)) for source, target in data.get("moved", {}).items())
+    return ResourceType(name, data["relation"], _properties(data["properties"]), data["attributes"], moved)
+
+
+def _way(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
 
 
 def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
@@ -156,8 +161,10 @@ def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
 
 
 def _property(name: str, told: dict[str, Any]) -> Property:
-    """A property of the data, which tells the fields of `Property` that are not at their default."""
-    fields = dict(told)
+    """A property of the data, which tells the fields of `Property` that are not at their default, and more."""
+    fields: dict[str, Any] = {
+        key: told[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in told
+    }
     fields["allowed"] = tuple(told.get("allowed", ()))
     fields["children"] = _properties(told.get("children", {}))
     if "item" in told:

@@ -10,6 +10,7 @@ from datalog_gate.catalogue.resource_types import Table, tables_of
 from datalog_gate.catalogue.schema import ResourceType
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
+from datalog_gate.facts.moved import as_heat_reads
 from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, Home
 from datalog_gate.facts.stack import Resource, Stack
 from datalog_gate.facts.tables import Fact, table_rows, wildcard
@@ -68,6 +69,7 @@ def _add_stack(facts: FactSet, wanted: _Wanted, stack: Stack, maybe: Unknown | N
     home = Home(stack, {one.name: one for one in stack.resources}, wanted.catalogue.type)
     for resource in stack.resources:
         uncertain = maybe or resource.maybe
+        resource = as_heat_reads(resource, home.type_of(resource.type))
         for name, fact in _rows(wanted, resource, home):
             facts.add(name, fact.row, Origin(resource.locate, fact.path), uncertain or fact.maybe)
         if resource.nested:

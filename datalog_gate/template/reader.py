@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from datalog_gate import catalogue
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Stack
+from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import Environment, add_environment
@@ -35,10 +37,11 @@ def read_template(
     stack_name: str,
     environments: Iterable[tuple[str, Text]] = (),
     parameters: Mapping[str, Data] | None = None,
+    type_of: TypeOf = catalogue.type,
 ) -> Stack:
     """The stack of a template. `environments` are pairs of file and text, later over earlier; `parameters` are over
     them all. Errors: InputError with all diagnostics of the template, its environments and what it nests."""
-    tree = Tree(fetch)
+    tree = Tree(fetch, type_of)
     environment = Environment()
     try:
         for name, body in environments:
