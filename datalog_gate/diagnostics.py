@@ -82,6 +82,7 @@ CODES: dict[str, str] = {
     "unsupported": "A construct that this version does not read yet.",
     "no-resources": "Nothing to judge: not one resource was read.",
     "bad-facts": "A line of facts that is not in the format.",
+    "bad-catalogue": "A catalogue file that is not in the format.",
     "bad-test": "A policy test file that is not in the format.",
 }
 

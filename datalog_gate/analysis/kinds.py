@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from datalog_gate import catalogue
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -43,9 +42,12 @@ ADVICE = {
 Kinds = dict[Var, Kind]
 
 
-def infer(rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str]) -> Inference:
-    """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say."""
-    inference = Inference(dict(relations), frozenset(fixed))
+def infer(
+    rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str], types: Sequence[str]
+) -> Inference:
+    """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say.
+    `types` are the resource types that there are."""
+    inference = Inference(dict(relations), frozenset(fixed), types)
     changed = True
     while changed:
         changed = False
@@ -63,6 +65,7 @@ class Inference:
 
     relations: dict[str, Relation]
     fixed: frozenset[str]
+    types: Sequence[str]
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
     _told: set[Var] = field(default_factory=set)
@@ -199,7 +202,7 @@ class Inference:
         text = constant.value
         known: Iterable[str] = column.allowed
         if match.relation == "heat:resource" and column.name == "type":
-            known = catalogue.types()
+            known = self.types
         if not isinstance(text, str) or not known or text in known:
             return
         near = closest(text, known)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.builtins import BUILTINS, Builtin
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean
@@ -18,7 +18,6 @@ from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module,
 from datalog_gate.values import Kind
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-RESERVED = frozenset({*catalogue.NAMESPACES, "old", "gate", "builtin"})
 KINDS = {
     "null": Kind.NULL,
     "boolean": Kind.BOOLEAN,
@@ -53,7 +52,9 @@ class Names:
         given: Mapping[str, tuple[Kind, ...]],
         query: str | None = None,
         lenient: bool = False,
+        catalogue: Catalogue = SHIPPED,
     ) -> None:
+        self.catalogue = catalogue
         self.diagnostics: list[Diagnostic] = []
         self.given = {name: _given(name, kinds) for name, kinds in given.items()}
         self.query = query
@@ -88,7 +89,7 @@ class Names:
         if atom.name.startswith("old:"):
             self._report("undefined-relation", "the state before an update is not there to read yet", atom.name_span)
             return None
-        return catalogue.relation(atom.name) or self._undefined(atom, module)
+        return self.catalogue.relation(atom.name) or self._undefined(atom, module)
 
     def head(self, atom: Atom, module: str) -> Relation:
         """The relation that a head of a module defines."""
@@ -98,11 +99,10 @@ class Names:
         """The relations that the modules define or declare, by full name."""
         return {one.name: one for scope in self.scopes.values() for one in scope.relations.values()}
 
-    @staticmethod
-    def nested_relation(relation: str, column: str) -> str | None:
+    def nested_relation(self, relation: str, column: str) -> str | None:
         """The relation that a list or map property of a resource type has for itself, if that is what `column` is."""
         name = f"{relation}.{column}"
-        return name if catalogue.relation(name) else None
+        return name if self.catalogue.relation(name) else None
 
     def _bare(self, atom: Atom, module: str) -> Relation | Builtin | None:
         scope = self.scopes[module]
@@ -150,7 +150,7 @@ class Names:
         yield from self.scopes[module].relations
         for name, scope in self.scopes.items():
             yield from (f"{name}:{bare}" for bare in scope.exports)
-        yield from catalogue.names()
+        yield from self.catalogue.names()
         yield from BUILTINS
         yield from self.given
 
@@ -163,7 +163,7 @@ class Names:
             if module.name != self.query and not IDENTIFIER.match(segment):
                 where = Span(module.file, 1, 1, 1, 1)
                 self._report("reserved-name", f"{segment!r} in the path of a rule file is no identifier", where)
-        if module.name.partition(":")[0] in RESERVED:
+        if module.name.partition(":")[0] in self.catalogue.namespaces():
             where = Span(module.file, 1, 1, 1, 1)
             self._report("reserved-name", f"the module name {module.name} is reserved", where, "rename the file")
         for statement in module.statements:

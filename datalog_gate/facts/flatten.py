@@ -10,6 +10,7 @@ from datalog_gate.catalogue.resource_types import tables_of
 from datalog_gate.catalogue.schema import ResourceType
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
+from datalog_gate.facts.moved import as_heat_reads
 from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS
 from datalog_gate.facts.stack import Resource, Stack
 from datalog_gate.facts.tables import Fact, Home, Placed, TableRows, wildcard
@@ -67,7 +68,7 @@ def _placed(stack: Stack, catalogue: Catalogue, maybe: Unknown | None) -> Iterat
     home = Home(stack, {one.name: one for one in stack.resources}, catalogue.type)
     for resource in stack.resources:
         uncertain = maybe or resource.maybe
-        yield resource, home, uncertain
+        yield as_heat_reads(resource, catalogue.type(resource.type)), home, uncertain
         if resource.nested:
             yield from _placed(resource.nested, catalogue, uncertain)
 

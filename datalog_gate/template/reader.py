@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from datalog_gate import catalogue
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Stack
+from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import read_environments
@@ -36,11 +38,12 @@ def read_template(
     environments: Iterable[tuple[str, Text]] = (),
     environment: Text | None = None,
     parameters: Mapping[str, Data] | None = None,
+    type_of: TypeOf = catalogue.type,
 ) -> Stack:
     """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
     `environments`, which are pairs of file and text, later over earlier. Errors: InputError with all diagnostics of the
     template, its environments and what it nests."""
-    tree = Tree(fetch)
+    tree = Tree(fetch, type_of)
     try:
         body = parsed(tree, "<environment>", environment) if environment else None
         files = [parsed(tree, name, one) for name, one in environments]

@@ -15,7 +15,7 @@ from typing import Never
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Locate, Path, Resource
-from datalog_gate.template.attributes import attribute
+from datalog_gate.template.attributes import TypeOf, attribute
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, read_document, size_of
 from datalog_gate.template.environment import Registry
@@ -45,6 +45,7 @@ class Tree:
     """What the templates of one reading share."""
 
     fetch: Fetch
+    type_of: TypeOf
     problems: list[Diagnostic] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
@@ -342,7 +343,7 @@ class Scope:
         resource = self.read(self, str(name))
         if resource is None or not keys:
             raise Undecided
-        return attribute(resource, keys)
+        return attribute(resource, keys, self.tree.type_of)
 
     def _names_resource(self, name: Data, path: Path, why: str) -> bool:
         """Whether the name is that of a resource which may exist, noted as required."""
