@@ -18,7 +18,7 @@ Way = tuple[str, ...]
 
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
     """The resource with every property where its type has it moved."""
-    if kind is None or not any(source[0] in resource.properties for source, _ in kind.moved):
+    if kind is None or not kind.moved or resource.properties.keys().isdisjoint(kind.movable):
         return resource
     origins: dict[Path, Path] = {}
     data: Data = dict(resource.properties)
