@@ -8,6 +8,7 @@ from pathlib import Path
 
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.model import Engine
@@ -77,7 +78,7 @@ class Rules:
         level = next((one for one in MODES if one == mode), None)
         if level is None:
             raise UsageError(f"there is no mode {mode}: one of {', '.join(MODES)}")
-        rows = bind(self._set.program, _lines(inventory))
+        rows = bind(self._set.program, _lines(inventory), catalogue=self._set.catalogue)
         request = Request(action, _utc(now), _caller(caller), frozenset(services), level, rows)
         if engine != "both":
             return decide(self._set, stack, request, _engine(engine))
@@ -88,9 +89,10 @@ class Rules:
         return first
 
 
-def load_rules(*paths: str | Path) -> Rules:
-    """The rules of files and folders as one policy set. Errors: RulesError with all that is wrong."""
-    return Rules(load(read_rules([Path(path) for path in paths])))
+def load_rules(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> Rules:
+    """The rules of files and folders as one policy set. `catalogue` is what they may read and stacks are flattened to,
+    as `read_catalogue` gives it. Errors: RulesError with all that is wrong."""
+    return Rules(load(read_rules([Path(path) for path in paths]), catalogue))
 
 
 def query(

@@ -28,9 +28,9 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.analysis.safety import binds
+from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
-from datalog_gate.engine.solve import Scoped, fits, inner, is_null_test, scoped
+from datalog_gate.engine.solve import fits
 from datalog_gate.errors import EngineError
 from datalog_gate.values import Row, Value
 
@@ -115,7 +115,7 @@ class _Worker:
                     if isinstance(side, Var) and side not in bound:
                         yield self.resolver([other], side, lambda value: [value])
                         return
-                null = is_null_test(one.literal)
+                null = one.literal.null_test
                 yield self.resolver([left, right], None, lambda a, b: compare(comparator, a, b, when_unknown, null))
             case Call(builtin, inputs, (), _, when_unknown):
                 yield self.resolver(inputs, None, lambda *values: holds(builtin, values, when_unknown))

@@ -38,18 +38,22 @@ class FactSet:
 
     def add(self, relation: str, row: Row, origin: Origin | None = None, maybe: Unknown | None = None) -> None:
         """Add a row. A row that is there already keeps its first origin, and is certain if it was ever added so."""
-        rows = self.rows.get(relation)
-        if rows is None:
-            rows = self.rows[relation] = {}
-            self.maybe[relation] = {}
-        uncertain = self.maybe[relation]
-        if maybe is None:
-            rows.setdefault(row, origin)
-            if uncertain:
-                uncertain.pop(row, None)
-        elif row not in rows:
-            rows[row] = origin
-            uncertain[row] = maybe
+        self.extend(relation, ((row, origin, maybe),))
+
+    def extend(self, relation: str, found: Iterable[tuple[Row, Origin | None, Unknown | None]]) -> None:
+        """Add many rows, each with its origin and what decides whether it is there."""
+        rows = self.rows.setdefault(relation, {})
+        uncertain = self.maybe.setdefault(relation, {})
+        for row, origin, maybe in found:
+            if maybe is None:
+                rows.setdefault(row, origin)
+                if uncertain:
+                    uncertain.pop(row, None)
+            elif row not in rows:
+                rows[row] = origin
+                uncertain[row] = maybe
+        if not rows:
+            del self.rows[relation], self.maybe[relation]
 
     def hide(self, relation: str, row: Row, columns: Iterable[int]) -> None:
         """Note columns of a row that hold what came from a hidden parameter. A reference is the template's own, and a

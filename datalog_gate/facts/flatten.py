@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Protocol
 
 from datalog_gate.catalogue.relations import FIXED
@@ -10,10 +10,11 @@ from datalog_gate.catalogue.resource_types import tables_of
 from datalog_gate.catalogue.schema import Relation, ResourceType
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
-from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, Home
+from datalog_gate.facts.moved import as_heat_reads
+from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS
 from datalog_gate.facts.stack import Hides, Path, Resource, Stack
-from datalog_gate.facts.tables import Fact, TableRows, wildcard
-from datalog_gate.values import Unknown
+from datalog_gate.facts.tables import Fact, Home, Placed, TableRows, wildcard
+from datalog_gate.values import Row, Unknown
 
 _NAMES = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 """Columns that say which resource it is, or which item of a list."""
@@ -33,9 +34,83 @@ def flatten(stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None =
     a list, map or group whose extent nobody knows. A group whose members are not all read may hold more like those that
     were: it gives one wildcard for each relation that their types have, and if none was read for every relation.
     """
+    asked = _Wanted(catalogue, wanted)
+    placed = tuple(_placed(stack, catalogue, None))
     facts = FactSet()
-    _add_stack(facts, _Wanted(catalogue, wanted), stack, None)
+    for name, rows in asked.of_stack.items():
+        for one, maybe in _stacks(stack, None):
+            origin = Origin(one.locate)
+            facts.extend(name, ((row, origin, maybe or unsure) for row, _path, unsure in rows(one)))
+    for name, of in asked.of_resource.items():
+        facts.extend(name, _rows(of, placed))
+    by_type: dict[str, list[Placed]] = {}
+    for found in placed:
+        by_type.setdefault(found[0].type, []).append(found)
+    for kind, those in by_type.items():
+        for table in asked.tables(kind):
+            facts.extend(table.relation.name, table.rows(those))
+    for name, of in asked.of_grant.items():
+        facts.extend(name, _rows(of, by_type.get(POLICY, ())))
+    for resource, _home, maybe in placed:
+        if resource.open_members:
+            for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
+                facts.add(name, row, Origin(resource.locate, path), maybe or unsure)
+    _hide(facts, asked, stack, placed)
     return facts
+
+
+def _hide(facts: FactSet, asked: _Wanted, stack: Stack, placed: Iterable[Placed]) -> None:
+    """Note in the facts which values came from a hidden parameter."""
+    for one in stack.walk():
+        hidden = {("parameters", each.name) for each in one.parameters if each.hidden}.union(one.hidden)
+        for name, rows in asked.of_stack.items() if hidden else ():
+            for row, path, _ in rows(one):
+                if path in hidden:
+                    facts.hide(name, row, [FIXED[name].positions["value"]])
+    hiding = {id(resource.locate): resource.hides for resource, _, _ in placed if resource.hides}
+    for name, found in facts.rows.items() if hiding else ():
+        relation = asked.relation(name)
+        for row, origin in found.items():
+            if origin and (hides := hiding.get(id(origin.locate))):
+                facts.hide(name, row, _hidden(relation, origin.path, hides))
+
+
+def _hidden(relation: Relation, path: Path, hides: Hides) -> Iterator[int]:
+    """The columns of a row that hold what came from a hidden parameter. The keys on the way to a value did only where
+    the map did that holds the last of them."""
+    last = max((at for at, step in enumerate(path) if isinstance(step, str)), default=0)
+    for at, column in enumerate(relation.columns):
+        if column.name in ("path", "_key", "_key2"):
+            if hides(path[:last], False):
+                yield at
+        elif column.name not in _NAMES and hides((*path, column.name), True):
+            yield at
+
+
+def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknown | None]]:
+    """The stack and all within, each with the undecided condition under which it exists."""
+    yield stack, maybe
+    for resource in stack.resources:
+        if resource.nested:
+            yield from _stacks(resource.nested, maybe or resource.maybe)
+
+
+def _placed(stack: Stack, catalogue: Catalogue, maybe: Unknown | None) -> Iterator[Placed]:
+    """Every resource, with its home and the undecided condition under which it exists."""
+    home = Home(stack, {one.name: one for one in stack.resources}, catalogue.type)
+    for resource in stack.resources:
+        uncertain = maybe or resource.maybe
+        yield as_heat_reads(resource, catalogue.type(resource.type)), home, uncertain
+        if resource.nested:
+            yield from _placed(resource.nested, catalogue, uncertain)
+
+
+def _rows(
+    of: Callable[[Resource, Home], Iterable[Fact]], placed: Iterable[Placed]
+) -> Iterator[tuple[Row, Origin, Unknown | None]]:
+    for resource, home, maybe in placed:
+        for row, path, unsure in of(resource, home):
+            yield row, Origin(resource.locate, path), maybe or unsure
 
 
 class _Wanted:
@@ -59,55 +134,13 @@ class _Wanted:
             self._tables[type_name] = tuple(TableRows(one) for one in tables if self._wants(one.relation.name))
         return self._tables[type_name]
 
+    def relation(self, name: str) -> Relation:
+        """The relation of that name, of which there are rows."""
+        tables = (one.relation for tables in self._tables.values() for one in tables)
+        return FIXED.get(name) or next(one for one in tables if one.name == name)
+
     def _wants(self, name: str) -> bool:
         return self._wanted is None or name in self._wanted
-
-
-def _add_stack(facts: FactSet, wanted: _Wanted, stack: Stack, maybe: Unknown | None) -> None:
-    origin = Origin(lambda _path: stack.place)
-    hidden = {("parameters", one.name) for one in stack.parameters if one.hidden}.union(stack.hidden)
-    for name, rows in wanted.of_stack.items():
-        for row, path, unsure in rows(stack):
-            facts.add(name, row, origin, maybe or unsure)
-            if path in hidden:
-                facts.hide(name, row, [FIXED[name].positions["value"]])
-    home = Home(stack, {one.name: one for one in stack.resources}, wanted.catalogue.type)
-    for resource in stack.resources:
-        uncertain = maybe or resource.maybe
-        _add_resource(facts, wanted, resource, home, uncertain)
-        if resource.nested:
-            _add_stack(facts, wanted, resource.nested, uncertain)
-
-
-def _add_resource(facts: FactSet, wanted: _Wanted, resource: Resource, home: Home, maybe: Unknown | None) -> None:
-    locate = resource.locate
-    kinds = (wanted.of_resource, wanted.of_grant) if resource.type == POLICY else (wanted.of_resource,)
-    for kind in kinds:
-        for name, rows in kind.items():
-            for row, path, unsure in rows(resource, home):
-                facts.add(name, row, Origin(locate, path), maybe or unsure)
-                if resource.hides:
-                    facts.hide(name, row, _hidden(FIXED[name], path, resource.hides))
-    for table in wanted.tables(resource.type):
-        for row, path, unsure in table.of(resource, home.stack):
-            facts.add(table.relation.name, row, Origin(locate, path), maybe or unsure)
-            if resource.hides:
-                facts.hide(table.relation.name, row, _hidden(table.relation, path, resource.hides))
-    if resource.open_members:
-        for name, (row, path, unsure) in _unread(wanted, resource, resource.open_members):
-            facts.add(name, row, Origin(locate, path), maybe or unsure)
-
-
-def _hidden(relation: Relation, path: Path, hides: Hides) -> Iterator[int]:
-    """The columns of a row that hold what came from a hidden parameter. The keys on the way to a value did only where
-    the map did that holds the last of them."""
-    last = max((at for at, step in enumerate(path) if isinstance(step, str)), default=0)
-    for at, column in enumerate(relation.columns):
-        if column.name in ("path", "_key", "_key2"):
-            if hides(path[:last], False):
-                yield at
-        elif column.name not in _NAMES and hides((*path, column.name), True):
-            yield at
 
 
 def _unread(wanted: _Wanted, group: Resource, unknown: Unknown) -> Iterator[tuple[str, Fact]]:

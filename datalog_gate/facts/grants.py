@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from datalog_gate.catalogue.relations import FIXED
-from datalog_gate.facts.resources import Home
 from datalog_gate.facts.stack import Data, Path, Resource
-from datalog_gate.facts.tables import Fact, entries, wildcard
+from datalog_gate.facts.tables import Fact, Home, entries, wildcard
 from datalog_gate.facts.typed import typed
 from datalog_gate.values import ResourceId, Unknown
 

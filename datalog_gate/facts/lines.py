@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
@@ -43,7 +43,7 @@ class Line:
         return tuple(self.row.get(name) for name in columns)
 
 
-def write(facts: FactSet) -> Iterator[str]:
+def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
     """The facts as lines, sorted by relation and row."""
     for relation in sorted(facts.rows):
         described = catalogue.relation(relation)
@@ -57,7 +57,7 @@ def write(facts: FactSet) -> Iterator[str]:
             yield json.dumps({"relation": relation, "row": cells, "place": place}, ensure_ascii=False)
 
 
-def write_text(facts: FactSet) -> Iterator[str]:
+def write_text(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
     """The facts as a person reads them, sorted: the columns that are not null, then the place."""
     for relation in sorted(facts.rows):
         described = catalogue.relation(relation)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import NamedTuple
 
 from datalog_gate.catalogue.relations import FIXED
-from datalog_gate.catalogue.schema import Property, ResourceType
+from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.stack import Data, Resource, Stack
-from datalog_gate.facts.tables import Fact, entries
+from datalog_gate.facts.tables import Fact, Home, entries
 from datalog_gate.facts.typed import leaves, path_text, typed
 from datalog_gate.values import HIDDEN, ResourceId, Unknown, boolean
 
@@ -23,14 +22,6 @@ GROUPS = frozenset(
     | {f"OS::Heat::{kind}Deployment{form}" for kind in ("Software", "Structured") for form in ("Group", "s")}
 )
 """The types whose nested stack holds members; in any other it is a template."""
-
-
-class Home(NamedTuple):
-    """The stack of a resource, the resources in it by name, and what the catalogue knows of a type."""
-
-    stack: Stack
-    named: Mapping[str, Resource]
-    type_of: Callable[[str], ResourceType | None]
 
 
 def _parameters(stack: Stack) -> Iterator[Fact]:

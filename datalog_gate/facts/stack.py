@@ -88,6 +88,10 @@ class Stack:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
 
+    def locate(self, _path: Path) -> Span | None:
+        """The place of the stack, whatever part of it is asked for."""
+        return self.place
+
     def walk(self) -> Iterator[Stack]:
         """This stack and every stack within, parents first."""
         yield self

@@ -6,10 +6,12 @@ gives a *wildcard*: a maybe row that stands for whatever may be in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
-from datalog_gate.catalogue.schema import Property, Relation
+from datalog_gate.catalogue.schema import Property, Relation, ResourceType
+from datalog_gate.facts.factset import Origin
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
 from datalog_gate.values import Row, Unknown, Value, show
@@ -18,34 +20,51 @@ Fact = tuple[Row, Path, Unknown | None]
 """A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""
 
 
+class Home(NamedTuple):
+    """The stack of a resource, the resources in it by name, and what the catalogue knows of a type."""
+
+    stack: Stack
+    named: Mapping[str, Resource]
+    type_of: Callable[[str], ResourceType | None]
+
+
+Placed = tuple[Resource, Home, Unknown | None]
+"""A resource, where it is, and the undecided condition under which it exists."""
+_PROPERTIES = ("properties",)
+
+
 class TableRows:
     """Makes the rows of one table; what of it depends on the catalogue alone is computed once."""
 
-    __slots__ = ("_blank", "_item", "_positions", "_shape", "_steps", "relation")
+    __slots__ = ("_blank", "_columns", "_item", "_shape", "_steps", "_texts", "relation")
 
     def __init__(self, table: Table) -> None:
         self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
-        self._positions = {one.name: (at, one.kind, one.default) for at, one in enumerate(table.columns)}
+        self._columns = {one.name: (at, one) for at, one in enumerate(table.columns)}
+        self._texts = {one.name: at for at, one in enumerate(table.columns) if one.kind == "string"}
         self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
 
-    def of(self, resource: Resource, stack: Stack) -> Iterator[Fact]:
-        """The rows of a resource of the table's type."""
-        if self._steps:
-            yield from self._below(self._steps, resource.properties, (resource.id,), ("properties",))
-        else:
-            yield (resource.id, stack.id, *self._cells(resource.properties)), ("properties",), None
+    def rows(self, placed: Iterable[Placed]) -> Iterator[tuple[Row, Origin, Unknown | None]]:
+        """The rows of resources of the table's type, with their origins and what decides whether they are there."""
+        for resource, home, maybe in placed:
+            locate = resource.locate
+            if self._steps:
+                for row, path, unsure in self._below(self._steps, resource.properties, (resource.id,), _PROPERTIES):
+                    yield row, Origin(locate, path), maybe or unsure
+            else:
+                row = (resource.id, home.stack.id, *self._cells(resource.properties))
+                yield row, Origin(locate, _PROPERTIES), maybe
 
     def _cells(self, data: Mapping[str, Data]) -> list[Value]:
         """The values of the columns: what the data says, else the default, else null."""
         row = self._blank.copy()
         for name, value in data.items():
-            if (found := self._positions.get(name)) is not None:
-                at, kind, default = found
-                if kind == "string" and type(value) is str:
-                    row[at] = value
-                else:
-                    row[at] = typed(kind, default if value is None else value)
+            if type(value) is str and name in self._texts:
+                row[self._texts[name]] = value
+            elif name in self._columns:
+                at, column = self._columns[name]
+                row[at] = typed(column.kind, column.default if value is None else value)
         return row
 
     def _below(self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path) -> Iterator[Fact]:
@@ -59,8 +78,12 @@ class TableRows:
         if step.kind == "map" and isinstance(found, dict):
             yield from self._member(steps, found, known, path)
         elif step.kind == "list" and isinstance(found, list):
+            flat = len(steps) == 1 and self._shape == "columns"
             for index, member in enumerate(found):
-                yield from self._member(steps, member, (*known, index), (*path, index))
+                if flat and isinstance(member, dict):
+                    yield (*known, index, *self._cells(member)), (*path, index), None
+                else:
+                    yield from self._member(steps, member, (*known, index), (*path, index))
         else:
             yield self._open(found, known, path)
 

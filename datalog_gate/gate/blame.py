@@ -5,12 +5,12 @@ In: the rows that a violation's first derivation rests on. Out: a place, and the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from datalog_gate import catalogue
 from datalog_gate.analysis.possible import POSSIBLE
 from datalog_gate.analysis.program import Match
+from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.factset import FactSet, Origin
@@ -49,14 +49,16 @@ def support(provenance: Provenance, relation: str, row: Row) -> list[Leaf]:
     return list(found)
 
 
-def place(subject: ResourceId | None, row: Row, leaves: Sequence[Leaf], facts: FactSet) -> Span | None:
+def place(
+    subject: ResourceId | None, row: Row, leaves: Sequence[Leaf], facts: FactSet, relations: Mapping[str, Relation]
+) -> Span | None:
     """The place of the value at fault: of the first value of the violation's row that a leaf about the subject holds;
     else of the most precise such leaf, a list item before a resource; else of the subject, or of any leaf."""
     about = [leaf for leaf in leaves if subject is None or leaf.row[:1] == (subject,)]
     for value in row:
         if value is not None and value != subject:
             for leaf in about:
-                if span := _column_holding(value, leaf, facts):
+                if span := _column_holding(value, leaf, facts, relations):
                     return span
     origins = [origin for leaf in about or leaves if (origin := _origin(leaf, facts))]
     if not origins:
@@ -95,8 +97,8 @@ def _unknowns(leaf: Leaf, facts: FactSet) -> Iterator[Unknown]:
             yield value
 
 
-def _column_holding(value: Value, leaf: Leaf, facts: FactSet) -> Span | None:
-    described = catalogue.relation(leaf.relation)
+def _column_holding(value: Value, leaf: Leaf, facts: FactSet, relations: Mapping[str, Relation]) -> Span | None:
+    described = relations.get(leaf.relation)
     origin = _origin(leaf, facts)
     if described is None or origin is None:
         return None

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from datalog_gate import catalogue
 from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED, matches
 from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
@@ -60,7 +59,7 @@ class Request:
 def decide(rules: PolicySet, stack: Stack, request: Request, engine: Engine) -> Decision:
     """Judge the stack. Errors: EngineError if the engine refuses the program or runs out of time."""
     program = rules.program
-    facts = flatten(stack, catalogue, {*program.inputs, *GRANTS})
+    facts = flatten(stack, rules.catalogue, {*program.inputs, *GRANTS})
     _add_request(facts, request)
     for relation, rows in request.inventory.items():
         for row in rows:
@@ -109,6 +108,7 @@ class _Judge:
         secrets: Secrets,
     ) -> None:
         self._reads, self._request = rules.reads, request
+        self._relations = rules.program.relations
         self._facts, self._program, self._model, self._stack = facts, program, model, stack
         self._names, self._secrets = _names(stack), secrets
         self._provenance = Provenance(program, model)
@@ -163,7 +163,7 @@ class _Judge:
         return support(self._provenance, relation, row)
 
     def _place(self, subject: ResourceId | None, row: Row, leaves: Sequence[Leaf]) -> Span | None:
-        return place(subject, row, leaves, self._facts) or self._stack.place
+        return place(subject, row, leaves, self._facts, self._relations) or self._stack.place
 
     def _subject(self, policy: Policy, row: Row) -> ResourceId | None:
         value = row[policy.subject] if policy.subject is not None else None

@@ -270,7 +270,8 @@ class _Builder:
             top.key = None
         else:
             key = top.key[0]
-            if key in top.data and not self._in_parameters():
+            twice = key in top.data and repr(top.data[key]) != repr(data)  # the same said again says nothing else
+            if twice and not self._in_parameters():
                 raise self._error("duplicate-key", f"`{key}` is already a key of this mapping", top.key[1])
             top.data[key], top.nodes[key] = data, (top.key[1], node)
             top.key = None

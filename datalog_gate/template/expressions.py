@@ -19,7 +19,7 @@ from datalog_gate.values import ResourceId, Unknown
 
 LONGEST = 200
 QUOTE = '"'
-UNREAD = ("yaql", "Fn::GetAZs", "Fn::MemberListToMap")
+UNREAD = ("yaql", "Fn::GetAZs")
 """Functions that Heat computes and this reader does not: what they give is unknown here."""
 _WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
 _NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}

@@ -17,7 +17,7 @@ from datalog_gate.template.dialect import RESOURCE_KEYS
 from datalog_gate.template.document import Document
 from datalog_gate.template.expressions import of_member
 from datalog_gate.template.scope import MAX_RESOURCES, Hidden, Tree
-from datalog_gate.values import Unknown
+from datalog_gate.values import ResourceId, Unknown
 
 _HOT_NAMES: Mapping[str, str] = {}
 GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS)
@@ -79,9 +79,14 @@ class Group:
 
 
 def read_group(
-    kind: str, properties: Mapping[str, Data], where: Where, tree: Tree, launch: Callable[[Data], Resource | None]
+    own: ResourceId,
+    kind: str,
+    properties: Mapping[str, Data],
+    where: Where,
+    tree: Tree,
+    launch: Callable[[Data], Resource | None],
 ) -> Group:
-    """The group of that type. `launch` gives the launch configuration that a property refers to.
+    """The group `own` of that type. `launch` gives the launch configuration that a property refers to.
 
     Errors: InputError for more members than any stack may have; what else is wrong is reported.
     """
@@ -102,11 +107,22 @@ def read_group(
         return Group((), where, unsure or Unknown(f"the members of {where.prefix[-1]}", where(())))
     definition: Data = {
         "type": "AWS::EC2::Instance",
-        "properties": dict(source.properties),
+        "properties": {**source.properties, "Tags": _tags(own, kind, properties.get("Tags"))},
         "metadata": source.metadata,
     }
     place = source.locate if isinstance(source.locate, Where) else where
     return _members(definition, [str(at) for at in range(count)], None, place, unsure, tree)
+
+
+def _tags(group: ResourceId, kind: str, tags: Data) -> Data:
+    """The tags of a group's instances: Heat adds those that name the group."""
+    if not isinstance(tags, list | None):
+        return tags
+    keys = [tag.get("Key") for tag in tags or [] if isinstance(tag, dict)]
+    metered = any(isinstance(key, str) and key.startswith("metering.") for key in keys)
+    names = [] if metered else ["metering.groupname"]
+    names += [] if kind == "OS::Heat::InstanceGroup" else ["metering.AutoScalingGroupName"]
+    return [*(tags or []), *({"Key": name, "Value": group} for name in names)]
 
 
 class _Size:

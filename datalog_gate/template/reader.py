@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from datalog_gate import catalogue
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Stack
+from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
-from datalog_gate.template.environment import Environment, add_environment
+from datalog_gate.template.environment import read_environments
 from datalog_gate.template.expressions import unknown
 from datalog_gate.template.order import circles
-from datalog_gate.template.parameters import Given, read_parameters
-from datalog_gate.template.resources import Nesting, Text, parsed, read_resource
+from datalog_gate.template.parameters import Given, declared_types, read_parameters
+from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
 from datalog_gate.template.scope import Fetch, Scope, Tree
 from datalog_gate.values import Unknown
 
@@ -34,19 +36,24 @@ def read_template(
     fetch: Fetch,
     stack_name: str,
     environments: Iterable[tuple[str, Text]] = (),
+    environment: Text | None = None,
     parameters: Mapping[str, Data] | None = None,
+    type_of: TypeOf = catalogue.type,
 ) -> Stack:
-    """The stack of a template. `environments` are pairs of file and text, later over earlier; `parameters` are over
-    them all. Errors: InputError with all diagnostics of the template, its environments and what it nests."""
-    tree = Tree(fetch)
-    environment = Environment()
+    """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
+    `environments`, which are pairs of file and text, later over earlier. Errors: InputError with all diagnostics of the
+    template, its environments and what it nests."""
+    tree = Tree(fetch, type_of)
     try:
-        for name, body in environments:
-            add_environment(environment, parsed(tree, name, body), tree.add)
-        environment.parameters |= {name: Given(value, "parameters") for name, value in (parameters or {}).items()}
+        body = parsed(tree, "<environment>", environment) if environment else None
+        files = [parsed(tree, name, one) for name, one in environments]
         document = parsed(tree, file, text)
-        inside = Nesting(stack_name, stack_name, None, 0, file, environment.registry, environment, (file,), _read_stack)
-        stack = _read_stack(tree, document, inside, environment.parameters)
+        data = document.data if isinstance(document.data, dict) else {}
+        dialect = dialect_of(data)
+        types = {} if isinstance(dialect, str) else declared_types(data.get(dialect.key("parameters")), dialect)
+        given = read_environments(body, parameters or {}, files, types, tree.add)
+        inside = Nesting(stack_name, stack_name, None, 0, file, given.registry, given, (file,), _read_stack)
+        stack = _read_stack(tree, document, inside, given.parameters)
     except RecursionError:
         tree.stop("too-large", "the template's references lead too deep", None)
     except InputError as error:
@@ -66,9 +73,10 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         at = next((name for name in _VERSIONS if isinstance(data, dict) and name in data), None)
         tree.report("not-a-template", str(dialect), document.place((at,)) if at else document.place(()))
         return None
+    sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
     for name in data:
-        if name not in (*_VERSIONS, *(_SECTIONS if dialect.hot else _CFN_SECTIONS)):
-            help_ = tree.near(name, _SECTIONS if dialect.hot else _CFN_SECTIONS)
+        if name not in (*_VERSIONS, *(sections if dialect.conditional else sections[:-1])):
+            help_ = tree.near(name, sections)
             tree.report("bad-template", f"a template has no section `{name}`", document.key_place((name,)), help_)
     scope = Scope(
         tree,
@@ -107,14 +115,16 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         said = given.get(parameter.name)
         if parameter.hidden:
             default = (dialect.key("parameters"), parameter.name, dialect.key("default"))
-            tree.veiled += [one.written for one in (said, inside.environment.defaults.get(parameter.name)) if one]
+            tree.veiled += [
+                at for one in (said, inside.environment.defaults.get(parameter.name)) if one for at in one.written
+            ]
             tree.veiled += [place for place in [document.place(default)] if place != document.place(default[:-1])]
         if (parameter.hidden or (said and said.hidden)) and not isinstance(parameter.value, Unknown):
             scope.veiled.add(("parameters", parameter.name))
             whole = not isinstance(parameter.value, dict | list)
             written = scope.write("get_param", parameter.name, ()).expression if whole else None
             tree.hide(parameter.value, scope.id, written)
-    read = {name: resource for name in scope.definitions if (resource := scope.read(scope, name))}
+    read = read_resources(scope)
     for circle in circles(read):
         message = f"resources need each other: {' -> '.join(circle)}"
         tree.report("bad-reference", message, read[circle[0]].locate(()))

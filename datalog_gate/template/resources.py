@@ -6,7 +6,7 @@ that it nests are read by the reader, which hands itself over in `Nesting`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
 
@@ -14,15 +14,14 @@ from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.template.attributes import STACK
 from datalog_gate.template.dialect import RESOURCE_KEYS
-from datalog_gate.template.document import Document, data_document
+from datalog_gate.template.document import MAX_DEPTH, Document, data_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Registry
 from datalog_gate.template.nesting import GROUPS, Member, Where, names_of, read_group
 from datalog_gate.template.parameters import Given
-from datalog_gate.template.scope import Scope, Tree, is_remote
+from datalog_gate.template.scope import SCALARS, Scope, Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_NESTING = 5
-_POLICIES = {name.lower(): name for name in ("Delete", "Retain", "Snapshot")}
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy"})
 _NESTING = frozenset((STACK, *GROUPS))
 
@@ -53,6 +52,81 @@ class Nesting:
 def parsed(tree: Tree, file: str, text: Text) -> Document:
     """The document of a text or of data. Errors: InputError."""
     return tree.document(file, text) if isinstance(text, str) else data_document(text, file)
+
+
+def read_resources(scope: Scope) -> dict[str, Resource]:
+    """The resources of a template by name, in its order."""
+    simple = _Simple(scope)
+    read: dict[str, Resource] = {}
+    for name, definition in scope.definitions.items():
+        resource = scope.done.get(name) or simple.resource(name, definition) or scope.read(scope, name)
+        if resource:
+            read[name] = scope.done[name] = resource
+    return read
+
+
+class _Simple:
+    """Reads what most of a large template is: resources that have nothing but a type which nests nothing, and
+    properties without any function but references. It does so in a third of the time and gives what `read_resource`
+    would."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.stops = scope.dialect.functions | scope.dialect.removed
+        self.names = names_of(scope.dialect.hot)
+        self.mapped = not scope.dialect.hot or bool(scope.registry.types or scope.registry.resources)
+
+    def resource(self, name: str, definition: Data) -> Resource | None:
+        """The resource; None if it takes more to read."""
+        ids = self.scope.ids
+        if self.mapped or type(definition) is not dict or len(definition) != 2 or name not in ids or "/" in name:
+            return None
+        kind, properties = definition.get("type"), definition.get("properties")
+        if type(kind) is not str or kind in _NESTING or kind.endswith(TEMPLATE_ENDINGS) or type(properties) is not dict:
+            return None
+        requires: dict[str, str] = {}
+        changed: dict[str, Data] = {}
+        parts = len(properties)
+        if parts == 1 and not self.stops.isdisjoint(properties):
+            return None
+        for key, value in properties.items():
+            if type(value) not in SCALARS:
+                target = value.get("get_resource") if type(value) is dict and len(value) == 1 else None
+                if type(target) is str and target in ids:
+                    requires[target] = "reference"
+                    changed[key] = ids[target]
+                elif (more := self._parts(value, MAX_DEPTH - 4)) is not None:
+                    parts += more
+                else:
+                    return None
+        where = Where(self.scope.document, ("resources", name), self.names, self.scope.hidden)
+        self.scope.tree.spend(parts)
+        self.scope.tree.count(1, where)
+        properties = {**properties, **changed} if changed else properties
+        hides = where.hides if self.scope.hidden.paths else None
+        return Resource(
+            ids[name], name, kind, kind, properties, None, None, None, requires, None, None, None, where, hides
+        )
+
+    def _parts(self, data: Data, depth: int) -> int | None:
+        """How many parts plain data has; None for data that is not plain, or too deep."""
+        values: Iterable[Data]
+        if type(data) is dict:
+            if len(data) == 1 and not self.stops.isdisjoint(data):
+                return None
+            values = data.values()
+        elif type(data) is list:
+            values = data
+        else:
+            return None
+        parts = len(data)
+        for value in values:
+            if type(value) not in SCALARS:
+                more = self._parts(value, depth - 1) if depth else None
+                if more is None:
+                    return None
+                parts += more
+        return parts
 
 
 def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
@@ -103,7 +177,8 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
             tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
         properties = {}
     policy = "Retain" if "external_id" in found else found.get("deletion_policy")
-    if policy is not None and _POLICIES.get(str(policy).lower()) is None:
+    kept = dialect.deletion_policy(policy)
+    if policy is not None and kept is None:
         said = f"`{policy}` is no deletion policy"
         tree.report("bad-template", said, where(("deletion_policy",)), "use Delete or Retain")
     return _resource(
@@ -111,7 +186,7 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
         inside,
         Member(name, kind, properties, found.get("metadata")),
         where,
-        None if policy is None else _POLICIES.get(str(policy).lower()),
+        kept,
         found.get("update_policy"),
         scope.requires,
         None if exists is True else exists,
@@ -240,7 +315,7 @@ def _below(
     hidden = {name for name in given if where.hides((*path, name), True)}
     places = {name: where((*path, name)) for name in given}
     passed = {
-        name: Given(value, "parent", places[name], None if name in hidden else places[name], name in hidden)
+        name: Given(value, "parent", places[name], () if name in hidden else (places[name],), name in hidden)
         for name, value in given.items()
     }
     written = at == "parameters" and where.hides(("properties", "template"), True)
@@ -269,7 +344,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     if below.depth > MAX_NESTING:
         tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
         return None, None
-    group = read_group(kind, properties, where, tree, launch)
+    group = read_group(ResourceId(below.id), kind, properties, where, tree, launch)
     tree.count(len(group.members), where)
     maybe = group.open if group.sampled else None
     waits = ({member.after: "explicit"} if member.after else None for member in group.members)

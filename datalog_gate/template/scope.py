@@ -16,12 +16,12 @@ from typing import Never
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Locate, Path, Resource
-from datalog_gate.template.attributes import attribute, hides
-from datalog_gate.template.dialect import Dialect
+from datalog_gate.template.attributes import TypeOf, attribute, hides
+from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, read_document, size_of
 from datalog_gate.template.environment import Registry
 from datalog_gate.template.expressions import leaves, unknown
-from datalog_gate.template.functions import FUNCTIONS, BadFunction, TooLarge, Undecided, repeat, same, select
+from datalog_gate.template.functions import BadFunction, TooLarge, Undecided, function, repeat, same, select
 from datalog_gate.template.order import in_order
 from datalog_gate.values import ResourceId, Unknown
 
@@ -32,7 +32,7 @@ MAX_PROBLEMS = 100
 MAX_READING = 30
 """Resources that are being read at once, each for an attribute of the next."""
 _CONTAINERS = (dict, list)
-_SCALARS = frozenset({str, int, float, bool, type(None)})
+SCALARS = frozenset({str, int, float, bool, type(None)})
 OMITTED = object()
 """What an `if` without its third argument gives: its place is as if the template did not mention it."""
 
@@ -67,6 +67,7 @@ class Tree:
     """What the templates of one reading share."""
 
     fetch: Fetch
+    type_of: TypeOf
     problems: list[Diagnostic] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
@@ -197,15 +198,16 @@ class Scope:
     def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
         """The data with the functions in `names` (default: the dialect's) replaced by their values. Data that has none
         is given back itself, so that what is large and plain is neither copied nor held twice."""
-        known = self.dialect.functions if names is None else names
+        value = self._resolve(data, path, self.dialect.functions if names is None else names)
+        return None if value is OMITTED else value
+
+    def _resolve(self, data: Data, path: Path, known: frozenset[str]) -> Data:
         items: Iterable[tuple[str | int, Data]]
         if isinstance(data, dict):
             if len(data) == 1:
                 [(name, arguments)] = data.items()
                 if name in known:
-                    if (
-                        name == "get_resource" and isinstance(arguments, str) and arguments in self.ids
-                    ):  # the most frequent
+                    if name == "get_resource" and isinstance(arguments, str) and arguments in self.ids:
                         self.requires.setdefault(arguments, "reference")
                         return self.ids[arguments]
                     touched = self.touched
@@ -216,18 +218,20 @@ class Scope:
                     return value
                 if name in self.dialect.removed:
                     self._wrong("bad-function", f"version {self.dialect.version} has no function {name}", path)
+                elif name in self.dialect.functions:
+                    self._wrong("bad-function", f"a condition can't use the function {name}", path)
             items = data.items()
         elif isinstance(data, list):
             items = enumerate(data)
         else:
-            return data if type(data) in _SCALARS else self._plain(data, path, known)
+            return data if type(data) in SCALARS else self._plain(data, path, known)
         self.tree.work += len(data)
         if len(path) > MAX_DEPTH:
             self.tree.stop("too-large", f"nested deeper than {MAX_DEPTH} levels", self.document.place(path))
         changed: dict[str | int, Data] = {}
         for key, value in items:
-            if type(value) not in _SCALARS:
-                resolved = self.resolve(value, (*path, key), known)
+            if type(value) not in SCALARS:
+                resolved = self._resolve(value, (*path, key), known)
                 if resolved is not value:
                     changed[key] = resolved
         if not changed:
@@ -244,15 +248,18 @@ class Scope:
             case date():
                 return data.isoformat()
             case tuple() if not isinstance(data, ResourceId):
-                return self.resolve(list(data), path, names)
+                return self._resolve(list(data), path, names)
             case bool() | int() | float() | str() | ResourceId() | Unknown():
                 return data
         self._wrong("yaml", f"a template holds no {type(data).__name__}", path)
         return None
 
     def condition(self, data: Data, path: Path) -> bool | Unknown:
-        """The truth of a condition: a boolean, a name of the section, or a function. A wrong one is reported."""
+        """The truth of a condition: a boolean, a name of the section, a function, or null, which always holds. A wrong
+        one is reported."""
         value = self.resolve(data, path, self.dialect.conditional)
+        if value is None:
+            return True
         if isinstance(value, bool | Unknown):
             return value
         if not isinstance(value, str) or value not in self.conditions:
@@ -261,7 +268,7 @@ class Scope:
         touched = self.touched
         if value not in self.decided:
             self.decided[value] = None
-            self.decided[value] = self.condition(self.conditions[value], (self.dialect.key("conditions"), value))
+            self.decided[value] = self._defined(value)
         if self.touched != touched or ("conditions", value) in self.veiled:
             self.veiled.add(("conditions", value))
             self.touched += 1
@@ -270,6 +277,15 @@ class Scope:
             self._wrong("bad-reference", f"the condition `{value}` depends on itself", path)
             return False
         return truth
+
+    def _defined(self, name: str) -> bool | Unknown:
+        """What the section says of the condition of that name: there, another's name is no condition."""
+        path: Path = (self.dialect.key("conditions"), name)
+        value = self.resolve(self.conditions[name], path, self.dialect.conditional)
+        if isinstance(value, bool | Unknown):
+            return value
+        self._wrong("bad-template", f"the condition `{name}` must be a boolean or one of the functions", path)
+        return False
 
     def exists(self, name: str) -> bool | Unknown:
         """The condition of a resource that the template defines."""
@@ -295,11 +311,11 @@ class Scope:
                 return self._logic(name, raw, path)
             arguments = self.resolve(raw, path, names) if isinstance(raw, _CONTAINERS) else raw
             if own := _OWN.get(name):
-                return self._measured(own(self, arguments, path), path[:-1])
-            if name == "repeat":
-                value = repeat(arguments, lambda function, what: self.write(function, what, path[:-1]))
+                value = own(self, arguments, path)
+            elif compute := function(name, self.dialect.date):
+                value = compute(arguments)
             else:
-                value = FUNCTIONS[name](arguments)
+                value = repeat(arguments, self.dialect.date, lambda inner, what: self.write(inner, what, path[:-1]))
         except Undecided:
             return self.write(name, arguments, path[:-1])
         except TooLarge as error:
@@ -324,14 +340,14 @@ class Scope:
         self.tree.report(code, message, self.document.place(path), self.tree.near(word, known))
 
     def _if(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:
-        least = 2 if self.dialect.version in ("2021-04-16", "wallaby") else 3
+        least = 2 if self.dialect.date >= "2021-04-16" else 3
         if not isinstance(raw, list) or not least <= len(raw) <= 3:
             raise BadFunction("takes [condition, value if true, value if false]")
         truth = self.condition(raw[0], (*path, 0))
         if not isinstance(truth, Unknown):
             at = 1 if truth else 2
-            return self.resolve(raw[at], (*path, at), names) if at < len(raw) else OMITTED
-        choices = [self.resolve(raw[at], (*path, at), names) for at in range(1, len(raw))]
+            return self._resolve(raw[at], (*path, at), names) if at < len(raw) else OMITTED
+        choices = [self._resolve(raw[at], (*path, at), names) for at in range(1, len(raw))]
         if len(choices) == 2 and OMITTED not in choices and same(*choices):
             return choices[0]
         shown = [{"omitted": True} if choice is OMITTED else choice for choice in choices]
@@ -348,14 +364,16 @@ class Scope:
         parts = [raw] if name == "not" else raw
         if not isinstance(parts, list) or (len(parts) != 1 if function == "not" else len(parts) < 2):
             raise BadFunction("takes one condition" if function == "not" else "takes a list of conditions")
-        truths = [self.condition(part, path if name == "not" else (*path, at)) for at, part in enumerate(parts)]
         if function == "not":
-            return self.write(name, truths[0], path[:-1]) if isinstance(truths[0], Unknown) else not truths[0]
-        deciding = function == "or"
-        if deciding in truths:
-            return deciding
-        open_ones = [truth for truth in truths if isinstance(truth, Unknown)]
-        return self.write(name, open_ones, path[:-1]) if open_ones else not deciding
+            truth = self.condition(parts[0], path if name == "not" else (*path, 0))
+            return self.write(name, truth, path[:-1]) if isinstance(truth, Unknown) else not truth
+        open_ones: list[Data] = []
+        for at, part in enumerate(parts):
+            truth = self.condition(part, (*path, at))
+            if truth is (function == "or"):  # it decides, and Heat reads no further
+                return truth
+            open_ones += [truth] if isinstance(truth, Unknown) else []
+        return self.write(name, open_ones, path[:-1]) if open_ones else function == "and"
 
     def _get_param(self, arguments: Data, path: Path) -> Data:
         name, *steps = arguments if isinstance(arguments, list) and arguments else [arguments]
@@ -366,7 +384,7 @@ class Scope:
             return None
         self.touched += ("parameters", name) in self.veiled
         try:
-            return select(self.parameters[name], steps)
+            return select(self.parameters[name], steps, parse=True)
         except (LookupError, ValueError, TypeError):
             return ""
         except Undecided:
@@ -381,10 +399,9 @@ class Scope:
         return ResourceId(f"{self.id}/{arguments}")
 
     def _get_attr(self, arguments: Data, path: Path) -> Data:
-        if isinstance(arguments, str) and not self.dialect.hot:
-            arguments = arguments.split(".", 1)
-        if not isinstance(arguments, list) or not arguments:
-            raise BadFunction("takes [resource, attribute, key, ...]")
+        least = 1 if self.dialect.date >= "2015-10-15" else 2
+        if not isinstance(arguments, list) or len(arguments) < least or (not self.dialect.hot and len(arguments) > 2):
+            raise BadFunction(f"takes [resource, attribute{', key, ...' if self.dialect.hot else ''}]")
         name, *keys = arguments
         if not self._names_resource(name, path, "attribute"):
             return None
@@ -396,7 +413,7 @@ class Scope:
         self.touched = touched
         if resource is None or not keys:
             raise Undecided
-        value = attribute(resource, keys)
+        value = attribute(resource, keys, self.tree.type_of)
         self.touched += hides(resource, keys)
         return value
 
@@ -408,11 +425,17 @@ class Scope:
             self._wrong("bad-reference", f"there is no resource `{name}`", path, self.definitions, name)
             return False
         if self.exists(name) is False:
+            if (
+                path[0] != self.dialect.key("outputs") or why == "attribute"
+            ):  # Heat shows such an output without a value
+                self._wrong("bad-reference", f"the condition of the resource `{name}` is false", path)
             return False
         self.requires.setdefault(name, why)
         return True
 
     def _ref(self, arguments: Data, path: Path) -> Data:
+        if isinstance(arguments, list):
+            raise BadFunction("takes the name of a parameter or a resource")
         named = isinstance(arguments, str) and arguments in self.definitions
         return self._get_resource(arguments, path) if named else self._get_param(arguments, path)
 
@@ -429,11 +452,11 @@ class Scope:
         self.files[found[0]] = found[1]
         return found[1]
 
-    def _resource_facade(self, arguments: Data, _path: Path) -> Data:
-        names = {"metadata": "metadata", "deletion_policy": "deletion_policy", "update_policy": "update_policy"}
-        names |= {"Metadata": "metadata", "DeletionPolicy": "deletion_policy", "UpdatePolicy": "update_policy"}
+    def _resource_facade(self, arguments: Data, path: Path) -> Data:
+        keys = ("metadata", "deletion_policy", "update_policy")
+        names = {key if path[-1] == "resource_facade" else RESOURCE_KEYS[key]: key for key in keys}
         if not isinstance(arguments, str) or arguments not in names:
-            raise BadFunction("takes metadata, deletion_policy or update_policy")
+            raise BadFunction(f"takes {', '.join(names)}")
         if self.facade is None:  # nobody nests this template yet
             raise Undecided
         value, hidden = self.facade[names[arguments]]

@@ -1,0 +1,68 @@
+"""Where we differ from Heat and know it: no rule of ours decides otherwise because of any of these.
+
+Lines are those of openstack-heat 27.0.1. A difference that no category takes fails the tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from datalog_gate.values import Unknown
+from tests.heat.compare import Difference
+from tests.heat.heat_side import Refused
+
+
+class Category(NamedTuple):
+    """Why we differ, the line of Heat behind it, and which differences are of this kind."""
+
+    name: str
+    reason: str
+    source: str
+    takes: Callable[[Difference], bool]
+
+
+def _refused(pattern: str) -> Callable[[Difference], bool]:
+    """Heat can't resolve it, in words of that pattern."""
+    return lambda one: isinstance(one.heat, Refused) and re.search(pattern, one.heat.reason) is not None
+
+
+CATEGORIES = (
+    Category(
+        "unread function",
+        "yaql and Fn::MemberListToMap are unknown here, and marked as what the user can choose: every rule that reads "
+        "them decides on the unknown",
+        "heat/engine/hot/functions.py:1171",
+        lambda one: isinstance(one.ours, Unknown) and one.ours.unread,
+    ),
+    Category(
+        "remote template",
+        "nothing is fetched: what a template behind an address holds is unknown here, and Heat fetches it",
+        "heat/engine/resources/template_resource.py:96",
+        _refused("Could not fetch remote template"),
+    ),
+    Category(
+        "no such attribute",
+        "the value is unknown here, and Heat refuses the stack, or the output alone",
+        "heat/engine/stk_defn.py:230",
+        _refused("InvalidTemplateAttribute"),
+    ),
+    Category(
+        "property of the wrong kind",
+        "a group's size that is no number is an open group here, and Heat refuses the stack",
+        "heat/engine/properties.py:264",
+        lambda one: one.at.endswith(" nested") and _refused("is not an integer")(one),
+    ),
+    Category(
+        "built-in load balancer",
+        "Heat builds AWS's load balancer as a nested stack of its own; no rule names its parts",
+        "heat/engine/resources/aws/lb/loadbalancer.py:36",
+        lambda one: one.at.endswith(" nested") and one.ours is None,
+    ),
+)
+
+
+def category(one: Difference) -> str | None:
+    """The name of the category that takes the difference."""
+    return next((each.name for each in CATEGORIES if each.takes(one)), None)
