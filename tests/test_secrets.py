@@ -415,3 +415,19 @@ def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Pa
         ("sum", "srv", (SECRET,))
     ]
     assert [one.open_members for one in stack.resources if one.open_members] == [Unknown("the number of members ***")]
+
+
+def test_a_property_that_heat_moves_stays_hidden(tmp_path: Path) -> None:
+    pw = {"get_param": "pw"}
+    template = stack_of(
+        {"networks": [{"uuid": pw}]},
+        port={"type": "OS::Neutron::Port", "properties": {"network_id": pw, "name": "p"}},
+    )
+    rules = """
+    @record("p", "")
+    p(v) :- os:nova:server.networks(network=v).
+    p(v) :- os:neutron:port(network=v).
+    n(v) :- os:neutron:port(name=v).
+    """
+    decision = decided(rules, template, tmp_path)
+    assert (decision.derived["m:p"], decision.derived["m:n"]) == (((SECRET,),), (("p",),))
