@@ -12,7 +12,7 @@ from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.model import Engine
-from datalog_gate.errors import EngineError, UsageError
+from datalog_gate.errors import EngineError, RulesError, UsageError
 from datalog_gate.facts.lines import Line
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decide import MODES, Caller, Request, decide
@@ -35,6 +35,11 @@ class Rules:
     def policies(self) -> tuple[Policy, ...]:
         """The policies in order of id."""
         return self._set.policies
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the rules may read and stacks are flattened to."""
+        return self._set.catalogue
 
     @property
     def program(self) -> CheckedProgram:
@@ -93,6 +98,19 @@ def load_rules(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> Rules:
     """The rules of files and folders as one policy set. `catalogue` is what they may read and stacks are flattened to,
     as `read_catalogue` gives it. Errors: RulesError with all that is wrong."""
     return Rules(load(read_rules([Path(path) for path in paths]), catalogue))
+
+
+def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SHIPPED) -> None:
+    """Check what an upgrade breaks. Errors: RulesError with what is wrong with the rules under the catalogue, or, if
+    anything is, under the one `before` it alone. A warning counts: most often the rule would never hold again."""
+    files = read_rules([Path(path) for path in paths])
+    known = {(one.code, one.span, one.message) for one in load(files, before).warnings}
+    try:
+        found = load(files, catalogue).warnings
+    except RulesError as error:
+        found = error.diagnostics
+    if new := [one for one in found if (one.code, one.span, one.message) not in known]:
+        raise RulesError(new, {one.file: one.text for one in files})
 
 
 def query(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from datalog_gate.catalogue import SHIPPED, Catalogue
-from datalog_gate.catalogue.resource_types import SOURCES
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import InputError, RulesError, UsageError
 from datalog_gate.facts.stack import Data, Stack
@@ -87,14 +86,15 @@ def read_stack(
     )
 
 
-def read_catalogue(*paths: str | Path, heat: bool = False) -> Catalogue:
-    """The catalogue with the types of an operator's files, each in the place of a shipped one of its name. With `heat`
-    they are all the types of Heat that there are: those of another version. Errors: InputError."""
+def read_catalogue(*paths: str | Path, upgrade: bool = True) -> Catalogue:
+    """The catalogue with the types of an operator's files, each in the place of a shipped one of its name. What
+    `catalogue/data/harvest.py` printed of another Heat stands for all shipped types of Heat; without `upgrade` it is
+    left out. Errors: InputError."""
     from datalog_gate.catalogue.given import catalogue_of
 
     if not paths:
         return SHIPPED
-    return catalogue_of([(str(path), read_text(path)) for path in paths], SOURCES[1:] if heat else SOURCES)
+    return catalogue_of([(str(path), read_text(path)) for path in paths], upgrade)
 
 
 def read_text(path: str | Path) -> str:

@@ -57,9 +57,11 @@ OF_PROPERTY: dict[str, type] = {
 }
 
 
-def catalogue_of(files: Iterable[tuple[str, str]], sources: tuple[str, ...] = SOURCES) -> Catalogue:
-    """The catalogue of the shipped `sources` and the types of the files, given as name and text, later over earlier.
-    Errors: InputError."""
+def catalogue_of(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Catalogue:
+    """The catalogue of the shipped types and those of the files, given as name and text, later over earlier. A file
+    whose source is openstack-heat says all that Heat has: no shipped type of Heat is left beside it; without `upgrade`
+    it is left out. Errors: InputError."""
+    sources: tuple[str, ...] = SOURCES
     given: dict[str, ResourceType] = {}
     problems: list[Diagnostic] = []
     texts: dict[str, str] = {}
@@ -67,18 +69,29 @@ def catalogue_of(files: Iterable[tuple[str, str]], sources: tuple[str, ...] = SO
     for file, text in files:
         texts[file] = text
         reader = _Reader(file, text)
-        given |= reader.read()
-        places |= {name: reader.place((name, "relation")) for name in given if name not in places}
+        types = reader.read()
         problems += reader.problems
-    alone = Catalogue({name: one for name, one in given.items() if not problems}, sources)
+        if reader.source.startswith("openstack-heat"):
+            types = types if upgrade else {}
+            sources = SOURCES[1:] if upgrade else SOURCES
+        given |= types
+        places |= {name: reader.place((name, "relation")) for name in types}
+    plain = Catalogue(sources=sources)
     for name, one in given.items():
-        owner = alone.owner(one.relation)
-        other = one.relation if one.relation in FIXED else owner if owner != name else None
-        if other and not problems:
+        if other := _other_owner(one, given, plain):
             problems.append(Diagnostic("bad-catalogue", f"{one.relation} is the relation of {other}", places[name]))
     if problems:
         raise InputError(problems, texts)
-    return alone
+    return Catalogue(given, sources)
+
+
+def _other_owner(one: ResourceType, given: Mapping[str, ResourceType], plain: Catalogue) -> str | None:
+    if one.relation in FIXED:
+        return "the gate"
+    owner = plain.owner(one.relation)
+    if owner and owner not in given:
+        return owner
+    return next((other.name for other in given.values() if other.relation == one.relation and other != one), None)
 
 
 class _WrongError(Exception):
@@ -94,6 +107,7 @@ class _Reader:
 
     def __init__(self, file: str, text: str) -> None:
         self.file, self.text = file, text
+        self.source = ""
         self.problems: list[Diagnostic] = []
 
     def read(self) -> dict[str, ResourceType]:
@@ -109,6 +123,7 @@ class _Reader:
         if not isinstance(data, dict) or not data.keys() - {"source"}:
             self._report("a catalogue is an object of resource types by name", self.place(()))
             return {}
+        self.source = str(data.get("source", ""))
         found = {}
         for name in data.keys() - {"source"}:
             try:
@@ -140,7 +155,7 @@ def _check_type(path: tuple[str, ...], told: Any) -> None:
     for name, one in told["properties"].items():
         _check_property((*path, "properties", name), one)
     for name, echoed in told.get("attributes", {}).items():
-        if echoed is not None and echoed not in told["properties"]:
+        if echoed is not None and not (isinstance(echoed, str) and echoed in told["properties"]):
             raise _WrongError((*path, "attributes", name), "names no property", "null, or the property it gives back")
     for source, target in told.get("moved", {}).items():
         if target is not None and not isinstance(target, str):

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import ACTIONS
+from datalog_gate.catalogue import Catalogue
 from datalog_gate.diagnostics import Diagnostic, render
 from datalog_gate.errors import DiagnosticsError, EngineError, InputError, RulesError, UsageError
 from datalog_gate.facts.stack import Stack
@@ -32,6 +33,7 @@ FORMATS = ("text", "compact", "json")
 CHECK_EXAMPLE = "example: datalog-gate check web.yaml -e production.yaml -P key=ops --services edge"
 FACTS_EXAMPLE = "example: datalog-gate facts web.yaml --relation os:nova:server --format jsonl"
 QUERY_EXAMPLE = "example: datalog-gate query 'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"
+UPGRADE_EXAMPLE = "example: datalog-gate check-rules --rules rules --catalogue heat-28.0.0.json"
 TEST_EXAMPLE = "example: datalog-gate test rules/"
 
 
@@ -59,9 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def check(options: argparse.Namespace) -> int:
     """Judge each template and print its decision."""
     from datalog_gate.api import load_rules
-    from datalog_gate.sources import default_rules, read_json
+    from datalog_gate.sources import default_rules, read_catalogue, read_json
 
-    rules = load_rules(*(options.rules or [default_rules()]))
+    catalogue = read_catalogue(*options.catalogue)
+    rules = load_rules(*(options.rules or [default_rules()]), catalogue=catalogue)
     for warning in rules.warnings:
         print(render(warning, rules.sources), file=sys.stderr)
     caller = read_json(Path(options.caller)) if options.caller else None
@@ -71,7 +74,7 @@ def check(options: argparse.Namespace) -> int:
     for template in options.template:
         try:
             decision = rules.decide(
-                _read(template, options),
+                _read(template, options, catalogue),
                 action=options.action,
                 caller=caller,
                 services=options.services,
@@ -96,18 +99,19 @@ def check(options: argparse.Namespace) -> int:
 
 def facts(options: argparse.Namespace) -> int:
     """Print the facts of each template."""
-    from datalog_gate import catalogue
     from datalog_gate.diagnostics import closest
     from datalog_gate.facts.flatten import flatten
     from datalog_gate.facts.lines import write, write_text
+    from datalog_gate.sources import read_catalogue
 
+    catalogue = read_catalogue(*options.catalogue)
     for name in options.relation or ():
         if catalogue.relation(name) is None:
             near = closest(name, catalogue.names())
             raise UsageError(f"there is no relation {name}" + (f": did you mean {near}?" if near else ""))
     for template in options.template:
-        found = flatten(_read(template, options), catalogue, options.relation)
-        for line in write(found) if options.format == "jsonl" else write_text(found):
+        found = flatten(_read(template, options, catalogue), catalogue, options.relation)
+        for line in write(found, catalogue) if options.format == "jsonl" else write_text(found, catalogue):
             print(line)
     return OK
 
@@ -116,12 +120,13 @@ def query(options: argparse.Namespace) -> int:
     """Print the rows of a query."""
     from datalog_gate.engine import engine
     from datalog_gate.gate.query import ask
-    from datalog_gate.sources import read_facts, read_rules
+    from datalog_gate.sources import read_catalogue, read_facts, read_rules
     from datalog_gate.values import show, to_json
 
+    catalogue = read_catalogue(*options.catalogue)
     files = read_rules([Path(path) for path in options.rules])
     lines = [line for path in options.facts for line in read_facts(Path(path))]
-    answer = ask(files, options.query, lines, engine(options.engine), options.undefined == "empty")
+    answer = ask(files, options.query, lines, engine(options.engine), options.undefined == "empty", catalogue)
     sources = {one.file: one.text for one in files} | {"<query>": options.query}
     for warning in answer.warnings:
         print(render(warning, sources), file=sys.stderr)
@@ -139,10 +144,20 @@ def test(options: argparse.Namespace) -> int:
     """Run the policy tests below the paths."""
     from datalog_gate.policytest.suite import run
 
-    return run(options.path)
+    return run(options.path, options.catalogue)
 
 
-def _read(template: str, options: argparse.Namespace) -> Stack:
+def check_rules(options: argparse.Namespace) -> int:
+    """Say which rules an upgrade would break."""
+    from datalog_gate import api
+    from datalog_gate.sources import default_rules, read_catalogue
+
+    before, after = (read_catalogue(*options.catalogue, upgrade=upgrade) for upgrade in (False, True))
+    api.check_rules(*(options.rules or [default_rules()]), catalogue=after, before=before)
+    return OK
+
+
+def _read(template: str, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
     from datalog_gate.sources import read_stack
 
     stack = read_stack(
@@ -151,6 +166,7 @@ def _read(template: str, options: argparse.Namespace) -> Stack:
         parameters=dict(options.parameter),
         files_root=options.files_root,
         stack_name=options.stack_name,
+        catalogue=catalogue,
     )
     if not any(one.resources for one in stack.walk()):
         message = f"{template} leaves nothing to judge: it has no resource, or its conditions switch all of them off"
@@ -230,13 +246,8 @@ def _parser() -> argparse.ArgumentParser:
 
     judge = _command(commands, "check", check, "judge templates by the rules", CHECK_EXAMPLE)
     _add_template(judge)
-    judge.add_argument(
-        "--rules",
-        action="append",
-        metavar="PATH",
-        help="rule file or folder (default: ./rules, "
-        "else $DATALOG_GATE_RULES, else the packs that come with the program)",
-    )
+    _add_rules(judge)
+    _add_catalogue(judge)
     judge.add_argument(
         "--action", choices=ACTIONS, default="create", help="what is asked of the stack (default: create)"
     )
@@ -259,6 +270,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_template(flat)
     flat.add_argument("--relation", action="append", metavar="NAME", help="only this relation (default: all)")
     flat.add_argument("--format", choices=("text", "jsonl"), default="text")
+    _add_catalogue(flat)
 
     ask = _command(commands, "query", query, "ask rules and facts a question", QUERY_EXAMPLE)
     ask.add_argument("query", metavar="QUERY", help="an atom, p(x, _), or a body, :- a(x), b(y)")
@@ -267,10 +279,17 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--undefined", choices=("error", "empty"), default="empty", help="what an undefined relation is")
     ask.add_argument("--engine", choices=("native", "pydatalog"), default="native")
     ask.add_argument("--format", choices=("text", "json"), default="text")
+    _add_catalogue(ask)
 
     suite = _command(commands, "test", test, "run the policy tests (test.yaml) below the paths", TEST_EXAMPLE)
     suite.add_argument("path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: here)")
     suite.set_defaults(format="text")
+    _add_catalogue(suite)
+
+    upgrade = _command(commands, "check-rules", check_rules, "say which rules an upgrade would break", UPGRADE_EXAMPLE)
+    _add_rules(upgrade)
+    _add_catalogue(upgrade)
+    upgrade.add_argument("--format", choices=("text", "json"), default="text")
     return parser
 
 
@@ -286,6 +305,26 @@ def _command(
     )
     command.set_defaults(command=run)
     return command
+
+
+def _add_rules(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--rules",
+        action="append",
+        metavar="PATH",
+        help="rule file or folder (default: ./rules, "
+        "else $DATALOG_GATE_RULES, else the packs that come with the program)",
+    )
+
+
+def _add_catalogue(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--catalogue",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="resource types of a plugin, or of another version of Heat as catalogue/data/harvest.py prints them",
+    )
 
 
 def _add_template(command: argparse.ArgumentParser) -> None:

@@ -41,10 +41,10 @@ class Suite:
         Bad input is found as diagnostics, and so is a policy under test that can't be evaluated (code `evaluation`).
         Errors: GateError for what the gate can't judge.
         """
-        given = dict(case.given)
+        given, types = dict(case.given), self.rules.catalogue
         try:
-            stack = dg.read_stack(given.pop("stack"), environment=given.pop("environment", None))
-            against = dg.read_stack(given.pop("against")) if "against" in given else None
+            stack = dg.read_stack(given.pop("stack"), environment=given.pop("environment", None), catalogue=types)
+            against = dg.read_stack(given.pop("against"), catalogue=types) if "against" in given else None
             decision = self.rules.decide(stack, against=against, **given)
         except InputError as error:
             wrong = [Finding("diagnostics", one.code, one.span, one.message) for one in error.diagnostics]
@@ -64,11 +64,12 @@ class Suite:
         return difference(case.expect, found, rows, self.policies)
 
 
-def read_suite(file: Path) -> Suite:
-    """The suite of a test file. Errors: InputError for the file, RulesError for the rules."""
+def read_suite(file: Path, catalogues: Sequence[str] = ()) -> Suite:
+    """The suite of a test file, with the types of an operator's catalogue files. Errors: InputError for the files,
+    RulesError for the rules."""
     file = file.resolve()
     cases = read_cases(file)
-    rules = dg.load_rules(top_folder(file.parent))
+    rules = dg.load_rules(top_folder(file.parent), catalogue=dg.read_catalogue(*catalogues))
     policies = frozenset(one.id for one in rules.policies if Path(one.span.file).resolve().parent == file.parent)
     if not policies and not all("rows" in case.expect for case in cases):
         message = f"no rule file beside {file} holds a policy, so its cases would test nothing"
@@ -89,7 +90,7 @@ def top_folder(folder: Path) -> Path:
     return folder
 
 
-def run(paths: Sequence[str] = ()) -> int:
+def run(paths: Sequence[str] = (), catalogues: Sequence[str] = ()) -> int:
     """Run the cases of every test file under the paths (default: ``rules`` if there is such a folder, else all that is
     here): pytest with this package's plugin and exit codes.
 
@@ -102,6 +103,7 @@ def run(paths: Sequence[str] = ()) -> int:
         raise UsageError("policy tests need pytest: install datalog-gate[test]") from None
     unread = _Unread()
     where = list(paths) or ["rules" if Path("rules").is_dir() else "."]
+    where += [f"--datalog-catalogue={os.path.abspath(file)}" for file in catalogues]
     code = pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *where], plugins=[unread])
     return min(unread.codes, default=EXITS.get(int(code), FAILED))
 
