@@ -141,7 +141,7 @@ def _resource(
     except ValueError as error:
         tree.report("bad-environment", str(error), where(("type",)))
     facade = {
-        "metadata": member.metadata,
+        "metadata": member.metadata or {},
         "deletion_policy": deletion_policy or "Delete",
         "update_policy": update_policy or {},
     }
