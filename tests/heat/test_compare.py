@@ -92,7 +92,8 @@ def test_a_difference_is_seen_at_its_place(change: Callable[[Any], object], at: 
 
 def test_what_differs_in_a_single_shape_is_seen() -> None:
     heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
-    assert isinstance(last := heat["flag"], Seen)
+    last = heat["flag"]
+    assert isinstance(last, Seen)
     put("vm", "count", 2)(last)
     report = compare(read_stack(template=TEMPLATE, stack_name="web"), heat)
     assert [one.at for one in report.differences] == ["web/vm properties.count"]
