@@ -626,8 +626,9 @@ def test_a_facade_tells_the_template_that_it_nests_about_itself() -> None:
         HEAD
         + "resources: {x: {type: A, properties: {m: {resource_facade: metadata}, d: {resource_facade: deletion_policy}}}}\n"
     )
-    stack = read("resources: {f: {type: c.yaml, metadata: {k: 1}}}\n", files={"c.yaml": child})
+    stack = read("resources: {f: {type: c.yaml, metadata: {k: 1}}, g: {type: c.yaml}}\n", files={"c.yaml": child})
     assert members(stack.resources[0]) == {"web/f/x": ("A", {"m": {"k": 1}, "d": "Delete"})}
+    assert members(stack.resources[1]) == {"web/g/x": ("A", {"m": {}, "d": "Delete"})}
 
 
 # places

@@ -104,6 +104,8 @@ def _replace(template: Data, params: Data, strict: bool = False, empty: bool = T
         _expect("params that are texts, numbers or booleans")
     if len(template) * len(params) > MAX_TEXT * 8:
         raise TooLarge("searches too much text")
+    if strict and (missing := sorted(key for key in params if key not in template)):
+        raise BadFunction(f"has params that the template does not name: {', '.join(missing)}")
     texts = {}
     for key in sorted(sorted(params), key=len, reverse=True):
         if not empty:
@@ -413,6 +415,14 @@ def _fn_base64(arguments: Data) -> Data:
     return arguments if isinstance(arguments, str) else _expect("a text")  # Heat encodes it later, and so not here
 
 
+def _yaql(arguments: Data) -> Data:
+    if not isinstance(arguments, dict) or "expression" not in arguments or arguments.keys() - {"expression", "data"}:
+        _expect("a map of `expression` and `data`")
+    if not isinstance(arguments["expression"], str | Unknown | ResourceId):
+        _expect("a text as `expression`")
+    raise Undecided
+
+
 def _never(_arguments: Data) -> Data:
     raise Undecided
 
@@ -438,6 +448,7 @@ FUNCTIONS: dict[str, Callable[[Data], Data]] = {
     "Fn::Base64": _fn_base64,
     "Fn::MemberListToMap": _member_list_to_map,
     **dict.fromkeys(UNREAD, _never),
+    "yaql": _yaql,
 }
 _OLDER = {"list_join": ("2015-10-15", _join), "str_replace": ("2015-10-15", _str_replace(nested=False))}
 

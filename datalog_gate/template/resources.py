@@ -230,7 +230,7 @@ def _resource(
     unsure: Unknown | None = None
     if kind in _NESTING or kind.endswith(TEMPLATE_ENDINGS):
         facade = {
-            "metadata": (member.metadata, where.hides(("metadata",), True)),
+            "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
             "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
             "update_policy": (update_policy or {}, where.hides(("update_policy",), True)),
         }

@@ -364,11 +364,14 @@ class Scope:
         parts = [raw] if name == "not" else raw
         if not isinstance(parts, list) or (len(parts) != 1 if function == "not" else len(parts) < 2):
             raise BadFunction("takes one condition" if function == "not" else "takes a list of conditions")
+        if parts == [None] and name == "not":
+            raise BadFunction("takes a condition")
         if function == "not":
             truth = self.condition(parts[0], path if name == "not" else (*path, 0))
             return self.write(name, truth, path[:-1]) if isinstance(truth, Unknown) else not truth
         open_ones: list[Data] = []
-        for at, part in enumerate(parts):
+        values = self.resolve(parts, path, self.dialect.conditional)  # Heat calls all functions before it reads a name
+        for at, part in enumerate(values if isinstance(values, list) else []):
             truth = self.condition(part, (*path, at))
             if truth is (function == "or"):  # it decides, and Heat reads no further
                 return truth

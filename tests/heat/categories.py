@@ -24,17 +24,32 @@ class Category(NamedTuple):
 
 
 def _refused(pattern: str) -> Callable[[Difference], bool]:
-    """Heat can't resolve it, in words of that pattern."""
-    return lambda one: isinstance(one.heat, Refused) and re.search(pattern, one.heat.reason) is not None
+    """Heat can't resolve it in any shape, in words of that pattern; we can."""
+
+    def takes(one: Difference) -> bool:
+        said = list(one.heat.values()) if isinstance(one.heat, dict) else [one.heat]
+        return all(isinstance(each, Refused) and re.search(pattern, each.reason) for each in said)
+
+    return takes
 
 
 CATEGORIES = (
     Category(
         "unread function",
         "yaql and Fn::MemberListToMap are unknown here, and marked as what the user can choose: every rule that reads "
-        "them decides on the unknown",
+        "them decides on the unknown; what is wrong in an expression only Heat sees",
         "heat/engine/hot/functions.py:1171",
-        lambda one: isinstance(one.ours, Unknown) and one.ours.unread,
+        lambda one: (
+            (isinstance(one.ours, Unknown) and one.ours.unread)
+            or _refused("yaql: Bad expression|The definition of condition .* is invalid: 1")(one)
+        ),
+    ),
+    Category(
+        "facade of nothing",
+        "a template that may be nested is read alone too: what it takes from its facade is unknown here, and Heat, "
+        "which has no facade for it, fails",
+        "heat/engine/hot/functions.py:707",
+        _refused("no attribute '(metadata_get|t)'"),
     ),
     Category(
         "remote template",

@@ -51,7 +51,7 @@ def compare(ours: Stack | list[str], heat: Mapping[str, Seen | Refused]) -> Repo
     report = Report()
     seen = {shape: one for shape, one in heat.items() if isinstance(one, Seen)}
     if isinstance(ours, list):
-        if accepted := [shape for shape, one in seen.items() if not _refusals(one)]:
+        if accepted := [shape for shape, one in seen.items() if not refusals(one)]:
             report.differ("", ours, f"accepts it where the cloud says {', '.join(accepted)}")
     elif not seen:
         report.differ("", "accepts it", dict(heat))
@@ -60,14 +60,14 @@ def compare(ours: Stack | list[str], heat: Mapping[str, Seen | Refused]) -> Repo
     return report
 
 
-def _refusals(seen: Seen) -> list[Refused]:
+def refusals(seen: Seen) -> list[Refused]:
     """Everything in the stack that Heat can't resolve: it would fail before or while it builds it."""
     found: list[Refused] = []
     parts: list[Any] = [seen.conditions, seen.outputs]
     for resource in seen.resources.values():
         parts += [resource.properties, resource.metadata, resource.deletion_policy, resource.update_policy]
         if isinstance(resource.nested, Seen):
-            found += _refusals(resource.nested)
+            found += refusals(resource.nested)
         else:
             parts.append(resource.nested)
     while parts:

@@ -41,8 +41,9 @@ from oslo_log import log
 _MADE = (stack_resource.StackResource, remote_stack.RemoteStack, value.Value, LaunchConfiguration)
 """The classes of which an instance is made: it needs no cloud to say what it holds."""
 
-SHAPES = ("none", "digits", "word", "list", "map", "flag")
-"""What an attribute is: nothing, a text of which a number may be made, any text, a list, a map, a truth as text."""
+SHAPES = ("none", "digits", "word", "list", "map", "flag", "a")
+"""What an attribute is: nothing, a text of which a number may be made, any text, a list, a map of lists, a truth as
+text, the key that templates of tests use most."""
 Data = Any
 
 
@@ -117,8 +118,10 @@ def _stack(own: stack.Stack, path: str, shape: str) -> Seen:
             raise ValueError(f"{name} needs {missing}")
     for name in _in_order({name: required & names for name, required in needed.items()}):
         seen.resources[name] = _resource(own, name, frozenset(needed[name] & names), f"{path}/{name}", shape)
+        own.defn.resource_definition(name).validate()
     for name in own.defn.enabled_output_names():
         definition = own.defn.output_definition(name)
+        definition.validate()
         seen.outputs[name] = _resolved(definition._value)
     return seen
 
@@ -215,7 +218,14 @@ def of_the_cloud(what: str, shape: str) -> Data:
     """What the cloud will say: in every shape another value."""
     digest = hashlib.sha256(what.encode()).hexdigest()
     digits = str(2 + int(digest, 16) % 8)  # as a group's count it must stay small
-    choices = {"digits": digits, "word": digest[:12], "list": [digest], "map": _Deep(key=digest), "flag": "true"}
+    choices = {
+        "digits": digits,
+        "word": digest[:12],
+        "list": [digest],
+        "map": _Deep(key=[digest]),
+        "flag": "true",
+        "a": "a",
+    }
     return choices.get(shape)
 
 
@@ -245,7 +255,14 @@ class _Deep(dict[str, Any]):
     """A map in which there is something under every key, as deep as one looks."""
 
     def __missing__(self, key: str) -> _Deep:
-        return _Deep(key=f"{self['key']} {key}")
+        return _Deep(key=[f"{self['key'][0]} {key}"])
+
+
+class _Every:
+    """The attributes that a resource has: which these are only Heat knows."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
 class _Node(status.ResourceStatus):  # type: ignore[misc]
@@ -289,6 +306,7 @@ def _boot() -> None:
     service.Service.active_service_count = lambda _context: 1000
     urlfetch.get = _no_network
     stk_defn.StackDefinition.get_availability_zones = lambda own: [of_the_cloud("zone", own._context.project_id)]
+    stk_defn.ResourceProxy.attributes_schema = _Every()
     heat_resource.Resource.rpc_client = lambda _self: None
     sys.setrecursionlimit(10_000)
 
