@@ -78,6 +78,13 @@ def test_rules_derive(name: str) -> None:
     assert dg.query(rules, f"p({', '.join('abc'[:width])})", facts=facts) == rows
 
 
+@pytest.mark.parametrize("rules", ["q(1, 2). p(x) :- q(x, _).", "relation q(a: number, b: number). p(x) :- q(x, _)."])
+def test_facts_of_another_width_than_the_rules_are_refused(rules: str) -> None:
+    with pytest.raises(dg.InputError) as raised:
+        dg.query(rules, "p(x)", facts={"q": [(1, 2, 3)]})
+    assert [one.message for one in raised.value.diagnostics] == ["rules:q has 2 columns, here 3"]
+
+
 @given(st.permutations(["q(x, y)", "y != null", "z = y + 1", "not r(z)", "w = count{ v : q(v, z) }", "w < 1"]))
 @settings(max_examples=40, deadline=None)
 def test_the_order_of_literals_changes_nothing(literals: list[str]) -> None:

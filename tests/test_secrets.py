@@ -23,7 +23,7 @@ from datalog_gate.errors import EngineError, InputError
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text
 from datalog_gate.facts.stack import Data, Stack
-from datalog_gate.policytest.findings import difference
+from datalog_gate.policytest.suite import difference
 from datalog_gate.values import SECRET, Unknown
 
 PW = "S3CR3T-XQZJVKWYBF"

@@ -109,11 +109,12 @@ def _given_rules(names: Names, relations: dict[str, Relation], derived: set[str]
         if full in names.undeclared and not given:
             continue
         relation = relations[full]
-        source = replace(given or relation, name=full + GIVEN)
+        if given is None or len(given.columns) != len(relation.columns):
+            given = relation  # rows of another width are refused where they stand
+        source = replace(given, name=full + GIVEN)
         relations[source.name] = source
-        if len(source.columns) == len(relation.columns):
-            row = tuple(Var(f"#{at}") for at in range(len(relation.columns)))
-            rules.append(CheckedRule(full, row, (Match(source.name, row, NOWHERE),), NOWHERE))
+        row = tuple(Var(f"#{at}") for at in range(len(relation.columns)))
+        rules.append(CheckedRule(full, row, (Match(source.name, row, NOWHERE),), NOWHERE))
     return rules
 
 

@@ -51,23 +51,27 @@ def scoped(
     where x has a value of its own: a row with an unknown x would not be found by the other side's value.
     """
     around = frozenset(outside)
-    result = []
+    first = []
     for literal in body:
         needs: frozenset[Var] = frozenset()
         match literal:
-            case Compare(comparator="="):
-                if literal.when_unknown or literal.null_test:
-                    rivals = [one for one in body if one is not literal]
-                    needs = frozenset(_bindable(rivals, given, literal.null_test).intersection(variables(literal)))
-            case Compare():
+            case Compare() if literal.comparator != "=":
                 needs = frozenset(variables(literal))
             case Call():
                 needs = frozenset(one for one in literal.inputs if isinstance(one, Var))
             case Without() | Fold():
                 others = around.union(*(variables(one) for one in body if one is not literal))
-                own = binds(literal)  # nothing, or the target
-                needs = others.intersection(variables(literal)) - own
-        result.append(Scoped(literal, needs))
+                needs = others.intersection(variables(literal)) - binds(literal)
+            case _:
+                pass
+        first.append(Scoped(literal, needs))
+    result = []
+    for one in first:
+        literal = one.literal
+        if isinstance(literal, Compare) and literal.comparator == "=" and (literal.when_unknown or literal.null_test):
+            rivals = _bindable([other for other in first if other is not one], given, literal.null_test)
+            one = Scoped(literal, rivals.intersection(variables(literal)))
+        result.append(one)
     return tuple(result)
 
 
@@ -92,23 +96,15 @@ def binds(literal: CheckedLiteral) -> set[Var]:
             return {literal.target}
 
 
-def _bindable(body: Iterable[CheckedLiteral], given: frozenset[Var], by_equations: bool) -> set[Var]:
+def _bindable(body: Iterable[Scoped], given: frozenset[Var], by_equations: bool) -> frozenset[Var]:
     """The variables that the literals can bind; without `by_equations` those that something but an equation does."""
-    bound, otherwise = set(given), set(given)
+    bound, otherwise = given, given
     before = -1
     while before != (before := len(bound)):
-        for literal in body:
-            match literal:
-                case Compare(comparator="="):
-                    if Scoped(literal, frozenset()).ready(bound):
-                        bound |= binds(literal)
-                case Call(inputs=inputs) if all(isinstance(one, Const) or one in bound for one in inputs):
-                    otherwise |= binds(literal)
-                case Match() | Fold():
-                    otherwise |= binds(literal)
-                case _:
-                    pass
-        bound |= otherwise
+        for one in body:
+            if one.ready(bound):
+                bound |= binds(one.literal)
+                otherwise |= frozenset() if isinstance(one.literal, Compare) else binds(one.literal)
     return bound if by_equations else otherwise
 
 

@@ -12,17 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Var,
-    Without,
-)
+from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Operand, Var, Without
 from datalog_gate.analysis.safety import Scoped, inner, scoped
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds

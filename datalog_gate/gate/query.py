@@ -83,7 +83,7 @@ def bind(
         try:
             target = input_of(program, line.relation)
             if target is not None:
-                inputs[target].append(line.positional(program.relations[target]))
+                inputs[target].append(line.positional(program.relations[target.partition("#")[0]]))
             elif not lenient and catalogue.relation(line.relation) is None:
                 message = f"no rule declares the relation {line.relation}"
                 known = [one.partition("#")[0] for one in program.inputs]

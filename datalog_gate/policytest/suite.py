@@ -5,26 +5,48 @@ In: test files. Out: for each case a report of what differs from what it expects
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import datalog_gate as dg
-from datalog_gate.diagnostics import Diagnostic
+from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import InputError, RulesError, UsageError
-from datalog_gate.policytest.findings import Finding, difference
 from datalog_gate.policytest.testfile import Case, read_cases
+from datalog_gate.values import ResourceId
 
 if TYPE_CHECKING:
     import pytest
 
+Expected = Mapping[str, Any]
 RULES, UNREADABLE, FAILED = 2, 3, 5
 EXITS = {0: 0, 4: UNREADABLE, 5: UNREADABLE}
 """Ours for pytest's exit codes: 4 is no such path, 5 that no test was found."""
 OPTIONS = ("-q", "--assert=plain", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-o", "python_files=")
 """Nobody's configuration and no Python tests: the command gives the same answer wherever it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A member of the list `violations`, `undetermined` or `diagnostics`; `name` is the policy's id or the code."""
+
+    list: str
+    name: str
+    place: Span | None
+    message: str
+    resource: ResourceId | None = None
+
+    def fits(self, expected: Expected) -> bool:
+        """Whether it is the one expected, as far as the test file says: a resource with or without the root's id."""
+        path = self.resource.path if self.resource else ""
+        return (
+            self.name == expected.get("policy", expected.get("code"))
+            and expected.get("resource", path) in (path, path.partition("/")[2])
+            and ("line" not in expected or (self.place is not None and self.place.line == expected["line"]))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +84,47 @@ class Suite:
         asked = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
         rows = {relation: decision.rows(relation) for relation in asked}
         return difference(case.expect, found, rows, self.policies)
+
+
+def difference(
+    expect: Expected,
+    found: Sequence[Finding],
+    rows: Mapping[str, Sequence[Sequence[object]]],
+    policies: Collection[str],
+) -> str:
+    """What is missing and what is unexpected, a line each; empty if nothing is. Each finding meets one expectation. A
+    list that the test file leaves out is expected to be empty. `rows` are those of the relations it names, as sets."""
+    lines: list[str] = []
+    for name in ("violations", "undetermined", "diagnostics"):
+        rest = [one for one in found if one.list == name]
+        for expected in sorted(expect.get(name, ()), key=len, reverse=True):  # the most exact one chooses first
+            met = next((one for one in rest if one.fits(expected)), None)
+            if met:
+                rest.remove(met)
+            else:
+                lines.append(_missing(name, expected, policies))
+        lines += [_unexpected(one) for one in rest]
+    for relation, wanted in expect.get("rows", {}).items():
+        if relation not in rows:
+            lines.append(f"  missing     rows: no rule derives {relation}; write its full name, net:ssh:open_ssh")
+        want, have = ({json.dumps(row) for row in some} for some in (wanted, rows.get(relation, ())))
+        lines += [f"  missing     rows: {relation} {row}" for row in sorted(want - have)]
+        lines += [f"  unexpected  rows: {relation} {row}" for row in sorted(have - want)]
+    return "\n".join(lines)
+
+
+def _missing(name: str, one: Expected, policies: Collection[str]) -> str:
+    words = " ".join(str(one[key]) for key in ("policy", "code", "resource") if key in one)
+    line = f" on line {one['line']}" if "line" in one else ""
+    known = one.get("policy") in {None, *policies}
+    note = "" if known else f" (the policies of this folder are {', '.join(sorted(policies)) or 'none'})"
+    return f"  missing     {name}: {words}{line}{note}"
+
+
+def _unexpected(one: Finding) -> str:
+    resource = f" {one.resource.path}" if one.resource else ""
+    line = f" on line {one.place.line}" if one.place else ""
+    return f"  unexpected  {one.list}: {one.name}{resource}{line}: {one.message}"
 
 
 def read_suite(file: Path, catalogues: Sequence[str] = ()) -> Suite:
