@@ -20,6 +20,8 @@ def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
     """The resource with every property where its type has it moved."""
     if kind is None or not kind.moved or resource.properties.keys().isdisjoint(kind.movable):
         return resource
+    if not any(_holds(resource.properties, source) for source, _ in kind.moved):
+        return resource
     origins: dict[Path, Path] = {}
     data: Data = dict(resource.properties)
     for source, target in kind.moved:
@@ -39,6 +41,15 @@ def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
         return any(resource.hides(("properties", *old), partly) for old in (way, *olds)) if resource.hides else False
 
     return replace(resource, properties=data, locate=locate, hides=resource.hides and hides)
+
+
+def _holds(data: Data, way: Way) -> bool:
+    """Whether anything lies under the way."""
+    if isinstance(data, list):
+        return any(_holds(one, way) for one in data)
+    if isinstance(data, Unknown):
+        return True
+    return isinstance(data, dict) and way[0] in data and (len(way) == 1 or _holds(data[way[0]], way[1:]))
 
 
 def _moved(
