@@ -162,6 +162,11 @@ class Assignments:
         return value is not None and _given(literal.target, value, binding)
 
 
+def head_row(rule: CheckedRule, binding: Binding) -> Row:
+    """The head's row, None for what the binding does not know."""
+    return tuple(one.value if isinstance(one, Const) else binding.get(one) for one in rule.arguments)
+
+
 def _bound(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
     """The binding with the row's values, or None if they do not fit. In error a null is a value not known: it fits."""
     extended = dict(binding)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Const, Match, Stratum
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
 from datalog_gate.analysis.strata import reads
-from datalog_gate.engine.assignments import Assignments, Binding, Errors
+from datalog_gate.engine.assignments import Assignments, Errors, head_row
 from datalog_gate.engine.builtins import EvaluationError
 from datalog_gate.engine.model import Model, ModelError, Table
 from datalog_gate.engine.solve import NEW, Watch, prepare
@@ -84,7 +84,7 @@ class _Evaluation:
 
         def carefully() -> list[Row]:
             self.failed.add(rule)
-            return [_row(rule, binding) for binding, cause in search.of_rule(part) if cause is None]
+            return [head_row(rule, binding) for binding, cause in search.of_rule(part) if cause is None]
 
         def run() -> list[Row]:
             try:
@@ -117,7 +117,7 @@ class _Evaluation:
                 if rule not in self.failed and not any(match.relation in self.errors for _, match in reads(rule.body)):
                     continue
                 for binding, cause in list(search.of_rule(rule)):
-                    row = _row(rule, binding)
+                    row = head_row(rule, binding)
                     derived = None not in row and row in self.tables[rule.relation].rows
                     if cause is None or derived:
                         continue
@@ -146,8 +146,3 @@ def _parts(rule: CheckedRule, own: Collection[str]) -> Iterator[CheckedRule]:
         if isinstance(one, Match) and one.relation in own:
             new = replace(one, relation=NEW + one.relation)
             yield replace(rule, body=(*rule.body[:at], new, *rule.body[at + 1 :]))
-
-
-def _row(rule: CheckedRule, binding: Binding) -> Row:
-    """The head's row, None for what the binding does not know."""
-    return tuple(one.value if isinstance(one, Const) else binding.get(one) for one in rule.arguments)
