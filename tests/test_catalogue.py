@@ -12,6 +12,7 @@ from datalog_gate.catalogue import resource_types as types
 from datalog_gate.catalogue.data.harvest import compact, relation_name
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
+from datalog_gate.values import kind_of
 
 DATA = Path(types.__file__).parent / "data"
 HEAT = json.loads((DATA / types.SOURCES[0]).read_text())
@@ -198,3 +199,13 @@ def test_the_data_holds_one_resource_type_a_line(source: str) -> None:
     data = json.loads(text)
     lines = [f'{{"source": {compact(data.pop("source"))}', *(f"{compact(k)}: {compact(v)}" for k, v in data.items())]
     assert text == ",\n".join(lines) + "\n}\n"
+
+
+def test_every_fixed_relation_shows_a_row_of_its_columns_kinds_and_values() -> None:
+    wrong = [
+        (relation.name, column.name, value)
+        for relation in FIXED.values()
+        for column, value in zip(relation.columns, relation.example, strict=True)
+        if not kind_of(value) & column.kinds or (column.closed and value not in column.allowed)
+    ]
+    assert wrong == []

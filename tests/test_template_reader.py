@@ -351,6 +351,7 @@ outputs: {o: {value: {get_attr: [db, addresses]}}}
             Resource(ResourceId("web/other"), "other", "A", "A", {}, deletion_policy="Retain"),
         ),
         outputs={"o": Unknown("{get_attr: [db, addresses]} in web")},
+        sections=("heat_template_version", "description", "resources", "outputs"),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from datalog_gate.values import Kind
+from datalog_gate.values import Kind, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation: name, columns in order, key columns and meaning.
+    """A relation: name, columns in order, key columns, meaning, and an example row where the catalogue shows one.
 
     `named_only` relations (one per resource type) take no positional arguments, since their columns grow.
     """
@@ -36,6 +36,7 @@ class Relation:
     key: tuple[str, ...] = ()
     meaning: str = ""
     named_only: bool = False
+    example: Row = ()
     positions: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -8,16 +8,22 @@ from typing import Protocol
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.resource_types import tables_of
 from datalog_gate.catalogue.schema import Relation, ResourceType
+from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
 from datalog_gate.facts.moved import as_heat_reads
-from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS
+from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows
+from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Hides, Path, Resource, Stack
 from datalog_gate.facts.tables import Fact, Home, Placed, TableRows, wildcard
+from datalog_gate.facts.typed import path_text
 from datalog_gate.values import Row, Unknown
 
 _NAMES = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 """Columns that say which resource it is, or which item of a list."""
+
+ENVIRONMENT = "heat:environment"
+EVERY_RESOURCE = RESOURCE_ROWS | SOURCE_ROWS | {"heat:deployment": deployments}
 
 
 class Catalogue(Protocol):
@@ -55,6 +61,9 @@ def flatten(stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None =
         if resource.open_members:
             for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
                 facts.add(name, row, Origin(resource.locate, path), maybe or unsure)
+    if wanted is None or ENVIRONMENT in wanted:
+        for file, (row, path, _) in environment_rows(stack):
+            facts.add(ENVIRONMENT, row, Origin(file.locate, path))
     _hide(facts, asked, stack, placed)
     return facts
 
@@ -67,6 +76,12 @@ def _hide(facts: FactSet, asked: _Wanted, stack: Stack, placed: Iterable[Placed]
             for row, path, _ in rows(one):
                 if path in hidden:
                     facts.hide(name, row, [FIXED[name].positions["value"]])
+    secret = {path_text((each.name,)) for one in stack.walk() for each in one.parameters if each.hidden}
+    for row in facts.rows.get(ENVIRONMENT, ()) if secret else ():
+        if row[1] in ("parameters", "parameter_defaults") and any(
+            f"{row[2]}.".startswith(f"{name}.") for name in secret
+        ):
+            facts.hide(ENVIRONMENT, row, [3])
     hiding = {id(resource.locate): resource.hides for resource, _, _ in placed if resource.hides}
     for name, found in facts.rows.items() if hiding else ():
         relation = asked.relation(name)
@@ -123,7 +138,7 @@ class _Wanted:
         self._wanted = None if wanted is None else frozenset(wanted)
         self._tables: dict[str, tuple[TableRows, ...]] = {}
         self.of_stack = {name: rows for name, rows in STACK_ROWS.items() if self._wants(name)}
-        self.of_resource = {name: rows for name, rows in RESOURCE_ROWS.items() if self._wants(name)}
+        self.of_resource = {name: rows for name, rows in EVERY_RESOURCE.items() if self._wants(name)}
         self.of_grant = {name: rows for name, rows in GRANT_ROWS.items() if self._wants(name)}
 
     def tables(self, type_name: str) -> tuple[TableRows, ...]:

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property
-from datalog_gate.facts.stack import Data, Resource, Stack
+from datalog_gate.facts.stack import Data, EnvironmentFile, Resource, Stack
 from datalog_gate.facts.tables import Fact, Home, entries
 from datalog_gate.facts.typed import leaves, path_text, typed
 from datalog_gate.values import HIDDEN, ResourceId, Unknown, boolean
@@ -22,6 +22,13 @@ GROUPS = frozenset(
     | {f"OS::Heat::{kind}Deployment{form}" for kind in ("Software", "Structured") for form in ("Group", "s")}
 )
 """The types whose nested stack holds members; in any other it is a template."""
+
+
+SCALING = {
+    "OS::Heat::AutoScalingGroup": ("min_size", "max_size", "desired_capacity"),
+    "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "MaxSize", "DesiredCapacity"),
+}
+"""What the types of autoscaling groups call their bounds and the number that they begin with."""
 
 
 def _parameters(stack: Stack) -> Iterator[Fact]:
@@ -39,6 +46,14 @@ def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
             yield (stack.id, one.name, "default", hidden), (), None
             del attributes["default"]
         yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), attributes, ())
+
+
+def environment_rows(stack: Stack) -> Iterator[tuple[EnvironmentFile, Fact]]:
+    """The rows of ``heat:environment`` with their files."""
+    for file in stack.environments:
+        for leaf in leaves(file.data):
+            section, *path = leaf.path
+            yield file, ((file.file, str(section), path_text(tuple(path)), leaf.value), leaf.path, None)
 
 
 def _named(stack: Stack, section: str, values: Mapping[str, Data]) -> Iterator[Fact]:
@@ -84,6 +99,13 @@ def _members(one: Resource, _home: Home) -> Iterator[Fact]:
             yield (one.id, member.id, index), (), member.maybe
 
 
+def _scaling(one: Resource, _home: Home) -> Iterator[Fact]:
+    """The group begins with the desired number, or else the least."""
+    if names := SCALING.get(one.type):
+        least, most, desired = (typed("integer", one.properties.get(name)) for name in names)
+        yield (one.id, least, most, least if desired is None else desired), ("properties",), None
+
+
 STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:stack": lambda one: [((one.id, one.name, one.parent, one.depth, one.version, one.description), (), None)],
     "heat:parameter": _parameters,
@@ -91,6 +113,7 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:output": lambda one: _named(one, "outputs", one.outputs),
     "heat:condition": lambda one: _named(one, "conditions", one.conditions),
     "heat:file": _files,
+    "heat:section": lambda one: [((one.id, name), (), None) for name in one.sections],
 }
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
     "heat:resource": lambda one, home: [((one.id, home.stack.id, one.name, one.type, one.declared), (), None)],
@@ -105,4 +128,7 @@ RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
     "heat:unknown": _unknowns,
     "heat:nested": lambda one, _: [((one.id, one.nested.id), (), None)] if one.nested else [],
     "heat:member": _members,
+    "heat:scaling": _scaling,
+    "heat:hook": lambda one, _: [((one.id, hook), (), None) for hook in one.hooks],
+    "heat:restricted": lambda one, _: [((one.id, action), (), None) for action in one.restricted],
 }

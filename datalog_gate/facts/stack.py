@@ -6,7 +6,7 @@ str, list, dict) with `ResourceId` where a template refers to a resource and `Un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from datalog_gate.diagnostics import Span
@@ -19,10 +19,18 @@ Locate = Callable[[Path], Span | None]
 the deepest place that the text has; ``()`` is the resource's name."""
 Hides = Callable[[Path, bool], bool]
 """Whether what stands under such a path came from a hidden parameter: wholly, or if the flag is set in part."""
+Written = Callable[[str, frozenset[str]], Data]
+"""What the template's text says of a resource under a key, as HOT names it (`properties`), before any function is
+resolved: None if nothing, and the call where one of the given functions makes the definition that holds the key."""
 
 
 def nowhere(_path: Path) -> Span | None:
     """The place of what no user's text holds."""
+    return None
+
+
+def unwritten(_key: str, _functions: frozenset[str]) -> Data:
+    """The definition of what no template's text defines."""
     return None
 
 
@@ -35,7 +43,8 @@ class Resource:
     `maybe` is the undecided condition under which it exists, if any. `nested` is the stack that it holds (template
     resource or group, whose members are that stack's resources, named by index). `requires` maps each required
     resource's name in the same stack to why: explicit, reference, attribute or implicit.
-    `open_members` says that the group has members whose number is not known.
+    `open_members` says that the group has members whose number is not known. `hooks` and `restricted` are the
+    breakpoints and the restricted actions that the environments set for it.
     """
 
     id: ResourceId
@@ -50,8 +59,11 @@ class Resource:
     maybe: Unknown | None = None
     nested: Stack | None = None
     open_members: Unknown | None = None
+    hooks: tuple[str, ...] = ()
+    restricted: tuple[str, ...] = ()
     locate: Locate = field(default=nowhere, compare=False, repr=False)
     hides: Hides | None = field(default=None, compare=False, repr=False)
+    written: Written = field(default=unwritten, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +79,32 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class EnvironmentFile:
+    """An environment as written. `locate` gives the place of what stands under a path, ``("parameters", "key")``."""
+
+    file: str
+    data: Mapping[str, Data]
+    locate: Locate = field(default=nowhere, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The names of the template that defines a stack's resources: the id of the `stack` that they are references in,
+    the resources, the conditions as written, and the `functions` of its version, those of conditions among them."""
+
+    stack: str
+    resources: Collection[str]
+    conditions: Mapping[str, Data]
+    functions: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Stack:
     """A stack: `id` is its path, ``web`` or ``web/db`` for the nested stack of resource ``web/db``.
 
     `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``.
+    `sections` are those of its own template as written; `template` defines the resources, for a group's members the one
+    that holds the group. The root has the `environments`.
     """
 
     id: str
@@ -85,6 +119,9 @@ class Stack:
     conditions: Mapping[str, Data] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     hidden: Set[Path] = frozenset()
+    sections: tuple[str, ...] = ()
+    environments: tuple[EnvironmentFile, ...] = ()
+    template: Template | None = field(default=None, compare=False, repr=False)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
 

@@ -27,10 +27,11 @@ SECTIONS = (
     "event_sinks",
 )
 STRATEGIES = ("overwrite", "merge", "deep_merge")
-LISTS = {
-    "hooks": {f"{when}-{action}" for when in ("pre", "post") for action in ("create", "update", "delete")},
-    "restricted_actions": {"update", "replace"},
+SPECIAL = {
+    "hooks": tuple(f"{when}-{action}" for when in ("pre", "post") for action in ("create", "update", "delete")),
+    "restricted_actions": ("update", "replace"),
 }
+"""What may be said of a resource besides mappings, and the values of each (heat/engine/environment.py:34-95)."""
 TEMPLATE_ENDINGS = (".yaml", ".template")
 
 Entry = tuple[str, str]
@@ -65,6 +66,14 @@ class Registry:
             seen.add(value)
             current = value
         return current, None
+
+    def said(self, name: str, key: str) -> tuple[str, ...]:
+        """The `hooks` or `restricted_actions` that all patterns which match the resource's name set."""
+        found: dict[str, None] = {}
+        for pattern, said in self.resources.items():
+            if isinstance(values := said.get(key), list) and fnmatchcase(name, pattern):
+                found |= dict.fromkeys(values)
+        return tuple(found)
 
     def child(self, name: str) -> Registry:
         """The registry of the stack that the resource of that name holds."""
@@ -235,10 +244,12 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
             match value:
                 case None | "":
                     target.pop(key, None)
-                case _ if key in LISTS:
-                    said = [value] if isinstance(value, str) else value
-                    if not isinstance(said, list) or not LISTS[key].issuperset(map(str, said)):
-                        wrong(f"`{key}` must be of {', '.join(sorted(LISTS[key]))}", *at, key)
+                case _ if allowed := SPECIAL.get(key):
+                    values = value if isinstance(value, list) else [value]
+                    target[key] = [one for one in values if one in allowed]
+                    for one in values:
+                        if one not in allowed:
+                            wrong(f"`{one}` is none of {', '.join(allowed)}", *at, key)
                 case dict():
                     inner = target.setdefault(key, {})
                     within(inner if isinstance(inner, dict) else {}, value, *at, key)

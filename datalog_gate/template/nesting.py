@@ -38,6 +38,15 @@ class Where:
         place = self.document.place(self._whole(path))
         return self.document.key_place(self.prefix) if place == self.document.place(self.prefix) else place
 
+    def written(self, key: str, functions: frozenset[str]) -> Data:
+        """What the text has there under the key, as `Resource.written` gives it."""
+        data = self.document.data
+        for step in (*self.prefix, self.names.get(key, key)):
+            if not isinstance(data, dict) or (len(data) == 1 and step not in data and functions & data.keys()):
+                break
+            data = data.get(step)
+        return data
+
     def within(self, *steps: str, **names: str) -> Where:
         """The place of a definition that stands in this one's properties."""
         return Where(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from datalog_gate import catalogue
 from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Stack
+from datalog_gate.facts.stack import Data, EnvironmentFile, Stack
 from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
@@ -63,7 +63,10 @@ def read_template(
         tree.redact()
     if tree.problems or stack is None:
         raise InputError(tree.problems, tree.sources)
-    return stack
+    written = (
+        EnvironmentFile(one.file, one.data, one.place) for one in (body, *files) if one and isinstance(one.data, dict)
+    )
+    return replace(stack, environments=tuple(written))
 
 
 def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[str, Given]) -> Stack | None:
@@ -141,6 +144,8 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         outputs=_outputs(scope, inside, _section(tree, document, data, dialect.key("outputs"))),
         conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
         files=scope.files,
+        sections=tuple(map(str, data)),
+        template=scope.template(),
         sources=tree.sources,
         place=document.key_place((next(name for name in _VERSIONS if name in data),)),
         hidden=scope.veiled,

@@ -103,9 +103,16 @@ class _Simple:
         self.scope.tree.spend(parts)
         self.scope.tree.count(1, where)
         properties = {**properties, **changed} if changed else properties
-        hides = where.hides if self.scope.hidden.paths else None
         return Resource(
-            ids[name], name, kind, kind, properties, None, None, None, requires, None, None, None, where, hides
+            ids[name],
+            name,
+            kind,
+            kind,
+            properties,
+            requires=requires,
+            locate=where,
+            hides=where.hides if self.scope.hidden.paths else None,
+            written=where.written,
         )
 
     def _parts(self, data: Data, depth: int) -> int | None:
@@ -262,8 +269,11 @@ def _resource(
         maybe,
         nested,
         unsure,
+        inside.registry.said(member.name, "hooks"),
+        inside.registry.said(member.name, "restricted_actions"),
         where,
         where.hides if scope.hidden.paths else None,
+        where.written,
     )
 
 
@@ -354,6 +364,14 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     )
     version = scope.dialect.version
     stack = Stack(
-        below.id, below.name, below.parent, below.depth, version, None, resources=resources, sources=tree.sources
+        below.id,
+        below.name,
+        below.parent,
+        below.depth,
+        version,
+        None,
+        resources=resources,
+        template=scope.template(),
+        sources=tree.sources,
     )
     return stack, group.open

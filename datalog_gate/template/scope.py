@@ -15,7 +15,7 @@ from typing import Never
 
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Locate, Path, Resource
+from datalog_gate.facts.stack import Data, Locate, Path, Resource, Template
 from datalog_gate.template.attributes import TypeOf, attribute, hides
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, read_document, size_of
@@ -296,6 +296,10 @@ class Scope:
         exists = self.condition(definition[key], (self.dialect.resources, name, key))
         self.touched = touched  # no value
         return exists
+
+    def template(self) -> Template:
+        """The names of the template, for those who read its text."""
+        return Template(self.id, self.definitions, self.conditions, self.dialect.functions | self.dialect.conditional)
 
     def write(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""

@@ -1,0 +1,120 @@
+"""Software deployments, ``heat:deployment`` (layer 2): in, a resource that deploys; out, its rows as `Fact` values.
+
+A row holds a digest of the configuration data that Heat derives (heat/engine/resources/openstack/heat/
+software_deployment.py:325-382), but for Heat's own inputs `deploy_*`, which say no more than the other columns. It is
+the same wherever the same configuration is deployed with the same inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import NamedTuple
+
+from datalog_gate.catalogue.relations import FIXED
+from datalog_gate.facts.stack import Data, Resource
+from datalog_gate.facts.tables import Fact, Home, wildcard
+from datalog_gate.facts.typed import as_text, typed
+from datalog_gate.values import ResourceId, Row, Unknown, Value
+
+_RELATION = FIXED["heat:deployment"]
+_KINDS = ("Software", "Structured")
+_SINGLE = frozenset(f"OS::Heat::{kind}Deployment" for kind in _KINDS)
+_GROUPS = frozenset(f"OS::Heat::{kind}Deployment{form}" for kind in _KINDS for form in ("Group", "s"))
+_BODIES = {
+    "OS::Heat::SoftwareConfig": "config",
+    "OS::Heat::StructuredConfig": "config",
+    "OS::Heat::SoftwareComponent": "configs",
+    "OS::Heat::CloudConfig": "cloud_config",
+    "OS::Heat::MultipartMime": "parts",
+}
+"""The property that holds the body of a configuration."""
+
+
+def deployments(one: Resource, home: Home) -> Iterator[Fact]:
+    """The rows of a deployment; those of a group whose members nobody made into resources are the group's own."""
+    if one.type in _SINGLE:
+        servers: Data = [one.properties.get("server")]
+    elif one.type in _GROUPS and one.nested is None:
+        servers = one.properties.get("servers")
+        servers = list(servers.values()) if isinstance(servers, dict) else servers
+    else:
+        return
+    config = one.properties.get("config")
+    source = home.named.get(config.name) if isinstance(config, ResourceId) else None
+    known: Row = (one.id, typed("any", config))
+    digest = _digest(one, config, source)
+    for server in _each(servers, "servers", one):
+        if isinstance(server, _Open):
+            yield wildcard(_RELATION, known, ("properties", "servers"), server.unknown)
+            continue
+        for action in dict.fromkeys(_actions(one, source)):
+            if isinstance(action, _Open):
+                yield wildcard(_RELATION, (*known, typed("any", server)), ("properties",), action.unknown)
+            else:
+                yield (*known, typed("any", server), action, digest), ("properties", "config"), None
+
+
+class _Open(NamedTuple):
+    """Stands for the items of a list that nobody knows."""
+
+    unknown: Unknown
+
+
+def _each(data: Data, name: str, one: Resource) -> list[Data]:
+    return data if isinstance(data, list) else [_Open(_unsure(data, name, one))]
+
+
+def _actions(one: Resource, source: Resource | None) -> Iterator[Value | _Open]:
+    """The actions that trigger the deployment. A component says so itself, part by part."""
+    holders: list[Data] = [dict(one.properties)]
+    if source and source.type == "OS::Heat::SoftwareComponent":
+        holders = _each(source.properties.get("configs"), "configs", source)
+    for holder in holders:
+        given = holder.get("actions") if isinstance(holder, dict) else holder
+        for action in _each(["CREATE", "UPDATE"] if given is None else given, "actions", one):
+            yield action if isinstance(action, _Open) else typed("any", action)
+
+
+def _digest(one: Resource, config: Data, source: Resource | None) -> str | Unknown:
+    """The digest; unknown if anything in the data is, or is in the cloud already."""
+    if config is not None and (source is None or source.type not in _BODIES):
+        return _unsure(config, "config", one)
+    if source and source.maybe:
+        return source.maybe
+    said = source.properties if source else {}
+    component = source is not None and source.type == "OS::Heat::SoftwareComponent"
+    declared, values = said.get("inputs") or [], one.properties.get("input_values") or {}
+    inputs: Data = [declared, values]
+    if isinstance(declared, list) and isinstance(values, dict):
+        inputs = [_input(given, values) for given in declared]
+        names = [given.get("name") for given in declared if isinstance(given, dict)]
+        inputs += [{"name": name, "value": value} for name, value in values.items() if name not in names]
+    data = {
+        "group": "component" if component else said.get("group") or "Heat::Ungrouped",
+        "config": said.get(_BODIES[source.type]) if source else None,
+        "options": said.get("options") or {},
+        "inputs": inputs,
+        "outputs": said.get("outputs") or [],
+        "input_key": one.properties.get("input_key") or "get_input" if "Structured" in one.type else None,
+    }
+    text = as_text(data)
+    if isinstance(text, Unknown):
+        return Unknown(f"sha256({text.expression})", place=text.place)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _input(declared: Data, values: Mapping[str, Data]) -> Data:
+    if not isinstance(declared, dict):
+        return declared
+    name, default = declared.get("name"), declared.get("default")
+    return {**declared, "value": values.get(name, default) if isinstance(name, str) else default}
+
+
+def _unsure(data: Data, name: str, one: Resource) -> Unknown:
+    """What stands for data that nobody knows, or that is nothing which Heat takes there."""
+    if isinstance(data, Unknown):
+        return data
+    if isinstance(data, _Open):
+        return data.unknown
+    return Unknown(f"what Heat makes of {name} of {one.id.path}", place=one.locate(("properties", name)))

@@ -1,0 +1,135 @@
+"""What a template's text says of a resource before any function is resolved (layer 2).
+
+In: a resource whose definition is at hand as written. Out: the rows of ``heat:function``, ``heat:attribute`` and
+``heat:uses_*`` as `Fact` values. Every branch of an `if` is read, taken or not, and every named condition wherever it
+is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from datalog_gate.facts.stack import Data, Path, Resource, Template
+from datalog_gate.facts.tables import Fact, Home
+from datalog_gate.facts.typed import path_text
+from datalog_gate.values import ResourceId, Unknown, Value
+
+_PARTS = ("properties", "metadata", "deletion_policy", "update_policy", "depends_on", "external_id")
+_JUNCTIONS = frozenset({"and", "or", "not", "Fn::And", "Fn::Or", "Fn::Not"})
+_LOGIC = _JUNCTIONS | {"equals", "Fn::Equals"}
+"""Functions that are plain data anywhere but in a condition."""
+
+
+class _Use(NamedTuple):
+    """A function where it is used: what rules read as its path, and its own path in the definition."""
+
+    path: str
+    place: Path
+    function: str
+    arguments: Data
+
+
+def _uses(one: Resource, home: Home) -> Iterator[_Use]:
+    """Every use of a function in the definition."""
+    template = home.stack.template
+    if template is None:
+        return
+    text = _Text(template)
+    for part in _PARTS:
+        prefix: Path = () if part == "properties" else ("", part)
+        for place, outermost, function, arguments in text.values(one.written(part, template.functions), ()):
+            yield _Use(path_text((*prefix, *outermost)), (part, *place), function, arguments)
+    condition = one.written("condition", template.functions)
+    for place, _, function, arguments in text.condition(condition, (), (), set()):
+        yield _Use(".condition", ("condition", *place), function, arguments)
+
+
+_Found = tuple[Path, Path, str, Data]
+"""Where a function is, where the outermost one around it is, its name and arguments."""
+
+
+class _Text:
+    """Finds the functions in data of one template's text."""
+
+    def __init__(self, template: Template) -> None:
+        self.template = template
+        self.plain = template.functions - _LOGIC
+
+    def values(self, data: Data, place: Path, outermost: Path | None = None) -> Iterator[_Found]:
+        """The functions in data that is no condition."""
+        if isinstance(data, list):
+            for at, item in enumerate(data):
+                yield from self.values(item, (*place, at), outermost)
+        elif isinstance(data, dict):
+            call = next(iter(data)) if len(data) == 1 else None
+            if call in self.plain:
+                outermost = place if outermost is None else outermost
+                yield place, outermost, call, data[call]
+                if call in ("if", "Fn::If") and isinstance(data[call], list) and data[call]:
+                    yield from self.condition(data[call][0], (*place, call, 0), outermost, set())
+            for key, value in data.items():
+                yield from self.values(value, (*place, str(key)), outermost)
+
+    def condition(self, data: Data, place: Path, outermost: Path, seen: set[str]) -> Iterator[_Found]:
+        """The functions of a condition, and of those that it names, which are found where they are named."""
+        if isinstance(data, str) and data in self.template.conditions and data not in seen:
+            seen.add(data)
+            yield from self.condition(self.template.conditions[data], place, outermost, seen)
+        elif isinstance(data, dict) and len(data) == 1:
+            [(call, arguments)] = data.items()
+            if call in _JUNCTIONS & self.template.functions:
+                yield place, outermost, call, arguments
+                for part in arguments if isinstance(arguments, list) else [arguments]:
+                    yield from self.condition(part, place, outermost, seen)
+            elif call in self.template.functions:
+                yield place, outermost, call, arguments
+                yield from self.values(arguments, place, outermost)
+
+
+def _functions(one: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(one, home):
+        yield (one.id, use.path, use.function), use.place, None
+
+
+def _attributes(one: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(one, home):
+        if use.function in ("get_attr", "Fn::GetAtt"):
+            steps = use.arguments.split(".", 1) if isinstance(use.arguments, str) else use.arguments
+            name, attribute = (*steps, None, None)[:2] if isinstance(steps, list) else (steps, None)
+            within = home.stack.template.stack if home.stack.template else ""
+            target = ResourceId(f"{within}/{name}") if isinstance(name, str) else _computed(use, name, one)
+            yield (one.id, use.path, target, attribute and _name(use, attribute, one)), use.place, None
+
+
+def _parameters(one: Resource, home: Home) -> Iterator[Fact]:
+    """`Ref` names a resource, if there is one of that name, and else a parameter."""
+    resources = home.stack.template.resources if home.stack.template else ()
+    for use in _uses(one, home):
+        name = use.arguments[0] if isinstance(use.arguments, list) and use.arguments else use.arguments
+        if use.function == "get_param" or (use.function == "Ref" and name not in resources):
+            yield (one.id, use.path, _name(use, name, one)), use.place, None
+
+
+def _files(one: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(one, home):
+        if use.function == "get_file":
+            yield (one.id, use.path, _name(use, use.arguments, one)), use.place, None
+
+
+def _name(use: _Use, name: Data, one: Resource) -> Value:
+    return name if isinstance(name, str) else _computed(use, name, one)
+
+
+def _computed(use: _Use, name: Data, one: Resource) -> Unknown:
+    """A name that is itself the result of a function: Heat knows it, this reading of the text does not."""
+    return Unknown(f"name {json.dumps(name, default=str)} of {use.function} in {one.id.path}", unread=True)
+
+
+SOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterator[Fact]]] = {
+    "heat:attribute": _attributes,
+    "heat:function": _functions,
+    "heat:uses_parameter": _parameters,
+    "heat:uses_file": _files,
+}

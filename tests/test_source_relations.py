@@ -1,0 +1,260 @@
+"""What a template's text, its environments and its deployments say: the whole of each relation for small stacks."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+import pytest
+
+from datalog_gate import catalogue, read_stack
+from datalog_gate.errors import InputError
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.stack import Stack
+from datalog_gate.values import SECRET, Unknown, row_key, to_json
+
+HOT = "heat_template_version: 2021-04-16\n"
+TEXT = (
+    HOT
+    + """\
+parameters: {key: {type: string, default: ops}, size: {type: number, default: 2}}
+conditions:
+  large: {equals: [{get_param: size}, 3]}
+  either: {or: [large, {not: large}]}
+resources:
+  net: {type: OS::Neutron::Net}
+  srv:
+    type: OS::Nova::Server
+    condition: either
+    depends_on: net
+    metadata: {tier: {if: [large, {get_param: key}, back]}, plain: {and: [a, b]}}
+    properties:
+      user_data:
+        str_replace: {template: {get_file: setup.sh}, params: {$a: {get_attr: [net, show, id]}}}
+      networks:
+        - network: {if: [large, {get_resource: net}, {get_param: [key, 0]}]}
+      key_name: {get_param: {list_join: ['', [k, ey]]}}
+  grp:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: 2
+      resource_def: {type: OS::Nova::Server, properties: {image: {get_attr: [net, name]}, name: {get_param: key}}}
+  made:
+    type: OS::Heat::ResourceGroup
+    properties: {count: 1, resource_def: {map_merge: [{type: OS::Heat::None}, {metadata: {get_param: key}}]}}
+"""
+)
+CFN = """\
+HeatTemplateFormatVersion: 2012-12-12
+Parameters: {Key: {Type: String, Default: ops}}
+Resources:
+  Net: {Type: OS::Neutron::Net}
+  Srv: {Type: AWS::EC2::Instance, Properties: {KeyName: {Ref: Key}, Tags: [{Ref: Net}, {'Fn::GetAtt': [Net, name]}]},
+        Metadata: {a: {'Fn::GetAtt': [Net, b.c]}}}
+"""
+PARTS = ("", ".condition", ".deletion_policy", ".depends_on", ".external_id", ".metadata", ".update_policy")
+"""Where a member whose whole definition a function makes has that function."""
+NAME = 'name {"list_join": ["", ["k", "ey"]]} of get_param in stack/srv'
+
+
+def rows(of: Stack, relation: str) -> list[list[object]]:
+    """The rows of a relation as plain data, sorted; an unknown is its expression, and maybe rows end with a mark."""
+    found = flatten(of, catalogue, [relation])
+    assert set(found.rows) <= {relation}
+    maybe = found.maybe.get(relation, {})
+    return [
+        [*map(plain, found.shown(relation, row)), *["maybe"] * (row in maybe)]
+        for row in sorted(found.rows.get(relation, {}), key=row_key)
+    ]
+
+
+def plain(value: object) -> object:
+    return f"?{value.expression}" if isinstance(value, Unknown) else to_json(value)  # type: ignore[arg-type]
+
+
+def stack(text: str, environment: dict[str, object] | None = None) -> Stack:
+    return read_stack(template=text, environment=environment, files={"setup.sh": "x", "in.yaml": INNER})
+
+
+INNER = HOT + "resources: {db: {type: OS::Heat::None}, web: {type: OS::Heat::None}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "expected"),
+    [
+        (TEXT, "heat:function", [
+            ["stack/grp", "resource_def.properties.image", "get_attr"],
+            ["stack/grp", "resource_def.properties.name", "get_param"],
+            ["stack/grp/0", "image", "get_attr"], ["stack/grp/0", "name", "get_param"],
+            ["stack/grp/1", "image", "get_attr"], ["stack/grp/1", "name", "get_param"],
+            ["stack/made", "resource_def", "get_param"], ["stack/made", "resource_def", "map_merge"],
+            *(["stack/made/0", path, name] for path in PARTS for name in ("get_param", "map_merge")),
+            ["stack/srv", ".condition", "equals"], ["stack/srv", ".condition", "get_param"],
+            ["stack/srv", ".condition", "not"], ["stack/srv", ".condition", "or"],
+            ["stack/srv", ".metadata.tier", "equals"], ["stack/srv", ".metadata.tier", "get_param"],
+            ["stack/srv", ".metadata.tier", "if"],
+            ["stack/srv", "key_name", "get_param"], ["stack/srv", "key_name", "list_join"],
+            ["stack/srv", "networks.0.network", "equals"], ["stack/srv", "networks.0.network", "get_param"],
+            ["stack/srv", "networks.0.network", "get_resource"], ["stack/srv", "networks.0.network", "if"],
+            ["stack/srv", "user_data", "get_attr"], ["stack/srv", "user_data", "get_file"],
+            ["stack/srv", "user_data", "str_replace"],
+        ]),
+        (TEXT, "heat:attribute", [
+            ["stack/grp", "resource_def.properties.image", "stack/net", "name"],
+            ["stack/grp/0", "image", "stack/net", "name"], ["stack/grp/1", "image", "stack/net", "name"],
+            ["stack/srv", "user_data", "stack/net", "show"],
+        ]),
+        (TEXT, "heat:uses_parameter", [
+            ["stack/grp", "resource_def.properties.name", "key"],
+            ["stack/grp/0", "name", "key"], ["stack/grp/1", "name", "key"],
+            ["stack/made", "resource_def", "key"],
+            *(["stack/made/0", path, "key"] for path in PARTS),
+            ["stack/srv", ".condition", "size"], ["stack/srv", ".metadata.tier", "key"],
+            ["stack/srv", ".metadata.tier", "size"], ["stack/srv", "key_name", f"?{NAME}"],
+            ["stack/srv", "networks.0.network", "key"], ["stack/srv", "networks.0.network", "size"],
+        ]),
+        (TEXT, "heat:uses_file", [["stack/srv", "user_data", "setup.sh"]]),
+        (TEXT, "heat:section", [["stack", name] for name in
+                                ("conditions", "heat_template_version", "parameters", "resources")]),
+        (CFN, "heat:function", [["stack/Srv", ".metadata.a", "Fn::GetAtt"], ["stack/Srv", "KeyName", "Ref"],
+                                ["stack/Srv", "Tags.0", "Ref"], ["stack/Srv", "Tags.1", "Fn::GetAtt"]]),
+        (CFN, "heat:attribute", [["stack/Srv", ".metadata.a", "stack/Net", "b.c"],
+                                 ["stack/Srv", "Tags.1", "stack/Net", "name"]]),
+        (CFN, "heat:uses_parameter", [["stack/Srv", "KeyName", "Key"]]),
+    ],
+)  # fmt: skip
+def test_what_the_text_says_is_a_row_before_any_function_is_resolved(
+    text: str, relation: str, expected: list[list[object]]
+) -> None:
+    assert rows(stack(text), relation) == expected
+
+
+def test_environments_give_what_they_say_and_where() -> None:
+    env = {
+        "parameters": {"secret": "abc", "tags": ["a", {"b.c": True}]},
+        "parameter_defaults": {"secret": "xyz"},
+        "resource_registry": {"My::A": "OS::Heat::None"},
+    }
+    text = HOT + "parameters: {secret: {type: string, hidden: true}, tags: {type: json}}\n"
+    text += "resources: {a: {type: OS::Heat::None}}"
+    of = read_stack(template=text, environment="parameters:\n  secret: x\n  tags: [1]\n")
+    assert rows(stack(text, env), "heat:environment") == [
+        ["<environment>", "parameter_defaults", "secret", f"?{SECRET.expression}"],
+        ["<environment>", "parameters", "secret", f"?{SECRET.expression}"],
+        ["<environment>", "parameters", "tags.0", "a"],
+        ["<environment>", "parameters", r"tags.1.b\.c", True],
+        ["<environment>", "resource_registry", "My::A", "OS::Heat::None"],
+    ]
+    found = flatten(of, catalogue, ["heat:environment"]).rows["heat:environment"]
+    assert [str(origin.place()) for origin in found.values() if origin] == ["<environment>:2:11", "<environment>:3:10"]
+
+
+REGISTRY = {
+    "My::A": "in.yaml",
+    "resources": {
+        "*": {"hooks": "pre-create"},
+        "we*": {"hooks": ["post-delete", "pre-create"], "restricted_actions": "update"},
+        "nest": {"restricted_actions": ["replace", "update"], "db": {"hooks": "pre-update"}, "w*": {"hooks": []}},
+        "n*": {"web": {"restricted_actions": "replace"}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected"),
+    [
+        ("heat:hook", [["stack/nest", "pre-create"], ["stack/nest/db", "pre-update"],
+                       ["stack/web", "post-delete"], ["stack/web", "pre-create"]]),
+        ("heat:restricted", [["stack/nest", "replace"], ["stack/nest", "update"], ["stack/nest/web", "replace"],
+                             ["stack/web", "update"]]),
+    ],
+)  # fmt: skip
+def test_hooks_and_restrictions_match_by_pattern_and_by_nesting(relation: str, expected: list[list[object]]) -> None:
+    text = HOT + "resources: {web: {type: OS::Heat::None}, nest: {type: My::A}}"
+    assert rows(stack(text, {"resource_registry": REGISTRY}), relation) == expected
+
+
+@pytest.mark.parametrize("said", [{"hooks": ["pre-create", "pre-suspend"]}, {"restricted_actions": {"update": 1}}])
+def test_a_hook_or_restriction_that_heat_has_not_is_refused(said: dict[str, object]) -> None:
+    text = HOT + "resources: {web: {type: OS::Heat::None}}"
+    with pytest.raises(InputError) as caught:
+        stack(text, {"resource_registry": {"resources": {"web": said}}})
+    assert [one.code for one in caught.value.diagnostics] == ["bad-environment"]
+
+
+SCALED = """\
+parameters: {n: {type: number}}
+resources:
+  a: {type: OS::Heat::AutoScalingGroup, properties: {min_size: 1, max_size: '5', resource: {type: OS::Heat::None}}}
+  b: {type: OS::Heat::AutoScalingGroup, properties: {min_size: 1, max_size: {get_param: n}, desired_capacity: 2,
+                                                     resource: {type: OS::Heat::None}}}
+  c: {type: OS::Heat::ResourceGroup, properties: {count: 2, resource_def: {type: OS::Heat::None}}}
+"""
+
+
+def test_scaling_groups_have_bounds_and_a_size_to_begin_with() -> None:
+    assert rows(stack(HOT + SCALED), "heat:scaling") == [
+        ["stack/a", 1, 5, 1],
+        ["stack/b", 1, "?{get_param: n} in stack", 2],
+    ]
+
+
+DEPLOYED = """\
+parameters: {n: {type: string}, names: {type: comma_delimited_list}, map: {type: json}}
+resources:
+  srv: {type: OS::Nova::Server, properties: {image: i}}
+  cfg: {type: OS::Heat::SoftwareConfig, properties: {group: script, config: 'true', inputs: [{name: a}, {name: b}]}}
+  part: {type: OS::Heat::SoftwareComponent, properties: {configs: [
+      {tool: script, config: x}, {tool: script, config: y, actions: [DELETE]}]}}
+  tree: {type: OS::Heat::StructuredConfig, properties: {config: {k: {get_param: n}}}}
+  d_cfg: {type: OS::Heat::SoftwareDeployment, properties: {config: {get_resource: cfg}, server: {get_resource: srv},
+      actions: [DELETE], input_values: {a: 1, c: 2}}}
+  d_part: {type: OS::Heat::SoftwareDeployment, properties: {config: {get_resource: part}, server: s, actions: [RESUME]}}
+  d_tree: {type: OS::Heat::StructuredDeployment, properties: {config: {get_resource: tree}, server: s,
+      actions: [CREATE]}}
+  d_cloud: {type: OS::Heat::SoftwareDeployment, properties: {config: c-17, server: s, actions: [CREATE]}}
+  d_none: {type: OS::Heat::SoftwareDeployment, properties: {server: s}}
+  d_open: {type: OS::Heat::SoftwareDeployment, properties: {server: s, actions: {get_param: names}}}
+  g_two: {type: OS::Heat::SoftwareDeploymentGroup, properties: {servers: {x: s1, y: s2}, actions: [CREATE]}}
+  g_open: {type: OS::Heat::StructuredDeployments, properties: {servers: {get_param: map}}}
+"""
+
+
+def digest(group: str, config: object, inputs: list[object], key: str | None = None) -> str:
+    data = {"group": group, "config": config, "options": {}, "inputs": inputs, "outputs": [], "input_key": key}
+    return sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def test_deployments_have_a_digest_of_all_that_they_configure() -> None:
+    nothing = digest("Heat::Ungrouped", None, [])
+    parts = [{"tool": "script", "config": "x"}, {"tool": "script", "config": "y", "actions": ["DELETE"]}]
+    whole = digest("component", parts, [])
+    given = digest(
+        "script", "true", [{"name": "a", "value": 1}, {"name": "b", "value": None}, {"name": "c", "value": 2}]
+    )
+    found = rows(stack(HOT + DEPLOYED), "heat:deployment")
+    assert [row for row in found if not str(row[4]).startswith("?")] == [
+        ["stack/d_cfg", "stack/cfg", "stack/srv", "DELETE", given],
+        ["stack/d_none", None, "s", "CREATE", nothing],
+        ["stack/d_none", None, "s", "UPDATE", nothing],
+        *(["stack/d_part", "stack/part", "s", action, whole] for action in ("CREATE", "DELETE", "UPDATE")),
+        ["stack/g_two", None, "s1", "CREATE", nothing],
+        ["stack/g_two", None, "s2", "CREATE", nothing],
+    ]
+    of_any = "of heat:deployment in {} {}: {{get_param: {}}} in stack"
+    names, servers = (
+        of_any.format("stack/d_open null s", "properties", "names"),
+        of_any.format("stack/g_open null", "properties.servers", "map"),
+    )
+    assert [row for row in found if str(row[4]).startswith("?")] == [
+        ["stack/d_cloud", "c-17", "s", "CREATE", "?what Heat makes of config of stack/d_cloud"],
+        ["stack/d_open", None, "s", f"?any action {names}", f"?any digest {names}", "maybe"],
+        ["stack/d_tree", "stack/tree", "s", "CREATE", f"?sha256(json({TREE}))"],
+        ["stack/g_open", None, *(f"?any {column} {servers}" for column in ("server", "action", "digest")), "maybe"],
+    ]
+
+
+TREE = (
+    '{"config":{"k":{"$unknown":"{get_param: n} in stack"}},"group":"Heat::Ungrouped","input_key":"get_input",'
+    '"inputs":[],"options":{},"outputs":[]}'
+)
