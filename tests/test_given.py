@@ -118,7 +118,7 @@ def test_commands_take_catalogue_files(arguments: str, code: int, out: str, caps
 
 
 def test_a_stack_is_judged_with_the_types_of_the_file() -> None:
-    assert main("check web.yaml --rules rules --catalogue acme.json".split()) == 1
+    assert main(["check", "web.yaml", "--rules", "rules", "--catalogue", "acme.json"]) == 1
 
 
 @pytest.mark.parametrize("given", [["--catalogue", "acme.json"], []])

@@ -6,6 +6,7 @@ places that still lead to what the user wrote. Source: heat/engine/translation.p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from datalog_gate.catalogue.schema import Property, ResourceType
@@ -18,11 +19,13 @@ Way = tuple[str, ...]
 
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
     """The resource with every property where its type has it moved."""
-    if kind is None or not any(source[0] in resource.properties for source, _ in kind.moved):
+    given = resource.properties
+    moved = [one for one in kind.moved if one[0][0] in given and _holds(given, one[0])] if kind else []
+    if kind is None or not moved:
         return resource
     origins: dict[Path, Path] = {}
-    data: Data = dict(resource.properties)
-    for source, target in kind.moved:
+    data: Data = dict(given)
+    for source, target in moved:
         data = _moved(data, source, target, kind.properties, (), origins)
     assert isinstance(data, dict)
 
@@ -33,6 +36,19 @@ def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
         return resource.locate(path)
 
     return replace(resource, properties=data, locate=locate)
+
+
+def _holds(data: Data, way: Way) -> bool:
+    """Whether something lies under the way in any member of the lists on it. It is asked of every resource there is."""
+    for at, step in enumerate(way):
+        if isinstance(data, list):
+            return any(_holds(one, way[at:]) for one in data)
+        if not isinstance(data, Mapping):
+            return isinstance(data, Unknown)
+        if step not in data:
+            return False
+        data = data[step]
+    return True
 
 
 def _moved(
