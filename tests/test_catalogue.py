@@ -131,8 +131,8 @@ def test_an_attribute_that_gives_back_a_property_names_it() -> None:
 
 def test_a_property_that_heat_reads_as_another_names_it() -> None:
     found = {name: kind.moved for name in catalogue.types() if (kind := catalogue.type(name)) and kind.moved}
-    assert {name: moved for name, moved in found.items() if name in ("OS::Neutron::Port", "OS::Magnum::BayModel")} == {
-        "OS::Magnum::BayModel": ((("ssh_authorized_key",), None),),
+    assert {name: moved for name, moved in found.items() if name in ("OS::Neutron::Port", "OS::Neutron::Router")} == {
+        "OS::Neutron::Router": ((("l3_agent_id",), ("l3_agent_ids",)),),
         "OS::Neutron::Port": (
             (("network_id",), ("network",)),
             (("fixed_ips", "subnet_id"), ("fixed_ips", "subnet")),

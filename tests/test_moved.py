@@ -44,7 +44,6 @@ def moved(kind: str, properties: dict[str, Any]) -> object:
         ("OS::Heat::RandomString", {"sequence": "digits"}, {"character_classes": [{"class": "digits"}]}),
         ("OS::Designate::Zone", {"primaries": ["a"]}, {"masters": ["a"]}),
         ("OS::Designate::Zone", {"primaries": None, "masters": ["a"]}, {"masters": ["a"]}),
-        ("OS::Magnum::BayModel", {"ssh_authorized_key": "k", "name": "b"}, {"name": "b"}),
         (
             "OS::Mistral::Workflow",
             {"tasks": [{"name": "t", "policies": {"timeout": 5}}, {"name": "u", "timeout": 6}]},

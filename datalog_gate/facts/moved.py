@@ -6,6 +6,7 @@ places that still lead to what the user wrote. Source: heat/engine/translation.p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from datalog_gate.catalogue.schema import Property, ResourceType
@@ -18,12 +19,11 @@ Way = tuple[str, ...]
 
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
     """The resource with every property where its type has it moved."""
-    if kind is None or not kind.moved or resource.properties.keys().isdisjoint(kind.movable):
-        return resource
-    if not any(_holds(resource.properties, source) for source, _ in kind.moved):
+    given = resource.properties
+    if kind is None or kind.movable.isdisjoint(given) or not any(_holds(given, source) for source, _ in kind.moved):
         return resource
     origins: dict[Path, Path] = {}
-    data: Data = dict(resource.properties)
+    data: Data = dict(given)
     for source, target in kind.moved:
         data = _moved(data, source, target, kind.properties, (), origins)
     assert isinstance(data, dict)
@@ -44,12 +44,16 @@ def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
 
 
 def _holds(data: Data, way: Way) -> bool:
-    """Whether anything lies under the way."""
-    if isinstance(data, list):
-        return any(_holds(one, way) for one in data)
-    if isinstance(data, Unknown):
-        return True
-    return isinstance(data, dict) and way[0] in data and (len(way) == 1 or _holds(data[way[0]], way[1:]))
+    """Whether something lies under the way in any member of the lists on it. It is asked of every resource there is."""
+    for at, step in enumerate(way):
+        if isinstance(data, list):
+            return any(_holds(one, way[at:]) for one in data)
+        if not isinstance(data, Mapping):
+            return isinstance(data, Unknown)
+        if step not in data:
+            return False
+        data = data[step]
+    return True
 
 
 def _moved(

@@ -135,7 +135,7 @@ def moved_of(resource: Any) -> dict[str, str | None]:
                 moved[source] = target
             case _:
                 moved[".".join(rule.get_value_absolute_path(full_value_name=True))] = target
-    return moved
+    return {source: target for source, target in moved.items() if source.split(".")[0] in resource.properties_schema}
 
 
 class _Path(str):
@@ -160,7 +160,7 @@ def property_of(schema: Any) -> dict[str, Any]:
     if schema.required:
         told["required"] = True
     if schema.default is not None:
-        told["default"] = schema.default
+        told["default"] = default_of(schema)
     for constraint in schema.constraints:
         match constraint:
             case constraints.AllowedValues():
@@ -188,6 +188,16 @@ def property_of(schema: Any) -> dict[str, Any]:
             return {**told, "item": property_of(item)}
         inner = item.schema
     return {**told, "children": {key: property_of(child) for key, child in sorted(inner.items())}}
+
+
+def default_of(schema: Any) -> object:
+    """The default as Heat reads it: some booleans are texts, and a list's may be an empty map."""
+    match schema.type, schema.default:
+        case schema.BOOLEAN, str(text):
+            return text.lower() == "true"
+        case schema.LIST, default:
+            return default or []
+    return schema.default
 
 
 def relation_name(name: str) -> str:
