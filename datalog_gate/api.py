@@ -58,7 +58,7 @@ class Rules:
 
     def decide(
         self,
-        stack: Stack,
+        stack: Stack | Sequence[Stack],
         action: str = "create",
         against: Stack | None = None,
         caller: Mapping[str, object] | None = None,
@@ -69,7 +69,7 @@ class Rules:
         engine: str = "native",
         mode: str = "enforce",
     ) -> Decision:
-        """Judge a stack.
+        """Judge a stack, or several as one set of facts: their names differ.
 
         `caller` has user, project, domain (texts) and roles (a list of texts). `services` are those enabled that the
         caller may use. `inventory` is a file of lines of facts, or rows by relation. `now` is UTC where it names no
@@ -83,12 +83,16 @@ class Rules:
         level = next((one for one in MODES if one == mode), None)
         if level is None:
             raise UsageError(f"there is no mode {mode}: one of {', '.join(MODES)}")
+        stacks = (stack,) if isinstance(stack, Stack) else tuple(stack)
+        ids = [one.id for one in stacks]
+        if not ids or len(set(ids)) < len(ids):
+            raise UsageError(f"stacks that are judged together need a name each, not {', '.join(ids) or 'none'}")
         rows = bind(self._set.program, _lines(inventory), catalogue=self._set.catalogue)
         request = Request(action, _utc(now), _caller(caller), frozenset(services), level, rows)
         if engine != "both":
-            return decide(self._set, stack, request, _engine(engine))
-        first = decide(self._set, stack, request, _engine("native"))
-        second = decide(self._set, stack, request, _engine("pydatalog"))
+            return decide(self._set, stacks, request, _engine(engine))
+        first = decide(self._set, stacks, request, _engine("native"))
+        second = decide(self._set, stacks, request, _engine("pydatalog"))
         if first.to_json() != second.to_json():
             raise EngineError("the engines differ: native and pydatalog give different decisions")
         return first

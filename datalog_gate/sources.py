@@ -57,10 +57,10 @@ def read_stack(
         raise UsageError("read_stack takes either a path or a template")
     if isinstance(source, Path) or (isinstance(source, str) and _names_file(source)):
         path = Path(source)
-        name = path.name if path.is_dir() else path.stem
+        name = root_name(path)
         if path.is_dir():
             paths = [path / "env.yaml", *paths] if (path / "env.yaml").is_file() else paths
-            name, path = path.resolve().name, path / "template.yaml"
+            path = path / "template.yaml"
         body, label, root = read_text(path), str(path), Path(files_root or path.parent).resolve()
     else:
         body, label, name = source or template or "", "<template>", "stack"
@@ -95,6 +95,11 @@ def read_catalogue(*paths: str | Path, upgrade: bool = True) -> Catalogue:
     if not paths:
         return SHIPPED
     return catalogue_of([(str(path), read_text(path)) for path in paths], upgrade)
+
+
+def root_name(path: Path) -> str:
+    """What the root stack of a template is named if nobody names it: the stem of its file, or its folder's name."""
+    return path.resolve().name if path.is_dir() else path.stem
 
 
 def read_text(path: str | Path) -> str:

@@ -121,6 +121,15 @@ def test_inventory_may_be_a_file_and_without_a_time_it_is_now(asks: dg.Rules, tm
     assert asks.decide(stack, **given).outcome == ("deny" if datetime.now(UTC) < NOW + timedelta(hours=12) else "allow")
 
 
+def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(asks: dg.Rules) -> None:
+    stacks = [dg.read_stack(BASTION, stack_name=name) for name in ("b", "a")]
+    assert asks.decide(stacks, now=NOW).stacks == ("a", "b")
+    assert asks.decide(stacks, now=NOW).to_json() == asks.decide(stacks[::-1], now=NOW).to_json()
+    for unnamed in ([], [stacks[0], stacks[0]]):
+        with pytest.raises(dg.UsageError):
+            asks.decide(unnamed)
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [

@@ -87,6 +87,11 @@ def run(command: str) -> int:
         ("ok.yaml deny.yaml", 1), ("error.yaml deny.yaml ok.yaml", 1), ("deny.yaml absent.yaml error.yaml", 3),
         ("error.yaml deny.yaml --engine pydatalog", 1),
         ("ok.yaml error.yaml", 4), ("ok.yaml --inventory bad.jsonl", 3), ("ok.yaml --inventory rows.jsonl", 3),
+        ("ok.yaml deny.yaml --together", 1), ("ok.yaml deny.yaml --together --stack-name s", 1),
+        ("ok.yaml absent.yaml deny.yaml --together", 3), ("ok.yaml empty.yaml --together", 3),
+        ("--module maybe.yaml,env.yaml", 1), ("maybe.yaml --module maybe.yaml,env.yaml --together", 1),
+        ("ok.yaml --module maybe.yaml", 0), ("--module ok.yaml,absent.yaml", 3), ("--module ok.yaml,", 64),
+        ("--module ,env.yaml", 64), ("--together", 64),
         ("ok.yaml --engine both", 0), ("deny.yaml --engine pydatalog", 1),
         ("absent.yaml --rules bad.dl", 2), ("ok.yaml --rules none.dl", 2), ("ok.yaml --rules absent", 2),
         ("absent.yaml --rules bad.dl --action creat", 64), ("absent.yaml --rules bad.dl --output text", 64),
@@ -160,6 +165,41 @@ def test_check_as_json_is_one_object_a_line_for_each_template(capsys: pytest.Cap
                          "message": "absent.yaml can't be read: No such file or directory"}],
     }  # fmt: skip
     assert list(map(json.loads, Path("out.json").read_text().splitlines())) == [first, third]
+
+
+def test_together_is_one_decision_that_tells_equal_names_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    run("check deny.yaml --module maybe.yaml,env.yaml --module deny.yaml --together --rules m.dl --output json=o")
+    assert (
+        masked(capsys.readouterr().out)
+        == """\
+deny.yaml:6:41: deny[flavor] deny-2/web takes huge
+  6 |     properties: {image: debian, flavor: huge, name: web}
+    |                                         ^^^^
+  hint  take a small one
+deny.yaml:6:41: deny[flavor] deny/web takes huge
+  6 |     properties: {image: debian, flavor: huge, name: web}
+    |                                         ^^^^
+  hint  take a small one
+maybe.yaml:6:41: deny[flavor] maybe/web takes huge
+  6 |     properties: {image: debian, flavor: {get_param: f}, name: web}
+    |                                         ^^^^^^^^^^^^^^
+  hint  take a small one
+3 denied, 0 warnings, 0 undetermined; 4 policies, ID
+"""
+    )
+    assert json.loads(Path("o").read_text())["stacks"] == ["deny", "deny-2", "maybe"]
+
+
+def test_all_that_is_wrong_with_any_template_is_told_before_they_are_judged_together(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run("check absent.yaml ok.yaml empty.yaml --together --rules m.dl --format compact")
+    printed = capsys.readouterr()
+    assert (printed.out, [line for line in printed.err.splitlines() if "error" in line]) == ("", [
+        "empty.yaml:1:1: error[no-resources] empty.yaml leaves nothing to judge: "
+        "it has no resource, or its conditions switch all of them off",
+        "error[unreadable] absent.yaml can't be read: No such file or directory",
+    ])  # fmt: skip
 
 
 def test_everything_wrong_with_rules_is_told_with_excerpt_and_suggestion(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def judge(rules: str | dict[str, str], template: str, files: dict[str, str] | No
     policies = load([RuleFile(name, f"{name}.dl", text) for name, text in texts.items()])
     name = request.pop("stack_name", "s")
     stack = read_stack(template=HEAD + template, files=files, stack_name=name)
-    return decide(policies, stack, Request(**{"action": "create", "now": NOW, **request}), evaluate)
+    return decide(policies, [stack], Request(**{"action": "create", "now": NOW, **request}), evaluate)
 
 
 def finding(level: Level = "deny", mode: Mode = "enforce", on_unknown: str = "defer") -> Violation:

@@ -12,8 +12,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import count
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import ACTIONS
@@ -59,10 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Judge each template and print its decision."""
+    """Judge each template, or all together, and print each decision."""
     from datalog_gate.api import load_rules
     from datalog_gate.sources import default_rules, read_catalogue, read_json
 
+    roots = _roots(options)
     catalogue = read_catalogue(*options.catalogue)
     rules = load_rules(*(options.rules or [default_rules()]), catalogue=catalogue)
     for warning in rules.warnings:
@@ -71,10 +73,10 @@ def check(options: argparse.Namespace) -> int:
     if caller is not None and not isinstance(caller, dict):
         raise UsageError(f'{options.caller} holds no object: write {{"user": ..., "roles": [...]}}')
     codes, decisions = [], []
-    for template in options.template:
+    for judged in [roots] if options.together else [[root] for root in roots]:
         try:
             decision = rules.decide(
-                _read(template, options, catalogue),
+                _read_all(judged, options, catalogue),
                 action=options.action,
                 caller=caller,
                 services=options.services,
@@ -87,7 +89,7 @@ def check(options: argparse.Namespace) -> int:
             codes.append(_diagnose(error, INPUT, options.format))
             continue
         except EngineError as error:
-            codes.append(_complain(f"{template}: {error}", UNDECIDED))
+            codes.append(_complain(f"{', '.join(root.template for root in judged)}: {error}", UNDECIDED))
             continue
         decisions.append(decision)
         codes.append(_verdict(decision, options.fail_on, options.strict_unknown))
@@ -110,7 +112,8 @@ def facts(options: argparse.Namespace) -> int:
             near = closest(name, catalogue.names())
             raise UsageError(f"there is no relation {name}" + (f": did you mean {near}?" if near else ""))
     for template in options.template:
-        found = flatten(_read(template, options, catalogue), catalogue, options.relation)
+        root = _Root(template, (), options.stack_name)
+        found = flatten(_read(root, options, catalogue), catalogue, options.relation)
         for line in write(found, catalogue) if options.format == "jsonl" else write_text(found, catalogue):
             print(line)
     return OK
@@ -157,19 +160,64 @@ def check_rules(options: argparse.Namespace) -> int:
     return OK
 
 
-def _read(template: str, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
+class _Root(NamedTuple):
+    """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one."""
+
+    template: str
+    environments: tuple[str, ...]
+    name: str | None
+
+
+def _roots(options: argparse.Namespace) -> list[_Root]:
+    """The templates, then the modules. Of those that are judged together no two have one name: the second `web` is
+    `web-2`."""
+    from datalog_gate.sources import root_name
+
+    given = [*((template, ()) for template in options.template), *options.module]
+    if not given:
+        raise UsageError("check takes a TEMPLATE or a --module")
+    roots: list[_Root] = []
+    for template, environments in given:
+        name = options.stack_name
+        if options.together:
+            stem = name or root_name(Path(template))
+            taken = {root.name for root in roots}
+            name = next(one for at in count(1) if (one := stem if at == 1 else f"{stem}-{at}") not in taken)
+        roots.append(_Root(template, environments, name))
+    return roots
+
+
+def _read_all(roots: Sequence[_Root], options: argparse.Namespace, catalogue: Catalogue) -> list[Stack]:
+    """The stacks of all roots. Errors: InputError with what is wrong with any."""
+    stacks: list[Stack] = []
+    found: list[Diagnostic] = []
+    sources: dict[str, str] = {}
+    for root in roots:
+        try:
+            stacks.append(_read(root, options, catalogue))
+        except InputError as error:
+            found += error.diagnostics
+            sources |= error.sources
+    if found:
+        raise InputError(found, sources)
+    return stacks
+
+
+def _read(root: _Root, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
     from datalog_gate.sources import read_stack
 
     stack = read_stack(
-        Path(template),
-        environments=options.environment,
+        Path(root.template),
+        environments=(*options.environment, *root.environments),
         parameters=dict(options.parameter),
         files_root=options.files_root,
-        stack_name=options.stack_name,
+        stack_name=root.name,
         catalogue=catalogue,
     )
     if not any(one.resources for one in stack.walk()):
-        message = f"{template} leaves nothing to judge: it has no resource, or its conditions switch all of them off"
+        message = (
+            f"{root.template} leaves nothing to judge: it has no resource, or its conditions switch all of them off"
+        )
         raise InputError([Diagnostic("no-resources", message, stack.place)], stack.sources)
     return stack
 
@@ -245,7 +293,16 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     judge = _command(commands, "check", check, "judge templates by the rules", CHECK_EXAMPLE)
-    _add_template(judge)
+    _add_template(judge, "*")
+    judge.add_argument("--together", action="store_true", help="judge all templates as one set of facts")
+    judge.add_argument(
+        "--module",
+        type=_module,
+        action="append",
+        default=[],
+        metavar="T[,ENV]...",
+        help="one more template, with environments of its own over those of -e",
+    )
     _add_rules(judge)
     _add_catalogue(judge)
     judge.add_argument(
@@ -267,7 +324,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     flat = _command(commands, "facts", facts, "print the facts of templates", FACTS_EXAMPLE)
-    _add_template(flat)
+    _add_template(flat, "+")
     flat.add_argument("--relation", action="append", metavar="NAME", help="only this relation (default: all)")
     flat.add_argument("--format", choices=("text", "jsonl"), default="text")
     _add_catalogue(flat)
@@ -327,8 +384,8 @@ def _add_catalogue(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_template(command: argparse.ArgumentParser) -> None:
-    command.add_argument("template", nargs="+", metavar="TEMPLATE", help="template file")
+def _add_template(command: argparse.ArgumentParser, how_many: str) -> None:
+    command.add_argument("template", nargs=how_many, metavar="TEMPLATE", help="template file")
     command.add_argument("-e", dest="environment", action="append", default=[], metavar="ENV", help="environment file")
     command.add_argument(
         "-P", dest="parameter", type=_pair, action="append", default=[], metavar="KEY=VALUE", help="a parameter's value"
@@ -344,6 +401,13 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
     return name, value
+
+
+def _module(text: str) -> tuple[str, tuple[str, ...]]:
+    template, *environments = text.split(",")
+    if not template or "" in environments:
+        raise argparse.ArgumentTypeError(f"{text!r} is not T[,ENV]...")
+    return template, tuple(environments)
 
 
 def _list(text: str) -> tuple[str, ...]:

@@ -33,8 +33,11 @@ class Catalogue(Protocol):
     def types(self) -> Iterable[str]: ...
 
 
-def flatten(stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None = None) -> FactSet:
-    """The facts of a stack and of all stacks within, of the `wanted` relations only (None: of all there are).
+def flatten(
+    stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None = None, facts: FactSet | None = None
+) -> FactSet:
+    """The facts of a stack and of all stacks within, of the `wanted` relations only (None: of all there are), added to
+    `facts` if these are given.
 
     All rows of a resource under an undecided condition, and of what it holds, are maybe rows. So are the wildcards for
     a list, map or group whose extent nobody knows. A group whose members are not all read may hold more like those that
@@ -42,7 +45,7 @@ def flatten(stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None =
     """
     asked = _Wanted(catalogue, wanted)
     placed = tuple(_placed(stack, catalogue, None))
-    facts = FactSet()
+    facts = FactSet() if facts is None else facts
     for name, rows in asked.of_stack.items():
         for one, maybe in _stacks(stack, None):
             origin = Origin(one.locate)
@@ -86,7 +89,7 @@ def _hide(facts: FactSet, asked: _Wanted, stack: Stack, placed: Iterable[Placed]
     for name, found in facts.rows.items() if hiding else ():
         relation = asked.relation(name)
         for row, origin in found.items():
-            if origin and (hides := hiding.get(id(origin.locate))):
+            if relation and origin and (hides := hiding.get(id(origin.locate))):
                 facts.hide(name, row, _hidden(relation, origin.path, hides))
 
 
@@ -149,10 +152,10 @@ class _Wanted:
             self._tables[type_name] = tuple(TableRows(one) for one in tables if self._wants(one.relation.name))
         return self._tables[type_name]
 
-    def relation(self, name: str) -> Relation:
-        """The relation of that name, of which there are rows."""
+    def relation(self, name: str) -> Relation | None:
+        """The relation of that name, if the stack can have rows of it."""
         tables = (one.relation for tables in self._tables.values() for one in tables)
-        return FIXED.get(name) or next(one for one in tables if one.name == name)
+        return FIXED.get(name) or next((one for one in tables if one.name == name), None)
 
     def _wants(self, name: str) -> bool:
         return self._wanted is None or name in self._wanted

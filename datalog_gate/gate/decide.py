@@ -1,12 +1,13 @@
-"""From a stack and a policy set to a decision (layer 4): the one evaluator behind every door.
+"""From stacks and a policy set to a decision (layer 4): the one evaluator behind every door.
 
-In: a `Stack`, a `Request`, a `PolicySet`, an engine. Out: a `Decision`. Pure: the time comes with the request.
+In: `Stack` values, a `Request`, a `PolicySet`, an engine. Out: a `Decision`. Pure: the time comes with the request.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -56,10 +57,16 @@ class Request:
     inventory: Mapping[str, Collection[Row]] = field(default_factory=dict)
 
 
-def decide(rules: PolicySet, stack: Stack, request: Request, engine: Engine) -> Decision:
-    """Judge the stack. Errors: EngineError if the engine refuses the program or runs out of time."""
+def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine) -> Decision:
+    """Judge the stacks as one set of facts; their ids differ.
+
+    Errors: EngineError if the engine refuses the program or runs out of time.
+    """
     program = rules.program
-    facts = flatten(stack, rules.catalogue, {*program.inputs, *GRANTS})
+    stacks = sorted(stacks, key=lambda one: one.id)
+    facts = FactSet()
+    for stack in stacks:
+        flatten(stack, rules.catalogue, {*program.inputs, *GRANTS}, facts)
     _add_request(facts, request)
     for relation, rows in request.inventory.items():
         for row in rows:
@@ -67,18 +74,19 @@ def decide(rules: PolicySet, stack: Stack, request: Request, engine: Engine) -> 
     finished = split(program, *_touched(facts), certain_only=(UNLOCKED, EFFECTIVE.name))
     model = engine(finished, _inputs(finished, facts))
     secrets = Secrets(facts, finished)
-    judge = _Judge(rules, stack, request, facts, finished, model, secrets)
+    judge = _Judge(rules, stacks, request, facts, finished, model, secrets)
     policies = [one for one in rules.policies if request.action in one.on]
     policies.sort(key=lambda one: (LEVELS.index(one.level), one.id))
     violations = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
     undetermined = sorted((one for policy in policies for one in judge.undetermined(policy)), key=_by_policy)
     errors = [error for policy in policies if (error := judge.error(policy))]
     digests = {"rules": rules.digest, "facts": _digest(_lines(facts))}
+    ids = tuple(stack.id for stack in stacks)
     return Decision(
-        _digest([*digests.values(), stack.id, *_identity(rules, request)])[:16],
+        _digest([*digests.values(), *ids, *_identity(rules, request)])[:16],
         outcome_of(violations, undetermined, errors),
         request.action,
-        (stack.id,),
+        ids,
         tuple(violations),
         tuple(undetermined),
         tuple(sorted(errors, key=lambda one: one.policy)),
@@ -90,7 +98,7 @@ def decide(rules: PolicySet, stack: Stack, request: Request, engine: Engine) -> 
             for stratum in program.strata
             for relation in stratum.relations
         },
-        {**rules.sources, **stack.sources},
+        {**rules.sources, **{file: text for stack in stacks for file, text in stack.sources.items()}},
     )
 
 
@@ -100,7 +108,7 @@ class _Judge:
     def __init__(
         self,
         rules: PolicySet,
-        stack: Stack,
+        stacks: Sequence[Stack],
         request: Request,
         facts: FactSet,
         program: CheckedProgram,
@@ -109,8 +117,8 @@ class _Judge:
     ) -> None:
         self._reads, self._request = rules.reads, request
         self._relations = rules.program.relations
-        self._facts, self._program, self._model, self._stack = facts, program, model, stack
-        self._names, self._secrets = _names(stack), secrets
+        self._facts, self._program, self._model, self._stacks = facts, program, model, stacks
+        self._names, self._secrets = _names(stacks), secrets
         self._provenance = Provenance(program, model)
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
@@ -163,7 +171,7 @@ class _Judge:
         return support(self._provenance, relation, row)
 
     def _place(self, subject: ResourceId | None, row: Row, leaves: Sequence[Leaf]) -> Span | None:
-        return place(subject, row, leaves, self._facts, self._relations) or self._stack.place
+        return place(subject, row, leaves, self._facts, self._relations) or self._stacks[0].place
 
     def _subject(self, policy: Policy, row: Row) -> ResourceId | None:
         value = row[policy.subject] if policy.subject is not None else None
@@ -224,13 +232,9 @@ def _inputs(program: CheckedProgram, facts: FactSet) -> dict[str, Collection[Row
     return inputs
 
 
-def _names(stack: Stack) -> dict[str, int]:
-    """How many resources of the whole tree have each name."""
-    counts: dict[str, int] = {}
-    for one in stack.walk():
-        for resource in one.resources:
-            counts[resource.name] = counts.get(resource.name, 0) + 1
-    return counts
+def _names(stacks: Sequence[Stack]) -> Counter[str]:
+    """How many resources of all stacks have each name."""
+    return Counter(resource.name for stack in stacks for one in stack.walk() for resource in one.resources)
 
 
 def _lines(facts: FactSet) -> list[str]:
