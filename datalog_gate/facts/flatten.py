@@ -114,11 +114,16 @@ def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknow
 
 
 def _placed(stack: Stack, catalogue: Catalogue, maybe: Unknown | None) -> Iterator[Placed]:
-    """Every resource, with its home and the undecided condition under which it exists."""
+    """Every resource as Heat reads it, with its home and the undecided condition under which it exists."""
     home = Home(stack, {one.name: one for one in stack.resources}, catalogue.type)
+    kinds = {name: catalogue.type(name) for name in {one.type for one in stack.resources}}
     for resource in stack.resources:
         uncertain = maybe or resource.maybe
-        yield as_heat_reads(resource, catalogue.type(resource.type)), home, uncertain
+        kind = kinds[resource.type]
+        if kind and not kind.movable.isdisjoint(resource.properties):
+            yield as_heat_reads(resource, kind), home, uncertain
+        else:
+            yield resource, home, uncertain
         if resource.nested:
             yield from _placed(resource.nested, catalogue, uncertain)
 

@@ -36,10 +36,11 @@ _PROPERTIES = ("properties",)
 class TableRows:
     """Makes the rows of one table; what of it depends on the catalogue alone is computed once."""
 
-    __slots__ = ("_blank", "_columns", "_item", "_shape", "_steps", "_texts", "relation")
+    __slots__ = ("_blank", "_columns", "_empty", "_item", "_shape", "_steps", "_texts", "relation")
 
     def __init__(self, table: Table) -> None:
         self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
+        self._empty = not table.steps or table.steps[0].default is None
         self._columns = {one.name: (at, one) for at, one in enumerate(table.columns)}
         self._texts = {one.name: at for at, one in enumerate(table.columns) if one.kind == "string"}
         self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
@@ -50,6 +51,8 @@ class TableRows:
         for resource, home, maybe in placed:
             locate = resource.locate
             if self._steps:
+                if self._empty and self._steps[0].name not in resource.properties:
+                    continue
                 for row, path, unsure in self._below(self._steps, resource.properties, (resource.id,), _PROPERTIES):
                     yield row, Origin(locate, path), maybe or unsure
             else:
