@@ -1,6 +1,6 @@
-"""CPU times of whole commands, cold, interleaved in one run: a table of medians and ratios.
+"""CPU times of whole commands, cold, interleaved in one run, and what large input costs: tables.
 
-python bench/run.py [ROUNDS]
+python -m bench.run [ROUNDS]
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+from bench.templates import BOMBS
 
 ROOT = Path(__file__).parents[1]
 STACKS = ROOT / "fixtures" / "stacks"
@@ -23,12 +26,24 @@ COMMANDS = {
 }
 
 
+READ_BODY = """
+import json, sys
+from datalog_gate import catalogue
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.sources import read_stack
+body = json.load(open(sys.argv[1]))
+flatten(read_stack(template=body), catalogue, sys.argv[2:])
+"""
+RELATIONS = ("os:nova:server", "os:nova:server.security_groups", "os:cinder:volume", "os:cinder:volume_attachment")
+
+
 def main(rounds: int) -> None:
-    """Run every command once unmeasured, then `rounds` times in turn, and print the table."""
+    """Run every command once unmeasured, then `rounds` times in turn, and print the table; then, once each, what is
+    large."""
     seconds: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for turn in range(rounds + 1):
         for name, arguments in COMMANDS.items():
-            spent = cpu_seconds([sys.executable, *arguments])
+            spent, _, _ = run([sys.executable, *arguments])
             if turn:
                 seconds[name].append(spent)
     base = statistics.median(next(iter(seconds.values())))
@@ -37,16 +52,27 @@ def main(rounds: int) -> None:
     for name, times in seconds.items():
         median = statistics.median(times)
         print(f"| {name} | {median:.3f} | {min(times):.3f} | {max(times):.3f} | {median / base:.1f} |")
+    print("\n| large input | exit | CPU s | peak MB |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "template.yaml"
+        subprocess.run((sys.executable, "-m", "bench.templates", str(path)), check=True, cwd=ROOT)
+        large = {"2,000 servers, volumes, attachments: body to facts": ("-c", READ_BODY, str(path), *RELATIONS)}
+        bombs = {name: (*CHECK, str(path)) for name in BOMBS}
+        for name, arguments in (large | bombs).items():
+            if name in BOMBS:
+                path.write_text(BOMBS[name]())
+            spent, peak, code = run([sys.executable, *arguments], (0, 3))
+            print(f"| {name} | {code} | {spent:.2f} | {peak:.0f} |")
 
 
-def cpu_seconds(command: list[str]) -> float:
-    """User and system time of a command and its children, in seconds."""
+def run(command: list[str], expected: tuple[int, ...] = (0, 1)) -> tuple[float, float, int]:
+    """User and system time of a command and its children in seconds, its peak memory in MB, its exit code."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in (0, 1):
+    if process.returncode not in expected:
         raise SystemExit(f"{' '.join(command)} exits {process.returncode}")
-    return usage.ru_utime + usage.ru_stime
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, process.returncode
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.model import Engine
-from datalog_gate.errors import EngineError, UsageError
+from datalog_gate.errors import EngineError, RulesError, UsageError
 from datalog_gate.facts.lines import Line
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decide import MODES, Caller, Request, decide
@@ -34,6 +35,11 @@ class Rules:
     def policies(self) -> tuple[Policy, ...]:
         """The policies in order of id."""
         return self._set.policies
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the rules may read and stacks are flattened to."""
+        return self._set.catalogue
 
     @property
     def program(self) -> CheckedProgram:
@@ -81,7 +87,7 @@ class Rules:
         ids = [one.id for one in stacks]
         if not ids or len(set(ids)) < len(ids):
             raise UsageError(f"stacks that are judged together need a name each, not {', '.join(ids) or 'none'}")
-        rows = bind(self._set.program, _lines(inventory))
+        rows = bind(self._set.program, _lines(inventory), catalogue=self._set.catalogue)
         request = Request(action, _utc(now), _caller(caller), frozenset(services), level, rows)
         if engine != "both":
             return decide(self._set, stacks, request, _engine(engine))
@@ -92,9 +98,23 @@ class Rules:
         return first
 
 
-def load_rules(*paths: str | Path) -> Rules:
-    """The rules of files and folders as one policy set. Errors: RulesError with all that is wrong."""
-    return Rules(load(read_rules([Path(path) for path in paths])))
+def load_rules(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> Rules:
+    """The rules of files and folders as one policy set. `catalogue` is what they may read and stacks are flattened to,
+    as `read_catalogue` gives it. Errors: RulesError with all that is wrong."""
+    return Rules(load(read_rules([Path(path) for path in paths]), catalogue))
+
+
+def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SHIPPED) -> None:
+    """Check what an upgrade breaks. Errors: RulesError with what is wrong with the rules under the catalogue, or, if
+    anything is, under the one `before` it alone. A warning counts: most often the rule would never hold again."""
+    files = read_rules([Path(path) for path in paths])
+    known = {(one.code, one.span, one.message) for one in load(files, before).warnings}
+    try:
+        found = load(files, catalogue).warnings
+    except RulesError as error:
+        found = error.diagnostics
+    if new := [one for one in found if (one.code, one.span, one.message) not in known]:
+        raise RulesError(new, {one.file: one.text for one in files})
 
 
 def query(

@@ -82,6 +82,7 @@ CODES: dict[str, str] = {
     "unsupported": "A construct that this version does not read yet.",
     "no-resources": "Nothing to judge: not one resource was read.",
     "bad-facts": "A line of facts that is not in the format.",
+    "bad-catalogue": "A catalogue file that is not in the format.",
     "bad-test": "A policy test file that is not in the format.",
 }
 
@@ -129,6 +130,12 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     folded = {one.lower(): one for one in reversed(known)}
     near = get_close_matches(word.lower(), folded, n=1, cutoff=0.7)
     return folded[near[0]] if near else None
+
+
+def did_you_mean(word: str, candidates: Iterable[str], otherwise: str | None = None) -> str | None:
+    """The suggestion to write the closest candidate, or `otherwise` if none is near."""
+    near = closest(word, candidates)
+    return f"did you mean {near}?" if near else otherwise
 
 
 def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:

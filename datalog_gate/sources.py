@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import InputError, RulesError, UsageError
 from datalog_gate.facts.stack import Data, Stack
@@ -36,8 +37,10 @@ def read_stack(
     files: Mapping[str, str] | None = None,
     files_root: str | Path | None = None,
     stack_name: str | None = None,
+    catalogue: Catalogue = SHIPPED,
 ) -> Stack:
-    """The stack of a template, with the environments' paths and one environment's body over each other in that order.
+    """The stack of a template with its environments, later over earlier, the body's last. As in Heat a body alone
+    yields to the parameters, but environments' files do not.
 
     `template` is the template itself, as a request's body holds it: then only `files` are there, and no other file is
     ever read. `source` is the path of a file, or a folder with a `template.yaml` and perhaps an `env.yaml`; a mapping,
@@ -62,7 +65,7 @@ def read_stack(
     else:
         body, label, name = source or template or "", "<template>", "stack"
     given += [(str(path), read_text(path)) for path in paths]
-    if environment:
+    if given and environment:
         given.append(("<environment>", environment))
 
     def fetch(wanted: str, base: str) -> tuple[str, str] | None:
@@ -71,7 +74,27 @@ def read_stack(
         return None if root is None else _local(wanted, base, root)
 
     chosen = stack_name or name
-    return read_template(body, label, fetch=fetch, stack_name=chosen, environments=given, parameters=parameters)
+    return read_template(
+        body,
+        label,
+        fetch=fetch,
+        stack_name=chosen,
+        environments=given,
+        environment=None if given else environment,
+        parameters=parameters,
+        type_of=catalogue.type,
+    )
+
+
+def read_catalogue(*paths: str | Path, upgrade: bool = True) -> Catalogue:
+    """The catalogue with the types of an operator's files, each in the place of a shipped one of its name. What
+    `catalogue/data/harvest.py` printed of another Heat stands for all shipped types of Heat; without `upgrade` it is
+    left out. Errors: InputError."""
+    from datalog_gate.catalogue.given import catalogue_of
+
+    if not paths:
+        return SHIPPED
+    return catalogue_of([(str(path), read_text(path)) for path in paths], upgrade)
 
 
 def root_name(path: Path) -> str:

@@ -81,6 +81,10 @@ class Unknown:
     place: Span | None = field(default=None, compare=False)
 
 
+HIDDEN = "hidden value of "
+"""How the expression of an unknown starts that stands for the value of a hidden parameter."""
+SECRET = Unknown(f"{HIDDEN}a parameter")
+"""What is printed instead of any such value, and of what was made of one."""
 MAX_DIGITS = 4000
 MAX_BITS = 13287
 """The bits of a number of `MAX_DIGITS` digits: Python won't write integers of more than 4300."""
@@ -170,7 +174,8 @@ def row_key(row: Row) -> tuple[tuple[int, object], ...]:
 
 
 def show(value: Value) -> str:
-    """The value as a person reads it in a message: a string bare, a resource by its path, an unknown as `?(...)`."""
+    """The value as a person reads it in a message: a string bare, a resource by its path, an unknown as `?(...)`, one
+    that is hidden as `***`."""
     match value:
         case None:
             return "null"
@@ -179,7 +184,7 @@ def show(value: Value) -> str:
         case ResourceId():
             return value.path
         case Unknown():
-            return f"?({value.expression})"
+            return "***" if value.expression.startswith(HIDDEN) else f"?({value.expression})"
         case Decimal():
             return format(value, "f")
         case _:
@@ -188,7 +193,8 @@ def show(value: Value) -> str:
 
 def to_json(value: Value, tagged: bool = False) -> object:
     """The value as JSON data. A resource is its path, or ``{"$resource": path}`` if `tagged`; an unknown is always an
-    object ``{"$unknown": {"expression", "place"}}``. A decimal that no double holds exactly is its text."""
+    object ``{"$unknown": {"expression", "place"}}``, or if hidden ``{"$hidden": true}``. A decimal that no double holds
+    exactly is its text."""
     match value:
         case None | str() | int():
             return value
@@ -199,6 +205,8 @@ def to_json(value: Value, tagged: bool = False) -> object:
             return near if Decimal(repr(near)) == value else format(value, "f")
         case ResourceId():
             return {"$resource": value.path} if tagged else value.path
+        case Unknown() if value.expression.startswith(HIDDEN):
+            return {"$hidden": True}
         case Unknown():
             place = value.place.to_json() if value.place else None
             return {"$unknown": {"expression": value.expression, "place": place}}

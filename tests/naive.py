@@ -178,6 +178,7 @@ def _bindable(body: Body, literal: Compare, given: Known) -> set[Var]:
     for _ in body:
         for one in body:
             reached = found | equated
+            outside = {var for other in body if other is not one for var in variables(other)} | given.keys()
             match one:
                 case Compare("=", left, right) if one is not literal:
                     if any(isinstance(side, Const) or side in reached for side in (left, right)):
@@ -186,7 +187,7 @@ def _bindable(body: Body, literal: Compare, given: Known) -> set[Var]:
                     found |= set(variables(one))
                 case Call() if {side for side in one.inputs if isinstance(side, Var)} <= reached:
                     found |= {output for output in one.outputs if isinstance(output, Var)}
-                case Fold():
+                case Fold() if set(variables(one)) & outside - {one.target} <= reached:
                     found.add(one.target)
                 case _:
                     pass

@@ -3,10 +3,15 @@ and builtins that fail."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TypeVar, get_args
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
+from datalog_gate.analysis.lowering import Draft, variables
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -22,17 +27,17 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
+from datalog_gate.analysis.safety import order
+from datalog_gate.analysis.strata import stratify
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Span
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.values import TRUE, Kind, ResourceId, Row, Unknown, Value
 
 VALUES: tuple[Value, ...] = (None, TRUE, 1, 2, "1", "b", ResourceId("b"), Unknown("u"))
-PLAIN: tuple[Value, ...] = (1, 2, "1")
 INPUTS = {"edge": 2, "node": 1}
-COMPARATORS: tuple[Comparator, ...] = ("=", "!=", "<", ">=")
-FUNCTIONS: tuple[AggregateFunction, ...] = ("count", "sum", "min", "max", "avg", "list")
 Facts = dict[str, list[Row]]
+T = TypeVar("T")
 X, Y, Z = Var("x"), Var("y"), Var("z")
 
 
@@ -46,7 +51,7 @@ def place(line: int, column: int = 1) -> Span:
     return Span("rules.dl", line, column, line, column + 1)
 
 
-def program(*strata: Stratum, inputs: dict[str, int] = INPUTS) -> CheckedProgram:
+def program(*strata: Stratum, inputs: Mapping[str, int] = INPUTS) -> CheckedProgram:
     """A checked program of these strata."""
     arities = dict(inputs)
     for stratum in strata:
@@ -56,119 +61,120 @@ def program(*strata: Stratum, inputs: dict[str, int] = INPUTS) -> CheckedProgram
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What a generated body may speak of: `below` are finished relations, `own` those of its stratum."""
+    """What a generated program may speak of. One that `fails` has literals that meet errors, and any `when_unknown`."""
 
+    values: tuple[Value, ...]
+    comparators: tuple[Comparator, ...]
+    builtins: tuple[str, ...]
+    functions: tuple[AggregateFunction, ...]
+    inputs: Mapping[str, int]
+    fails: bool = False
+    positive: bool = False
+
+
+EVERYTHING = Vocabulary(VALUES, ("=", "!=", "<", ">="), ("+", "/", "??"), get_args(AggregateFunction), INPUTS, True)
+
+
+@dataclass
+class Draw:
+    """Draws bodies. `below` are finished relations, `own` those of the stratum."""
+
+    draw: st.DrawFn
+    words: Vocabulary
     below: dict[str, int]
     own: dict[str, int]
-    values: tuple[Value, ...]
-    positive: bool
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def one(self, choices: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(choices))
+
+    def place(self) -> Span:
+        return place(next(self.numbers))
+
+    def unsure(self) -> bool:
+        return self.words.fails and self.draw(st.booleans())
+
+    def match(self, scope: list[Var], names: Mapping[str, int]) -> Match:
+        name = self.one(sorted(names))
+        terms: list[Pattern] = [*scope, *scope, None, Const(self.one(self.words.values))]
+        return Match(name, tuple(self.one(terms) for _ in range(names[name])), self.place())
+
+    def body(self, bound: list[Var], depth: int) -> tuple[list[CheckedLiteral], list[Var]]:
+        """A body in a safe order, and what it binds with what is bound."""
+        known = list(bound)
+        body: list[CheckedLiteral] = []
+        scope = [*bound, *(Var(f"{name}{depth}.{next(self.numbers)}") for name in "xy")]
+        kinds = ["compare", "alias", "call", "match"]
+        kinds += ["test"] if self.words.fails else []
+        kinds += ["not", "fold"] if depth < 2 and not self.words.positive else []
+
+        def operand() -> Operand:
+            choices: list[Operand] = [*known, *known, *map(Const, self.words.values)]
+            return self.one(choices)
+
+        for kind in ["match"] * self.one([1, 2]) + [self.one(kinds) for _ in range(self.one(range(4 - depth)))]:
+            at, new = self.place(), Var(f"v{depth}.{next(self.numbers)}")
+            match kind:
+                case "match":
+                    made = self.match(scope, self.below if depth else {**self.below, **self.own})
+                    body.append(made)
+                    known += dict.fromkeys(one for one in made.arguments if isinstance(one, Var) and one not in known)
+                case "compare":
+                    comparator = self.one(self.words.comparators)
+                    body.append(Compare(comparator, operand(), operand(), at, self.unsure()))
+                case "alias":
+                    left, right = self.draw(st.permutations([new, operand()]))
+                    body.append(Compare("=", left, right, at, self.unsure()))
+                    scope.append(new)
+                    known.append(new)
+                case "test":
+                    body.append(Call("starts_with", (operand(), operand()), (), at, self.unsure()))
+                case "call":
+                    outputs: list[Pattern] = [new, *known, *((None, Const(2)) if self.words.fails else ())]
+                    target = self.one(outputs)
+                    body.append(Call(self.one(self.words.builtins), (operand(), operand()), (target,), at))
+                    known += [new] if target == new else []
+                case "not":
+                    body.append(Without(tuple(self.body(known, depth + 1)[0]), at))
+                case "fold":
+                    inner, inside = self.body(known, depth + 1)
+                    local: list[Operand] = [Const(1), *(one for one in inside if one not in known)]
+                    terms = tuple(self.one(local[-2:]) for _ in range(self.one([1, 2])))
+                    used = {one for literal in inner for one in variables(literal)}
+                    result = self.one([new, *(one for one in known if one not in used)])
+                    body.append(Fold(self.one(self.words.functions), terms, tuple(inner), result, at))
+                    known += [new] if result == new else []
+        return body, known
 
 
 @st.composite
-def operands(draw: st.DrawFn, bound: tuple[Var, ...], words: Vocabulary) -> Operand:
-    choices: list[Operand] = [*bound, *bound, *map(Const, words.values)]
-    return draw(st.sampled_from(choices))
+def programs(draw: st.DrawFn, words: Vocabulary = EVERYTHING) -> CheckedProgram:
+    """A program over the inputs, as the analysis would make it of its rules."""
+    below = dict(words.inputs)
+    drawn = Draw(draw, words, below, {})
+    rules: list[CheckedRule] = []
+    for name in ("p", "q", "r")[: draw(st.integers(1, 3))]:
+        own = {name: draw(st.integers(1, 2)), **({name * 2: 1} if draw(st.booleans()) else {})}
+        drawn.own = own if draw(st.booleans()) else {}
+        for head_name in [one for one in own for _ in range(draw(st.integers(1, 2)))]:
+            body, known = drawn.body([], 0)
+            matched = {one for literal in body if isinstance(literal, Match) for one in literal.arguments}
+            heads: list[Operand] = [one for one in known if not drawn.own or one in matched] or [Const(1)]
+            head = tuple(drawn.one([*heads, *heads, Const(1)]) for _ in range(own[head_name]))
+            rule = order(Draft(head_name, head, tuple(draw(st.permutations(body))), drawn.place(), {}), [])
+            assume(rule)  # x = null, y = null, x = y is refused
+            rules += [rule] if rule else []
+        below.update(own)
+    strata, wrong = stratify(rules)
+    assert not wrong
+    return program(*strata, inputs=words.inputs)
 
 
-@st.composite
-def matches(draw: st.DrawFn, names: dict[str, int], scope: tuple[Var, ...], words: Vocabulary, line: int) -> Match:
-    name = draw(st.sampled_from(sorted(names)))
-    terms: list[Pattern] = [*scope, *scope, None, Const(draw(st.sampled_from(words.values)))]
-    return Match(name, tuple(draw(st.sampled_from(terms)) for _ in range(names[name])), place(line))
-
-
-@st.composite
-def inner_bodies(
-    draw: st.DrawFn, bound: tuple[Var, ...], words: Vocabulary, line: int, depth: int
-) -> tuple[CheckedLiteral, ...]:
-    """The body of a negation or an aggregate: its first literal binds the local variable, which it needs no more."""
-    local = Var(f"local#{line}.{depth}")
-    name = draw(st.sampled_from(sorted(words.below)))
-    rest: list[Pattern] = [*bound, None]
-    arguments = (local, *(draw(st.sampled_from(rest)) for _ in range(words.below[name] - 1)))
-    body: list[CheckedLiteral] = [Match(name, arguments, place(line, 10 * depth))]
-    if draw(st.booleans()):
-        left, right = local, draw(operands(bound, words))
-        comparator = draw(st.sampled_from(COMPARATORS))
-        body.append(Compare(comparator, left, right, place(line, 10 * depth + 1), draw(st.booleans())))
-    if depth < 2 and draw(st.booleans()):
-        nested = draw(inner_bodies((*bound, local), words, line, depth + 1))
-        body.append(Without(nested, place(line, 10 * depth + 2)))
-    return tuple(draw(st.permutations(body)))
-
-
-@st.composite
-def rules(draw: st.DrawFn, name: str, arity: int, words: Vocabulary, line: int) -> CheckedRule:
-    scope = (X, Y, Z)
-    everything = {**words.below, **words.own}
-    body: list[CheckedLiteral] = [draw(matches(words.below, scope, words, line))]
-    if draw(st.booleans()):
-        body.append(draw(matches(everything, scope, words, line + 1)))
-    matched = {one for literal in body if isinstance(literal, Match) for one in literal.arguments}
-    bound = tuple(sorted((one for one in matched if isinstance(one, Var)), key=lambda var: var.name))
-    from_rows = bound
-    for at in range(line + 2, line + 2 + draw(st.integers(0, 3))):
-        kind = draw(
-            st.sampled_from(["compare", "test", "call", "equation", *(() if words.positive else ("not", "fold"))])
-        )
-        left, right = draw(operands(bound, words)), draw(operands(bound, words))
-        unsure = draw(st.booleans())
-        new = Var(f"v{at}")
-        match kind:
-            case "compare":
-                comparator = draw(st.sampled_from(COMPARATORS))
-                if comparator == "=" and not set(from_rows) >= {one for one in (left, right) if isinstance(one, Var)}:
-                    comparator = "!="  # a value that is computed has no other equation that might bind it
-                body.append(Compare(comparator, left, right, place(at), unsure))
-            case "test":
-                body.append(Call("starts_with", (left, right), (), place(at), unsure))
-            case "call":
-                output = draw(st.sampled_from([new, None, Const(2), *bound]))
-                body.append(Call(draw(st.sampled_from(["+", "/", "??"])), (left, right), (output,), place(at)))
-                bound = (*bound, new) if output == new else bound
-            case "equation":
-                first, second = (new, left) if draw(st.booleans()) else (left, new)
-                body.append(Compare("=", first, second, place(at), unsure))
-                bound = (*bound, new)
-            case "not":
-                body.append(Without(draw(inner_bodies(bound, words, at, 0)), place(at)))
-            case "fold":
-                inside = draw(inner_bodies(from_rows, words, at, 0))
-                terms = draw(st.sampled_from([(Var(f"local#{at}.0"),), (Const(1), Var(f"local#{at}.0"))]))
-                body.append(Fold(draw(st.sampled_from(FUNCTIONS)), terms, inside, new, place(at)))
-                bound = (*bound, new)
-    heads: list[Operand] = [*(from_rows if words.own else bound), Const(1)]
-    arguments = tuple(draw(st.sampled_from(heads)) for _ in range(arity))
-    return CheckedRule(name, arguments, tuple(draw(st.permutations(body))), place(line))
-
-
-@st.composite
-def programs(draw: st.DrawFn, values: tuple[Value, ...] = VALUES, positive: bool = False) -> CheckedProgram:
-    """A stratified program over `INPUTS`. One that is `positive` has neither negation nor aggregates."""
-    below = dict(INPUTS)
-    strata: list[Stratum] = []
-    line = 1
-    for number in range(draw(st.integers(1, 3))):
-        own = {f"p{number}": draw(st.integers(1, 2))}
-        recursive = draw(st.booleans())
-        if recursive and draw(st.booleans()):
-            own[f"q{number}"] = 1
-        words = Vocabulary(below, own if recursive else {}, values, positive)
-        made: list[CheckedRule] = []
-        for name, arity in own.items():
-            for _ in range(draw(st.integers(1, 2))):
-                made.append(draw(rules(name, arity, words, line)))
-                line += 10
-        strata.append(Stratum(tuple(own), tuple(made), recursive))
-        below = {**below, **own}
-    return program(*strata)
-
-
-def facts(values: tuple[Value, ...] = VALUES) -> st.SearchStrategy[Facts]:
-    """Rows of `INPUTS`."""
-    value = st.sampled_from(values)
+def facts(words: Vocabulary = EVERYTHING, more: tuple[Value, ...] = ()) -> st.SearchStrategy[Facts]:
+    """Rows of the inputs."""
+    value = st.sampled_from((*words.values, *more))
     return st.fixed_dictionaries(
-        {name: st.lists(st.tuples(*[value] * arity), max_size=5) for name, arity in INPUTS.items()}
+        {name: st.lists(st.tuples(*[value] * arity), max_size=4) for name, arity in words.inputs.items()}
     )
 
 

@@ -21,6 +21,7 @@ ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
     "neither does an equation of two variables": ("p(x) :- q(x, y), r(z), y = z.", NULLS, {(2,)}),
     "nor twice the same variable in an atom": ("p(x) :- s(x, x).", {"s": [(None, None), (1, 1)]}, {(1,)}),
     "null as an argument tests for null": ("p(x) :- q(x, null).", NULLS, {(1,), (3,)}),
+    "an equation hands a null on": ("p(x, y) :- x = null, y = x.", {}, {(None, None)}),
     "so does an equation with null": ("p(x) :- y = null, q(x, y).", NULLS, {(1,), (3,)}),
     "what is not null": ("p(x) :- q(x, y), y != null.", NULLS, {(2,)}),
     "an equation gives its variable even null": ("p(x, z) :- q(x, y), z = y.", NULLS, {(1, None), (2, 5), (3, None)}),
@@ -75,6 +76,13 @@ def test_rules_derive(name: str) -> None:
     rules, facts, rows = ROWS[name]
     width = len(next(iter(rows)))
     assert dg.query(rules, f"p({', '.join('abc'[:width])})", facts=facts) == rows
+
+
+@pytest.mark.parametrize("rules", ["q(1, 2). p(x) :- q(x, _).", "relation q(a: number, b: number). p(x) :- q(x, _)."])
+def test_facts_of_another_width_than_the_rules_are_refused(rules: str) -> None:
+    with pytest.raises(dg.InputError) as raised:
+        dg.query(rules, "p(x)", facts={"q": [(1, 2, 3)]})
+    assert [one.message for one in raised.value.diagnostics] == ["rules:q has 2 columns, here 3"]
 
 
 @given(st.permutations(["q(x, y)", "y != null", "z = y + 1", "not r(z)", "w = count{ v : q(v, z) }", "w < 1"]))
@@ -157,6 +165,27 @@ def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) ->
     except dg.RulesError as error:
         found = [one.code for one in error.diagnostics]
     assert sorted(found) == sorted(codes)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ('@deny("a", on=[])', "a policy on no action would judge nothing"),
+        ('@deny("a", on=["crate"])', "on can't be 'crate'"),
+        ('@deny("a", on=["rollback"])', "no policy may gate rollback"),
+        ('@deny("a", "no {}")', "the message names , which is no column of the head"),
+        ('@deny("a", hint=["b"])', "hint is a text"),
+        ('@deny("a", tags=[1])', "tags is a list of texts"),
+        ('@deny("a", preexisting="no")', "preexisting can't be 'no'"),
+        ('@deny("a", enforce_from="2027-13-01")', "'2027-13-01' is no date"),
+        ('@deny("a", id="b")', "id is given twice"),
+        ('@deny("a", "b", "c")', "@deny takes an id and a message, then attributes by name"),
+    ],
+)
+def test_an_annotation_says_nothing_that_it_cannot_mean(annotation: str, message: str) -> None:
+    with pytest.raises(dg.RulesError) as raised:
+        _load(m=f"{annotation} p(1) :- heat:stack(id=_).")
+    assert [one.message for one in raised.value.diagnostics] == [message]
 
 
 def test_an_unknown_resource_type_far_from_any_other_is_a_warning() -> None:

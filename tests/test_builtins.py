@@ -135,6 +135,10 @@ def test_texts_do_not_grow_without_bound() -> None:
     for name, inputs in (("concat", (half, half)), ("replace", ("a" * 2000, "a", half))):
         with pytest.raises(EvaluationError, match=r"the result is too long$"):
             compute(name, inputs)
+    rows: list[Row] = [(half,), (half + "y",)]
+    for more, said in (([], "list: the result is too long"), ([(U,)], "list of an unknown is too long to write")):
+        with pytest.raises(EvaluationError, match=f"^{said}$"):
+            aggregate("list", [*rows, *more])
 
 
 U = Unknown("get_param: size")

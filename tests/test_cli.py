@@ -75,7 +75,7 @@ def run(command: str) -> int:
         ("ok.yaml", 0), ("deny.yaml", 1), ("warn.yaml", 0), ("seen.yaml", 0), ("maybe.yaml", 0), ("error.yaml", 4),
         ("both.yaml", 1), ("empty.yaml", 3), ("broken.yaml", 3), ("absent.yaml", 3),
         ("maybe.yaml -P f=huge", 1), ("maybe.yaml -P f=small --strict-unknown", 0), ("maybe.yaml -e env.yaml", 1),
-        ("maybe.yaml -e env.yaml -P f=small", 0), ("ok.yaml -e broken.yaml", 3), ("ok.yaml -P nothing=1", 3),
+        ("maybe.yaml -e env.yaml -P f=small", 1), ("ok.yaml -e broken.yaml", 3), ("ok.yaml -P nothing=1", 3),
         ("maybe.yaml --strict-unknown", 4), ("deny.yaml --strict-unknown", 1),
         ("deny.yaml --action delete", 1), ("deny.yaml --action suspend", 0), ("ok.yaml --caller absent.json", 3),
         *[(f"{name}.yaml --fail-on {level}", int(at >= least)) for at, level in enumerate(("deny", "warn", "record"))

@@ -12,8 +12,8 @@ from datalog_gate import catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import InputError
 from datalog_gate.facts.factset import FactSet, Origin
-from datalog_gate.facts.lines import HIDDEN, Line, read, write, write_text
-from datalog_gate.values import FALSE, TRUE, ResourceId, Row, Unknown, Value, from_python, row_key
+from datalog_gate.facts.lines import Line, read, write, write_text
+from datalog_gate.values import FALSE, HIDDEN, TRUE, ResourceId, Row, Unknown, Value, from_python, row_key
 
 DB = ResourceId("web/db")
 PLACE = Span("web.yaml", 7, 3, 7, 9)

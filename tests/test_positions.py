@@ -125,7 +125,7 @@ def test_nested_servers_stand_where_the_stacks_around_them_say_their_values(tmp_
         "p(server, value) :- os:neutron:port.security_groups(_id=server, _value=value).\n"
     )
     shop = ROOT / "fixtures/stacks/shop"
-    decision = dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(shop, parameters={"workers": 1}))
+    decision = dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(shop, environment={"parameters": {"workers": 1}}))
     assert [f"{one.message} {one.place}".replace(f"{shop}/", "") for one in decision.violations] == [
         "shop/back/workers/0/port shop_sg template.yaml:29:14",
         "shop/back/workers/0/server m1.small back.yaml:17:19",

@@ -11,7 +11,7 @@ from datalog_gate import catalogue, read_stack
 from datalog_gate.errors import InputError
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.stack import Stack
-from datalog_gate.values import Unknown, row_key, to_json
+from datalog_gate.values import SECRET, Unknown, row_key, to_json
 
 HOT = "heat_template_version: 2021-04-16\n"
 TEXT = (
@@ -50,7 +50,7 @@ Parameters: {Key: {Type: String, Default: ops}}
 Resources:
   Net: {Type: OS::Neutron::Net}
   Srv: {Type: AWS::EC2::Instance, Properties: {KeyName: {Ref: Key}, Tags: [{Ref: Net}, {'Fn::GetAtt': [Net, name]}]},
-        Metadata: {a: {'Fn::GetAtt': Net.b.c}}}
+        Metadata: {a: {'Fn::GetAtt': [Net, b.c]}}}
 """
 PARTS = ("", ".condition", ".deletion_policy", ".depends_on", ".external_id", ".metadata", ".update_policy")
 """Where a member whose whole definition a function makes has that function."""
@@ -63,7 +63,8 @@ def rows(of: Stack, relation: str) -> list[list[object]]:
     assert set(found.rows) <= {relation}
     maybe = found.maybe.get(relation, {})
     return [
-        [*map(plain, row), *["maybe"] * (row in maybe)] for row in sorted(found.rows.get(relation, {}), key=row_key)
+        [*map(plain, found.shown(relation, row)), *["maybe"] * (row in maybe)]
+        for row in sorted(found.rows.get(relation, {}), key=row_key)
     ]
 
 
@@ -138,8 +139,8 @@ def test_environments_give_what_they_say_and_where() -> None:
     text += "resources: {a: {type: OS::Heat::None}}"
     of = read_stack(template=text, environment="parameters:\n  secret: x\n  tags: [1]\n")
     assert rows(stack(text, env), "heat:environment") == [
-        ["<environment>", "parameter_defaults", "secret", "?hidden value of secret in stack"],
-        ["<environment>", "parameters", "secret", "?hidden value of secret in stack"],
+        ["<environment>", "parameter_defaults", "secret", f"?{SECRET.expression}"],
+        ["<environment>", "parameters", "secret", f"?{SECRET.expression}"],
         ["<environment>", "parameters", "tags.0", "a"],
         ["<environment>", "parameters", r"tags.1.b\.c", True],
         ["<environment>", "resource_registry", "My::A", "OS::Heat::None"],

@@ -52,8 +52,6 @@ def resolved(expression: Data) -> Data:
         ({"get_param": ["j", "none"]}, ""),
         ({"get_param": "OS::stack_name"}, "web"),
         ({"get_resource": "net"}, ResourceId("web/net")),
-        ({"get_resource": "off"}, None),
-        ({"get_attr": ["off", "x"]}, None),
         ({"get_attr": ["value", "value"]}, 7),
         ({"list_join": [",", ["a", None, "b"], ["c"], [{"x": 1}]]}, 'a,,b,c,{"x": 1}'),
         ({"str_replace": {"template": "$a-$ab-$a", "params": {"$a": "1", "$ab": "$a"}}}, "1-$a-1"),
@@ -195,7 +193,13 @@ def test_a_repeated_unknown_differs_by_what_replaces_its_names() -> None:
         ({"str_replace": {"template": "x"}}, "bad-function"),
         ({"str_replace": {"template": "x", "params": {"": "y"}}}, "bad-function"),
         ({"str_replace_strict": {"template": "a", "params": {"zz": "1"}}}, "bad-function"),
+        ({"str_replace_strict": {"template": "a", "params": {"a": {"get_param": "key"}, "b": 1}}}, "bad-function"),
         ({"str_replace_vstrict": {"template": "a", "params": {"a": ""}}}, "bad-function"),
+        ({"if": [{"not": None}, 1, 2]}, "bad-function"),
+        ({"if": [{"and": ["never", {"equals": [{"get_param": "absent"}, 1]}]}, 1, 2]}, "bad-reference"),
+        ({"yaql": ["$"]}, "bad-function"),
+        ({"yaql": {"data": 1}}, "bad-function"),
+        ({"yaql": {"expression": 5}}, "bad-function"),
         ({"str_split": [",", "a", 4]}, "bad-function"),
         ({"map_merge": [["a"]]}, "bad-function"),
         ({"map_replace": [{"a": 1, "b": 2}, {"keys": {"a": "b"}}]}, "bad-function"),
@@ -219,7 +223,7 @@ def test_arguments_that_heat_refuses_are_refused(expression: Data, code: str) ->
 
 
 CFN = """\
-HeatTemplateFormatVersion: '2016-10-14'
+AWSTemplateFormatVersion: '2010-09-09'
 Parameters:
   Size: {Type: Number, Default: 2}
   Key: {Type: String, NoEcho: 'true', Default: hush}

@@ -10,6 +10,7 @@ from datalog_gate.diagnostics import Span
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.sources import read_stack
+from datalog_gate.template.reader import read_template
 from datalog_gate.values import ResourceId, Unknown
 
 HEAD = "heat_template_version: wallaby\n"
@@ -81,18 +82,65 @@ def test_a_nearer_source_of_a_parameter_wins() -> None:
         ("type: number", "x", "can't be 'x': it is no number that the template takes"),
         ("type: number, constraints: [{range: {min: 1, max: 3}}]", 4, "can't be 4: its value is not within 1 and 3"),
         ("type: string, constraints: [{length: {max: 2}}]", "abc", "can't be 'abc': its length is not within None and 2"),
-        ("type: number, constraints: [{modulo: {step: 2}}]", 3, "can't be 3: it is no multiple of 2 plus 0"),
+        ("type: number, constraints: [{modulo: {step: 2, offset: '1'}}]", 4, "can't be 4: it is no multiple of 2 plus 1"),
+        ("type: string, constraints: [{allowed_pattern: 'a|ab'}]", "ab", "can't be 'ab': it does not match a|ab"),
+        ("type: string, constraints: [{length: {min: 1}}]", 12, "can't be 12: it is no string that the template takes"),
+        ("type: comma_delimited_list, constraints: [{length: {max: 1}}]", "a,b", "can't be 'a,b': its length is not within None and 1"),
+        ("type: comma_delimited_list, constraints: [{allowed_values: [a]}]", ["a", "b"], "can't be ['a', 'b']: it is none of a"),
+        ("type: comma_delimited_list", 0, "can't be 0: it is no comma_delimited_list that the template takes"),
+        ("type: json, constraints: [{length: {max: 1}}]", "[1, 2]", "can't be '[1, 2]': its length is not within None and 1"),
+        ("type: boolean, constraints: [{allowed_values: ['on']}]", "no", "can't be 'no': it is none of on"),
+        ("type: string, default: b, constraints: [{allowed_values: [a]}]", "a", "can't be 'b': it is none of a"),
         ("type: string, constraints: [{allowed_values: [a, b]}]", "c", "can't be 'c': it is none of a, b"),
         ("type: string, constraints: [{allowed_pattern: '[a-z]+'}]", "a1", "can't be 'a1': it does not match [a-z]+"),
         ("type: string, hidden: true, constraints: [{allowed_values: [a]}]", "pw", "can't be a hidden value: it is no string that the template takes"),
         ("type: json", "[1", "can't be '[1': it is no json that the template takes"),
         ("type: boolean", "maybe", "can't be 'maybe': it is neither true nor false"),
-        ("type: string, constraints: [{no_such: 1}]", "x", "can't be 'x': there is no constraint `no_such` of this form"),
     ],
 )  # fmt: skip
 def test_a_value_that_a_parameter_refuses_is_named_at_its_definition(definition: str, given: Data, reason: str) -> None:
     found = problems(f"parameters:\n  p: {{{definition}}}\n", parameters={"p": given})
     assert found == [("bad-parameter", 3, f"parameter `p` {reason}", None)]
+
+
+@pytest.mark.parametrize(
+    ("version", "definition", "reason"),
+    [
+        ("wallaby", "type: string, constraints: [{no_such: 1}]", "there is no constraint `no_such`"),
+        ("wallaby", "type: string, constraints: [{description: d}]", "a string can't have the constraint `description`"),
+        ("wallaby", "type: string, constraints: {}", "the constraints are no list of maps"),
+        ("wallaby", "type: string, constraints: [{range: {min: 1}}]", "a string can't have the constraint `range`"),
+        ("wallaby", "type: json, constraints: [{allowed_values: [1]}]", "a json can't have the constraint `allowed_values`"),
+        ("wallaby", "type: number, constraints: [{range: {}}]", "the constraint `range` has a wrong form"),
+        ("wallaby", "type: string, constraints: [{length: {mim: 1}}]", "the constraint `length` has a wrong form"),
+        ("wallaby", "type: string, constraints: [{length: {min: 1.5}}]", "the constraint `length` has a wrong form"),
+        ("wallaby", "type: number, constraints: [{modulo: {step: 2}}]", "the constraint `modulo` has a wrong form"),
+        ("wallaby", "type: number, constraints: [{modulo: {step: 0, offset: 0}}]", "the constraint `modulo` has a wrong form"),
+        ("wallaby", "type: number, constraints: [{modulo: {step: 2, offset: -1}}]", "the constraint `modulo` has a wrong form"),
+        ("2016-10-14", "type: number, constraints: [{modulo: {step: 2, offset: 1}}]", "a number can't have the constraint `modulo`"),
+        ("wallaby", "type: string, constraints: [{allowed_values: a}]", "the constraint `allowed_values` has a wrong form"),
+        ("wallaby", "type: string, constraints: [{allowed_pattern: '['}]", "the constraint `allowed_pattern` has a wrong form"),
+        ("wallaby", "type: string, tags: x", "`tags` must be a list"),
+    ],
+)  # fmt: skip
+def test_a_constraint_that_heat_refuses_is_refused_without_a_value_too(
+    version: str, definition: str, reason: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        read_stack(f"heat_template_version: {version}\nparameters:\n  p: {{{definition}}}\n")
+    [found] = error.value.diagnostics
+    assert (found.code, found.span and found.span.line, found.message) == (
+        "bad-template",
+        3,
+        f"parameter `p`: {reason}",
+    )
+
+
+def test_tags_came_with_queens() -> None:
+    text = "heat_template_version: {}\nparameters: {{p: {{type: string, tags: [x]}}}}\n"
+    assert read_stack(text.format("queens")).parameters[0].attributes == {"tags": ["x"]}
+    with pytest.raises(InputError, match="has no key `tags`"):
+        read_stack(text.format("pike"))
 
 
 def test_a_pattern_that_could_take_forever_is_left_to_heat() -> None:
@@ -158,12 +206,107 @@ def test_a_later_environment_is_put_over_an_earlier_one() -> None:
         ("parameters:\n", "bad-environment", 1),
         ("resource_registry:\n  A: [B]\n", "bad-environment", 2),
         ("resource_registry:\n  A: B\n  B: A\n", "bad-environment", 2),
-        ("parameter_merge_strategies: {p: merge}\n", "unsupported", 1),
+        ("parameter_merge_strategies: [p]\n", "bad-environment", 1),
+        ("resource_registry:\n  resources:\n    r: {hooks: pre-delet}\n", "bad-environment", 3),
+        ("resource_registry:\n  resources:\n    r: {restricted_actions: [update, all]}\n", "bad-environment", 3),
+        ("resource_registry:\n  resources: {r: x}\n", "bad-environment", 2),
     ],
 )
 def test_a_wrong_environment_is_refused(environment: str, code: str, line: int) -> None:
     found = problems("resources: {r: {type: A}}\n", environment=environment)
     assert [one[:2] for one in found] == [(code, line)]
+
+
+TYPED = (
+    HEAD
+    + """\
+parameters:
+  s: {type: string, default: ""}
+  n: {type: number, default: 0}
+  l: {type: comma_delimited_list, default: ""}
+  j: {type: json, default: {}}
+  b: {type: boolean, default: false}
+"""
+)
+
+
+def with_files(*files: str, **parameters: Data) -> Stack:
+    named = [(f"{at}.yaml", file) for at, file in enumerate(files)]
+    return read_template(
+        TYPED, "t.yaml", fetch=lambda *_: None, stack_name="web", environments=named, parameters=parameters
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "name", "first", "second", "value"),
+    [
+        ("overwrite", "s", "a", "b", "b"),
+        ("merge", "s", "a", "b", "ab"),
+        ("deep_merge", "s", "a", "b", "ab"),
+        ("mistyped", "s", "a", "b", "b"),
+        ("merge", "n", "'1'", "'2'", 12),
+        ("merge", "l", "a", "b", ["a", "b"]),
+        ("merge", "l", "[a]", "[b]", ["a", "b"]),
+        ("merge", "j", "{a: {x: 1}, b: 1}", "{a: {y: 1}, b: null}", {"a": {"y": 1}, "b": 1}),
+        ("merge", "j", "{a: 1}", "'{\"b\": 2}'", {"a": 1, "b": 2}),
+        ("deep_merge", "j", "{a: {x: 1}, l: [1], s: a, n: 1}", "{a: {y: 1}, l: [2], s: b, n: 2}", {"a": {"x": 1, "y": 1}, "l": [1, 2], "s": "ab", "n": 2}),
+        ("merge", "s", "a", "null", "a"),
+    ],
+)  # fmt: skip
+def test_files_merge_a_parameter_as_they_say(how: str, name: str, first: str, second: str, value: Data) -> None:
+    for strategy in (f"{{{name}: {how}}}", f"{{default: {how}}}"):
+        files = [f"parameters: {{{name}: {one}}}\nparameter_merge_strategies: {strategy}\n" for one in (first, second)]
+        [found] = [one for one in with_files(*files).parameters if one.name == name]
+        assert (found.value, found.origin) == (value, "environment")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["parameters: {s: a}\nparameter_merge_strategies: {s: merge}\n", "parameters: {s: b}\nparameter_merge_strategies: {s: deep_merge}\n"], "`s` is merged by `deep_merge` here and by `merge` in an earlier file"),
+        (["parameters: {s: a}\n", "parameters: {s: b}\nparameter_merge_strategies: {default: merge, s: merge}\n"], "`s` is merged by `merge` here and by `overwrite` in an earlier file"),
+        (["parameters: {n: 1}\n", "parameters: {s: a}\n", "parameters: {n: 2}\nparameter_merge_strategies: {n: merge}\n"], "`n` is merged by `merge` here and by `overwrite` in an earlier file"),
+        (["parameters: {s: a}\n", "parameters: {n: 2}\nparameter_merge_strategies: {n: merge}\n"], "`n` can't be merged as number"),
+        (["parameters: {s: a}\n", "parameters: {b: true}\nparameter_merge_strategies: {b: merge}\n"], "`b` can't be merged as boolean"),
+        (["parameters: {j: [1]}\nparameter_merge_strategies: {j: merge}\n", "parameters: {j: {a: 1}}\nparameter_merge_strategies: {j: merge}\n"], "`j` can't be merged as json"),
+        (["parameter_defaults: {below: a}\nparameter_merge_strategies: {default: merge}\n", "parameter_defaults: {below: b}\nparameter_merge_strategies: {default: merge}\n"], "the type of `below`, which is to be merged, is not known"),
+    ],
+)  # fmt: skip
+def test_a_merge_that_heat_refuses_is_refused_at_the_later_file(files: list[str], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        with_files(*files)
+    assert [(one.code, one.span and one.span.file, one.message) for one in error.value.diagnostics] == [
+        ("bad-environment", f"{len(files) - 1}.yaml", message)
+    ]
+
+
+def test_files_are_over_what_the_caller_gives_and_a_body_is_under_it() -> None:
+    file = "parameters: {s: file, unknown: x}\n"
+    assert with_files(file, s="caller").parameters[0].value == "file"
+    body = read_template(
+        TYPED,
+        "t",
+        fetch=lambda *_: None,
+        stack_name="web",
+        environment="parameters: {s: body}",
+        parameters={"s": "caller"},
+    )
+    assert body.parameters[0].value == "caller"
+
+
+def test_a_later_file_replaces_registry_entries_and_takes_none_away() -> None:
+    files = [
+        ("a.yaml", "resource_registry: {A: One, B: One, resources: {b: {B: Own}}}\n"),
+        ("b.yaml", "resource_registry: {A: Two, B: null, resources: {c: {C: Own}}}\n"),
+    ]
+    text = HEAD + "resources: {a: {type: A}, b: {type: B}, c: {type: C}}\n"
+    stack = read_template(text, "t", fetch=lambda *_: None, stack_name="web", environments=files)
+    assert [one.type for one in stack.resources] == ["Two", "One", "Own"]
+
+
+def test_what_says_nothing_about_facts_is_accepted_in_an_environment() -> None:
+    environment = "encrypted_param_names: [s]\nevent_sinks: [{type: zaqar-queue, target: q}]\nresource_registry: {base_url: 'file:///x'}\n"
+    assert read("resources: {r: {type: A}}\n", environment=environment).resources[0].type == "A"
 
 
 # resources
@@ -419,6 +562,28 @@ resources:
     assert {one.maybe for one in inside} <= {group.open_members if sampled else None}
 
 
+@pytest.mark.parametrize(
+    ("kind", "tags", "keys"),
+    [
+        ("OS::Heat::InstanceGroup", "", ["metering.groupname"]),
+        ("OS::Heat::InstanceGroup", "Tags: [{Key: metering.x, Value: y}]", ["metering.x"]),
+        ("AWS::AutoScaling::AutoScalingGroup", "", ["metering.groupname", "metering.AutoScalingGroupName"]),
+    ],
+)
+def test_the_instances_of_a_group_are_tagged_with_its_name(kind: str, tags: str, keys: list[str]) -> None:
+    text = f"""\
+resources:
+  lc: {{type: 'AWS::AutoScaling::LaunchConfiguration', properties: {{ImageId: i}}}}
+  g: {{type: '{kind}', properties: {{Size: 1, MinSize: 1, LaunchConfigurationName: {{get_resource: lc}}, {tags}}}}}
+"""
+    group = read(text).resources[1]
+    assert group.nested is not None
+    [member] = group.nested.resources
+    values = ["y" if key == "metering.x" else group.id for key in keys]
+    tagged = [{"Key": key, "Value": value} for key, value in zip(keys, values, strict=True)]
+    assert member.properties == {"ImageId": "i", "Tags": tagged}
+
+
 def test_the_members_of_a_chain_wait_for_each_other() -> None:
     text = "resources: {c: {type: 'OS::Heat::ResourceChain', properties: {resources: [A, B], resource_properties: {x: 1}}}}\n"
     nested = read(text).resources[0].nested
@@ -463,8 +628,9 @@ def test_a_facade_tells_the_template_that_it_nests_about_itself() -> None:
         HEAD
         + "resources: {x: {type: A, properties: {m: {resource_facade: metadata}, d: {resource_facade: deletion_policy}}}}\n"
     )
-    stack = read("resources: {f: {type: c.yaml, metadata: {k: 1}}}\n", files={"c.yaml": child})
+    stack = read("resources: {f: {type: c.yaml, metadata: {k: 1}}, g: {type: c.yaml}}\n", files={"c.yaml": child})
     assert members(stack.resources[0]) == {"web/f/x": ("A", {"m": {"k": 1}, "d": "Delete"})}
+    assert members(stack.resources[1]) == {"web/g/x": ("A", {"m": {}, "d": "Delete"})}
 
 
 # places

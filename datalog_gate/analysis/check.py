@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from datalog_gate import catalogue
 from datalog_gate.analysis.kinds import infer
 from datalog_gate.analysis.lowering import Lowering
 from datalog_gate.analysis.names import Names
@@ -16,8 +15,10 @@ from datalog_gate.analysis.policy import Policies, Policy, Unlock
 from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Var
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import reads, stratify
+from datalog_gate.catalogue import SHIPPED, Catalogue
+from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, closest, in_order
+from datalog_gate.diagnostics import Diagnostic, did_you_mean, in_order
 from datalog_gate.errors import RulesError
 from datalog_gate.language.ast import NOWHERE, Module, Rule
 from datalog_gate.values import Kind
@@ -48,6 +49,7 @@ def check(
     lenient: bool = False,
     found: Sequence[Diagnostic] = (),
     sources: Mapping[str, str] | None = None,
+    catalogue: Catalogue = SHIPPED,
 ) -> Checked:
     """Check the modules as one program.
 
@@ -55,7 +57,7 @@ def check(
     `found` are the parser's diagnostics, reported with those found here; `sources` are the
     files' texts for excerpts. Errors: RulesError.
     """
-    names = Names(modules, given or {}, query, lenient)
+    names = Names(modules, given or {}, query, lenient, catalogue)
     lowering = Lowering(names)
     for module in modules:
         for rule in module.statements:
@@ -65,7 +67,7 @@ def check(
     rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]
     relations = {**names.own(), **lowering.relations}
     rules += _given_rules(names, relations, {rule.relation for rule in rules})
-    inference = infer(rules, relations, names.own().keys() - names.undeclared)
+    inference = infer(rules, relations, names.own().keys() - names.undeclared, catalogue.types())
     policies = Policies(modules, names, inference.relations)
     rules += _unlocking(policies.unlocks)
     strata, unstratified = stratify(rules)
@@ -107,11 +109,12 @@ def _given_rules(names: Names, relations: dict[str, Relation], derived: set[str]
         if full in names.undeclared and not given:
             continue
         relation = relations[full]
-        source = replace(given or relation, name=full + GIVEN)
+        if given is None or len(given.columns) != len(relation.columns):
+            given = relation  # rows of another width are refused where they stand
+        source = replace(given, name=full + GIVEN)
         relations[source.name] = source
-        if len(source.columns) == len(relation.columns):
-            row = tuple(Var(f"#{at}") for at in range(len(relation.columns)))
-            rules.append(CheckedRule(full, row, (Match(source.name, row, NOWHERE),), NOWHERE))
+        row = tuple(Var(f"#{at}") for at in range(len(relation.columns)))
+        rules.append(CheckedRule(full, row, (Match(source.name, row, NOWHERE),), NOWHERE))
     return rules
 
 
@@ -136,8 +139,8 @@ def _unlocking(unlocks: Sequence[Unlock]) -> list[CheckedRule]:
 
 
 def _of_grants() -> dict[str, Relation]:
-    described = [catalogue.relation(name) for name in (UNLOCKED, "gate:grant", "gate:grant_scope")]
-    return {relation.name: relation for relation in (*described, EFFECTIVE) if relation}
+    described = [FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")]
+    return {relation.name: relation for relation in (*described, EFFECTIVE)}
 
 
 def _unknown_services(rules: Sequence[CheckedRule], unlocks: Sequence[Unlock]) -> list[Diagnostic]:
@@ -148,8 +151,7 @@ def _unknown_services(rules: Sequence[CheckedRule], unlocks: Sequence[Unlock]) -
         for match in matches(rule.body):
             asked = match.arguments[0] if match.relation == UNLOCKED else None
             if isinstance(asked, Const) and asked.value not in services:
-                near = closest(str(asked.value), services)
-                suggestion = f"did you mean {near}?" if near else f'write a rule with @unlock("{asked.value}")'
+                suggestion = did_you_mean(str(asked.value), services, f'write a rule with @unlock("{asked.value}")')
                 message = f"no rule unlocks the service {asked.value}"
                 found.append(Diagnostic("unknown-service", message, match.span, suggestion))
     return found

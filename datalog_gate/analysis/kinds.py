@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from datalog_gate import catalogue
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -27,7 +26,7 @@ from datalog_gate.analysis.program import (
 from datalog_gate.analysis.safety import binds
 from datalog_gate.catalogue.builtins import BUILTINS
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.diagnostics import Diagnostic, Span, closest, did_you_mean
 from datalog_gate.values import Kind, kind_of, show
 
 ORDERED = Kind.NUMBER | Kind.STRING
@@ -43,9 +42,12 @@ ADVICE = {
 Kinds = dict[Var, Kind]
 
 
-def infer(rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str]) -> Inference:
-    """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say."""
-    inference = Inference(dict(relations), frozenset(fixed))
+def infer(
+    rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str], types: Sequence[str]
+) -> Inference:
+    """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say.
+    `types` are the resource types that there are."""
+    inference = Inference(dict(relations), frozenset(fixed), types)
     changed = True
     while changed:
         changed = False
@@ -63,6 +65,7 @@ class Inference:
 
     relations: dict[str, Relation]
     fixed: frozenset[str]
+    types: Sequence[str]
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
     _told: set[Var] = field(default_factory=set)
@@ -92,7 +95,8 @@ class Inference:
     def _settle(self, body: Sequence[CheckedLiteral], outer: Mapping[Var, Kind]) -> Kinds:
         """The kinds of a body's variables: each literal narrows them until nothing changes, then each is judged."""
         kinds: Kinds = dict(outer)
-        binders = Counter(var for literal in body for var in binds(literal) if not _is_null_test(literal))
+        tests = [one for one in body if isinstance(one, Compare) and one.null_test]
+        binders = Counter(var for literal in body if literal not in tests for var in binds(literal))
         binders.update(outer.keys())
         before = None
         while kinds != before:
@@ -198,12 +202,12 @@ class Inference:
         text = constant.value
         known: Iterable[str] = column.allowed
         if match.relation == "heat:resource" and column.name == "type":
-            known = catalogue.types()
+            known = self.types
         if not isinstance(text, str) or not known or text in known:
             return
         near = closest(text, known)
         severe = column.closed or (near is not None and _letters_apart(text, near) <= 2)
-        suggestion = f"did you mean {near}?" if near else "one of " + ", ".join(sorted(column.allowed)[:12])
+        suggestion = did_you_mean(text, known, "one of " + ", ".join(sorted(column.allowed)[:12]))
         message = f"{column.name} of {match.relation} is never {text!r}"
         self._report("unknown-value", message, match.span, suggestion, warning=not severe)
 
@@ -211,7 +215,7 @@ class Inference:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
         if compare.comparator in ("=", "!="):
             told = self._tell(compare.left, compare.right) if not left & right else True
-            if not told and Const(None) not in (compare.left, compare.right):
+            if not told and not compare.null_test:
                 message = f"{_name(compare.left)} and {_name(compare.right)} are of kinds that are never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return
@@ -253,10 +257,6 @@ class Inference:
         self, code: str, message: str, span: Span, suggestion: str | None = None, warning: bool = False
     ) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion, "warning" if warning else "error"))
-
-
-def _is_null_test(literal: CheckedLiteral) -> bool:
-    return isinstance(literal, Compare) and Const(None) in (literal.left, literal.right)
 
 
 def _name(operand: Operand) -> str:

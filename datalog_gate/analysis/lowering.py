@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from datalog_gate.analysis.names import Names
 from datalog_gate.analysis.program import (
@@ -26,7 +27,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.catalogue.builtins import Builtin
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language import ast
 from datalog_gate.values import Kind, Value
 
@@ -82,12 +83,8 @@ class Lowering:
         for literal in body:
             choices = self._literal(literal, scope)
             if len(alternatives) * len(choices) > MOST_ALTERNATIVES:
-                self._report(
-                    "too-complex",
-                    f"the alternatives of this rule multiply to more than {MOST_ALTERNATIVES}",
-                    span,
-                    "write some of them as rules of a relation of their own",
-                )
+                message = f"the alternatives of this rule multiply to more than {MOST_ALTERNATIVES}"
+                self._report("too-complex", message, span, "write some of them as rules of a relation of their own")
                 return [()]
             alternatives = [one + choice for one in alternatives for choice in choices]
         return alternatives
@@ -130,12 +127,8 @@ class Lowering:
         positional, wide = len(atom.arguments), len(relation.columns)
         loose = relation.name in self.names.undeclared
         if relation.named_only and positional:
-            self._report(
-                "arity",
-                f"{relation.name} takes named columns only",
-                atom.span,
-                f"write {relation.name}({relation.columns[0].name}=...)",
-            )
+            suggestion = f"write {relation.name}({relation.columns[0].name}=...)"
+            self._report("arity", f"{relation.name} takes named columns only", atom.span, suggestion)
             return []
         if positional > wide or (loose and positional != wide and not atom.named):
             columns = ", ".join(column.name for column in relation.columns)
@@ -148,21 +141,21 @@ class Lowering:
             if at is None:
                 self._unknown_column(named, relation, loose)
             elif at in written:
-                self._report(
-                    "duplicate-column", f"the column {named.column} is given twice", named.span, "keep one of the two"
-                )
+                message = f"the column {named.column} is given twice"
+                self._report("duplicate-column", message, named.span, "keep one of the two")
             else:
                 written[at] = named.term
         return list(written.items())
 
     def _unknown_column(self, named: ast.NamedArgument, relation: Relation, loose: bool) -> None:
+        suggestion: str | None
         if loose:
             suggestion = f"declare it: `relation {relation.name.rpartition(':')[2]}(...).`"
         elif inner := self.names.nested_relation(relation.name, named.column):
             suggestion = f"it is a list or a map: read {inner}(_id=...)"
         else:
-            near = closest(named.column, relation.positions)
-            suggestion = f"did you mean {near}?" if near else "the columns are " + ", ".join(relation.positions)
+            columns = "the columns are " + ", ".join(relation.positions)
+            suggestion = did_you_mean(named.column, relation.positions, columns)
         message = f"{relation.name} has no column {named.column}"
         self._report("unknown-column", message, named.span, suggestion)
 
@@ -235,20 +228,12 @@ class Lowering:
         terms, extra = self._operands(term.terms, inner)
         bodies = self._body(term.body, inner, term.span)
         if len(bodies) != 1:
-            self._report(
-                "unsupported",
-                "an aggregate over alternatives",
-                term.span,
-                "write the alternatives as rules of a relation, and aggregate over that",
-            )
+            suggestion = "write the alternatives as rules of a relation, and aggregate over that"
+            self._report("unsupported", "an aggregate over alternatives", term.span, suggestion)
         for written in term.terms:
             if isinstance(written, ast.Variable) and written.name in scope:
-                self._report(
-                    "aggregate-scope",
-                    f"{written.name} is aggregated and occurs outside",
-                    written.span,
-                    "use another name in one of the two places",
-                )
+                message = f"{written.name} is aggregated and occurs outside"
+                self._report("aggregate-scope", message, written.span, "use another name in one of the two places")
         return Fold(term.function, terms, (bodies[0] if bodies else ()) + extra, target, term.span)
 
     def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:
@@ -258,13 +243,11 @@ class Lowering:
 
     def _own_locals(self, body: Conjunction, scope: Scope, alternative: int) -> Conjunction:
         """The body of one alternative; the first keeps its locals, later ones share none with it."""
-        outside = set(scope.values())
-        if alternative == 0:
-            return body
-        own = {var for literal in body for var in variables(literal)} - outside
-        renamed = {var: Var(f"{var.name}.{alternative}") for var in own}
-        self._spans.update({new: self._spans[old] for old, new in renamed.items() if old in self._spans})
-        return tuple(_rename(literal, renamed) for literal in body)
+        own = {var for literal in body for var in variables(literal)}.difference(scope.values())
+        names = {var: Var(f"{var.name}.{alternative}") for var in own if alternative}
+        self._spans.update({new: self._spans[old] for old, new in names.items() if old in self._spans})
+        renamed: Conjunction = _renamed(body, names)
+        return renamed
 
     def _variable(self, term: ast.Variable, scope: Scope) -> Var:
         var = scope.get(term.name, Var(term.name))
@@ -285,22 +268,15 @@ class Lowering:
                     for variable in _variables(node.body):
                         if occurrences[variable.name] == 1:
                             occurrences[variable.name] = 0
-                            self._report(
-                                "negated-once",
-                                f"{variable.name} occurs only here, under not",
-                                variable.span,
-                                "write `_` if any value will do",
-                            )
+                            message = f"{variable.name} occurs only here, under not"
+                            self._report("negated-once", message, variable.span, "write `_` if any value will do")
                 case ast.Atom():
                     for named in node.named:
                         term = named.term
                         if isinstance(term, ast.Variable) and term.name[0].isupper() and occurrences[term.name] == 1:
-                            self._report(
-                                "forgotten-quotes",
-                                f"{term.name} is a variable that occurs once",
-                                term.span,
-                                f'write {named.column}="{term.name}" for the text, or leave the column out',
-                            )
+                            message = f"{term.name} is a variable that occurs once"
+                            suggestion = f'write {named.column}="{term.name}" for the text, or leave the column out'
+                            self._report("forgotten-quotes", message, term.span, suggestion)
 
     def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
@@ -325,26 +301,16 @@ def variables(literal: CheckedLiteral) -> Iterator[Var]:
                 yield from variables(inner)
 
 
-def _rename(literal: CheckedLiteral, names: Mapping[Var, Var]) -> CheckedLiteral:
-    def operand(one: Operand) -> Operand:
-        return names.get(one, one) if isinstance(one, Var) else one
-
-    def pattern(one: Pattern) -> Pattern:
-        return None if one is None else operand(one)
-
-    match literal:
-        case Match():
-            return replace(literal, arguments=tuple(map(pattern, literal.arguments)))
-        case Compare():
-            return replace(literal, left=operand(literal.left), right=operand(literal.right))
-        case Call():
-            inputs, outputs = tuple(map(operand, literal.inputs)), tuple(map(pattern, literal.outputs))
-            return replace(literal, inputs=inputs, outputs=outputs)
-        case Without():
-            return replace(literal, body=tuple(_rename(one, names) for one in literal.body))
-        case Fold():
-            terms, body = tuple(map(operand, literal.terms)), tuple(_rename(one, names) for one in literal.body)
-            return replace(literal, terms=terms, body=body, target=names.get(literal.target, literal.target))
+def _renamed(part: Any, names: Mapping[Var, Var]) -> Any:
+    """The literal, operand or tuple of such with other variables."""
+    match part:
+        case Var():
+            return names.get(part, part)
+        case tuple():
+            return tuple(_renamed(one, names) for one in part)
+        case Match() | Compare() | Call() | Without() | Fold():
+            return replace(part, **{one.name: _renamed(getattr(part, one.name), names) for one in fields(part)})
+    return part
 
 
 Node = ast.Literal | ast.Term

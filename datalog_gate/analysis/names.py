@@ -10,15 +10,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.builtins import BUILTINS, Builtin
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean
 from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
 from datalog_gate.values import Kind
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-RESERVED = frozenset({*catalogue.NAMESPACES, "old", "gate", "builtin"})
 KINDS = {
     "null": Kind.NULL,
     "boolean": Kind.BOOLEAN,
@@ -53,7 +52,9 @@ class Names:
         given: Mapping[str, tuple[Kind, ...]],
         query: str | None = None,
         lenient: bool = False,
+        catalogue: Catalogue = SHIPPED,
     ) -> None:
+        self.catalogue = catalogue
         self.diagnostics: list[Diagnostic] = []
         self.given = {name: _given(name, kinds) for name, kinds in given.items()}
         self.query = query
@@ -88,7 +89,7 @@ class Names:
         if atom.name.startswith("old:"):
             self._report("undefined-relation", "the state before an update is not there to read yet", atom.name_span)
             return None
-        return catalogue.relation(atom.name) or self._undefined(atom, module)
+        return self.catalogue.relation(atom.name) or self._undefined(atom, module)
 
     def head(self, atom: Atom, module: str) -> Relation:
         """The relation that a head of a module defines."""
@@ -98,11 +99,10 @@ class Names:
         """The relations that the modules define or declare, by full name."""
         return {one.name: one for scope in self.scopes.values() for one in scope.relations.values()}
 
-    @staticmethod
-    def nested_relation(relation: str, column: str) -> str | None:
+    def nested_relation(self, relation: str, column: str) -> str | None:
         """The relation that a list or map property of a resource type has for itself, if that is what `column` is."""
         name = f"{relation}.{column}"
-        return name if catalogue.relation(name) else None
+        return name if self.catalogue.relation(name) else None
 
     def _bare(self, atom: Atom, module: str) -> Relation | Builtin | None:
         scope = self.scopes[module]
@@ -112,9 +112,8 @@ class Names:
             owners = [one for one in self.scopes if atom.name in self.scopes[one].relations]
         else:
             imported = [one.module for one in scope.imports if one.module in self.scopes]
-            owners = [
-                one for one in imported if atom.name in self.scopes[one].exports & self.scopes[one].relations.keys()
-            ]
+            scopes = {one: self.scopes[one] for one in imported}
+            owners = [one for one, its in scopes.items() if atom.name in its.exports & its.relations.keys()]
         if len(owners) > 1:
             several = " and ".join(f"{owner}:{atom.name}" for owner in owners)
             self._report("ambiguous-name", f"{atom.name} is {several}", atom.name_span, "write the full name")
@@ -128,17 +127,14 @@ class Names:
         if bare not in scope.relations:
             return self._undefined(atom, module)
         if owner != module and bare not in scope.exports and module != self.query:
-            self._report(
-                "private-relation",
-                f"{bare} is private to the module {owner}",
-                atom.name_span,
-                f"write `export {bare}.` in {owner}",
-            )
+            message = f"{bare} is private to the module {owner}"
+            self._report("private-relation", message, atom.name_span, f"write `export {bare}.` in {owner}")
         return scope.relations[bare]
 
     def _undefined(self, atom: Atom, module: str) -> Relation | None:
         if self.lenient:
-            self._report("undefined-relation", f"nothing defines {atom.name}: it is empty", atom.name_span, None, True)
+            message = f"nothing defines {atom.name}: it is empty"
+            self._report("undefined-relation", message, atom.name_span, severity="warning")
             columns = [str(at) for at in range(len(atom.arguments))] + [named.column for named in atom.named]
             empty = Relation(atom.name, tuple(Column(column, Kind(0)) for column in columns))
             return self._empty.setdefault(atom.name, empty)
@@ -146,16 +142,15 @@ class Names:
         return None
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
-        near = closest(atom.name, candidates)
         declare = f"declare it: `relation {atom.name}(...).`" if ":" not in atom.name else None
-        suggestion = f"did you mean {near}?" if near else declare
+        suggestion = did_you_mean(atom.name, candidates, declare)
         self._report(code, f"there is no {what} {atom.name}", atom.name_span, suggestion)
 
     def _relation_names(self, module: str) -> Iterable[str]:
         yield from self.scopes[module].relations
         for name, scope in self.scopes.items():
             yield from (f"{name}:{bare}" for bare in scope.exports)
-        yield from catalogue.names()
+        yield from self.catalogue.names()
         yield from BUILTINS
         yield from self.given
 
@@ -168,7 +163,7 @@ class Names:
             if module.name != self.query and not IDENTIFIER.match(segment):
                 where = Span(module.file, 1, 1, 1, 1)
                 self._report("reserved-name", f"{segment!r} in the path of a rule file is no identifier", where)
-        if module.name.partition(":")[0] in RESERVED:
+        if module.name.partition(":")[0] in self.catalogue.namespaces():
             where = Span(module.file, 1, 1, 1, 1)
             self._report("reserved-name", f"the module name {module.name} is reserved", where, "rename the file")
         for statement in module.statements:
@@ -196,14 +191,12 @@ class Names:
             columns.append(Column(column.name, kinds or Kind.ANY))
         names = [column.name for column in columns]
         for name in sorted({name for name in names if names.count(name) > 1}):
-            self._report(
-                "duplicate-column", f"{declaration.name} declares {name} twice", declaration.span, "rename one"
-            )
+            message = f"{declaration.name} declares {name} twice"
+            self._report("duplicate-column", message, declaration.span, "rename one")
         for name in declaration.key:
             if name not in names:
-                self._report(
-                    "unknown-column", f"{declaration.name} has no column {name}", declaration.span, _did(name, names)
-                )
+                message = f"{declaration.name} has no column {name}"
+                self._report("unknown-column", message, declaration.span, did_you_mean(name, names))
         full = f"{module.name}:{declaration.name}"
         scope.relations[declaration.name] = Relation(full, tuple(columns), declaration.key, declaration.meaning)
         scope.declared.add(declaration.name)
@@ -212,12 +205,9 @@ class Names:
         name = rule.head.name
         prefix, _, bare = name.rpartition(":")
         if prefix and prefix != module.name:
-            self._report(
-                "reserved-name",
-                f"a rule of {module.name} can't define {name}",
-                rule.head.name_span,
-                f"name it {bare}, which other modules read as {module.name}:{bare}",
-            )
+            message = f"a rule of {module.name} can't define {name}"
+            suggestion = f"name it {bare}, which other modules read as {module.name}:{bare}"
+            self._report("reserved-name", message, rule.head.name_span, suggestion)
         self._check_name(bare, module.name, rule.head.name_span)
         if bare not in scope.relations:
             columns = [
@@ -226,13 +216,8 @@ class Names:
             ]
             scope.relations[bare] = Relation(f"{module.name}:{bare}", tuple(columns))
         elif len(scope.relations[bare].columns) != len(rule.head.arguments):
-            wanted = len(scope.relations[bare].columns)
-            self._report(
-                "arity",
-                f"{bare} has {wanted} columns, here {len(rule.head.arguments)}",
-                rule.head.span,
-                "give every rule of a relation the same arguments",
-            )
+            message = f"{bare} has {len(scope.relations[bare].columns)} columns, here {len(rule.head.arguments)}"
+            self._report("arity", message, rule.head.span, "give every rule of a relation the same arguments")
         for named in rule.head.named:
             self._report("syntax", "a head has no named arguments", named.span, "write the terms in order")
         scope.derived.add(bare)
@@ -247,25 +232,21 @@ class Names:
                 case Export():
                     for name in statement.names:
                         if name not in scope.relations:
-                            suggestion = _did(name, scope.relations)
                             message = f"{module.name} has no relation {name} to export"
+                            suggestion = did_you_mean(name, scope.relations)
                             self._report("unknown-module", message, statement.span, suggestion)
                     scope.exports.update(statement.names)
                 case Import() if statement.module not in self.scopes:
-                    suggestion = _did(statement.module, self.scopes) or "a module is a file: net:ssh is net/ssh.dl"
-                    self._report("unknown-module", f"there is no module {statement.module}", statement.span, suggestion)
+                    message = f"there is no module {statement.module}"
+                    path = "a module is a file: net:ssh is net/ssh.dl"
+                    suggestion = did_you_mean(statement.module, self.scopes, path)
+                    self._report("unknown-module", message, statement.span, suggestion)
 
     def _report(
-        self, code: str, message: str, span: Span, suggestion: str | None = None, warning: bool = False
+        self, code: str, message: str, span: Span, suggestion: str | None = None, severity: Severity = "error"
     ) -> None:
-        severity = "warning" if warning else "error"
-        self.diagnostics.append(Diagnostic(code, message, span, suggestion, severity))  # type: ignore[arg-type]
+        self.diagnostics.append(Diagnostic(code, message, span, suggestion, severity))
 
 
 def _given(name: str, kinds: tuple[Kind, ...]) -> Relation:
     return Relation(name, tuple(Column(str(at), kind) for at, kind in enumerate(kinds)))
-
-
-def _did(word: str, candidates: Iterable[str]) -> str | None:
-    near = closest(word, candidates)
-    return f"did you mean {near}?" if near else None

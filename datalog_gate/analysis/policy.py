@@ -11,35 +11,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal as OneOf
+from typing import get_args
 
 from datalog_gate.analysis.names import Names
 from datalog_gate.catalogue.schema import Relation
-from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
-from datalog_gate.values import Kind, Value
+from datalog_gate.values import Kind
 
 Level = OneOf["deny", "warn", "record"]
 Action = OneOf["create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot", "rollback"]
-LEVELS: tuple[Level, ...] = ("deny", "warn", "record")
-ACTIONS = ("create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot", "rollback")
+LEVELS: tuple[Level, ...] = get_args(Level)
+ACTIONS: tuple[Action, ...] = get_args(Action)
 BUILDING = frozenset({"create", "update", "adopt", "restore"})
 """The actions that add or change resources: what a policy judges unless it says otherwise."""
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 TEXTS = (
-    "id",
-    "message",
-    "hint",
-    "doc",
-    "url",
-    "owner",
-    "subject",
-    "worse",
-    "preexisting",
-    "on_unknown",
-    "enforce_from",
-)
+    "id", "message", "hint", "doc", "url", "owner", "subject", "worse", "preexisting", "on_unknown", "enforce_from",
+)  # fmt: skip
 LISTS = ("tags", "on", "key", "notify")
-CHOICES = {"on_unknown": ("defer", "deny", "allow"), "preexisting": ("allow", "deny")}
+CHOICES = {"on": ACTIONS, "on_unknown": ("defer", "deny", "allow"), "preexisting": ("allow", "deny")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +94,10 @@ class Policies:
         elif annotation.name == "unlock":
             self._unlock(annotation, rule, relation)
         else:
-            near = closest(annotation.name, (*LEVELS, "unlock"))
-            suggestion = f"did you mean @{near}?" if near else "one of @deny, @warn, @record, @unlock"
-            self._report(
-                "unknown-annotation", f"there is no annotation @{annotation.name}", annotation.span, suggestion
-            )
+            known = [f"@{name}" for name in (*LEVELS, "unlock")]
+            suggestion = did_you_mean(f"@{annotation.name}", known, "one of " + ", ".join(known))
+            message = f"there is no annotation @{annotation.name}"
+            self._report("unknown-annotation", message, annotation.span, suggestion)
 
     def _unlock(self, annotation: Annotation, rule: Rule, relation: Relation) -> None:
         texts = [one.value for one in annotation.values if isinstance(one.value, str)]
@@ -170,37 +160,36 @@ class Policies:
         for attribute in (*named, *annotation.attributes):
             value = attribute.value
             items = value if isinstance(value, tuple) else (value,)
+            words = tuple(item for item in items if isinstance(item, str))
             if attribute.name in texts or attribute.name in lists:
                 self._report("annotation-attribute", f"{attribute.name} is given twice", attribute.span)
             elif attribute.name not in TEXTS + LISTS:
-                near = closest(attribute.name, TEXTS + LISTS)
-                suggestion = f"did you mean {near}?" if near else "one of " + ", ".join(sorted(TEXTS + LISTS))
+                known = sorted(TEXTS + LISTS)
+                suggestion = did_you_mean(attribute.name, known, "one of " + ", ".join(known))
                 message = f"@{annotation.name} has no attribute {attribute.name}"
                 self._report("annotation-attribute", message, attribute.span, suggestion)
-            elif attribute.name in LISTS and all(isinstance(item, str) for item in items):
-                lists[attribute.name] = tuple(item for item in items if isinstance(item, str))
-                self._choose(attribute, "on", lists["on"] if attribute.name == "on" else (), ACTIONS)
-            elif attribute.name in TEXTS and isinstance(value, str):
-                texts[attribute.name] = value
-                self._choose(attribute, attribute.name, (value,), CHOICES.get(attribute.name, (value,)))
-            else:
+            elif words != items or (attribute.name in TEXTS and isinstance(value, tuple)):
                 kind = "a list of texts" if attribute.name in LISTS else "a text"
                 self._report("annotation-attribute", f"{attribute.name} is {kind}", attribute.span)
+            elif attribute.name in LISTS:
+                lists[attribute.name] = words
+            else:
+                texts[attribute.name] = words[0]
+            choices = CHOICES.get(attribute.name, words)
+            for word in (one for one in words if one not in choices):
+                suggestion = "one of " + ", ".join(choices)
+                self._report("annotation-attribute", f"{attribute.name} can't be {word!r}", attribute.span, suggestion)
+        if lists.get("on") == ():
+            self._report("annotation-attribute", "a policy on no action would judge nothing", annotation.span)
         if "rollback" in lists.get("on", ()):
             self._report("annotation-attribute", "no policy may gate rollback", annotation.span, "leave it out of `on`")
         return texts, lists
 
-    def _choose(self, attribute: Attribute, name: str, values: tuple[Value, ...], choices: tuple[str, ...]) -> None:
-        for value in values:
-            if value not in choices:
-                suggestion = "one of " + ", ".join(choices)
-                self._report("annotation-attribute", f"{name} can't be {value!r}", attribute.span, suggestion)
-
     def _column(self, code: str, what: str, name: str, columns: tuple[str, ...], span: Span) -> bool:
-        if name in columns:
+        if name and name in columns:
             return True
-        near = closest(name, columns)
-        suggestion = f"did you mean {near}?" if near else "the head has " + (", ".join(filter(None, columns)) or "none")
+        has = "the head has " + (", ".join(filter(None, columns)) or "none")
+        suggestion = did_you_mean(name, columns, has)
         self._report(code, f"{what} names {name}, which is no column of the head", span, suggestion)
         return False
 

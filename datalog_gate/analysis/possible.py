@@ -232,12 +232,12 @@ class _Body:
             return False
         tests: list[CheckedLiteral] = []
         target = self._output(literal.target, unsure, literal.span, tests)
-        if isinstance(target, Const):
-            target = self._same(target, literal.span, tests)
+        inside = dict.fromkeys(self.value(one) for one in variables(literal) if one != literal.target)
         assert target
+        if isinstance(target, Const) or target in inside:  # what groups an aggregate can't be its target as well
+            target = self._same(target, literal.span, tests)
         if unsure:
-            inside = (self.value(one) for one in variables(literal) if one != literal.target)
-            group = dict.fromkeys(one for one in inside if isinstance(one, Const) or one in self.bound)
+            group = (one for one in inside if isinstance(one, Const) or one in self.bound)
             inputs = (Const(Unknown(f"the set at {literal.span}")), *group)
             self.literals.append(Call(literal.function, inputs, (target,), literal.span))
             if literal.function in MAY_FAIL:

@@ -61,6 +61,11 @@ class Compare:
     span: Span = field(compare=False)
     when_unknown: bool = False
 
+    @property
+    def null_test(self) -> bool:
+        """Whether a side is a null that is written out, which alone equals null."""
+        return Const(None) in (self.left, self.right)
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

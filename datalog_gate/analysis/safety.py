@@ -1,13 +1,14 @@
-"""Safety (layer 2): an order of a body in which every variable is bound before it is needed.
+"""Safety (layer 2): what each literal of a body needs, and an order in which every variable is bound before that.
 
 In: a draft. Out: a checked rule, whose order proves it safe, or a diagnostic for each variable that nothing binds.
-Binding is a least fixpoint, so the order in which the author wrote the literals changes nothing.
+Binding is a least fixpoint, so the order in which the author wrote the literals changes nothing. The engines, which
+order bodies by cost, ask here too what a literal needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from datalog_gate.analysis.lowering import Conjunction, Draft, variables
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
@@ -17,13 +18,67 @@ from datalog_gate.diagnostics import Diagnostic, Span
 def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
     """The draft as a checked rule; None, and diagnostics, if a variable of it is bound by nothing."""
     head = {one for one in draft.arguments if isinstance(one, Var)}
-    body, unbound = _order(draft.body, set(), head)
-    bound = {var for literal in body for var in binds(literal)}
-    unbound |= head - bound
+    body, unbound = _order(scoped(draft.body, head), set(), head)
     if unbound:
         diagnostics.extend(_report(var, draft.spans, draft.span) for var in unbound)
         return None
     return CheckedRule(draft.relation, draft.arguments, body, draft.span)
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """A literal of a body and the variables that must have a value before it."""
+
+    literal: CheckedLiteral
+    needs: frozenset[Var]
+
+    def ready(self, bound: Container[Var]) -> bool:
+        """Whether the literal can run; an equation needs one side at least."""
+        if not all(one in bound for one in self.needs):
+            return False
+        if isinstance(self.literal, Compare):
+            return any(isinstance(one, Const) or one in bound for one in (self.literal.left, self.literal.right))
+        return True
+
+
+def scoped(
+    body: Sequence[CheckedLiteral], outside: Iterable[Var], given: frozenset[Var] = frozenset()
+) -> tuple[Scoped, ...]:
+    """The literals with what they need. `outside` are the variables that occur around the body, `given` those of them
+    that have a value.
+
+    ``x = null`` is a test, and needs x, wherever something else can bind x. So is an equation that holds of unknowns
+    where x has a value of its own: a row with an unknown x would not be found by the other side's value.
+    """
+    around = frozenset(outside)
+    first = []
+    for literal in body:
+        needs: frozenset[Var] = frozenset()
+        match literal:
+            case Compare() if literal.comparator != "=":
+                needs = frozenset(variables(literal))
+            case Call():
+                needs = frozenset(one for one in literal.inputs if isinstance(one, Var))
+            case Without() | Fold():
+                others = around.union(*(variables(one) for one in body if one is not literal))
+                needs = others.intersection(variables(literal)) - binds(literal)
+            case _:
+                pass
+        first.append(Scoped(literal, needs))
+    result = []
+    for one in first:
+        literal = one.literal
+        if isinstance(literal, Compare) and literal.comparator == "=" and (literal.when_unknown or literal.null_test):
+            rivals = _bindable([other for other in first if other is not one], given, literal.null_test)
+            one = Scoped(literal, rivals.intersection(variables(literal)))
+        result.append(one)
+    return tuple(result)
+
+
+def inner(literal: Without | Fold, needs: frozenset[Var]) -> tuple[Scoped, ...]:
+    """The literal's own body, scoped. What the literal needs has a value there."""
+    terms = literal.terms if isinstance(literal, Fold) else ()
+    return scoped(literal.body, needs.union(one for one in terms if isinstance(one, Var)), needs)
 
 
 def binds(literal: CheckedLiteral) -> set[Var]:
@@ -41,73 +96,42 @@ def binds(literal: CheckedLiteral) -> set[Var]:
             return {literal.target}
 
 
-def _order(body: Conjunction, bound: set[Var], outside: set[Var]) -> tuple[Conjunction, set[Var]]:
-    """The literals in a safe order, and the variables that stay unbound. `outside` occur around this body."""
+def _bindable(body: Iterable[Scoped], given: frozenset[Var], by_equations: bool) -> frozenset[Var]:
+    """The variables that the literals can bind; without `by_equations` those that something but an equation does."""
+    bound, otherwise = given, given
+    before = -1
+    while before != (before := len(bound)):
+        for one in body:
+            if one.ready(bound):
+                bound |= binds(one.literal)
+                otherwise |= frozenset() if isinstance(one.literal, Compare) else binds(one.literal)
+    return bound if by_equations else otherwise
+
+
+def _order(body: Iterable[Scoped], bound: set[Var], wanted: set[Var]) -> tuple[Conjunction, set[Var]]:
+    """The literals in a safe order, and the variables, those `wanted` in the end among them, that stay unbound."""
     ordered: list[CheckedLiteral] = []
     pending = list(body)
-    bound = set(bound)
-    while pending:
-        around = {id(one): _around(one, [*ordered, *pending], outside) for one in pending}
-        ready = next(
-            (one for one in pending if not _needs(one, around[id(one)]) - bound and _can_bind(one, bound, pending)),
-            None,
-        )
-        if ready is None:
-            return tuple(ordered), _blocking(pending, bound, around)
-        pending = [one for one in pending if one is not ready]
-        others = around[id(ready)]
-        if isinstance(ready, Without | Fold):
-            terms = {one for one in ready.terms if isinstance(one, Var)} if isinstance(ready, Fold) else set()
-            inner, unbound = _order(ready.body, bound & set(variables(ready)), others | terms)
-            unbound |= terms - bound - {var for one in inner for var in binds(one)}
-            if unbound:
-                return tuple(ordered), unbound
-            ready = replace(ready, body=inner)
-        ordered.append(ready)
-        bound.update(binds(ready))
-    return tuple(ordered), set()
+    bound, unbound = set(bound), set[Var]()
+    while pending and not unbound:
+        one = next((one for one in pending if one.ready(bound)), None)
+        if one is None:
+            unbound = _blocking(pending, bound)
+            break
+        pending.remove(one)
+        literal = one.literal
+        if isinstance(literal, Without | Fold):
+            terms = {term for term in literal.terms if isinstance(term, Var)} if isinstance(literal, Fold) else set()
+            inside, unbound = _order(inner(literal, one.needs), set(one.needs), terms)
+            literal = replace(literal, body=inside)
+        ordered.append(literal)
+        bound |= binds(literal)
+    return tuple(ordered), unbound | (wanted - bound)
 
 
-def _needs(literal: CheckedLiteral, others: Iterable[Var]) -> set[Var]:
-    """The variables that must be bound before the literal; `others` occur elsewhere in the rule."""
-    match literal:
-        case Match():
-            return set()
-        case Compare():
-            both = {one for one in (literal.left, literal.right) if isinstance(one, Var)}
-            return both if literal.comparator != "=" else set()
-        case Call():
-            return {one for one in literal.inputs if isinstance(one, Var)}
-        case Without():
-            return set(variables(literal)) & set(others)
-        case Fold():
-            return (set(variables(literal)) - {literal.target}) & set(others)
-
-
-def _can_bind(literal: CheckedLiteral, bound: set[Var], pending: list[CheckedLiteral]) -> bool:
-    """Whether an equation has a side to take its value from. ``x = null`` is a test wherever something else binds x,
-    since a join with a null that it bound would never match."""
-    if not isinstance(literal, Compare) or literal.comparator != "=":
-        return True
-    sides = (literal.left, literal.right)
-    if Const(None) in sides:
-        free = set(variables(literal)) - bound
-        return not any(free & binds(one) for one in pending if one is not literal)
-    return any(isinstance(one, Const) or one in bound for one in sides)
-
-
-def _around(literal: CheckedLiteral, body: list[CheckedLiteral], outside: set[Var]) -> set[Var]:
-    """The variables that occur in the rule outside the literal."""
-    return outside.union(*(variables(one) for one in body if one is not literal))
-
-
-def _blocking(pending: list[CheckedLiteral], bound: set[Var], around: Mapping[int, set[Var]]) -> set[Var]:
+def _blocking(pending: Iterable[Scoped], bound: set[Var]) -> set[Var]:
     """The variables to name: those that some literal needs, the author's own if there are any."""
-    needed: set[Var] = set()
-    for literal in pending:
-        needed |= _needs(literal, around[id(literal)]) - bound
-        if not _can_bind(literal, bound, pending):
-            needed |= set(variables(literal)) - bound
+    needed = {var for one in pending for var in (one.needs or variables(one.literal))} - bound
     return {var for var in needed if not var.name.startswith("#")} or needed
 
 

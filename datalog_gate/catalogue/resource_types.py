@@ -44,22 +44,6 @@ class Table:
     columns: tuple[Property, ...]
 
 
-def resource_type(name: str) -> ResourceType | None:
-    """The resource type by the name that templates use."""
-    return _parse(name) if name in _lines() else None
-
-
-def type_names() -> tuple[str, ...]:
-    """The names of all resource types."""
-    return tuple(_lines())
-
-
-def type_of_relation(relation: str) -> ResourceType | None:
-    """The resource type whose properties make the relation, or would make it if they had such a list or map."""
-    name = _owners().get(relation.partition(".")[0])
-    return _parse(name) if name else None
-
-
 def tables_of(kind: ResourceType) -> tuple[Table, ...]:
     """The tables of a resource type, its own first."""
     scalars, containers = _split(kind.properties)
@@ -127,10 +111,10 @@ def _split(properties: tuple[Property, ...]) -> tuple[tuple[Property, ...], tupl
 
 
 @cache
-def _lines() -> dict[str, str]:
-    """The unparsed line of each resource type."""
+def shipped(sources: tuple[str, ...]) -> dict[str, str]:
+    """The unparsed line of each resource type of the shipped files."""
     lines = {}
-    for source in SOURCES:
+    for source in sources:
         text = (Path(__file__).parent / "data" / source).read_text("utf-8")
         for line in text.splitlines()[1:-1]:
             name, _, body = line.removesuffix(",").partition(": ")
@@ -138,17 +122,19 @@ def _lines() -> dict[str, str]:
     return lines
 
 
-@cache
-def _owners() -> dict[str, str]:
-    """The resource type of each type's relation. A line begins ``{"relation":"os:nova:server",``."""
-    return {body.split('"', 4)[3]: name for name, body in _lines().items()}
+def type_of_line(name: str, line: str) -> ResourceType:
+    """The type of a line."""
+    return type_of(name, json.loads(line))
 
 
-@cache
-def _parse(name: str) -> ResourceType:
-    """The type of a line; only for names that have one, so that the cache is bounded."""
-    data = json.loads(_lines()[name])
-    return ResourceType(name, data["relation"], _properties(data["properties"]), data["attributes"])
+def type_of(name: str, data: Mapping[str, Any]) -> ResourceType:
+    """The type of the data, which is known to be well formed."""
+    moved = tuple((_way(source), target and _way(target)) for source, target in data.get("moved", {}).items())
+    return ResourceType(name, data["relation"], _properties(data["properties"]), data["attributes"], moved)
+
+
+def _way(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
 
 
 def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
@@ -156,8 +142,10 @@ def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
 
 
 def _property(name: str, told: dict[str, Any]) -> Property:
-    """A property of the data, which tells the fields of `Property` that are not at their default."""
-    fields = dict(told)
+    """A property of the data, which tells the fields of `Property` that are not at their default, and more."""
+    fields: dict[str, Any] = {
+        key: told[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in told
+    }
     fields["allowed"] = tuple(told.get("allowed", ()))
     fields["children"] = _properties(told.get("children", {}))
     if "item" in told:

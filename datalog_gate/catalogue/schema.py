@@ -49,7 +49,8 @@ class Property:
 
     `kind` is Heat's: string, number, integer, boolean, list, map or any. `children` are the schemas of a map's keys or
     of the maps that a list holds; `item` is the schema of a list's scalar members. `default` is plain data, None if
-    there is none.
+    there is none. `custom` is the constraint that Heat has code for: ``ip_addr``, or one like ``neutron.network``
+    under which a service is asked, by name or id.
     """
 
     name: str
@@ -60,14 +61,21 @@ class Property:
     update_allowed: bool = False
     children: tuple[Property, ...] = ()
     item: Property | None = None
+    custom: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceType:
     """A resource type: `name` as in templates, `relation` as in rules, its properties, and for each attribute the name
-    of the property that it echoes, or None."""
+    of the property that it echoes, or None. `moved` are the ways of properties that Heat reads as others, each with the
+    way of the other, or None where it reads nothing."""
 
     name: str
     relation: str
     properties: tuple[Property, ...]
     attributes: dict[str, str | None]
+    moved: tuple[tuple[tuple[str, ...], tuple[str, ...] | None], ...] = ()
+    movable: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "movable", frozenset(source[0] for source, _ in self.moved))

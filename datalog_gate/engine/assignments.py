@@ -12,22 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Var,
-    Without,
-)
+from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Operand, Var, Without
+from datalog_gate.analysis.safety import Scoped, inner, scoped
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
 from datalog_gate.engine.model import Table
-from datalog_gate.engine.solve import Scoped, Watch, fits, inner, is_null_test, scoped
+from datalog_gate.engine.solve import Watch, fits
 from datalog_gate.values import Row, Value, row_key
 
 
@@ -131,7 +121,7 @@ class Assignments:
                             binding[side] = _value(other, binding)
                             return True
                     operands = _value(left, binding), _value(right, binding)
-                    return compare(comparator, *operands, when_unknown, is_null_test(one.literal))
+                    return compare(comparator, *operands, when_unknown, one.literal.null_test)
                 case Call(builtin, inputs, outputs, _, when_unknown):
                     values = [_value(operand, binding) for operand in inputs]
                     if not outputs:
@@ -172,6 +162,11 @@ class Assignments:
         return value is not None and _given(literal.target, value, binding)
 
 
+def head_row(rule: CheckedRule, binding: Binding) -> Row:
+    """The head's row, None for what the binding does not know."""
+    return tuple(one.value if isinstance(one, Const) else binding.get(one) for one in rule.arguments)
+
+
 def _bound(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
     """The binding with the row's values, or None if they do not fit. In error a null is a value not known: it fits."""
     extended = dict(binding)
@@ -199,15 +194,3 @@ def _value(operand: Operand, binding: Binding) -> Value:
 
 def _least(one: Cause | None, other: Cause | None) -> Cause | None:
     return min(one, other) if one and other else one or other
-
-
-def mentioned(body: Sequence[CheckedLiteral], inside: bool = False) -> Iterator[tuple[str, bool]]:
-    """The relations that a body reads, each with whether that is inside a negation or an aggregate."""
-    for literal in body:
-        match literal:
-            case Match():
-                yield literal.relation, inside
-            case Without() | Fold():
-                yield from mentioned(literal.body, True)
-            case _:
-                pass

@@ -33,12 +33,7 @@ CHARACTERS = 1_000_000
 _TRAPS = [InvalidOperation, Overflow, Subnormal]
 _EXACT = Context(prec=DIGITS, Emin=-DIGITS, Emax=DIGITS, traps=[*_TRAPS, Inexact])
 _QUOTIENT = Context(prec=28, Emin=-DIGITS, Emax=DIGITS, rounding=ROUND_HALF_EVEN, traps=_TRAPS)
-_ORDER: dict[str, Callable[..., bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_ORDER: dict[str, Callable[..., bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _SIZE = re.compile(r"(\d{1,30}(?:\.\d{1,30})?) ?(?:([kmgtpe]?)(i?)b?)", re.ASCII | re.IGNORECASE)
 _NUMERAL = re.compile(r"[+-]?\d{1,1000}(?:\.\d{1,1000})?", re.ASCII)
 
@@ -55,9 +50,7 @@ def compute(name: str, inputs: Sequence[Value]) -> Value:
     unknown = isinstance(inputs[0], Unknown) if name == "??" else any(isinstance(one, Unknown) for one in inputs)
     if unknown:
         expression = f"{name}({', '.join(map(_written, inputs))})"
-        if len(expression) > CHARACTERS:
-            raise EvaluationError(f"{name} of an unknown is too long to write")
-        return Unknown(expression)
+        return Unknown(_short(expression, f"{name} of an unknown is too long to write"))
     value = _applied(name, inputs)
     assert not isinstance(value, bool), name
     return value
@@ -101,9 +94,11 @@ def aggregate(function: AggregateFunction, terms: Iterable[Row]) -> Value:
     if function == "count":
         return len(values)
     if any(isinstance(one, Unknown) for one in values):
-        return Unknown(f"{function}({', '.join(map(_written, values))})")
+        return Unknown(
+            _short(f"{function}({', '.join(map(_written, values))})", f"{function} of an unknown is too long to write")
+        )
     if function == "list":
-        return ",".join(map(show, values))
+        return _short(",".join(map(show, values)), "list: the result is too long")
     if not values and function != "sum":
         return None
     try:
@@ -225,9 +220,13 @@ def _replace(text: str, old: str, new: str) -> str:
 
 
 def _concat(left: str, right: str) -> str:
-    if len(left) + len(right) > CHARACTERS:
-        raise EvaluationError("the result is too long")
-    return left + right
+    return _short(left + right)
+
+
+def _short(text: str, what: str = "the result is too long") -> str:
+    if len(text) > CHARACTERS:
+        raise EvaluationError(what)
+    return text
 
 
 def _cidr_contains(network: str, inner: str) -> bool:

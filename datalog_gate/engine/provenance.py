@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Const, Match, Stratum, Var
-from datalog_gate.engine.assignments import Assignments, Binding, Cause, Errors
+from datalog_gate.engine.assignments import Assignments, Binding, Cause, Errors, head_row
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.native import rounds
 from datalog_gate.values import Row, row_key
@@ -52,9 +52,7 @@ class Provenance:
         latest = reached.get((relation, row), 0)
         for rule in sorted((one for one in stratum.rules if one.relation == relation), key=lambda one: one.span):
             for binding, cause in self._search.of_rule(rule, _given(rule, row)):
-                if cause or row != tuple(
-                    one.value if isinstance(one, Const) else binding[one] for one in rule.arguments
-                ):
+                if cause or row != head_row(rule, binding):
                     continue
                 matches = [one for one in rule.body if isinstance(one, Match)]
                 matched = [fact for one in matches for fact in self._matched(one, binding, reached, latest)]

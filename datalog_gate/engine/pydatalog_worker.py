@@ -28,9 +28,9 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.analysis.safety import binds
+from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
-from datalog_gate.engine.solve import Scoped, fits, inner, is_null_test, scoped
+from datalog_gate.engine.solve import fits
 from datalog_gate.errors import EngineError
 from datalog_gate.values import Row, Value
 
@@ -60,8 +60,8 @@ def answer(program: CheckedProgram, facts: Mapping[str, Collection[Row]]) -> dic
             worker.assert_facts(worker.finished(relation), relation, given)
         for stratum in program.strata:
             rows.update(worker.stratum(stratum))
-    except EvaluationError as error:
-        raise EngineError(f"{error}: the pydatalog engine tells no rows in error, the native one does") from None
+    except EvaluationError:
+        raise EngineError("an expression of the rules fails: only the native engine tells where and for what") from None
     return rows
 
 
@@ -115,7 +115,7 @@ class _Worker:
                     if isinstance(side, Var) and side not in bound:
                         yield self.resolver([other], side, lambda value: [value])
                         return
-                null = is_null_test(one.literal)
+                null = one.literal.null_test
                 yield self.resolver([left, right], None, lambda a, b: compare(comparator, a, b, when_unknown, null))
             case Call(builtin, inputs, (), _, when_unknown):
                 yield self.resolver(inputs, None, lambda *values: holds(builtin, values, when_unknown))

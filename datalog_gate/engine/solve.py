@@ -2,20 +2,20 @@
 
 In: the body of a checked rule and tables. Out: a function that calls another one for each assignment that makes the
 body true. A body is planned once: filters run as soon as their inputs have values, then the match with most bound
-arguments; each literal becomes a closure that calls the next. Values stand in slots of one list.
+arguments; each literal becomes a closure that calls the next. Values stand in slots of one list. The first error ends
+it all: `assignments` tells what is true and what is in error then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from time import monotonic
 
-from datalog_gate.analysis.lowering import variables
-from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
-from datalog_gate.analysis.safety import binds
-from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
+from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Var, Without
+from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
+from datalog_gate.engine.builtins import aggregate, compare, compute, holds
 from datalog_gate.engine.model import Table
 from datalog_gate.errors import EngineError
 from datalog_gate.values import Row, Value
@@ -24,78 +24,8 @@ Slots = list[Value]
 Step = Callable[[Slots], bool]
 """Goes on with the assignment in the slots; True ends the search."""
 BETWEEN_CHECKS = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class Scoped:
-    """A literal of a body and the variables that must have a value before it."""
-
-    literal: CheckedLiteral
-    needs: frozenset[Var]
-
-    def ready(self, bound: Container[Var]) -> bool:
-        """Whether the literal can run; an equation needs one side at least."""
-        if not all(one in bound for one in self.needs):
-            return False
-        if isinstance(self.literal, Compare):
-            return any(isinstance(one, Const) or one in bound for one in (self.literal.left, self.literal.right))
-        return True
-
-
-def scoped(
-    body: Sequence[CheckedLiteral], outside: Iterable[Var], given: frozenset[Var] = frozenset()
-) -> tuple[Scoped, ...]:
-    """The literals with what they need. `outside` are the variables that occur around the body, `given` those of them
-    that have a value.
-
-    ``x = null`` is a test, and needs x, wherever something else can bind x. So is an equation that holds of unknowns
-    where x has a value of its own: a row with an unknown x would not be found by the other side's value.
-    """
-    around = frozenset(outside)
-    result = []
-    for literal in body:
-        needs: frozenset[Var] = frozenset()
-        match literal:
-            case Compare(comparator="="):
-                if literal.when_unknown or is_null_test(literal):
-                    rivals = [one for one in body if one is not literal]
-                    needs = frozenset(_bindable(rivals, given, is_null_test(literal)).intersection(variables(literal)))
-            case Compare():
-                needs = frozenset(variables(literal))
-            case Call():
-                needs = frozenset(one for one in literal.inputs if isinstance(one, Var))
-            case Without() | Fold():
-                others = around.union(*(variables(one) for one in body if one is not literal))
-                own = binds(literal)  # nothing, or the target
-                needs = others.intersection(variables(literal)) - own
-        result.append(Scoped(literal, needs))
-    return tuple(result)
-
-
-def _bindable(body: Iterable[CheckedLiteral], given: frozenset[Var], by_equations: bool) -> set[Var]:
-    """The variables that the literals can bind; without `by_equations` those that something but an equation does."""
-    bound, otherwise = set(given), set(given)
-    before = -1
-    while before != (before := len(bound)):
-        for literal in body:
-            match literal:
-                case Compare(comparator="="):
-                    if Scoped(literal, frozenset()).ready(bound):
-                        bound |= binds(literal)
-                case Call(inputs=inputs) if all(isinstance(one, Const) or one in bound for one in inputs):
-                    otherwise |= binds(literal)
-                case Match() | Fold():
-                    otherwise |= binds(literal)
-                case _:
-                    pass
-        bound |= otherwise
-    return bound if by_equations else otherwise
-
-
-def inner(literal: Without | Fold, needs: frozenset[Var]) -> tuple[Scoped, ...]:
-    """The literal's own body, scoped. What the literal needs has a value there."""
-    terms = literal.terms if isinstance(literal, Fold) else ()
-    return scoped(literal.body, needs.union(one for one in terms if isinstance(one, Var)), needs)
+NEW = "+"
+"""What a relation's name begins with where only the rows of the last round are meant."""
 
 
 @dataclass(slots=True)
@@ -117,24 +47,10 @@ class Watch:
             raise EngineError(f"out of time{name}")
 
 
-@dataclass(slots=True)
-class Trouble:
-    """Whether an assignment of a body met an error."""
-
-    seen: bool = False
-
-
-def prepare(
-    rule: CheckedRule, tables: Mapping[str, Table], watch: Watch, delta: int | None = None
-) -> Callable[[], tuple[list[Row], bool]]:
-    """A function that gives the head rows of the rule, and whether an assignment was left out because it met an error.
-
-    With `delta` the match at that place of the body reads the table ``+relation`` in place of the relation's.
-    """
+def prepare(rule: CheckedRule, tables: Mapping[str, Table], watch: Watch) -> Callable[[], list[Row]]:
+    """A function that gives the head rows of the rule, or raises EvaluationError if it meets an error."""
     plan = _Plan(tables, watch)
     rows: list[Row] = []
-    trouble = Trouble()
-    first = rule.body[delta] if delta is not None else None
     head = [plan.slot(one) for one in rule.arguments]
 
     def emit(slots: Slots) -> bool:
@@ -142,15 +58,14 @@ def prepare(
         return False
 
     around = [one for one in rule.arguments if isinstance(one, Var)]
-    step = plan.conjunction(scoped(rule.body, around), frozenset(), emit, trouble, first)
+    step = plan.conjunction(scoped(rule.body, around), frozenset(), emit)
     initial = plan.initial
 
-    def run() -> tuple[list[Row], bool]:
+    def run() -> list[Row]:
         watch.rule = rule
         rows.clear()
-        trouble.seen = False
         step(list(initial))
-        return rows, trouble.seen
+        return rows
 
     return run
 
@@ -171,51 +86,42 @@ class _Plan:
             self.initial.append(operand.value if isinstance(operand, Const) else None)
         return at
 
-    def conjunction(
-        self,
-        body: Sequence[Scoped],
-        bound: frozenset[Var],
-        last: Step,
-        trouble: Trouble,
-        first: CheckedLiteral | None = None,
-    ) -> Step:
+    def conjunction(self, body: Sequence[Scoped], bound: frozenset[Var], last: Step) -> Step:
         """The closure of a body whose `bound` variables have values; `last` gets each assignment that makes it true."""
         pending = list(body)
         ordered: list[tuple[Scoped, frozenset[Var]]] = []
         while pending:
-            chosen = self._next(pending, bound, first if not ordered else None)
+            chosen = self._next(pending, bound)
             pending.remove(chosen)
             ordered.append((chosen, bound))
             bound = bound | binds(chosen.literal)
         step = last
-        for at, (one, before) in reversed(list(enumerate(ordered))):
-            step = self._step(one, before, step, trouble, delta=first is not None and at == 0)
+        for one, before in reversed(ordered):
+            step = self._step(one, before, step)
         return step
 
-    def _next(self, pending: Sequence[Scoped], bound: frozenset[Var], first: CheckedLiteral | None) -> Scoped:
+    def _next(self, pending: Sequence[Scoped], bound: frozenset[Var]) -> Scoped:
         def cost(one: Scoped) -> tuple[int, int, int]:
             match one.literal:
+                case Match(relation, arguments):
+                    fixed = sum(isinstance(term, Const) or term in bound for term in arguments)
+                    return -1 if relation.startswith(NEW) else 3, -fixed, len(self.tables[relation].rows)
                 case Compare() | Call():
                     return 0, 0, 0
                 case Without():
                     return 1, 0, 0
                 case Fold():
                     return 2, 0, 0
-                case Match(relation=relation, arguments=arguments):
-                    fixed = sum(isinstance(term, Const) or term in bound for term in arguments)
-                    return 3, -fixed, len(self.tables[relation].rows)
 
-        if first is not None:
-            return next(one for one in pending if one.literal is first)
         ready = [one for one in pending if one.ready(bound)]
         if not ready:
             raise EngineError(f"no order of literals binds every variable at {pending[0].literal.span}")
         return min(ready, key=cost)
 
-    def _step(self, one: Scoped, bound: frozenset[Var], then: Step, trouble: Trouble, delta: bool) -> Step:
+    def _step(self, one: Scoped, bound: frozenset[Var], then: Step) -> Step:
         match one.literal:
             case Match():
-                return self._match(one.literal, bound, then, "+" if delta else "")
+                return self._match(one.literal, bound, then)
             case Compare():
                 evaluate = self._compare(one.literal, bound)
             case Call():
@@ -224,18 +130,9 @@ class _Plan:
                 evaluate = self._without(one.literal, one.needs)
             case Fold():
                 evaluate = self._fold(one.literal, one.needs, bound)
+        return lambda slots: evaluate(slots) and then(slots)
 
-        def step(slots: Slots) -> bool:
-            try:
-                true = evaluate(slots)
-            except EvaluationError:
-                trouble.seen = True
-                return False
-            return true and then(slots)
-
-        return step
-
-    def _match(self, literal: Match, bound: frozenset[Var], then: Step, prefix: str) -> Step:
+    def _match(self, literal: Match, bound: frozenset[Var], then: Step) -> Step:
         columns: list[int] = []
         key: list[int] = []
         joined: list[int] = []
@@ -252,7 +149,7 @@ class _Plan:
                 twice.append((stores[argument][0], column))
             elif argument is not None:
                 stores[argument] = (column, self.slot(argument))
-        tables, name, tick = self.tables, prefix + literal.relation, self.watch.tick
+        tables, name, tick = self.tables, literal.relation, self.watch.tick
         wanted, keyed, stored = tuple(columns), _key(key), list(stores.values())
 
         def step(slots: Slots) -> bool:
@@ -276,7 +173,7 @@ class _Plan:
 
     def _compare(self, literal: Compare, bound: frozenset[Var]) -> Step:
         left, right = self.slot(literal.left), self.slot(literal.right)
-        comparator, when_unknown, null_test = literal.comparator, literal.when_unknown, is_null_test(literal)
+        comparator, when_unknown, null_test = literal.comparator, literal.when_unknown, literal.null_test
         for side, target, source in ((literal.left, left, right), (literal.right, right, left)):
             if isinstance(side, Var) and side not in bound:
                 return self._store(target, itemgetter(source))
@@ -302,20 +199,10 @@ class _Plan:
         return store
 
     def _without(self, literal: Without, needs: frozenset[Var]) -> Step:
-        inside = Trouble()
-        exists = self.conjunction(inner(literal, needs), needs, lambda _: True, inside)
-
-        def evaluate(slots: Slots) -> bool:
-            inside.seen = False
-            found = exists(slots)
-            if inside.seen and not found:
-                raise EvaluationError("not")
-            return not found
-
-        return evaluate
+        exists = self.conjunction(inner(literal, needs), needs, lambda _: True)
+        return lambda slots: not exists(slots)
 
     def _fold(self, literal: Fold, needs: frozenset[Var], bound: frozenset[Var]) -> Step:
-        inside = Trouble()
         found: set[Row] = set()
         terms = _key([self.slot(one) for one in literal.terms])
         target, given = self.slot(literal.target), literal.target in bound
@@ -324,14 +211,11 @@ class _Plan:
             found.add(terms(slots))
             return False
 
-        gather = self.conjunction(inner(literal, needs), needs, collect, inside)
+        gather = self.conjunction(inner(literal, needs), needs, collect)
 
         def evaluate(slots: Slots) -> bool:
             found.clear()
-            inside.seen = False
             gather(slots)
-            if inside.seen:
-                raise EvaluationError(literal.function)
             value = aggregate(literal.function, found)
             if value is None or (given and value != slots[target]):
                 return False
@@ -339,11 +223,6 @@ class _Plan:
             return True
 
         return evaluate
-
-
-def is_null_test(literal: Compare) -> bool:
-    """Whether the comparison is with a null that is written out, which alone equals null."""
-    return Const(None) in (literal.left, literal.right)
 
 
 def fits(value: Value, wanted: Value, constant: bool) -> bool:

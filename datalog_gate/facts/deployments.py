@@ -13,9 +13,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from datalog_gate.catalogue.relations import FIXED
-from datalog_gate.facts.resources import Home
 from datalog_gate.facts.stack import Data, Resource
-from datalog_gate.facts.tables import Fact, wildcard
+from datalog_gate.facts.tables import Fact, Home, wildcard
 from datalog_gate.facts.typed import as_text, leaves, typed
 from datalog_gate.values import ResourceId, Row, Unknown, Value
 
@@ -54,7 +53,7 @@ def deployments(one: Resource, home: Home) -> Iterator[Fact]:
             if isinstance(action, _Open):
                 yield wildcard(_RELATION, (*known, typed("any", server)), ("properties",), action.unknown)
             else:
-                yield Fact((*known, typed("any", server), action, digest), ("properties", "config"))
+                yield (*known, typed("any", server), action, digest), ("properties", "config"), None
 
 
 class _Open(NamedTuple):

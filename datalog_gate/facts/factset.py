@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.stack import Locate, Path
-from datalog_gate.values import Row, Unknown
+from datalog_gate.values import SECRET, ResourceId, Row, Unknown
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Origin:
     """Where a row comes from: the definition of a resource and the path in it that the row stands for.
 
-    The place of a column is asked for only when it is reported.
+    The place of a column is asked for only when it is reported. Every row has one: frozen ones take three times as long
+    to make.
     """
 
     locate: Locate
@@ -28,21 +29,44 @@ class Origin:
 @dataclass(slots=True)
 class FactSet:
     """Rows by relation. `rows` maps each row to its origin, `maybe` the rows that may turn out not to be there (a row
-    under an undecided condition, or the wildcard row of a list whose extent is unknown) to the unknown that decides."""
+    under an undecided condition, or the wildcard row of a list whose extent is unknown) to the unknown that decides.
+    `hidden` maps the rows that hold what came from a hidden parameter to the columns that do."""
 
     rows: dict[str, dict[Row, Origin | None]] = field(default_factory=dict)
     maybe: dict[str, dict[Row, Unknown]] = field(default_factory=dict)
+    hidden: dict[str, dict[Row, frozenset[int]]] = field(default_factory=dict)
 
     def add(self, relation: str, row: Row, origin: Origin | None = None, maybe: Unknown | None = None) -> None:
         """Add a row. A row that is there already keeps its first origin, and is certain if it was ever added so."""
+        self.extend(relation, ((row, origin, maybe),))
+
+    def extend(self, relation: str, found: Iterable[tuple[Row, Origin | None, Unknown | None]]) -> None:
+        """Add many rows, each with its origin and what decides whether it is there."""
         rows = self.rows.setdefault(relation, {})
         uncertain = self.maybe.setdefault(relation, {})
-        if row not in rows:
-            rows[row] = origin
-            if maybe:
+        for row, origin, maybe in found:
+            if maybe is None:
+                rows.setdefault(row, origin)
+                if uncertain:
+                    uncertain.pop(row, None)
+            elif row not in rows:
+                rows[row] = origin
                 uncertain[row] = maybe
-        elif not maybe:
-            uncertain.pop(row, None)
+        if not rows:
+            del self.rows[relation], self.maybe[relation]
+
+    def hide(self, relation: str, row: Row, columns: Iterable[int]) -> None:
+        """Note columns of a row that hold what came from a hidden parameter. A reference is the template's own, and a
+        null says that there is nothing."""
+        found = frozenset(at for at in columns if row[at] is not None and not isinstance(row[at], ResourceId))
+        if found:
+            rows = self.hidden.setdefault(relation, {})
+            rows[row] = rows.get(row, frozenset()) | found
+
+    def shown(self, relation: str, row: Row) -> Row:
+        """The row as it may be printed."""
+        columns = self.hidden.get(relation, {}).get(row)
+        return tuple(SECRET if at in columns else value for at, value in enumerate(row)) if columns else row
 
     def __iter__(self) -> Iterator[tuple[str, Row, Origin | None]]:
         for relation, rows in self.rows.items():

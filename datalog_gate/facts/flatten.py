@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Protocol
 
 from datalog_gate.catalogue.relations import FIXED
-from datalog_gate.catalogue.resource_types import Table, tables_of
-from datalog_gate.catalogue.schema import ResourceType
+from datalog_gate.catalogue.resource_types import tables_of
+from datalog_gate.catalogue.schema import Relation, ResourceType
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
-from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, Home, environment_rows
+from datalog_gate.facts.moved import as_heat_reads
+from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows
 from datalog_gate.facts.source import SOURCE_ROWS
-from datalog_gate.facts.stack import Resource, Stack
-from datalog_gate.facts.tables import Fact, table_rows, wildcard
-from datalog_gate.values import Unknown
+from datalog_gate.facts.stack import Hides, Path, Resource, Stack
+from datalog_gate.facts.tables import Fact, Home, Placed, TableRows, wildcard
+from datalog_gate.facts.typed import path_text
+from datalog_gate.values import Row, Unknown
+
+_NAMES = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
+"""Columns that say which resource it is, or which item of a list."""
 
 ENVIRONMENT = "heat:environment"
 EVERY_RESOURCE = RESOURCE_ROWS | SOURCE_ROWS | {"heat:deployment": deployments}
@@ -38,12 +43,97 @@ def flatten(
     a list, map or group whose extent nobody knows. A group whose members are not all read may hold more like those that
     were: it gives one wildcard for each relation that their types have, and if none was read for every relation.
     """
+    asked = _Wanted(catalogue, wanted)
+    placed = tuple(_placed(stack, catalogue, None))
     facts = FactSet() if facts is None else facts
-    _add_stack(facts, _Wanted(catalogue, wanted), stack, None)
+    for name, rows in asked.of_stack.items():
+        for one, maybe in _stacks(stack, None):
+            origin = Origin(one.locate)
+            facts.extend(name, ((row, origin, maybe or unsure) for row, _path, unsure in rows(one)))
+    for name, of in asked.of_resource.items():
+        facts.extend(name, _rows(of, placed))
+    by_type: dict[str, list[Placed]] = {}
+    for found in placed:
+        by_type.setdefault(found[0].type, []).append(found)
+    for kind, those in by_type.items():
+        for table in asked.tables(kind):
+            facts.extend(table.relation.name, table.rows(those))
+    for name, of in asked.of_grant.items():
+        facts.extend(name, _rows(of, by_type.get(POLICY, ())))
+    for resource, _home, maybe in placed:
+        if resource.open_members:
+            for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
+                facts.add(name, row, Origin(resource.locate, path), maybe or unsure)
     if wanted is None or ENVIRONMENT in wanted:
-        for file, fact in environment_rows(stack):
-            facts.add(ENVIRONMENT, fact.row, Origin(file.locate, fact.path))
+        for file, (row, path, _) in environment_rows(stack):
+            facts.add(ENVIRONMENT, row, Origin(file.locate, path))
+    _hide(facts, asked, stack, placed)
     return facts
+
+
+def _hide(facts: FactSet, asked: _Wanted, stack: Stack, placed: Iterable[Placed]) -> None:
+    """Note in the facts which values came from a hidden parameter."""
+    for one in stack.walk():
+        hidden = {("parameters", each.name) for each in one.parameters if each.hidden}.union(one.hidden)
+        for name, rows in asked.of_stack.items() if hidden else ():
+            for row, path, _ in rows(one):
+                if path in hidden:
+                    facts.hide(name, row, [FIXED[name].positions["value"]])
+    secret = {path_text((each.name,)) for one in stack.walk() for each in one.parameters if each.hidden}
+    for row in facts.rows.get(ENVIRONMENT, ()) if secret else ():
+        if row[1] in ("parameters", "parameter_defaults") and any(
+            f"{row[2]}.".startswith(f"{name}.") for name in secret
+        ):
+            facts.hide(ENVIRONMENT, row, [3])
+    hiding = {id(resource.locate): resource.hides for resource, _, _ in placed if resource.hides}
+    for name, found in facts.rows.items() if hiding else ():
+        relation = asked.relation(name)
+        for row, origin in found.items():
+            if relation and origin and (hides := hiding.get(id(origin.locate))):
+                facts.hide(name, row, _hidden(relation, origin.path, hides))
+
+
+def _hidden(relation: Relation, path: Path, hides: Hides) -> Iterator[int]:
+    """The columns of a row that hold what came from a hidden parameter. The keys on the way to a value did only where
+    the map did that holds the last of them."""
+    last = max((at for at, step in enumerate(path) if isinstance(step, str)), default=0)
+    for at, column in enumerate(relation.columns):
+        if column.name in ("path", "_key", "_key2"):
+            if hides(path[:last], False):
+                yield at
+        elif column.name not in _NAMES and hides((*path, column.name), True):
+            yield at
+
+
+def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknown | None]]:
+    """The stack and all within, each with the undecided condition under which it exists."""
+    yield stack, maybe
+    for resource in stack.resources:
+        if resource.nested:
+            yield from _stacks(resource.nested, maybe or resource.maybe)
+
+
+def _placed(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Home | None = None) -> Iterator[Placed]:
+    """Every resource as Heat reads it, with its home and the undecided condition under which it exists."""
+    home = Home(stack, {one.name: one for one in stack.resources}, catalogue.type, outer)
+    kinds = {name: catalogue.type(name) for name in {one.type for one in stack.resources}}
+    for resource in stack.resources:
+        uncertain = maybe or resource.maybe
+        kind = kinds[resource.type]
+        if kind and not kind.movable.isdisjoint(resource.properties):
+            yield as_heat_reads(resource, kind), home, uncertain
+        else:
+            yield resource, home, uncertain
+        if resource.nested:
+            yield from _placed(resource.nested, catalogue, uncertain, home)
+
+
+def _rows(
+    of: Callable[[Resource, Home], Iterable[Fact]], placed: Iterable[Placed]
+) -> Iterator[tuple[Row, Origin, Unknown | None]]:
+    for resource, home, maybe in placed:
+        for row, path, unsure in of(resource, home):
+            yield row, Origin(resource.locate, path), maybe or unsure
 
 
 class _Wanted:
@@ -54,51 +144,26 @@ class _Wanted:
     def __init__(self, catalogue: Catalogue, wanted: Collection[str] | None) -> None:
         self.catalogue = catalogue
         self._wanted = None if wanted is None else frozenset(wanted)
-        self._tables: dict[str, tuple[Table, ...]] = {}
+        self._tables: dict[str, tuple[TableRows, ...]] = {}
         self.of_stack = {name: rows for name, rows in STACK_ROWS.items() if self._wants(name)}
         self.of_resource = {name: rows for name, rows in EVERY_RESOURCE.items() if self._wants(name)}
         self.of_grant = {name: rows for name, rows in GRANT_ROWS.items() if self._wants(name)}
 
-    def tables(self, type_name: str) -> tuple[Table, ...]:
+    def tables(self, type_name: str) -> tuple[TableRows, ...]:
         """The wanted tables of a type; none if the catalogue does not know it."""
         if type_name not in self._tables:
             kind = self.catalogue.type(type_name)
             tables = tables_of(kind) if kind else ()
-            self._tables[type_name] = tuple(one for one in tables if self._wants(one.relation.name))
+            self._tables[type_name] = tuple(TableRows(one) for one in tables if self._wants(one.relation.name))
         return self._tables[type_name]
+
+    def relation(self, name: str) -> Relation | None:
+        """The relation of that name, if the stack can have rows of it."""
+        tables = (one.relation for tables in self._tables.values() for one in tables)
+        return FIXED.get(name) or next((one for one in tables if one.name == name), None)
 
     def _wants(self, name: str) -> bool:
         return self._wanted is None or name in self._wanted
-
-
-def _add_stack(facts: FactSet, wanted: _Wanted, stack: Stack, maybe: Unknown | None, outer: Home | None = None) -> None:
-    origin = Origin(lambda _path: stack.place)
-    for name, rows in wanted.of_stack.items():
-        for fact in rows(stack):
-            facts.add(name, fact.row, origin, maybe or fact.maybe)
-    home = Home(stack, {one.name: one for one in stack.resources}, wanted.catalogue.type, outer)
-    for resource in stack.resources:
-        uncertain = maybe or resource.maybe
-        for name, fact in _rows(wanted, resource, home):
-            facts.add(name, fact.row, Origin(resource.locate, fact.path), uncertain or fact.maybe)
-        if resource.nested:
-            _add_stack(facts, wanted, resource.nested, uncertain, home)
-
-
-def _rows(wanted: _Wanted, resource: Resource, home: Home) -> Iterator[tuple[str, Fact]]:
-    """The rows of a resource with their relations."""
-    for name, rows in wanted.of_resource.items():
-        for fact in rows(resource, home):
-            yield name, fact
-    for table in wanted.tables(resource.type):
-        for fact in table_rows(table, resource, home.stack):
-            yield table.relation.name, fact
-    if resource.type == POLICY:
-        for name, rows in wanted.of_grant.items():
-            for fact in rows(resource, home):
-                yield name, fact
-    if resource.open_members:
-        yield from _unread(wanted, resource, resource.open_members)
 
 
 def _unread(wanted: _Wanted, group: Resource, unknown: Unknown) -> Iterator[tuple[str, Fact]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from datalog_gate.catalogue.relations import FIXED
-from datalog_gate.facts.resources import Home
 from datalog_gate.facts.stack import Data, Path, Resource
-from datalog_gate.facts.tables import Fact, entries, wildcard
+from datalog_gate.facts.tables import Fact, Home, entries, wildcard
 from datalog_gate.facts.typed import typed
 from datalog_gate.values import ResourceId, Unknown
 
@@ -16,7 +15,7 @@ POLICY = "DatalogGate::Policy"
 
 def _grant(one: Resource, _home: Home) -> Iterator[Fact]:
     service, expires = (typed("string", one.properties.get(name)) for name in ("service", "expires"))
-    yield Fact((one.id, service, expires), ("properties",))
+    yield (one.id, service, expires), ("properties",), None
 
 
 def _options(one: Resource, _home: Home) -> Iterator[Fact]:
@@ -39,7 +38,7 @@ def _scope(one: Resource, home: Home) -> Iterator[Fact]:
         if isinstance(name, Unknown):
             yield wildcard(FIXED["gate:grant_scope"], (one.id,), place, name)
         elif addressed := _addressed(name, home.named):
-            yield Fact((one.id, addressed.id), place, addressed.maybe)
+            yield (one.id, addressed.id), place, addressed.maybe
 
 
 def _addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:

@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.values import ResourceId, Row, Unknown, Value, from_python, row_key, show, to_json
+from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, Value, from_python, row_key, show, to_json
 
 LONG = 1000
 """The characters of a text that a person is shown."""
-HIDDEN = "hidden value of "
-"""How the expression of an unknown starts that stands for the value of a hidden parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Line:
         return tuple(self.row.get(name) for name in columns)
 
 
-def write(facts: FactSet) -> Iterator[str]:
+def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
     """The facts as lines, sorted by relation and row."""
     for relation in sorted(facts.rows):
         described = catalogue.relation(relation)
@@ -58,12 +56,12 @@ def write(facts: FactSet) -> Iterator[str]:
         for row in sorted(facts.rows[relation], key=row_key):
             origin = facts.rows[relation][row]
             span = origin.place() if origin else None
-            cells = {name: tagged(value) for name, value in zip(names, row, strict=True)}
+            cells = {name: tagged(value) for name, value in zip(names, facts.shown(relation, row), strict=True)}
             place = span.to_json() if span else None
             yield json.dumps({"relation": relation, "row": cells, "place": place}, ensure_ascii=False)
 
 
-def write_text(facts: FactSet) -> Iterator[str]:
+def write_text(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
     """The facts as a person reads them, sorted: the columns that are not null, then the place. A long text is shown by
     its length and digest."""
     for relation in sorted(facts.rows):
@@ -73,7 +71,7 @@ def write_text(facts: FactSet) -> Iterator[str]:
             origin = facts.rows[relation][row]
             cells = [
                 f"{column.name}={_brief(value) if isinstance(value, str) else show(value)}"
-                for column, value in zip(described.columns, row, strict=True)
+                for column, value in zip(described.columns, facts.shown(relation, row), strict=True)
                 if value is not None
             ]
             span = origin.place() if origin else None
@@ -99,9 +97,7 @@ def read(text: str, file: str) -> list[Line]:
 
 def tagged(value: Value, with_place: bool = True) -> object:
     """The value as JSON data that says what it is."""
-    if isinstance(value, Unknown) and value.expression.startswith(HIDDEN):
-        return {"$hidden": True}
-    if isinstance(value, Unknown) and not with_place:
+    if isinstance(value, Unknown) and not with_place and not value.expression.startswith(HIDDEN):
         return {"$unknown": value.expression}
     return to_json(value, tagged=True)
 

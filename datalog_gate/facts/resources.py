@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import NamedTuple
 
 from datalog_gate.catalogue.relations import FIXED
-from datalog_gate.catalogue.schema import Property, ResourceType
-from datalog_gate.facts.stack import Data, EnvironmentFile, Parameter, Resource, Stack
-from datalog_gate.facts.tables import Fact, entries
+from datalog_gate.catalogue.schema import Property
+from datalog_gate.facts.stack import Data, EnvironmentFile, Resource, Stack
+from datalog_gate.facts.tables import Fact, Home, entries
 from datalog_gate.facts.typed import leaves, path_text, typed
-from datalog_gate.values import ResourceId, Unknown, boolean
+from datalog_gate.values import HIDDEN, ResourceId, Unknown, boolean
 
 GROUPS = frozenset(
     {"AWS::AutoScaling::AutoScalingGroup", "OS::Heat::ResourceChain", "OS::Heat::ResourceGroup"}
@@ -32,27 +31,10 @@ SCALING = {
 """What the types of autoscaling groups call their bounds and the number that they begin with."""
 
 
-class Home(NamedTuple):
-    """The stack of a resource, the resources in it by name, what the catalogue knows of a type, and the home of the
-    resource that holds the stack."""
-
-    stack: Stack
-    named: Mapping[str, Resource]
-    type_of: Callable[[str], ResourceType | None]
-    outer: Home | None = None
-
-    def find(self, id: ResourceId) -> Resource | None:
-        """The resource of this stack, or of one around it."""
-        own = self.named.get(id.name)
-        if own and own.id == id:
-            return own
-        return self.outer.find(id) if self.outer else None
-
-
 def _parameters(stack: Stack) -> Iterator[Fact]:
     for one in stack.parameters:
-        value = _hidden(one, stack) if one.hidden else typed("any", one.value)
-        yield Fact((stack.id, one.name, one.type, value, one.origin, boolean(one.hidden)))
+        row = stack.id, one.name, one.type, typed("any", one.value), one.origin, boolean(one.hidden)
+        yield row, ("parameters", one.name), None
 
 
 def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
@@ -60,36 +42,29 @@ def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
     for one in stack.parameters:
         attributes = dict(one.attributes)
         if one.hidden and "default" in attributes:
-            yield Fact((stack.id, one.name, "default", _hidden(one, stack)))
+            hidden = Unknown(f"{HIDDEN}{one.name} in {stack.id}")
+            yield (stack.id, one.name, "default", hidden), (), None
             del attributes["default"]
         yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), attributes, ())
 
 
-def _hidden(parameter: Parameter, stack: Stack) -> Unknown:
-    return Unknown(f"hidden value of {parameter.name} in {stack.id}")
-
-
 def environment_rows(stack: Stack) -> Iterator[tuple[EnvironmentFile, Fact]]:
-    """The rows of ``heat:environment`` with their files. What a hidden parameter of any stack is given is hidden."""
-    hidden = {one.name: _hidden(one, each) for each in stack.walk() for one in each.parameters if one.hidden}
+    """The rows of ``heat:environment`` with their files."""
     for file in stack.environments:
-        for section, said in file.data.items():
-            if section in ("parameters", "parameter_defaults") and isinstance(said, dict):
-                said = {key: hidden.get(str(key), value) for key, value in said.items()}
-            for leaf in leaves(said):
-                value = leaf.value
-                yield file, Fact((file.file, str(section), path_text(leaf.path), value), (section, *leaf.path))
+        for leaf in leaves(file.data):
+            section, *path = leaf.path
+            yield file, ((file.file, str(section), path_text(tuple(path)), leaf.value), leaf.path, None)
 
 
-def _named(stack: Stack, values: Mapping[str, Data]) -> Iterator[Fact]:
+def _named(stack: Stack, section: str, values: Mapping[str, Data]) -> Iterator[Fact]:
     for name, value in values.items():
-        yield Fact((stack.id, name, typed("any", value)))
+        yield (stack.id, name, typed("any", value)), (section, name), None
 
 
 def _files(stack: Stack) -> Iterator[Fact]:
     for path, text in stack.files.items():
         data = text.encode("utf-8", "surrogatepass")
-        yield Fact((stack.id, path, sha256(data).hexdigest(), len(data)))
+        yield (stack.id, path, sha256(data).hexdigest(), len(data)), (), None
 
 
 def _properties(one: Resource, home: Home) -> Iterator[Fact]:
@@ -102,58 +77,58 @@ def _requires(one: Resource, home: Home) -> Iterator[Fact]:
     for name, why in one.requires.items():
         if required := home.named.get(name):
             path = ("depends_on",) if why == "explicit" else ()
-            yield Fact((one.id, required.id, why), path, required.maybe)
+            yield (one.id, required.id, why), path, required.maybe
 
 
 def _references(one: Resource, _home: Home) -> Iterator[Fact]:
     for leaf in leaves(dict(one.properties)):
         if isinstance(leaf.value, ResourceId):
-            yield Fact((one.id, path_text(leaf.path), leaf.value), ("properties", *leaf.path))
+            yield (one.id, path_text(leaf.path), leaf.value), ("properties", *leaf.path), None
 
 
 def _unknowns(one: Resource, _home: Home) -> Iterator[Fact]:
     for leaf in leaves(dict(one.properties)):
         if isinstance(leaf.value, Unknown):
-            yield Fact((one.id, path_text(leaf.path), leaf.value.expression), ("properties", *leaf.path))
+            yield (one.id, path_text(leaf.path), leaf.value.expression), ("properties", *leaf.path), None
 
 
 def _members(one: Resource, _home: Home) -> Iterator[Fact]:
     if one.nested and one.type in GROUPS:
         for position, member in enumerate(one.nested.resources):
             index = int(member.name) if member.name.isdecimal() and len(member.name) < 10 else position
-            yield Fact((one.id, member.id, index), (), member.maybe)
+            yield (one.id, member.id, index), (), member.maybe
 
 
 def _scaling(one: Resource, _home: Home) -> Iterator[Fact]:
     """The group begins with the desired number, or else the least."""
     if names := SCALING.get(one.type):
         least, most, desired = (typed("integer", one.properties.get(name)) for name in names)
-        yield Fact((one.id, least, most, least if desired is None else desired), ("properties",))
+        yield (one.id, least, most, least if desired is None else desired), ("properties",), None
 
 
 STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
-    "heat:stack": lambda one: [Fact((one.id, one.name, one.parent, one.depth, one.version, one.description))],
+    "heat:stack": lambda one: [((one.id, one.name, one.parent, one.depth, one.version, one.description), (), None)],
     "heat:parameter": _parameters,
     "heat:parameter_attribute": _parameter_attributes,
-    "heat:output": lambda one: _named(one, one.outputs),
-    "heat:condition": lambda one: _named(one, one.conditions),
+    "heat:output": lambda one: _named(one, "outputs", one.outputs),
+    "heat:condition": lambda one: _named(one, "conditions", one.conditions),
     "heat:file": _files,
-    "heat:section": lambda one: [Fact((one.id, name)) for name in one.sections],
+    "heat:section": lambda one: [((one.id, name), (), None) for name in one.sections],
 }
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
-    "heat:resource": lambda one, home: [Fact((one.id, home.stack.id, one.name, one.type, one.declared))],
+    "heat:resource": lambda one, home: [((one.id, home.stack.id, one.name, one.type, one.declared), (), None)],
     "heat:property": _properties,
     "heat:metadata": lambda one, _: entries(FIXED["heat:metadata"], (one.id,), one.metadata, ("metadata",)),
-    "heat:deletion_policy": lambda one, _: [Fact((one.id, one.deletion_policy or "Delete"), ("deletion_policy",))],
+    "heat:deletion_policy": lambda one, _: [((one.id, one.deletion_policy or "Delete"), ("deletion_policy",), None)],
     "heat:update_policy": lambda one, _: entries(
         FIXED["heat:update_policy"], (one.id,), one.update_policy, ("update_policy",)
     ),
     "heat:requires": _requires,
     "heat:reference": _references,
     "heat:unknown": _unknowns,
-    "heat:nested": lambda one, _: [Fact((one.id, one.nested.id))] if one.nested else [],
+    "heat:nested": lambda one, _: [((one.id, one.nested.id), (), None)] if one.nested else [],
     "heat:member": _members,
     "heat:scaling": _scaling,
-    "heat:hook": lambda one, _: [Fact((one.id, hook)) for hook in one.hooks],
-    "heat:restricted": lambda one, _: [Fact((one.id, action)) for action in one.restricted],
+    "heat:hook": lambda one, _: [((one.id, hook), (), None) for hook in one.hooks],
+    "heat:restricted": lambda one, _: [((one.id, action), (), None) for action in one.restricted],
 }

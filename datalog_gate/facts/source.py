@@ -11,9 +11,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from datalog_gate.facts.resources import Home
 from datalog_gate.facts.stack import Data, Path, Resource, Template
-from datalog_gate.facts.tables import Fact
+from datalog_gate.facts.tables import Fact, Home
 from datalog_gate.facts.typed import path_text
 from datalog_gate.values import ResourceId, Unknown, Value
 
@@ -91,7 +90,7 @@ class _Text:
 
 def _functions(one: Resource, home: Home) -> Iterator[Fact]:
     for use in _uses(one, home):
-        yield Fact((one.id, use.path, use.function), use.place)
+        yield (one.id, use.path, use.function), use.place, None
 
 
 def _attributes(one: Resource, home: Home) -> Iterator[Fact]:
@@ -101,7 +100,7 @@ def _attributes(one: Resource, home: Home) -> Iterator[Fact]:
             name, attribute = (*steps, None, None)[:2] if isinstance(steps, list) else (steps, None)
             within = home.stack.template.stack if home.stack.template else ""
             target = ResourceId(f"{within}/{name}") if isinstance(name, str) else _computed(use, name, one)
-            yield Fact((one.id, use.path, target, attribute and _name(use, attribute, one)), use.place)
+            yield (one.id, use.path, target, attribute and _name(use, attribute, one)), use.place, None
 
 
 def _parameters(one: Resource, home: Home) -> Iterator[Fact]:
@@ -110,13 +109,13 @@ def _parameters(one: Resource, home: Home) -> Iterator[Fact]:
     for use in _uses(one, home):
         name = use.arguments[0] if isinstance(use.arguments, list) and use.arguments else use.arguments
         if use.function == "get_param" or (use.function == "Ref" and name not in resources):
-            yield Fact((one.id, use.path, _name(use, name, one)), use.place)
+            yield (one.id, use.path, _name(use, name, one)), use.place, None
 
 
 def _files(one: Resource, home: Home) -> Iterator[Fact]:
     for use in _uses(one, home):
         if use.function == "get_file":
-            yield Fact((one.id, use.path, _name(use, use.arguments, one)), use.place)
+            yield (one.id, use.path, _name(use, use.arguments, one)), use.place, None
 
 
 def _name(use: _Use, name: Data, one: Resource) -> Value:

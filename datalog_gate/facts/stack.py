@@ -6,7 +6,7 @@ str, list, dict) with `ResourceId` where a template refers to a resource and `Un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from datalog_gate.diagnostics import Span
@@ -17,6 +17,8 @@ Path = tuple[str | int, ...]
 Locate = Callable[[Path], Span | None]
 """Where the user wrote the part of a resource's definition under a path such as ``("properties", "rules", 0, "port")``:
 the deepest place that the text has; ``()`` is the resource's name."""
+Hides = Callable[[Path, bool], bool]
+"""Whether what stands under such a path came from a hidden parameter: wholly, or if the flag is set in part."""
 Written = Callable[[str, frozenset[str]], Data]
 """What the template's text says of a resource under a key, as HOT names it (`properties`), before any function is
 resolved: None if nothing, and the call where one of the given functions makes the definition that holds the key."""
@@ -32,9 +34,11 @@ def unwritten(_key: str, _functions: frozenset[str]) -> Data:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Resource:
-    """One resource of a stack. `type` is after registry mapping, `declared` as in the template.
+    """One resource of a stack; nobody changes one, and it is not frozen because that takes five times as long to make.
+
+    `type` is after registry mapping, `declared` as in the template.
 
     `maybe` is the undecided condition under which it exists, if any. `nested` is the stack that it holds (template
     resource or group, whose members are that stack's resources, named by index). `requires` maps each required
@@ -58,6 +62,7 @@ class Resource:
     hooks: tuple[str, ...] = ()
     restricted: tuple[str, ...] = ()
     locate: Locate = field(default=nowhere, compare=False, repr=False)
+    hides: Hides | None = field(default=None, compare=False, repr=False)
     written: Written = field(default=unwritten, compare=False, repr=False)
 
 
@@ -97,6 +102,7 @@ class Template:
 class Stack:
     """A stack: `id` is its path, ``web`` or ``web/db`` for the nested stack of resource ``web/db``.
 
+    `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``.
     `sections` are those of its own template as written; `template` defines the resources, for a group's members the one
     that holds the group. The root has the `environments`.
     """
@@ -112,11 +118,16 @@ class Stack:
     outputs: Mapping[str, Data] = field(default_factory=dict)
     conditions: Mapping[str, Data] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    hidden: Set[Path] = frozenset()
     sections: tuple[str, ...] = ()
     environments: tuple[EnvironmentFile, ...] = ()
     template: Template | None = field(default=None, compare=False, repr=False)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
+
+    def locate(self, _path: Path) -> Span | None:
+        """The place of the stack, whatever part of it is asked for."""
+        return self.place
 
     def walk(self) -> Iterator[Stack]:
         """This stack and every stack within, parents first."""

@@ -1,43 +1,123 @@
 """The rows of the relations of resource types (layer 2).
 
-In: a table of the catalogue and a resource. Out: its rows as `Fact` values. A list or map whose extent nobody knows
+In: a table of the catalogue and a resource. Out: its rows, each a `Fact`. A list or map whose extent nobody knows
 gives a *wildcard*: a maybe row that stands for whatever may be in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
-from datalog_gate.catalogue.schema import Property, Relation
+from datalog_gate.catalogue.schema import Property, Relation, ResourceType
+from datalog_gate.facts.factset import Origin
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
-from datalog_gate.values import Row, Unknown, Value, show
+from datalog_gate.values import ResourceId, Row, Unknown, Value, show
+
+Fact = tuple[Row, Path, Unknown | None]
+"""A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""
 
 
-class Fact(NamedTuple):
-    """A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""
+class Home(NamedTuple):
+    """The stack of a resource, the resources in it by name, what the catalogue knows of a type, and the home of the
+    resource that holds the stack."""
 
-    row: Row
-    path: Path = ()
-    maybe: Unknown | None = None
+    stack: Stack
+    named: Mapping[str, Resource]
+    type_of: Callable[[str], ResourceType | None]
+    outer: Home | None = None
+
+    def find(self, id: ResourceId) -> Resource | None:
+        """The resource of this stack, or of one around it."""
+        own = self.named.get(id.name)
+        if own and own.id == id:
+            return own
+        return self.outer.find(id) if self.outer else None
 
 
-def table_rows(table: Table, resource: Resource, stack: Stack) -> Iterator[Fact]:
-    """The rows of a table for a resource of its type."""
-    if table.steps:
-        yield from _below(table, table.steps, resource.properties, (resource.id,), ("properties",))
-    else:
-        yield Fact((resource.id, stack.id, *cells(table.columns, resource.properties)), ("properties",))
+Placed = tuple[Resource, Home, Unknown | None]
+"""A resource, where it is, and the undecided condition under which it exists."""
+_PROPERTIES = ("properties",)
 
 
-def cells(columns: tuple[Property, ...], data: Mapping[str, Data]) -> Iterator[Value]:
-    """The values of scalar properties: what the data says, else the default, else null."""
-    for column in columns:
-        value = data.get(column.name)
-        value = column.default if value is None else value
-        yield None if value is None and column.name not in data else typed(column.kind, value)
+class TableRows:
+    """Makes the rows of one table; what of it depends on the catalogue alone is computed once."""
+
+    __slots__ = ("_blank", "_columns", "_empty", "_item", "_shape", "_steps", "_texts", "relation")
+
+    def __init__(self, table: Table) -> None:
+        self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
+        self._empty = not table.steps or table.steps[0].default is None
+        self._columns = {one.name: (at, one) for at, one in enumerate(table.columns)}
+        self._texts = {one.name: at for at, one in enumerate(table.columns) if one.kind == "string"}
+        self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
+        self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
+
+    def rows(self, placed: Iterable[Placed]) -> Iterator[tuple[Row, Origin, Unknown | None]]:
+        """The rows of resources of the table's type, with their origins and what decides whether they are there."""
+        for resource, home, maybe in placed:
+            locate = resource.locate
+            if self._steps:
+                if self._empty and self._steps[0].name not in resource.properties:
+                    continue
+                for row, path, unsure in self._below(self._steps, resource.properties, (resource.id,), _PROPERTIES):
+                    yield row, Origin(locate, path), maybe or unsure
+            else:
+                row = (resource.id, home.stack.id, *self._cells(resource.properties))
+                yield row, Origin(locate, _PROPERTIES), maybe
+
+    def _cells(self, data: Mapping[str, Data]) -> list[Value]:
+        """The values of the columns: what the data says, else the default, else null."""
+        row = self._blank.copy()
+        for name, value in data.items():
+            if type(value) is str and name in self._texts:
+                row[self._texts[name]] = value
+            elif name in self._columns:
+                at, column = self._columns[name]
+                row[at] = typed(column.kind, column.default if value is None else value)
+        return row
+
+    def _below(self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path) -> Iterator[Fact]:
+        """The rows below data that holds the list or map of the first step."""
+        step = steps[0]
+        found = data.get(step.name)
+        found = step.default if found is None else found
+        if found is None:
+            return
+        path = (*path, step.name)
+        if step.kind == "map" and isinstance(found, dict):
+            yield from self._member(steps, found, known, path)
+        elif step.kind == "list" and isinstance(found, list):
+            flat = len(steps) == 1 and self._shape == "columns"
+            for index, member in enumerate(found):
+                if flat and isinstance(member, dict):
+                    yield (*known, index, *self._cells(member)), (*path, index), None
+                else:
+                    yield from self._member(steps, member, (*known, index), (*path, index))
+        else:
+            yield self._open(found, known, path)
+
+    def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterator[Fact]:
+        """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
+        if len(steps) == 1 and self._shape == "value":
+            value = EMPTY.get(self._item) if member is None else typed(self._item, member)
+            yield (*known, value), path, None
+        elif not isinstance(member, dict | None):
+            yield self._open(member, known, path)
+        elif len(steps) > 1:
+            yield from self._below(steps[1:], member or {}, known, path)
+        elif self._shape == "columns":
+            yield (*known, *self._cells(member or {})), path, None
+        else:
+            yield from entries(self.relation, known, member or {}, path)
+
+    def _open(self, data: Data, known: Row, path: Path) -> Fact:
+        """The wildcard for data that is no list or map where Heat wants one: unknown, or something that Heat will
+        refuse and that a rule must not miss."""
+        unknown = data if isinstance(data, Unknown) else Unknown(f"what Heat makes of {path_text(path)}")
+        return wildcard(self.relation, known, path, unknown)
 
 
 def entries(relation: Relation, known: Row, data: Data, path: Path, schema: Property | None = None) -> Iterator[Fact]:
@@ -47,7 +127,7 @@ def entries(relation: Relation, known: Row, data: Data, path: Path, schema: Prop
         place = (*path, *leaf.path)
         open_to = leaf.value if leaf.open and isinstance(leaf.value, Unknown) else None
         if leaf.path:
-            yield Fact((*known, path_text(leaf.path), leaf.value), place, open_to)
+            yield (*known, path_text(leaf.path), leaf.value), place, open_to
         if open_to:
             yield wildcard(relation, known, place, open_to)
 
@@ -66,45 +146,4 @@ def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> Fa
         )
         for one in columns
     )
-    return Fact((*known, *row), path, unknown)
-
-
-def _below(
-    table: Table, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path
-) -> Iterator[Fact]:
-    """The rows below data that holds the list or map of the first step."""
-    step = steps[0]
-    path = (*path, step.name)
-    found = data.get(step.name)
-    found = step.default if found is None else found
-    if found is None:
-        return
-    if step.kind == "map" and isinstance(found, dict):
-        yield from _member(table, steps, found, known, path)
-    elif step.kind == "list" and isinstance(found, list):
-        for index, member in enumerate(found):
-            yield from _member(table, steps, member, (*known, index), (*path, index))
-    else:
-        yield _open(table, found, known, path)
-
-
-def _member(table: Table, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterator[Fact]:
-    """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
-    item = member_of(steps[0])
-    if table.shape == "value" and len(steps) == 1:
-        yield Fact((*known, EMPTY.get(item.kind) if member is None else typed(item.kind, member)), path)
-    elif not isinstance(member, dict | None):
-        yield _open(table, member, known, path)
-    elif len(steps) > 1:
-        yield from _below(table, steps[1:], member or {}, known, path)
-    elif table.shape == "columns":
-        yield Fact((*known, *cells(table.columns, member or {})), path)
-    else:
-        yield from entries(table.relation, known, member or {}, path)
-
-
-def _open(table: Table, data: Data, known: Row, path: Path) -> Fact:
-    """The wildcard for data that is no list or map where Heat wants one: unknown, or something that Heat will refuse
-    and that a rule must not miss."""
-    unknown = data if isinstance(data, Unknown) else Unknown(f"what Heat makes of {path_text(path)}")
-    return wildcard(table.relation, known, path, unknown)
+    return (*known, *row), path, unknown

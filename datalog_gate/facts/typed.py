@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.stack import Data, Path
-from datalog_gate.values import FALSE, Boolean, ResourceId, Unknown, Value, boolean, from_python
+from datalog_gate.values import FALSE, Boolean, ResourceId, Unknown, Value, boolean, from_python, number
 
 EMPTY: dict[str, Value] = {"string": "", "integer": 0, "number": 0, "boolean": FALSE}
 """What Heat makes of a null where it wants a value of the kind (heat/engine/properties.py:258-348)."""
@@ -50,6 +50,10 @@ def typed(kind: str, data: Data) -> Value:
     integer in a string property is its text, ``"8080"`` and ``"true"`` are a number and a boolean where Heat wants
     these, and a null that the template writes is false. A null of another kind stays null, though Heat sends 0 or an
     empty text: services take that as nothing said, and so must rules. A list or map is its JSON text."""
+    if isinstance(data, ResourceId) or (isinstance(data, str) and kind in ("string", "any")):
+        return data
+    if type(data) is int and kind in ("integer", "number"):
+        return number(data)
     if isinstance(data, list | dict):
         return as_text(data)
     value = from_python(data)

@@ -5,12 +5,12 @@ In: the rows that a violation's first derivation rests on. Out: a place, and the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from datalog_gate import catalogue
 from datalog_gate.analysis.possible import POSSIBLE
 from datalog_gate.analysis.program import Match, Var, Without
+from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.provenance import Derivation, Provenance
 from datalog_gate.facts.factset import FactSet, Origin
@@ -18,6 +18,9 @@ from datalog_gate.values import ResourceId, Row, Unknown, Value
 
 NAMELESS = frozenset({"_id", "_stack", "_index", "_index2", "_key", "_key2", "id", "stack"})
 """Columns that say which row it is; their values are nowhere in the text."""
+
+SAID = ("heat:", "os:", "aws:")
+"""How the names of relations start that hold what templates say."""
 
 
 class Leaf(NamedTuple):
@@ -58,7 +61,9 @@ def support(provenance: Provenance, relation: str, row: Row) -> Support:
     return Support(list(found), lacking)
 
 
-def place(subject: ResourceId | None, row: Row, found: Support, facts: FactSet) -> Span | None:
+def place(
+    subject: ResourceId | None, row: Row, found: Support, facts: FactSet, relations: Mapping[str, Relation]
+) -> Span | None:
     """The place of the value at fault: of the first value of the violation's row that a leaf about the subject holds;
     else of the subject if it lacks something; else of the most precise such leaf, a list item before a resource; else
     of the subject, or of any leaf."""
@@ -67,7 +72,7 @@ def place(subject: ResourceId | None, row: Row, found: Support, facts: FactSet) 
     for value in row:
         if value is not None and value != subject:
             for leaf in about:
-                if span := _column_holding(value, leaf, facts):
+                if span := _column_holding(value, leaf, facts, relations):
                     return span
     origins = [origin for leaf in about or leaves if (origin := _origin(leaf, facts))]
     if not origins:
@@ -95,10 +100,10 @@ def deciding(
 
 
 def _lacking(derivation: Derivation) -> Iterator[Value]:
-    """Of what the derivation's rule wants no row in a relation of the catalogue."""
+    """Of what the derivation's rule wants the templates to say nothing in some relation."""
     for literal in derivation.rule.body:
         for one in literal.body if isinstance(literal, Without) else ():
-            if isinstance(one, Match) and catalogue.relation(one.relation.removesuffix(POSSIBLE)):
+            if isinstance(one, Match) and one.relation.startswith(SAID):
                 first = one.arguments[0]
                 if isinstance(first, Var) and (value := derivation.binding.get(first)) is not None:
                     yield value
@@ -116,8 +121,8 @@ def _unknowns(leaf: Leaf, facts: FactSet) -> Iterator[Unknown]:
             yield value
 
 
-def _column_holding(value: Value, leaf: Leaf, facts: FactSet) -> Span | None:
-    described = catalogue.relation(leaf.relation)
+def _column_holding(value: Value, leaf: Leaf, facts: FactSet, relations: Mapping[str, Relation]) -> Span | None:
+    described = relations.get(leaf.relation)
     origin = _origin(leaf, facts)
     if described is None or origin is None:
         return None

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from datalog_gate import catalogue
 from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED, matches
 from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
@@ -27,7 +26,8 @@ from datalog_gate.gate.blame import Support, deciding, place, support
 from datalog_gate.gate.decision import Decision, Mode, PolicyError, Violation, outcome_of
 from datalog_gate.gate.grants import effective, grants_of
 from datalog_gate.gate.policyset import PolicySet
-from datalog_gate.values import ResourceId, Row, Unknown, row_key, show
+from datalog_gate.gate.secrets import Secrets
+from datalog_gate.values import SECRET, ResourceId, Row, Unknown, row_key, show
 
 MODES: tuple[Mode, ...] = ("record", "warn", "enforce")
 GRANTS = ("gate:grant", "gate:grant_scope")
@@ -65,14 +65,15 @@ def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: 
     stacks = sorted(stacks, key=lambda one: one.id)
     facts = FactSet()
     for stack in stacks:
-        flatten(stack, catalogue, {*program.inputs, *GRANTS}, facts)
+        flatten(stack, rules.catalogue, {*program.inputs, *GRANTS}, facts)
     _add_request(facts, request)
     for relation, rows in request.inventory.items():
         for row in rows:
             facts.add(relation, row)
     finished = split(program, *_touched(facts), certain_only=(UNLOCKED, EFFECTIVE.name))
     model = engine(finished, _inputs(finished, facts))
-    judge = _Judge(rules, stacks, request, facts, finished, model)
+    secrets = Secrets(facts, finished)
+    judge = _Judge(rules, stacks, request, facts, finished, model, secrets)
     policies = [one for one in rules.policies if request.action in one.on]
     policies.sort(key=lambda one: (LEVELS.index(one.level), one.id))
     violations = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
@@ -91,7 +92,11 @@ def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: 
         grants_of(facts, request.services, request.now, model.rows(UNLOCKED)),
         digests,
         {"policies": len(policies), "facts": len(facts)},
-        {relation: tuple(model.rows(relation)) for stratum in program.strata for relation in stratum.relations},
+        {
+            relation: tuple(secrets.row(relation, row) for row in model.rows(relation))
+            for stratum in program.strata
+            for relation in stratum.relations
+        },
         {**rules.sources, **{file: text for stack in stacks for file, text in stack.sources.items()}},
     )
 
@@ -107,10 +112,12 @@ class _Judge:
         facts: FactSet,
         program: CheckedProgram,
         model: Model,
+        secrets: Secrets,
     ) -> None:
         self._reads, self._request = rules.reads, request
+        self._relations = rules.program.relations
         self._facts, self._program, self._model, self._stacks = facts, program, model, stacks
-        self._names = _names(stacks)
+        self._names, self._secrets = _names(stacks), secrets
         self._provenance = Provenance(program, model)
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
@@ -138,22 +145,23 @@ class _Judge:
         for error in self._model.errors:
             if error.relation.removesuffix(POSSIBLE) in needed:
                 enforced = policy.level == "deny" and self._mode(policy) == "enforce"
-                return PolicyError(policy.id, error.message, error.span, enforced)
+                return PolicyError(policy.id, self._secrets.message(error), error.span, enforced)
         return None
 
     def _violation(self, policy: Policy, row: Row, found: Support, because: tuple[Unknown, ...]) -> Violation:
         subject = self._subject(policy, row)
+        shown = self._secrets.row(policy.relation, row)
         return Violation(
             policy.id,
             policy.level,
             self._mode(policy),
-            self._message(policy, row),
+            self._message(policy, shown),
             policy.hint,
             policy.relation,
-            row,
+            shown,
             subject,
-            place(subject, row, found, self._facts) or self._stacks[0].place,
-            because,
+            place(subject, row, found, self._facts, self._relations) or self._stacks[0].place,
+            tuple(map(self._secrets.unknown, because)),
             policy.on_unknown,
         )
 
@@ -171,7 +179,7 @@ class _Judge:
             value = row[policy.columns.index(name)]
             if isinstance(value, ResourceId):
                 return value.name if self._names.get(value.name) == 1 else value.path
-            return "?" if isinstance(value, Unknown) else show(value)
+            return "?" if isinstance(value, Unknown) and value != SECRET else show(value)
 
         return PLACEHOLDER.sub(lambda found: word(found[1]), policy.message)
 
@@ -222,12 +230,13 @@ def _names(stacks: Sequence[Stack]) -> Counter[str]:
 
 
 def _lines(facts: FactSet) -> list[str]:
-    """The facts that the decision rests on but for the time, and what decides whether they are there; sorted."""
+    """The facts that the decision rests on but for the time, and what decides whether they are there; sorted. Of a
+    hidden value only that it is there: whoever guesses it could prove the guess by the digest."""
     lines = []
     for relation, row, _ in facts:
         if relation != "gate:now":
             reason = facts.maybe.get(relation, {}).get(row)
-            cells = [tagged(value, with_place=False) for value in row]
+            cells = [tagged(value, with_place=False) for value in facts.shown(relation, row)]
             lines.append(json.dumps([relation, cells, reason and reason.expression]))
     return sorted(lines)
 

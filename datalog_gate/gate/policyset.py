@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datalog_gate.analysis.check import check, matches
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import RulesError
 from datalog_gate.language.ast import Module
@@ -37,9 +38,10 @@ class PolicySet:
     digest: str
     sources: Mapping[str, str]
     reads: Mapping[str, frozenset[str]]
+    catalogue: Catalogue
 
 
-def load(files: list[RuleFile]) -> PolicySet:
+def load(files: list[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet:
     """Parse and check the files as one program with at least one policy. Errors: RulesError."""
     sources = {one.file: one.text for one in files}
     modules: list[Module] = []
@@ -48,7 +50,7 @@ def load(files: list[RuleFile]) -> PolicySet:
         module, diagnostics = parse(one.text, one.file, one.module)
         modules.append(module)
         found += diagnostics
-    checked = check(modules, found=found, sources=sources)
+    checked = check(modules, found=found, sources=sources, catalogue=catalogue)
     if not checked.policies:
         where = Span(files[0].file, 1, 1, 1, 1) if files else None
         message = "the rules hold no policy: everything would pass"
@@ -56,7 +58,8 @@ def load(files: list[RuleFile]) -> PolicySet:
         raise RulesError([Diagnostic("no-policy", message, where, suggestion)], sources)
     text = "\n".join(f"{one.module}\n{one.text}" for one in sorted(files, key=lambda one: one.module))
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return PolicySet(checked.program, checked.policies, checked.warnings, digest, sources, rests_on(checked.program))
+    reads = rests_on(checked.program)
+    return PolicySet(checked.program, checked.policies, checked.warnings, digest, sources, reads, catalogue)
 
 
 def rests_on(program: CheckedProgram) -> dict[str, frozenset[str]]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from datalog_gate import catalogue
 from datalog_gate.analysis.check import check, input_of
 from datalog_gate.analysis.lowering import shared
 from datalog_gate.analysis.names import Names
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, closest
 from datalog_gate.engine.model import Engine, ModelError
@@ -36,7 +36,14 @@ class Answer:
     errors: tuple[ModelError, ...]
 
 
-def ask(files: Sequence[RuleFile], text: str, lines: Sequence[Line], engine: Engine, lenient: bool = True) -> Answer:
+def ask(
+    files: Sequence[RuleFile],
+    text: str,
+    lines: Sequence[Line],
+    engine: Engine,
+    lenient: bool = True,
+    catalogue: Catalogue = SHIPPED,
+) -> Answer:
     """The answer to a query. With `lenient` a relation that nothing defines is empty, with a warning.
 
     Errors: RulesError for rules or query, InputError for facts, EngineError.
@@ -52,10 +59,12 @@ def ask(files: Sequence[RuleFile], text: str, lines: Sequence[Line], engine: Eng
     found += diagnostics
     if any(one.severity == "error" for one in diagnostics):
         raise RulesError(found, sources)
-    given = _kinds(lines)
-    rule = _whole(asked, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True))
+    given = _kinds(lines, catalogue)
+    rule = _whole(asked, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
     modules.append(Module(QUERY, "<query>", (rule,)))
-    checked = check(modules, given=given, query=QUERY, lenient=lenient, found=found, sources=sources)
+    checked = check(
+        modules, given=given, query=QUERY, lenient=lenient, found=found, sources=sources, catalogue=catalogue
+    )
     model = engine(checked.program, bind(checked.program, lines, lenient=True))
     answer = f"{QUERY}:{ANSWER}"
     needed = rests_on(checked.program).get(answer, frozenset())
@@ -63,7 +72,9 @@ def ask(files: Sequence[RuleFile], text: str, lines: Sequence[Line], engine: Eng
     return Answer(tuple(sorted(model.rows(answer), key=row_key)), checked.warnings, errors)
 
 
-def bind(program: CheckedProgram, lines: Sequence[Line], lenient: bool = False) -> dict[str, list[Row]]:
+def bind(
+    program: CheckedProgram, lines: Sequence[Line], lenient: bool = False, catalogue: Catalogue = SHIPPED
+) -> dict[str, list[Row]]:
     """The rows of each input of the program. Lines of a relation of the catalogue that no rule reads are left out.
     Errors: InputError for a relation that nothing declares (unless `lenient`), or a row that does not fit it."""
     inputs: dict[str, list[Row]] = {name: [] for name in program.inputs}
@@ -72,7 +83,7 @@ def bind(program: CheckedProgram, lines: Sequence[Line], lenient: bool = False) 
         try:
             target = input_of(program, line.relation)
             if target is not None:
-                inputs[target].append(line.positional(program.relations[target]))
+                inputs[target].append(line.positional(program.relations[target.partition("#")[0]]))
             elif not lenient and catalogue.relation(line.relation) is None:
                 message = f"no rule declares the relation {line.relation}"
                 known = [one.partition("#")[0] for one in program.inputs]
@@ -88,7 +99,7 @@ def bind(program: CheckedProgram, lines: Sequence[Line], lenient: bool = False) 
     return inputs
 
 
-def _kinds(lines: Sequence[Line]) -> dict[str, tuple[Kind, ...]]:
+def _kinds(lines: Sequence[Line], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
     """The relations that lines fill and the catalogue does not have, with the kinds that occur in each column."""
     kinds: dict[str, list[Kind]] = {}
     for line in lines:

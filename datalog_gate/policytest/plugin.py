@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from datalog_gate.policytest.testfile import Case
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Policy tests may need an operator's resource types."""
+    group = parser.getgroup("datalog_gate")
+    group.addoption(
+        "--datalog-catalogue", action="append", default=[], metavar="FILE", help="resource types of a plugin"
+    )
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """A `test.yaml` without a rule file beside it belongs to somebody else."""
     if file_path.name == "test.yaml" and any(file_path.parent.glob("*.dl")):
@@ -32,7 +40,7 @@ class PolicyFile(pytest.File):
         from datalog_gate.policytest.suite import read_suite
 
         try:
-            suite = read_suite(self.path)
+            suite = read_suite(self.path, self.config.getoption("datalog_catalogue"))
         except DiagnosticsError as error:
             raise self.CollectError(str(error)) from error
         for case in suite.cases:

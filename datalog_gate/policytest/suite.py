@@ -5,26 +5,48 @@ In: test files. Out: for each case a report of what differs from what it expects
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import datalog_gate as dg
-from datalog_gate.diagnostics import Diagnostic
+from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import InputError, RulesError, UsageError
-from datalog_gate.policytest.findings import Finding, difference
 from datalog_gate.policytest.testfile import Case, read_cases
+from datalog_gate.values import ResourceId
 
 if TYPE_CHECKING:
     import pytest
 
+Expected = Mapping[str, Any]
 RULES, UNREADABLE, FAILED = 2, 3, 5
 EXITS = {0: 0, 4: UNREADABLE, 5: UNREADABLE}
 """Ours for pytest's exit codes: 4 is no such path, 5 that no test was found."""
 OPTIONS = ("-q", "--assert=plain", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-o", "python_files=")
 """Nobody's configuration and no Python tests: the command gives the same answer wherever it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A member of the list `violations`, `undetermined` or `diagnostics`; `name` is the policy's id or the code."""
+
+    list: str
+    name: str
+    place: Span | None
+    message: str
+    resource: ResourceId | None = None
+
+    def fits(self, expected: Expected) -> bool:
+        """Whether it is the one expected, as far as the test file says: a resource with or without the root's id."""
+        path = self.resource.path if self.resource else ""
+        return (
+            self.name == expected.get("policy", expected.get("code"))
+            and expected.get("resource", path) in (path, path.partition("/")[2])
+            and ("line" not in expected or (self.place is not None and self.place.line == expected["line"]))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +63,10 @@ class Suite:
         Bad input is found as diagnostics, and so is a policy under test that can't be evaluated (code `evaluation`).
         Errors: GateError for what the gate can't judge.
         """
-        given = dict(case.given)
+        given, types = dict(case.given), self.rules.catalogue
         try:
-            stack = dg.read_stack(given.pop("stack"), environment=given.pop("environment", None))
-            against = dg.read_stack(given.pop("against")) if "against" in given else None
+            stack = dg.read_stack(given.pop("stack"), environment=given.pop("environment", None), catalogue=types)
+            against = dg.read_stack(given.pop("against"), catalogue=types) if "against" in given else None
             decision = self.rules.decide(stack, against=against, **given)
         except InputError as error:
             wrong = [Finding("diagnostics", one.code, one.span, one.message) for one in error.diagnostics]
@@ -64,11 +86,53 @@ class Suite:
         return difference(case.expect, found, rows, self.policies)
 
 
-def read_suite(file: Path) -> Suite:
-    """The suite of a test file. Errors: InputError for the file, RulesError for the rules."""
+def difference(
+    expect: Expected,
+    found: Sequence[Finding],
+    rows: Mapping[str, Sequence[Sequence[object]]],
+    policies: Collection[str],
+) -> str:
+    """What is missing and what is unexpected, a line each; empty if nothing is. Each finding meets one expectation. A
+    list that the test file leaves out is expected to be empty. `rows` are those of the relations it names, as sets."""
+    lines: list[str] = []
+    for name in ("violations", "undetermined", "diagnostics"):
+        rest = [one for one in found if one.list == name]
+        for expected in sorted(expect.get(name, ()), key=len, reverse=True):  # the most exact one chooses first
+            met = next((one for one in rest if one.fits(expected)), None)
+            if met:
+                rest.remove(met)
+            else:
+                lines.append(_missing(name, expected, policies))
+        lines += [_unexpected(one) for one in rest]
+    for relation, wanted in expect.get("rows", {}).items():
+        if relation not in rows:
+            lines.append(f"  missing     rows: no rule derives {relation}; write its full name, net:ssh:open_ssh")
+        want, have = ({json.dumps(row) for row in some} for some in (wanted, rows.get(relation, ())))
+        lines += [f"  missing     rows: {relation} {row}" for row in sorted(want - have)]
+        lines += [f"  unexpected  rows: {relation} {row}" for row in sorted(have - want)]
+    return "\n".join(lines)
+
+
+def _missing(name: str, one: Expected, policies: Collection[str]) -> str:
+    words = " ".join(str(one[key]) for key in ("policy", "code", "resource") if key in one)
+    line = f" on line {one['line']}" if "line" in one else ""
+    known = one.get("policy") in {None, *policies}
+    note = "" if known else f" (the policies of this folder are {', '.join(sorted(policies)) or 'none'})"
+    return f"  missing     {name}: {words}{line}{note}"
+
+
+def _unexpected(one: Finding) -> str:
+    resource = f" {one.resource.path}" if one.resource else ""
+    line = f" on line {one.place.line}" if one.place else ""
+    return f"  unexpected  {one.list}: {one.name}{resource}{line}: {one.message}"
+
+
+def read_suite(file: Path, catalogues: Sequence[str] = ()) -> Suite:
+    """The suite of a test file, with the types of an operator's catalogue files. Errors: InputError for the files,
+    RulesError for the rules."""
     file = file.resolve()
     cases = read_cases(file)
-    rules = dg.load_rules(top_folder(file.parent))
+    rules = dg.load_rules(top_folder(file.parent), catalogue=dg.read_catalogue(*catalogues))
     policies = frozenset(one.id for one in rules.policies if Path(one.span.file).resolve().parent == file.parent)
     if not policies and not all("rows" in case.expect for case in cases):
         message = f"no rule file beside {file} holds a policy, so its cases would test nothing"
@@ -89,7 +153,7 @@ def top_folder(folder: Path) -> Path:
     return folder
 
 
-def run(paths: Sequence[str] = ()) -> int:
+def run(paths: Sequence[str] = (), catalogues: Sequence[str] = ()) -> int:
     """Run the cases of every test file under the paths (default: ``rules`` if there is such a folder, else all that is
     here): pytest with this package's plugin and exit codes.
 
@@ -102,6 +166,7 @@ def run(paths: Sequence[str] = ()) -> int:
         raise UsageError("policy tests need pytest: install datalog-gate[test]") from None
     unread = _Unread()
     where = list(paths) or ["rules" if Path("rules").is_dir() else "."]
+    where += [f"--datalog-catalogue={os.path.abspath(file)}" for file in catalogues]
     code = pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *where], plugins=[unread])
     return min(unread.codes, default=EXITS.get(int(code), FAILED))
 

@@ -8,23 +8,30 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.errors import InputError
 from datalog_gate.sources import read_text
 from datalog_gate.template.document import Document, read_document
 
-Keys = Mapping[str, tuple[type, ...]]
-TOP: Keys = {"cases": (list,)}
-CASE: Keys = {
+Steps = tuple[str | int, ...]
+Shape = dict[str, Any] | list[Any] | tuple[type, ...]
+FINDING: Shape = {"policy": (str,), "resource": (str,), "line": (int,)}
+EXPECT: Shape = {
+    "violations": [FINDING],
+    "undetermined": [FINDING],
+    "diagnostics": [{"code": (str,), "line": (int,)}],
+    "rows": (dict,),
+}
+CASE: Shape = {
     **dict.fromkeys(("name", "action", "now"), (str,)),
     **dict.fromkeys(("stack", "against", "inventory"), (str, dict)),
-    **dict.fromkeys(("environment", "caller", "expect"), (dict,)),
-    **dict.fromkeys(("services", "waivers"), (list,)),
+    **dict.fromkeys(("environment", "caller"), (dict,)),
+    "services": [(str,)],
+    "waivers": (list,),
+    "expect": EXPECT,
 }
-FINDING: Keys = {"policy": (str,), "resource": (str,), "line": (int,)}
-DIAGNOSTIC: Keys = {"code": (str,), "line": (int,)}
-LISTED = {"violations": FINDING, "undetermined": FINDING, "diagnostics": DIAGNOSTIC}
-EXPECT: Keys = {**dict.fromkeys(LISTED, (list,)), "rows": (dict,)}
+TOP: Shape = {"cases": [CASE]}
+"""What a test file holds: a mapping by key, a list by what each item is, else any of some types."""
 NEEDED = frozenset({"cases", "name", "stack", "expect", "policy", "code"})
 WORDS = {str: "a text", dict: "a mapping", list: "a list", int: "a number"}
 
@@ -46,58 +53,36 @@ class Case:
 def read_cases(file: Path) -> tuple[Case, ...]:
     """The cases of a test file. Errors: InputError."""
     document = read_document(read_text(file), str(file))
-    if wrong := list(_wrong(document)):
+    if wrong := list(_wrong(document, (), document.data, TOP)):
         raise InputError(wrong, {document.file: document.text or ""})
     data: Any = document.data
     return tuple(_case(document, file.parent, at, case) for at, case in enumerate(data["cases"]))
 
 
-def _wrong(document: Document) -> Iterator[Diagnostic]:
-    yield from _mapping(document, (), document.data, TOP)
-    for at, case in _items(document.data, "cases"):
-        yield from _mapping(document, ("cases", at), case, CASE)
-        expect = case.get("expect") if isinstance(case, dict) else None
-        if isinstance(expect, dict):
-            yield from _mapping(document, ("cases", at, "expect"), expect, EXPECT)
-        for name, keys in LISTED.items():
-            for index, one in _items(expect, name):
-                yield from _mapping(document, ("cases", at, "expect", name, index), one, keys)
-
-
-def _items(data: object, key: str) -> Iterator[tuple[int, object]]:
-    listed = data.get(key) if isinstance(data, dict) else None
-    yield from enumerate(listed if isinstance(listed, list) else ())
-
-
-def _mapping(document: Document, path: tuple[str | int, ...], data: object, keys: Keys) -> Iterator[Diagnostic]:
-    if not isinstance(data, dict):
-        yield _bad(f"here stands a mapping of {', '.join(keys)}", document.place(path))
-        return
-    for key, value in data.items():
-        if key not in keys:
-            near = closest(str(key), keys)
-            help_ = f"did you mean `{near}`?" if near else "one of " + ", ".join(keys)
-            yield _bad(f"there is no key `{key}` here", document.key_place((*path, key)), help_)
-        elif not isinstance(value, keys[key]) or isinstance(value, bool):
-            words = " or ".join(WORDS[one] for one in keys[key])
-            yield _bad(f"`{key}` is {words}", document.place((*path, key)))
-        elif message := _refused(key, value):
-            yield _bad(message, document.place((*path, key)))
-    for key in keys:
-        if key in NEEDED and key not in data:
-            yield _bad(f"`{key}` is missing here", document.place(path))
-
-
-def _refused(key: str, value: Any) -> str | None:
-    """What is wrong with a value of the right type."""
-    match key:
-        case "cases" if not value:
-            return "a test file holds at least one case"
-        case "services" if not all(isinstance(one, str) for one in value):
-            return "`services` is a list of texts"
-        case "now" if _time(value) is None:
-            return "`now` is an ISO time like 2027-03-01T12:00"
-    return None
+def _wrong(document: Document, path: Steps, data: Any, shape: Shape) -> Iterator[Diagnostic]:
+    match shape:
+        case dict() if isinstance(data, dict):
+            for key, value in data.items():
+                if key in shape:
+                    yield from _wrong(document, (*path, key), value, shape[key])
+                else:
+                    suggestion = did_you_mean(str(key), shape, "one of " + ", ".join(shape))
+                    yield _bad(f"there is no key `{key}` here", document.key_place((*path, key)), suggestion)
+            for key in NEEDED & shape.keys() - data.keys():
+                yield _bad(f"`{key}` is missing here", document.place(path))
+        case list() if isinstance(data, list):
+            for at, item in enumerate(data):
+                yield from _wrong(document, (*path, at), item, shape[0])
+            if path == ("cases",) and not data:
+                yield _bad("a test file holds at least one case", document.place(path))
+        case tuple() if isinstance(data, shape) and not isinstance(data, bool):
+            if path[-1] == "now" and _time(str(data)) is None:
+                yield _bad("`now` is an ISO time like 2027-03-01T12:00", document.place(path))
+        case _:
+            what = f"`{path[-1]}` is" if path and isinstance(path[-1], str) else "here stands"
+            kinds = " or ".join(WORDS[one] for one in (shape if isinstance(shape, tuple) else (type(shape),)))
+            keys = " of " + ", ".join(shape) if isinstance(shape, dict) else ""
+            yield _bad(f"{what} {kinds}{keys}", document.place(path))
 
 
 def _bad(message: str, span: Span | None, suggestion: str | None = None) -> Diagnostic:
@@ -124,7 +109,7 @@ def _case(document: Document, folder: Path, at: int, case: Mapping[str, Any]) ->
     return Case(case["name"], place.line if place else 1, given, case["expect"])
 
 
-def _inline(document: Document, path: tuple[str | int, ...], data: Mapping[str, Any]) -> str | Mapping[str, Any]:
+def _inline(document: Document, path: Steps, data: Mapping[str, Any]) -> str | Mapping[str, Any]:
     """The text of the template; its data if the text leans on anchors that stand outside."""
     span = document.place(path)
     assert span is not None

@@ -1,12 +1,17 @@
 """Attributes whose value a template already says (layer 2).
 
 In: a resource that was read, and the keys of a `get_attr`. Out: the value: that of an OS::Heat::Value, an output of a
-nested stack, or what a group makes of its members. `Undecided` is raised for every other.
+nested stack, what a group makes of its members, or a property that the resource's type gives back. `Undecided` is
+raised for every other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from datalog_gate.catalogue.schema import ResourceType
 from datalog_gate.facts.stack import Data, Resource, Stack
+from datalog_gate.template.echo import echo
 from datalog_gate.template.expressions import unknown
 from datalog_gate.template.functions import Undecided, select
 from datalog_gate.template.parameters import convert
@@ -17,8 +22,11 @@ SCALING_GROUP = "OS::Heat::AutoScalingGroup"
 INSTANCE_GROUPS = ("OS::Heat::InstanceGroup", "AWS::AutoScaling::AutoScalingGroup")
 STACK = "OS::Heat::Stack"
 
+TypeOf = Callable[[str], ResourceType | None]
+"""What the catalogue knows of a type."""
 
-def attribute(resource: Resource, keys: list[Data]) -> Data:
+
+def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
     """The attribute named by the first key, then what the further keys select from it. Errors: Undecided."""
     first, *rest = keys
     if resource.maybe is not None or not isinstance(first, str):
@@ -29,9 +37,9 @@ def attribute(resource: Resource, keys: list[Data]) -> Data:
             value = resource.properties.get("value")
             return select(convert(kind, value) if isinstance(kind, str) and value is not None else value, rest)
         if resource.nested is None:
-            raise Undecided
+            return echo(resource, type_of(resource.type), keys)
         if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
-            return _of_group(resource, resource.nested, first, rest)
+            return _of_group(resource, resource.nested, first, rest, type_of)
         if resource.type == STACK:
             if first != "outputs":
                 raise Undecided
@@ -43,31 +51,44 @@ def attribute(resource: Resource, keys: list[Data]) -> Data:
     raise Undecided
 
 
-def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data]) -> Data:
+def hides(resource: Resource, keys: list[Data]) -> bool:
+    """Whether the attribute may hold what came from a hidden parameter."""
+    if resource.nested is None:
+        return resource.hides is not None and resource.hides(("properties",), True)
+    outputs = {path[1] for path in resource.nested.hidden if path[0] == "outputs"}
+    named = keys[1:2] if resource.type == STACK else keys[:1]
+    if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
+        return any(hides(member, keys) or hides(member, []) for member in resource.nested.resources)
+    return bool(outputs.intersection(map(str, named)) if named else outputs)
+
+
+def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data], type_of: TypeOf) -> Data:
     members = {member.name: member for member in nested.resources}
     if first.startswith("resource."):
         name, *attributes = first.split(".", 2)[1:]
         if name not in members:
             raise Undecided
         keys = [*attributes, *rest]
-        return _of_member(members[name], keys) if keys else members[name].id
-    if group.open_members is not None or first in ("current_size", "removed_rsrc_list", "show"):
-        raise Undecided
+        return _of_member(members[name], keys, type_of) if keys else members[name].id
     scaling = group.type == SCALING_GROUP
+    if group.open_members is not None or first in ("removed_rsrc_list", "show"):
+        raise Undecided
+    if scaling and first == "current_size":
+        return select(len(members), rest)
     if first == "refs":
         return select([member.id for member in members.values()], rest)
     if first == "refs_map":
         return select({name: member.id for name, member in members.items()}, rest)
     if first == ("outputs" if scaling else "attributes") and rest:
-        return {name: _of_member(member, rest) for name, member in members.items()}
+        return {name: _of_member(member, rest, type_of) for name, member in members.items()}
     if scaling and (first != "outputs_list" or not rest):
         raise Undecided
-    return [_of_member(member, rest if scaling else [first, *rest]) for member in members.values()]
+    return [_of_member(member, rest if scaling else [first, *rest], type_of) for member in members.values()]
 
 
-def _of_member(member: Resource, keys: list[Data]) -> Data:
+def _of_member(member: Resource, keys: list[Data], type_of: TypeOf) -> Data:
     try:
-        return attribute(member, keys)
+        return attribute(member, keys, type_of)
     except Undecided:
         stack, _, name = member.id.path.rpartition("/")
         return unknown("get_attr", [name, *keys], stack, {}, None)

@@ -18,7 +18,8 @@ _NAMES = {
     "wallaby": "2021-04-16",
 }
 _DATES = ("2013-05-23", "2014-10-16", "2015-04-30", "2015-10-15", "2016-04-08", *_NAMES.values())
-_CFN = {"AWSTemplateFormatVersion": ("2010-09-09",), "HeatTemplateFormatVersion": ("2012-12-12", "2016-10-14")}
+_CFN = {"AWSTemplateFormatVersion": "2010-09-09", "HeatTemplateFormatVersion": "2012-12-12"}
+_CONDITIONS_SINCE = "2016-10-14"
 
 _SINCE = {
     "2013-05-23": "get_param get_resource get_attr get_file list_join str_replace resource_facade",
@@ -29,12 +30,10 @@ _SINCE = {
     "2017-02-24": "filter str_replace_strict",
     "2017-09-01": "make_url list_concat list_concat_unique contains str_replace_vstrict",
 }
-_CFN_FUNCTIONS = (
-    "Ref Fn::GetAZs Fn::Join Fn::Split Fn::Replace Fn::Base64 Fn::MemberListToMap Fn::ResourceFacade Fn::Select"
-)
-_REMOVED = dict.fromkeys(_CFN_FUNCTIONS.split(), "2014-10-16") | {"Fn::Select": "2015-10-15"}
-_CONDITIONS = frozenset({"equals", "not", "and", "or"})
-_CFN_CONDITIONS = frozenset({"Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or"})
+_SHARED = "Ref Fn::GetAZs Fn::Join Fn::Split Fn::Replace Fn::Base64 Fn::MemberListToMap Fn::ResourceFacade Fn::Select"
+_REMOVED = dict.fromkeys(_SHARED.split(), "2014-10-16") | {"Fn::Select": "2015-10-15"}
+_CONDITIONAL = {"2016-10-14": "get_param equals not and or", "2017-09-01": "yaql contains"}
+_CFN_CONDITIONAL = "Ref Fn::FindInMap Fn::Equals Fn::Not Fn::And Fn::Or"
 
 RESOURCE_KEYS = {
     "type": "Type",
@@ -52,41 +51,61 @@ RESOURCE_KEYS = {
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One version of one kind of template. `functions` may stand anywhere, `conditional` in conditions; `removed` are
-    refused by name."""
+    refused by name. `date` orders the versions of HOT, whatever they are called; the other kind's have none.
+    `resources` is what the section of that name is called, `parts` what HOT calls each key in it."""
 
     version: str
     hot: bool
+    date: str
     functions: frozenset[str]
     conditional: frozenset[str]
     removed: frozenset[str]
+    resources: str
+    parts: Mapping[str, str]
 
     def key(self, name: str) -> str:
         """What this dialect calls the section or key that HOT calls `name`."""
         return name if self.hot else RESOURCE_KEYS.get(name, name.capitalize())
 
+    def deletion_policy(self, written: object) -> str | None:
+        """The policy's one name, None for what is no policy of this version."""
+        policies = ("Delete", "Retain", "Snapshot")
+        aliases = {name.lower(): name for name in policies if self.date >= _CONDITIONS_SINCE}
+        return next((name for name in policies if written == name), None) or aliases.get(str(written))
+
 
 def dialect_of(template: Mapping[object, object]) -> Dialect | str:
     """The dialect, or in words why the data is no template."""
-    for name, versions in _CFN.items():
-        if name in template:
-            version = str(template[name])
-            return _cfn(version) if version in versions else f"{name} {version} is none of {', '.join(versions)}"
-    if "heat_template_version" not in template:
-        return "this is no template: heat_template_version is missing"
-    written = str(template["heat_template_version"])
-    version = _NAMES.get(written, written)
-    if version not in _DATES:
+    keys = [key for key in (*_CFN, "heat_template_version") if isinstance(template.get(key), str)]
+    if len(keys) != 1:
+        return f"this is no template: {'it has more than one version' if keys else 'heat_template_version is missing'}"
+    written = str(template[keys[0]])
+    if keys[0] in _CFN:
+        version = _CFN[keys[0]]
+        return _cfn(version) if written == version else f"{keys[0]} {written} is not {version}"
+    date = _NAMES.get(written, written)
+    if date not in _DATES:
         return f"heat_template_version {written} is none of {', '.join((*_DATES, *_NAMES))}"
-    since = {name for first, names in _SINCE.items() if first <= version for name in names.split()}
-    kept = {name for name, end in _REMOVED.items() if version < end}
-    functions = frozenset(since | kept)
-    conditional = functions | _CONDITIONS if version >= "2016-10-14" else frozenset[str]()
-    return Dialect(written, True, functions, conditional, frozenset(_REMOVED) - kept)
+    kept = {name for name, end in _REMOVED.items() if date < end}
+    return Dialect(
+        written,
+        True,
+        date,
+        frozenset(_until(_SINCE, date) | kept),
+        frozenset(_until(_CONDITIONAL, date)),
+        frozenset(_REMOVED) - kept,
+        "resources",
+        {name: name for name in RESOURCE_KEYS if date >= _CONDITIONS_SINCE or name not in ("condition", "external_id")},
+    )
+
+
+def _until(table: Mapping[str, str], date: str) -> set[str]:
+    return {name for first, names in table.items() if first <= date for name in names.split()}
 
 
 def _cfn(version: str) -> Dialect:
-    functions = frozenset((*_CFN_FUNCTIONS.split(), "Fn::GetAtt", "Fn::FindInMap"))
-    if version != "2016-10-14":
-        return Dialect(version, False, functions, frozenset(), frozenset())
-    functions |= {"Fn::If"}
-    return Dialect(version, False, functions, functions | _CFN_CONDITIONS, frozenset())
+    functions, conditional = frozenset((*_SHARED.split(), "Fn::GetAtt", "Fn::FindInMap")), frozenset[str]()
+    if version != "2012-12-12":
+        functions, conditional = functions | {"Fn::If"}, frozenset(_CFN_CONDITIONAL.split())
+    parts = {written: name for name, written in RESOURCE_KEYS.items()}
+    return Dialect(version, False, "", functions, conditional, frozenset(), "Resources", parts)

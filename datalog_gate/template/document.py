@@ -94,10 +94,12 @@ def read_document(text: str, file: str) -> Document:
 
 
 def data_document(body: Mapping[str, Data], file: str) -> Document:
-    """The document of data that a request's JSON held: it has no places. Errors: InputError."""
+    """The document of data that a request's JSON held: it has no places. Its resources are bounded when they are read.
+    Errors: InputError."""
     try:
-        text = json.dumps(body, default=_date)
-        return Document(file, None, _bounded(json.loads(text), file))
+        rest = {name: section for name, section in body.items() if name not in ("resources", "Resources")}
+        text = json.dumps(rest, default=_date)
+        return Document(file, None, {**body, **_bounded(json.loads(text), file)})  # type: ignore[dict-item]
     except (TypeError, ValueError, RecursionError) as error:
         raise _wrong("yaml", f"{file} is not plain data: {error}", None) from None
 
@@ -272,7 +274,8 @@ class _Builder:
             top.key = None
         else:
             key = top.key[0]
-            if key in top.data and not self._in_parameters():
+            twice = key in top.data and repr(top.data[key]) != repr(data)  # the same said again says nothing else
+            if twice and not self._in_parameters():
                 raise self._error("duplicate-key", f"`{key}` is already a key of this mapping", top.key[1])
             top.data[key], top.nodes[key] = data, (top.key[1], node)
             top.key = None

@@ -1,18 +1,20 @@
 """Environments: parameters from outside, and what each resource type really is (layer 2).
 
-In: environment files in order (or one body of data). Out: an `Environment`, later files over earlier ones. The registry
-resolves as heat/engine/environment.py does: a mapping for the resource's name, then the mappings for the type in the
-order of their patterns.
+In: one body of data, the caller's parameters, and environment files in order. Out: an `Environment`, each over those
+before: so a file is over the caller's parameters too. Files merge as heat/common/environment_util.py does, also by
+`parameter_merge_strategies`, which a body's has no use for. The registry resolves as heat/engine/environment.py does: a
+mapping for the resource's name, then the mappings for the type in the order of their patterns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from datalog_gate.diagnostics import Diagnostic, closest
-from datalog_gate.facts.stack import Data
+from datalog_gate.facts.stack import Data, Path
 from datalog_gate.template.document import Document
 from datalog_gate.template.parameters import Given
 
@@ -24,6 +26,7 @@ SECTIONS = (
     "encrypted_param_names",
     "event_sinks",
 )
+STRATEGIES = ("overwrite", "merge", "deep_merge")
 SPECIAL = {
     "hooks": tuple(f"{when}-{action}" for when in ("pre", "post") for action in ("create", "update", "delete")),
     "restricted_actions": ("update", "replace"),
@@ -48,6 +51,8 @@ class Registry:
 
         Errors: ValueError for a type that leads back to itself.
         """
+        if not self.types and not self.resources:
+            return declared, None
         seen = {declared}
         current = declared
         while (found := self._mapping(current, name)) is not None:
@@ -92,48 +97,149 @@ class Registry:
 
 @dataclass(slots=True)
 class Environment:
-    """What all environment files say together."""
+    """What all environments say together."""
 
     parameters: dict[str, Given] = field(default_factory=dict)
     defaults: dict[str, Given] = field(default_factory=dict)
     registry: Registry = field(default_factory=Registry)
 
 
-def add_environment(environment: Environment, document: Document, report: Callable[[Diagnostic], None]) -> None:
-    """Puts one more file over the environment."""
+Report = Callable[[Diagnostic], None]
 
-    def wrong(message: str, *path: str, code: str = "bad-environment", suggestion: str | None = None) -> None:
-        report(Diagnostic(code, message, document.key_place(path) if path else document.place(()), suggestion))
+
+def read_environments(
+    body: Document | None,
+    parameters: Mapping[str, Data],
+    files: Iterable[Document],
+    types: Mapping[str, Data],
+    report: Report,
+) -> Environment:
+    """All environments over each other. `types` are those of the template's parameters."""
+    environment = Environment()
+    sections = _sections(body, report) if body else {}
+    if body:
+        for name, target in (("parameters", environment.parameters), ("parameter_defaults", environment.defaults)):
+            target |= dict(_given(body, name, sections.get(name, {})))
+    mappings = {key: (value, body) for key, value in sections.get("resource_registry", {}).items() if body}
+    environment.parameters |= {name: Given(value, "parameters") for name, value in parameters.items()}
+    strategies: dict[str, Data] = {}
+    for file in files:
+        sections = _sections(file, report)
+        said = sections.get("parameter_merge_strategies", {})
+        for name in sections.keys() & {"parameters", "parameter_defaults"}:
+            target = environment.parameters if name == "parameters" else environment.defaults
+            alone = not target
+            for key, given in _given(file, name, sections[name]):
+                if given.value is None or not (alone or key in types or name == "parameter_defaults"):
+                    continue
+                strategy = said.get(key, strategies.get(key, said.get("default")))
+                strategy = strategy if strategy in STRATEGIES else said.get("default", STRATEGIES[0])
+                if strategies.setdefault(key, strategy) != strategy:
+                    message = f"`{key}` is merged by `{strategy}` here and by `{strategies[key]}` in an earlier file"
+                    report(Diagnostic("bad-environment", message, given.place))
+                elif strategy in STRATEGIES[1:] and not alone:
+                    _merge(target, key, given, types.get(key), strategy == "deep_merge", report)
+                else:
+                    target[key] = given
+        added = sections.get("resource_registry", {}).items()  # what is null in a later file takes nothing away
+        mappings |= {key: (value, file) for key, value in added if value is not None or not mappings}
+    for key, (value, file) in mappings.items():
+        base = mappings.get("base_url", ("", file))
+        _add_mapping(environment.registry, key, value, file, str(base[0]) if base[1] is file else "", report)
+    return environment
+
+
+def _sections(document: Document, report: Report) -> dict[str, dict[str, Data]]:
+    """The sections that hold maps; what has a wrong form is reported."""
+
+    def wrong(message: str, path: Path, suggestion: str | None = None) -> None:
+        place = document.key_place(path) if path else document.place(())
+        report(Diagnostic("bad-environment", message, place, suggestion))
 
     if not isinstance(document.data, dict):
-        return wrong("an environment is a map of sections")
+        wrong("an environment is a map of sections", ())
+        return {}
+    maps = {}
     for name, section in document.data.items():
         if name not in SECTIONS:
             near = closest(str(name), SECTIONS)
-            wrong(f"an environment has no section `{name}`", name, suggestion=near and f"did you mean `{near}`?")
+            wrong(f"an environment has no section `{name}`", (name,), near and f"did you mean `{near}`?")
         elif not isinstance(section, list if name in ("encrypted_param_names", "event_sinks") else dict):
-            wrong(f"the section `{name}` has the wrong form", name)
-        elif isinstance(section, list):
-            pass
-        elif name == "parameter_merge_strategies" and any(how != "overwrite" for how in section.values()):
-            wrong("parameters can only be overwritten as yet", name, code="unsupported")
-        elif name in ("parameters", "parameter_defaults"):
-            target = environment.parameters if name == "parameters" else environment.defaults
-            for key, value in section.items():
-                target[str(key)] = Given(value, "environment", document.below((name, key)))
-        elif name == "resource_registry":
-            _add_registry(
-                environment.registry, section, document.file, lambda text, *at: wrong(text, "resource_registry", *at)
-            )
-    return None
+            wrong(f"the section `{name}` has the wrong form", (name,))
+        elif isinstance(section, dict):
+            maps[name] = section
+    return maps
 
 
-def _add_registry(registry: Registry, section: Mapping[str, Data], file: str, wrong: Callable[..., None]) -> None:
-    base = section.get("base_url", "")
+def _given(document: Document, name: str, section: Mapping[str, Data]) -> Iterator[tuple[str, Given]]:
+    for key, value in section.items():
+        places = document.key_place((name, key)), (document.place((name, key)),)
+        yield str(key), Given(value, "environment", *places, locate=document.below((name, key)))
+
+
+def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: bool, report: Report) -> None:
+    """Puts a value to the one there is, by the parameter's type; that of a nested template's is not known here."""
+    old = target[key].value if key in target else None
+    written = (target[key].written if key in target else ()) + given.written
+    try:
+        target[key] = Given(
+            _merged(old, given.value, str(kind), deep), "environment", given.place, written, locate=given.locate
+        )
+    except (TypeError, ValueError, AttributeError):
+        message = (
+            f"`{key}` can't be merged as {kind}"
+            if kind
+            else f"the type of `{key}`, which is to be merged, is not known"
+        )
+        report(Diagnostic("bad-environment", message, given.place))
+
+
+def _merged(old: Data, new: Data, kind: str, deep: bool) -> Data:
+    if kind == "json" or (kind == "None" and isinstance(new, dict)):
+        return _merged_map(old, json.loads(new) if isinstance(new, str) and new else new, deep)
+    if kind == "comma_delimited_list" or (kind == "None" and isinstance(new, list)):
+        return _merged_list(old, new)
+    if kind in ("string", "number") and isinstance(new, str):
+        return new if old is None and kind == "string" else old + new  # type: ignore[operator]
+    raise TypeError
+
+
+def _merged_list(old: Data, new: Data) -> Data:
+    if not isinstance(new, str | list):
+        raise TypeError
+    if not old:
+        return new
+    return [*old, *new] if isinstance(old, list) and isinstance(new, list) else ",".join((old, new))  # type: ignore[arg-type]
+
+
+def _merged_map(old: Data, new: Data, deep: bool) -> Data:
+    if not old:
+        return new
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        raise TypeError
+    result = dict(old)
+    for key, value in new.items():
+        match value:
+            case None:
+                continue
+            case dict() if deep:
+                result[key] = _merged_map(old.get(key), value, deep)
+            case list() if deep:
+                result[key] = _merged_list(old.get(key), value)
+            case str() if deep:
+                result[key] = old.get(key, "") + value
+            case _:
+                result[key] = value
+    return result
+
+
+def _add_mapping(registry: Registry, key: str, value: Data, document: Document, base: str, report: Report) -> None:
+    def wrong(message: str, *path: str) -> None:
+        report(Diagnostic("bad-environment", message, document.key_place(("resource_registry", *path))))
 
     def entry(value: str) -> Entry:
         relative = base and value.endswith(TEMPLATE_ENDINGS) and "://" not in value
-        return (f"{str(base).rstrip('/')}/{value}" if relative else value), file
+        return (f"{base.rstrip('/')}/{value}" if relative else value), document.file
 
     def within(target: dict[str, object], part: Mapping[str, Data], *at: str) -> None:
         for key, value in part.items():
@@ -157,22 +263,21 @@ def _add_registry(registry: Registry, section: Mapping[str, Data], file: str, wr
                 case _:
                     wrong(f"`{key}` must be mapped to a type or a template", *at, key)
 
-    for key, value in section.items():
-        match value:
-            case _ if not isinstance(key, str):
-                wrong("a type must be a text", key)
-            case str() if value and key != "base_url":
-                registry.types[key] = entry(value)
-            case None | "" if key.endswith("*"):
-                for gone in [one for one in registry.types if one.startswith(key[:-1])]:
-                    del registry.types[gone]
-            case None | "":
-                registry.types.pop(key, None)
-            case dict() if key == "resources":
-                for name, said in value.items():
-                    if isinstance(said, dict) and isinstance(name, str):
-                        within(registry.resources.setdefault(name, {}), said, key, name)
-                    else:
-                        wrong(f"`{name}` must hold a map", key, name)
-            case _ if key != "base_url":
-                wrong(f"`{key}` must be mapped to a type or a template", key)
+    match value:
+        case _ if not isinstance(key, str):
+            wrong("a type must be a text", key)
+        case str() if value and key != "base_url":
+            registry.types[key] = entry(value)
+        case None | "" if key.endswith("*"):
+            for gone in [one for one in registry.types if one.startswith(key[:-1])]:
+                del registry.types[gone]
+        case None | "":
+            registry.types.pop(key, None)
+        case dict() if key == "resources":
+            for name, said in value.items():
+                if isinstance(said, dict) and isinstance(name, str):
+                    within(registry.resources.setdefault(name, {}), said, key, name)
+                else:
+                    wrong(f"`{name}` must hold a map", key, name)
+        case _ if key != "base_url":
+            wrong(f"`{key}` must be mapped to a type or a template", key)

@@ -19,7 +19,7 @@ from datalog_gate.values import ResourceId, Unknown
 
 LONGEST = 200
 QUOTE = '"'
-UNREAD = ("yaql", "Fn::GetAZs", "Fn::MemberListToMap")
+UNREAD = ("yaql", "Fn::GetAZs")
 """Functions that Heat computes and this reader does not: what they give is unknown here."""
 _WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
 _NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
@@ -50,13 +50,14 @@ def of_member(leaf: Unknown, variable: str, index: str) -> Unknown:
     return replace(leaf, expression=_cut(f"{body} at {index}", home)) if "...#" in body else leaf
 
 
-def leaves(data: Data) -> Iterator[Data]:
-    """Every scalar of the data, in order."""
+def leaves(data: Data, keys: bool = False) -> Iterator[Data]:
+    """Every scalar of the data, in order; with `keys` also the keys of maps."""
     stack = [data]
     while stack:
         match stack.pop():
             case dict() as mapping:
                 stack.extend(reversed(mapping.values()))
+                stack.extend(mapping if keys else ())
             case list() as items:
                 stack.extend(reversed(items))
             case leaf:

@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Never
 
@@ -57,17 +58,15 @@ def every(truths: Iterable[bool | None]) -> bool | None:
     return False if False in known else None if None in known else True
 
 
-def select(data: Data, steps: list[Data]) -> Data:
-    """The part of the data under the steps. Errors: LookupError or ValueError where there is none, Undecided."""
+def select(data: Data, steps: list[Data], parse: bool = False) -> Data:
+    """The part of the data under the steps, also a text's character. `parse` takes texts as the numbers of a list's
+    items. Errors: LookupError, TypeError or ValueError where there is none, Undecided."""
     for step in steps:
         if isinstance(data, Unknown | ResourceId) or isinstance(step, Unknown | ResourceId):
             raise Undecided
-        if isinstance(data, dict):
-            data = data[step]
-        elif isinstance(data, list) and isinstance(step, int | str):
-            data = data[int(step)]
-        else:
+        if not isinstance(data, dict | list | str) or not isinstance(step, str | int):
             raise LookupError(step)
+        data = data[int(step) if parse and not isinstance(data, dict) else step]  # type: ignore[index]
     return data
 
 
@@ -94,15 +93,19 @@ def _text(value: Data) -> str:
     return "" if value is None else str(value)
 
 
-def _replace(template: Data, params: Data, strict: bool = False, empty: bool = True) -> str:
+def _replace(template: Data, params: Data, strict: bool = False, empty: bool = True, nested: bool = True) -> str:
     if isinstance(template, Unknown | ResourceId) or isinstance(params, Unknown):
         raise Undecided
     if not isinstance(template, str) or not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
         _expect("a text as `template` and a map as `params`")
     if "" in params:
         _expect("params whose names are not empty")
+    if not nested and any(isinstance(value, dict | list) for value in params.values()):
+        _expect("params that are texts, numbers or booleans")
     if len(template) * len(params) > MAX_TEXT * 8:
         raise TooLarge("searches too much text")
+    if strict and (missing := sorted(key for key in params if key not in template)):
+        raise BadFunction(f"has params that the template does not name: {', '.join(missing)}")
     texts = {}
     for key in sorted(sorted(params), key=len, reverse=True):
         if not empty:
@@ -129,18 +132,18 @@ def _replace(template: Data, params: Data, strict: bool = False, empty: bool = T
     return "".join(pieces)
 
 
-def _str_replace(strict: bool = False, empty: bool = True) -> Callable[[Data], Data]:
+def _str_replace(strict: bool = False, empty: bool = True, nested: bool = True) -> Callable[[Data], Data]:
     def apply(arguments: Data) -> Data:
         if not isinstance(arguments, dict) or not {"template", "params"} <= arguments.keys():
             _expect("a map of `template` and `params`")
-        return _replace(arguments["template"], arguments["params"], strict, empty)
+        return _replace(arguments["template"], arguments["params"], strict, empty, nested)
 
     return apply
 
 
 def _fn_replace(arguments: Data) -> Data:
     params, template = _items(arguments, 2, "[{name: value}, text]")
-    return _replace(template, params)
+    return _replace(template, params, nested=False)
 
 
 def _items(arguments: Data, count: int, form: str) -> list[Data]:
@@ -152,9 +155,7 @@ def _items(arguments: Data, count: int, form: str) -> list[Data]:
 def _list(value: Data, form: str) -> list[Data]:
     if isinstance(value, Unknown | ResourceId):
         raise Undecided
-    if value is not None and not isinstance(value, list):
-        _expect(form)
-    return value or []
+    return value if isinstance(value, list) else _expect(form)
 
 
 def _map(value: Data, form: str) -> Mapping[Data, Data]:
@@ -166,29 +167,39 @@ def _map(value: Data, form: str) -> Mapping[Data, Data]:
 
 
 def _list_join(arguments: Data) -> Data:
-    form = "[separator, list of texts]"
+    form = "[separator, list of texts, ...]"
     if not isinstance(arguments, list) or len(arguments) < 2:
         _expect(form)
-    items = [item for part in arguments[1:] for item in _list(part or None, form)]
-    _known([arguments[0], items])
-    if not isinstance(arguments[0], str) or any(isinstance(item, bool | int | float) for item in items):
+    items = [item for part in arguments[1:] if part for item in _list(part, form)]
+    return _joined(arguments[0], items, (bool, int, float), form)
+
+
+def _join(arguments: Data) -> Data:
+    form = "[separator, list of texts]"
+    separator, items = _items(arguments, 2, form)
+    return _joined(separator, [] if items is None else _list(items, form), (bool, int, float, dict, list), form)
+
+
+def _joined(separator: Data, items: list[Data], wrong: tuple[type, ...], form: str) -> str:
+    _known([separator, items])
+    if not isinstance(separator, str) or any(isinstance(item, wrong) for item in items):
         _expect(form)
     texts = [_text(item) for item in items]
-    _bounded(sum(map(len, texts)) + len(arguments[0]) * len(texts))
-    return arguments[0].join(texts)
+    _bounded(sum(map(len, texts)) + len(separator) * len(texts))
+    return separator.join(texts)
 
 
 def _str_split(arguments: Data) -> Data:
     form = "[separator, text, optional index]"
-    if not isinstance(arguments, list) or not 2 <= len(arguments) <= 3:
+    if not isinstance(arguments, list) or len(arguments) < 2:
         _expect(form)
-    _known(arguments)
+    _known(arguments[:3])
     separator, text, *index = arguments
     if text is None:
         return None
-    if not isinstance(separator, str) or not separator or not isinstance(text, str):
+    if not isinstance(separator, str | None) or separator == "" or not isinstance(text, str):
         _expect(form)
-    if text.count(separator) > MAX_ITEMS:
+    if separator and text.count(separator) > MAX_ITEMS:
         raise TooLarge(f"gives more than {MAX_ITEMS} items")
     parts: list[Data] = [*text.split(separator)]
     try:
@@ -197,9 +208,16 @@ def _str_split(arguments: Data) -> Data:
         raise BadFunction(f"takes an index from 0 to {len(parts) - 1}") from None
 
 
+def _fn_split(arguments: Data) -> Data:
+    form = "[separator, text]"
+    if None in _items(arguments, 2, form):
+        _expect(form)
+    return _str_split(arguments)
+
+
 def _list_concat(arguments: Data) -> list[Data]:
     form = "a list of lists"
-    return [item for part in _list(arguments, form) for item in _list(part, form)]
+    return [item for part in _list(arguments, form) if part is not None for item in _list(part, form)]
 
 
 def _list_concat_unique(arguments: Data) -> Data:
@@ -245,23 +263,31 @@ def _map_replace(arguments: Data) -> Data:
     return result
 
 
-def repeat(arguments: Data, write: Callable[[str, Data], Unknown]) -> Data:
-    """The function of that name; `write` makes the unknown of a function over arguments, for texts partly unknown."""
+def repeat(arguments: Data, date: str, write: Callable[[str, Data], Unknown]) -> Data:
+    """The function of that name in the version of HOT of that date: maps came with 2016-10-14, `permutations` with
+    2017-09-01. `write` makes the unknown of a function over arguments, for texts partly unknown."""
     form = "`for_each`, a map of lists, and `template`"
     if not isinstance(arguments, dict) or not {"for_each", "template"} <= arguments.keys():
         _expect(form)
-    each, template, permute = arguments["for_each"], arguments["template"], arguments.get("permutations", True)
-    lists = [list(value) if isinstance(value, dict) else _list(value, form) for value in _map(each, form).values()]
-    if not isinstance(permute, bool) or not lists or not all(isinstance(key, str) and key for key in each):
+    each, template = _map(arguments["for_each"], form), arguments["template"]
+    permute = arguments.get("permutations", True) if date >= "2017-09-01" else True
+    if not isinstance(permute, bool) or not each or not all(isinstance(key, str) for key in each):
         _expect(form)
+    maps = permute and date >= "2016-10-14"
+    lists = [
+        list(one) if isinstance(one, dict) and maps else _list(one, form) for one in each.values() if one is not None
+    ]
     if not permute and len({len(one) for one in lists}) > 1:
         raise BadFunction("takes lists of one length where permutations is false")
+    if len(lists) < len(each):  # a list that is not there has no item to combine with
+        return []
     count = math.prod(map(len, lists)) if permute else len(lists[0])
     size = sum(len(leaf) if isinstance(leaf, str) else 1 for leaf in leaves(template))
     if count > MAX_ITEMS or size * count > MAX_TEXT:
         raise TooLarge(f"gives more than {MAX_ITEMS} items")
     combinations = itertools.product(*lists) if permute else zip(*lists, strict=True)
-    return [_fill(template, dict(zip(each, values, strict=True)), write) for values in combinations]
+    names = [str(name) for name in each]
+    return [_fill(template, dict(zip(names, values, strict=True)), write) for values in combinations]
 
 
 def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data], Unknown]) -> Data:
@@ -300,7 +326,10 @@ def _digest(arguments: Data) -> Data:
 
 def _filter(arguments: Data) -> Data:
     form = "[values to leave out, list]"
-    values, items = (_list(item or None, form) for item in _items(arguments, 2, form))
+    values, items = _items(arguments, 2, form)
+    if not items:
+        return items
+    items, values = _list(items, form), _list(values or [], form)
     if not any(isinstance(one, dict | list | Unknown | ResourceId) for one in (*values, *items)):
         left_out = set(values)
         return [item for item in items if item not in left_out]
@@ -332,14 +361,15 @@ def _make_url(arguments: Data) -> Data:
     names = ("scheme", "username", "password", "host", "port", "path", "query", "fragment")
     if not isinstance(arguments, dict) or arguments.keys() - set(names):
         _expect(f"a map of {', '.join(names)}")
-    query = _map(arguments.get("query"), "a map as `query`")
-    port = arguments.get("port", "")
-    given = {name: arguments.get(name, "") for name in names if name not in ("port", "query")}
-    if not all(isinstance(value, str) for value in given.values()) or ":" in str(given["scheme"]):
-        _expect("texts, and a scheme without a colon")
-    if port != "" and not (str(port).isdecimal() and 0 < int(str(port)) <= 65535):
-        _expect("a port from 1 to 65535")
-    part = {name: str(value) for name, value in given.items()}
+    query, port = arguments.get("query", {}), arguments.get("port", "")
+    part = {name: value for name in names if isinstance(value := arguments.get(name, ""), str)}
+    if len(part | {"port": "", "query": ""}) < len(names) or not isinstance(query, dict) or ":" in part["scheme"]:
+        _expect("texts, a map as `query`, and a scheme without a colon")
+    try:
+        if "port" in arguments and not 0 < int(port) <= 65535:
+            raise ValueError
+    except (ValueError, TypeError):
+        raise BadFunction("takes a port from 1 to 65535") from None
     user, password = quote(part["username"], safe=""), quote(part["password"], safe="")
     host = part["host"][1:-1] if part["host"].startswith("[") and part["host"].endswith("]") else part["host"]
     host = f"[{quote(host, safe=':')}]" if ":" in host else quote(host, safe=":")
@@ -354,16 +384,43 @@ def _fn_select(arguments: Data) -> Data:
     if isinstance(items, Unknown | ResourceId) or isinstance(index, Unknown | ResourceId):
         raise Undecided
     try:
-        if isinstance(items, str) and items:
-            items = json.loads(items)
-        return select(items, [index]) if items else ""
-    except (LookupError, ValueError, TypeError, RecursionError):
+        items = json.loads(items) if isinstance(items, str) and items else items
+        if isinstance(items, dict) and isinstance(index, str):
+            return items.get(index, "")
+        if isinstance(items, list):
+            return items[int(index)]  # type: ignore[call-overload]
+    except IndexError:
         return ""
+    except (ValueError, TypeError, RecursionError):
+        pass
+    return "" if items in ("", None) else _expect("[index, list or map], also as JSON")
+
+
+def _member_list_to_map(arguments: Data) -> Data:
+    form = "[name of keys, name of values, list of `.member.N.name=text`]"
+    key, value, items = _items(arguments, 3, form)
+    _known(arguments)
+    texts = _list(items, form)
+    if not all(isinstance(name, str) for name in (key, value)) or not all("=" in str(text) for text in texts):
+        _expect(form)
+    members: dict[int, dict[str, Data]] = {}
+    for name, text in dict(str(item).split("=", 1) for item in texts).items():
+        if found := re.match(r"\.member\.([0-9]{1,9})\.(.*)", name):
+            members.setdefault(int(found[1]), {})[found[2]] = text
+    return {one[key]: one[value] for _, one in sorted(members.items()) if key in one and value in one}
 
 
 def _fn_base64(arguments: Data) -> Data:
     _known(arguments)
     return arguments if isinstance(arguments, str) else _expect("a text")  # Heat encodes it later, and so not here
+
+
+def _yaql(arguments: Data) -> Data:
+    if not isinstance(arguments, dict) or "expression" not in arguments or arguments.keys() - {"expression", "data"}:
+        _expect("a map of `expression` and `data`")
+    if not isinstance(arguments["expression"], str | Unknown | ResourceId):
+        _expect("a text as `expression`")
+    raise Undecided
 
 
 def _never(_arguments: Data) -> Data:
@@ -384,10 +441,19 @@ FUNCTIONS: dict[str, Callable[[Data], Data]] = {
     "filter": _filter,
     "contains": _contains,
     "make_url": _make_url,
-    "Fn::Join": _list_join,
-    "Fn::Split": lambda arguments: _str_split(_items(arguments, 2, "[separator, text]")),
+    "Fn::Join": _join,
+    "Fn::Split": _fn_split,
     "Fn::Replace": _fn_replace,
     "Fn::Select": _fn_select,
     "Fn::Base64": _fn_base64,
+    "Fn::MemberListToMap": _member_list_to_map,
     **dict.fromkeys(UNREAD, _never),
+    "yaql": _yaql,
 }
+_OLDER = {"list_join": ("2015-10-15", _join), "str_replace": ("2015-10-15", _str_replace(nested=False))}
+
+
+def function(name: str, date: str) -> Callable[[Data], Data] | None:
+    """The function as the version of HOT of that date has it; None for one that needs more than its arguments."""
+    end, older = _OLDER.get(name, ("", None))
+    return older if date < end else FUNCTIONS.get(name)

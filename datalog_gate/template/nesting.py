@@ -7,7 +7,8 @@ resource. Source: heat/engine/resources/openstack/heat/*_group.py and resource_c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.stack import Data, Locate, Path, Resource
@@ -15,29 +16,31 @@ from datalog_gate.template.attributes import CHAIN, INSTANCE_GROUPS, RESOURCE_GR
 from datalog_gate.template.dialect import RESOURCE_KEYS
 from datalog_gate.template.document import Document
 from datalog_gate.template.expressions import of_member
-from datalog_gate.template.scope import MAX_RESOURCES, Tree
-from datalog_gate.values import Unknown
+from datalog_gate.template.scope import MAX_RESOURCES, Hidden, Tree
+from datalog_gate.values import ResourceId, Unknown
 
+_HOT_NAMES: Mapping[str, str] = {}
 GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Where:
     """A resource's place in a text, as `Resource.locate`: the path of its definition, what its keys are called, and
     where the values of the template's parameters stand: what a parameter says has the place of its value."""
 
     document: Document
     prefix: Path
-    names: Mapping[str, str] = field(default_factory=dict)
-    given: Mapping[str, Locate] = field(default_factory=dict, compare=False)
+    names: Mapping[str, str]
+    hidden: Hidden
+    given: Mapping[str, Locate]
 
     def __call__(self, path: Path) -> Span | None:
         if not path:
             return self.document.key_place(self.prefix)
-        first = self.names.get(path[0], path[0]) if isinstance(path[0], str) else path[0]
-        if place := self._of_parameter((first, *path[1:])):
+        whole = self._whole(path)
+        if place := self._of_parameter(whole):
             return place
-        place = self.document.place((*self.prefix, first, *path[1:]))
+        place = self.document.place(whole)
         return self.document.key_place(self.prefix) if place == self.document.place(self.prefix) else place
 
     def below(self, path: Path) -> Locate:
@@ -47,8 +50,8 @@ class Where:
     def _of_parameter(self, path: Path) -> Span | None:
         """The place of the value of the parameter that stands at the path or above it."""
         data = self.document.data
-        for at, step in enumerate((*self.prefix, *path, None), -len(self.prefix)):
-            if at > 0 and isinstance(data, dict) and len(data) == 1:
+        for at, step in enumerate((*path, None)):
+            if at > len(self.prefix) and isinstance(data, dict) and len(data) == 1:
                 argument = data.get("get_param", data.get("Ref"))
                 name, *steps = argument if isinstance(argument, list) and argument else [argument]
                 if isinstance(name, str) and name in self.given:
@@ -73,12 +76,27 @@ class Where:
     def within(self, *steps: str, **names: str) -> Where:
         """The place of a definition that stands in this one's properties."""
         return Where(
-            self.document, (*self.prefix, self.names.get("properties", "properties"), *steps), names, self.given
+            self.document,
+            (*self.prefix, self.names.get("properties", "properties"), *steps),
+            names,
+            self.hidden,
+            self.given,
         )
 
+    def hides(self, path: Path, partly: bool) -> bool:
+        """As `Resource.hides`."""
+        return self.hidden.holds(self._whole(path), partly)
 
-@dataclass(frozen=True, slots=True)
-class Member:
+    def hide(self, path: Path) -> None:
+        """Note that what stands there is hidden."""
+        self.hidden.add(self._whole(path))
+
+    def _whole(self, path: Path) -> Path:
+        first = self.names.get(path[0], path[0]) if path and isinstance(path[0], str) else None
+        return self.prefix if first is None else (*self.prefix, first, *path[1:])
+
+
+class Member(NamedTuple):
     """One member's definition; `after` is the member that it waits for."""
 
     name: str
@@ -100,9 +118,14 @@ class Group:
 
 
 def read_group(
-    kind: str, properties: Mapping[str, Data], where: Where, tree: Tree, launch: Callable[[Data], Resource | None]
+    own: ResourceId,
+    kind: str,
+    properties: Mapping[str, Data],
+    where: Where,
+    tree: Tree,
+    launch: Callable[[Data], Resource | None],
 ) -> Group:
-    """The group of that type. `launch` gives the launch configuration that a property refers to.
+    """The group `own` of that type. `launch` gives the launch configuration that a property refers to.
 
     Errors: InputError for more members than any stack may have; what else is wrong is reported.
     """
@@ -123,11 +146,22 @@ def read_group(
         return Group((), where, unsure or Unknown(f"the members of {where.prefix[-1]}", where(())))
     definition: Data = {
         "type": "AWS::EC2::Instance",
-        "properties": dict(source.properties),
+        "properties": {**source.properties, "Tags": _tags(own, kind, properties.get("Tags"))},
         "metadata": source.metadata,
     }
     place = source.locate if isinstance(source.locate, Where) else where
     return _members(definition, [str(at) for at in range(count)], None, place, unsure, tree)
+
+
+def _tags(group: ResourceId, kind: str, tags: Data) -> Data:
+    """The tags of a group's instances: Heat adds those that name the group."""
+    if not isinstance(tags, list | None):
+        return tags
+    keys = [tag.get("Key") for tag in tags or [] if isinstance(tag, dict)]
+    metered = any(isinstance(key, str) and key.startswith("metering.") for key in keys)
+    names = [] if metered else ["metering.groupname"]
+    names += [] if kind == "OS::Heat::InstanceGroup" else ["metering.AutoScalingGroupName"]
+    return [*(tags or []), *({"Key": name, "Value": group} for name in names)]
 
 
 class _Size:
@@ -151,7 +185,7 @@ class _Size:
         place = self.where(("properties", name))
         text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
         if not text.isascii() or not text.isdecimal():  # Heat refuses it; here nobody can say what it makes
-            return Unknown(f"the number of members {text[:80]}", place)
+            return Unknown(f"the number of members {self.tree.covered(text)[:80]}", place)
         if len(text) > 9 or int(text) > MAX_RESOURCES:
             self.tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
         return int(text)
@@ -240,4 +274,4 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
 
 def names_of(hot: bool) -> Mapping[str, str]:
     """What a template of that kind calls the keys of a resource."""
-    return {} if hot else RESOURCE_KEYS
+    return _HOT_NAMES if hot else RESOURCE_KEYS

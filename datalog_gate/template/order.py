@@ -1,33 +1,34 @@
-"""In which order the resources of a template are read, and which need each other in a circle (layer 2).
+"""Which resources of a template lead to which by their attributes, and which need each other in a circle (layer 2).
 
 In: definitions, and later the resources read from them. Out: names. Neither nests calls, however long a chain is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from datalog_gate.facts.stack import Data, Resource
 
 MAX_CIRCLES = 20
+_PASSES = 3
+"""How often those that need none of the others are left out before what remains is searched: mostly nothing does."""
 
 
-def in_order(definitions: Mapping[str, Data]) -> list[str]:
-    """The resources, where possible after those whose attributes they read: so a long chain of them nests no calls."""
+def in_order(definitions: Mapping[str, Data], start: str, done: Container[str]) -> list[str]:
+    """The resources that the reading of `start` leads to by their attributes, each after those that it reads itself;
+    none that is `done`."""
     order: list[str] = []
     seen: set[str] = set()
-    for start in definitions:
-        pending = [(start, False)]
-        while pending:
-            name, left = pending.pop()
-            if left:
-                order.append(name)
-            elif name not in seen:
-                seen.add(name)
-                pending.append((name, True))
-                pending += [
-                    (one, False) for one in _mentioned(definitions[name]) if one in definitions and one not in seen
-                ]
+    pending = [(start, False)]
+    while pending:
+        name, left = pending.pop()
+        if left:
+            order.append(name)
+        elif name not in seen:
+            seen.add(name)
+            pending.append((name, True))
+            named = (one for one in _mentioned(definitions[name]) if one in definitions and one not in done)
+            pending += [(one, False) for one in named if one not in seen]
     return order
 
 
@@ -50,9 +51,12 @@ def _mentioned(definition: Data) -> list[str]:
 
 def circles(read: Mapping[str, Resource]) -> list[list[str]]:
     """Resources that require each other: the first circles as names, each with its first one again at the end."""
+    waiting = {name: one.requires for name, one in read.items() if one.requires}
+    for _ in range(_PASSES):
+        waiting = {name: required for name, required in waiting.items() if not waiting.keys().isdisjoint(required)}
     found: list[list[str]] = []
     done: set[str] = set()
-    for start in read:
+    for start in waiting:
         path: dict[str, None] = {}
         pending: list[tuple[str, bool]] = [(start, False)]
         while pending:
@@ -66,5 +70,5 @@ def circles(read: Mapping[str, Resource]) -> list[list[str]]:
             elif name not in done:
                 path[name] = None
                 pending.append((name, True))
-                pending += [(required, False) for required in read[name].requires if required in read]
+                pending += [(required, False) for required in waiting[name] if required in waiting]
     return found

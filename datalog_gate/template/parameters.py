@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from datalog_gate.diagnostics import closest
+from datalog_gate.diagnostics import Span, closest
 from datalog_gate.facts.stack import Data, Locate, Parameter, nowhere
 from datalog_gate.template.dialect import Dialect
 from datalog_gate.template.document import size_of
@@ -36,7 +38,17 @@ _CFN_CONSTRAINTS = {
     "MaxLength": ("length", "max"),
 }
 _CFN_KEYS = {"Type", "Default", "Description", "NoEcho", "ConstraintDescription", "Label", *_CFN_CONSTRAINTS}
-_HOT_KEYS = {"type", "default", "description", "label", "hidden", "constraints", "immutable", "tags"}
+_HOT_KEYS = {"type", "default", "description", "label", "hidden", "constraints", "immutable", "schema"}
+_CONSTRAINTS = {
+    "modulo": ("number",),
+    "range": ("number",),
+    "length": ("string", "comma_delimited_list", "json"),
+    "allowed_values": ("string", "number", "boolean", "comma_delimited_list"),
+    "allowed_pattern": ("string",),
+    "custom_constraint": ("string", "number", "boolean", "comma_delimited_list"),
+}
+"""The types that each may constrain. Of several in one map, Heat takes the first in this order."""
+_BOUNDS = {"modulo": ("step", "offset"), "range": ("min", "max"), "length": ("min", "max")}
 
 Report = Callable[[str, str, str, str | None], None]
 """Says what is wrong: code, message, name of the parameter (perhaps one that is not defined), suggestion."""
@@ -44,12 +56,26 @@ Report = Callable[[str, str, str, str | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value from outside the template: `origin` as in `Parameter`, `locate` gives where the user wrote the part of it
-    under a path."""
+    """A value from outside the template: `origin` as in `Parameter`, `place` where the user names it, `written` where
+    he writes it out, `hidden` if it came from a hidden parameter, `locate` gives the place of what is under a path."""
 
     value: Data
     origin: str
+    place: Span | None = None
+    written: tuple[Span | None, ...] = ()
+    hidden: bool = False
     locate: Locate = nowhere
+
+
+def declared_types(section: Data, dialect: Dialect) -> dict[str, Data]:
+    """What type each parameter of a section says that it has, as HOT calls it."""
+    key = dialect.key("type")
+    written = (
+        {name: one.get(key) for name, one in section.items() if isinstance(one, dict)}
+        if isinstance(section, dict)
+        else {}
+    )
+    return written if dialect.hot else {name: _CFN_TYPES.get(str(kind)) for name, kind in written.items()}
 
 
 def read_parameters(
@@ -79,7 +105,7 @@ def _parameter(
     report: Report,
     no_value: Callable[[str], Unknown],
 ) -> Parameter:
-    keys = _HOT_KEYS if dialect.hot else _CFN_KEYS
+    keys = _CFN_KEYS if not dialect.hot else _HOT_KEYS | {"tags"} if dialect.date >= "2018-03-02" else _HOT_KEYS
     if not isinstance(definition, dict) or (wrong := [key for key in definition if key not in keys]):
         what = f"has no key `{wrong[0]}`" if isinstance(definition, dict) else "must be a map"
         report("bad-template", f"the definition of parameter `{name}` {what}", name, None)
@@ -90,26 +116,47 @@ def _parameter(
         known = ", ".join(TYPES if dialect.hot else _CFN_TYPES)
         report("bad-template", f"the type of parameter `{name}` is none of {known}", name, None)
         kind = "string"
-    hidden = str(definition.get("hidden" if dialect.hot else "NoEcho", "")).lower() == "true"
+    hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
     rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), dialect.key("default"))}
     chosen = next((one for one in (given, default) if one and one.value is not None), None)
-    if chosen is None and definition.get(dialect.key("default")) is not None:
-        chosen = Given(definition[dialect.key("default")], "default")
+    own = definition.get(dialect.key("default"))
+    try:
+        constraints = list(_constraints(definition, str(kind), dialect))
+        if not isinstance(definition.get("tags", []), list):
+            raise _RefusedError("`tags` must be a list")
+    except _RefusedError as error:
+        report("bad-template", f"parameter `{name}`: {error}", name, None)
+        constraints = []
+    read = partial(_read, name, str(kind), constraints, report, hidden)
+    if chosen and own is not None and (constraints or kind == TYPES[2]):  # Heat checks the default not taken, too
+        read(Given(own, "default"), own)
+    if chosen is None and own is not None:
+        chosen = Given(own, "default")
     if chosen is None:
         return Parameter(name, kind, no_value(name), "none", hidden, rest)
+    return Parameter(name, kind, read(chosen, no_value(name)), chosen.origin, hidden, rest)
+
+
+def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: bool, given: Given, refused: Data) -> Data:
+    """The value as the parameter holds it; `refused` for one that it refuses, which is reported."""
     try:
-        value = convert(kind, chosen.value)
+        value = convert(kind, given.value)
         if not undecided(value) and not isinstance(value, ResourceId):
-            for constraint, limit in _constraints(definition, dialect.hot):
-                _check(constraint, limit, kind, value)
-    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, re.error) as error:
-        shown = "a hidden value" if hidden else repr(chosen.value)[:80]
-        reason = (
-            error if isinstance(error, _RefusedError) and not hidden else f"it is no {kind} that the template takes"
-        )
+            seen = given.value
+            if kind == "comma_delimited_list":
+                seen = [""] if seen == "" and given.origin == "default" else value
+            elif kind == "json" and given.origin != "default":
+                seen = value
+            for constraint, limit in constraints:
+                _check(constraint, limit, kind, seen)
+        return value
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        secret = hidden or given.hidden
+        shown = "a hidden value" if secret else repr(given.value)[:80]
+        known = isinstance(error, _RefusedError) and not secret
+        reason = error if known else f"it is no {kind} that the template takes"
         report("bad-parameter", f"parameter `{name}` can't be {shown}: {reason}", name, None)
-        return Parameter(name, kind, no_value(name), chosen.origin, hidden, rest)
-    return Parameter(name, kind, value, chosen.origin, hidden, rest)
+        return refused
 
 
 def convert(kind: str, value: Data) -> Data:
@@ -130,7 +177,7 @@ def convert(kind: str, value: Data) -> Data:
         case "comma_delimited_list" if isinstance(value, list):
             return [item if isinstance(item, Unknown | ResourceId) else str(item) for item in value]
         case "comma_delimited_list":
-            return value.split(",") if value else []  # type: ignore[attr-defined]
+            return [] if value == "" else value.split(",")  # type: ignore[attr-defined]
         case "json" if isinstance(value, str):
             parsed = json.loads(value) if value else value
             if size_of(parsed) is None:
@@ -147,47 +194,81 @@ class _RefusedError(ValueError):
     """A value that a constraint refuses; the message may be shown."""
 
 
-def _constraints(definition: Mapping[str, Data], hot: bool) -> list[tuple[str, Data]]:
-    if not hot:
-        named = [(*_CFN_CONSTRAINTS[key], value) for key, value in definition.items() if key in _CFN_CONSTRAINTS]
-        return [(name, {bound: value} if bound else value) for name, bound, value in named]
-    constraints = definition.get("constraints") or []
-    if not isinstance(constraints, list) or not all(isinstance(one, dict) for one in constraints):
-        raise _RefusedError("its constraints are no list of maps")
-    return [(name, limit) for one in constraints for name, limit in one.items() if name != "description"]
+Limits = list[tuple[str, Data]]
 
 
-def _check(constraint: str, limit: Data, kind: str, value: Data) -> None:
+def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) -> Iterator[tuple[str, Data]]:
+    """The constraints with their limits, numbers read. Raises _RefusedError for one that the type can't have."""
+    if dialect.hot:
+        given = definition.get("constraints")
+        given = [] if given is None else given
+        if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+            raise _RefusedError("the constraints are no list of maps")
+    else:
+        merged: dict[str, Any] = {}
+        for key in definition.keys() & _CFN_CONSTRAINTS:
+            constraint, bound = _CFN_CONSTRAINTS[key]
+            merged[constraint] = merged.get(constraint, {}) | {bound: definition[key]} if bound else definition[key]
+        given = [{constraint: limit} for constraint, limit in merged.items()]
+    known = [name for name in _CONSTRAINTS if name != "modulo" or dialect.date >= "2017-02-24"]
+    for one in given:
+        name = next((name for name in known if name in one), None)
+        if wrong := [key for key in one if key not in (*_CONSTRAINTS, "description")]:
+            raise _RefusedError(f"there is no constraint `{wrong[0]}`")
+        if name is None or kind not in _CONSTRAINTS[name]:
+            raise _RefusedError(f"a {kind} can't have the constraint `{name or next(iter(one), '')}`")
+        try:
+            yield name, _limit(name, one[name])
+        except (ValueError, TypeError, ArithmeticError, AttributeError, re.error):
+            raise _RefusedError(f"the constraint `{name}` has a wrong form") from None
+
+
+def _limit(name: str, limit: Data) -> Data:
+    """The limit with its numbers read. Errors: ValueError, TypeError and others for a wrong form."""
+    if name in _BOUNDS:
+        if not isinstance(limit, dict) or limit.keys() - set(_BOUNDS[name]):
+            raise ValueError
+        low, high = (None if limit.get(key) is None else convert("number", limit[key]) for key in _BOUNDS[name])
+        if low is None and high is None:
+            raise ValueError
+        if name == "length" and not all(isinstance(one, int | None) for one in (low, high)):
+            raise ValueError
+        if name == "modulo" and (low % 1 or high % 1 or not 0 <= high / low < 1):  # type: ignore[operator]
+            raise ValueError
+        return low, high
+    if name == "allowed_values" and not isinstance(limit, list):
+        raise ValueError
+    if name == "allowed_pattern":
+        re.compile(limit)  # type: ignore[call-overload]
+    return limit
+
+
+def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
     """Raises _RefusedError for a value that the constraint refuses. Custom constraints ask the cloud: left to Heat."""
-    match constraint, limit:
-        case "range" | "length", dict():
-            amount = len(value) if constraint == "length" else convert("number", value)  # type: ignore[arg-type]
-            low, high = (
-                limit.get(end) if limit.get(end) is None else convert("number", limit[end]) for end in ("min", "max")
-            )
-            if (low is not None and amount < low) or (high is not None and amount > high):  # type: ignore[operator]
-                raise _RefusedError(
-                    f"its {'length' if constraint == 'length' else 'value'} is not within {low} and {high}"
-                )
-        case "modulo", dict():
-            if convert("number", value) % convert("number", limit["step"]) != convert("number", limit.get("offset", 0)):  # type: ignore[operator]
-                raise _RefusedError(f"it is no multiple of {limit['step']} plus {limit.get('offset', 0)}")
-        case "allowed_values", list():
-            texts = {item for item in limit if not isinstance(item, dict | list)}
-            allowed = texts.issuperset(value) if isinstance(value, list) else _allowed(kind, value, limit)
+    match constraint:
+        case "range" | "length":
+            low, high = limit
+            amount = len(value) if constraint == "length" else convert("number", value)
+            if (low is not None and amount < low) or (high is not None and amount > high):
+                what = "length" if constraint == "length" else "value"
+                raise _RefusedError(f"its {what} is not within {low} and {high}")
+        case "modulo":
+            step, offset = limit
+            if convert("number", value) % step != offset:
+                raise _RefusedError(f"it is no multiple of {step} plus {offset}")
+        case "allowed_values":
+            if isinstance(value, list):
+                allowed = {item for item in limit if not isinstance(item, dict | list)}.issuperset(value)
+            else:
+                allowed = convert(kind, value) in [convert(kind, one) for one in limit]
             if not allowed:
                 raise _RefusedError(f"it is none of {', '.join(map(str, limit))[:200]}")
-        case "allowed_pattern", str():
-            if _harmless(limit, str(value)) and not re.fullmatch(limit, str(value)):
+        case "allowed_pattern":
+            if not isinstance(value, str):
+                raise _RefusedError("it is no text")
+            found = re.match(limit, value) if _harmless(limit, value) else value
+            if found is None or (isinstance(found, re.Match) and found.end() < len(value)):
                 raise _RefusedError(f"it does not match {limit[:200]}")
-        case "custom_constraint", _:
-            pass
-        case _:
-            raise _RefusedError(f"there is no constraint `{constraint}` of this form")
-
-
-def _allowed(kind: str, value: Data, limit: list[Data]) -> bool:
-    return any(convert(kind, one) == value for one in limit)
 
 
 def _harmless(pattern: str, value: str) -> bool:

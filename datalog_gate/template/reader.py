@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from datalog_gate import catalogue
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, EnvironmentFile, Stack
+from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
-from datalog_gate.template.environment import Environment, add_environment
-from datalog_gate.template.expressions import leaves, unknown
-from datalog_gate.template.order import circles, in_order
-from datalog_gate.template.parameters import Given, read_parameters
-from datalog_gate.template.resources import Nesting, Text, parsed, read_resource
+from datalog_gate.template.environment import read_environments
+from datalog_gate.template.expressions import unknown
+from datalog_gate.template.order import circles
+from datalog_gate.template.parameters import Given, declared_types, read_parameters
+from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
 from datalog_gate.template.scope import Fetch, Scope, Tree
 from datalog_gate.values import Unknown
 
@@ -34,30 +36,37 @@ def read_template(
     fetch: Fetch,
     stack_name: str,
     environments: Iterable[tuple[str, Text]] = (),
+    environment: Text | None = None,
     parameters: Mapping[str, Data] | None = None,
+    type_of: TypeOf = catalogue.type,
 ) -> Stack:
-    """The stack of a template. `environments` are pairs of file and text, later over earlier; `parameters` are over
-    them all. Errors: InputError with all diagnostics of the template, its environments and what it nests."""
-    tree = Tree(fetch)
-    environment = Environment()
-    files: list[EnvironmentFile] = []
+    """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
+    `environments`, which are pairs of file and text, later over earlier. Errors: InputError with all diagnostics of the
+    template, its environments and what it nests."""
+    tree = Tree(fetch, type_of)
     try:
-        for name, body in environments:
-            written = parsed(tree, name, body)
-            add_environment(environment, written, tree.add)
-            if isinstance(written.data, dict):
-                files.append(EnvironmentFile(name, written.data, written.place))
-        environment.parameters |= {name: Given(value, "parameters") for name, value in (parameters or {}).items()}
+        body = parsed(tree, "<environment>", environment) if environment else None
+        files = [parsed(tree, name, one) for name, one in environments]
         document = parsed(tree, file, text)
-        inside = Nesting(stack_name, stack_name, None, 0, file, environment.registry, environment, (file,), _read_stack)
-        stack = _read_stack(tree, document, inside, environment.parameters)
+        data = document.data if isinstance(document.data, dict) else {}
+        dialect = dialect_of(data)
+        types = {} if isinstance(dialect, str) else declared_types(data.get(dialect.key("parameters")), dialect)
+        given = read_environments(body, parameters or {}, files, types, tree.add)
+        inside = Nesting(stack_name, stack_name, None, 0, file, given.registry, given, (file,), _read_stack)
+        stack = _read_stack(tree, document, inside, given.parameters)
     except RecursionError:
         tree.stop("too-large", "the template's references lead too deep", None)
     except InputError as error:
+        tree.redact()
         raise InputError([*tree.problems, *error.diagnostics], {**tree.sources, **error.sources}) from None
+    finally:
+        tree.redact()
     if tree.problems or stack is None:
         raise InputError(tree.problems, tree.sources)
-    return replace(stack, environments=tuple(files))
+    written = (
+        EnvironmentFile(one.file, one.data, one.place) for one in (body, *files) if one and isinstance(one.data, dict)
+    )
+    return replace(stack, environments=tuple(written))
 
 
 def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[str, Given]) -> Stack | None:
@@ -67,9 +76,10 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         at = next((name for name in _VERSIONS if isinstance(data, dict) and name in data), None)
         tree.report("not-a-template", str(dialect), document.place((at,)) if at else document.place(()))
         return None
+    sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
     for name in data:
-        if name not in (*_VERSIONS, *(_SECTIONS if dialect.hot else _CFN_SECTIONS)):
-            help_ = tree.near(name, _SECTIONS if dialect.hot else _CFN_SECTIONS)
+        if name not in (*_VERSIONS, *(sections if dialect.conditional else sections[:-1])):
+            help_ = tree.near(name, sections)
             tree.report("bad-template", f"a template has no section `{name}`", document.key_place((name,)), help_)
     scope = Scope(
         tree,
@@ -89,7 +99,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
 
     def report(code: str, message: str, name: str, suggestion: str | None) -> None:
         defined = document.key_place((dialect.key("parameters"), name))
-        tree.report(code, message, defined if name in section else given[name].locate(()), suggestion)
+        tree.report(code, message, defined if name in section else given[name].place, suggestion)
 
     parameters = read_parameters(
         section,
@@ -99,6 +109,9 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         report,
         lambda name: scope.write("get_param", name, (dialect.key("parameters"), name)),
     )
+    if inside.hidden:
+        scope.hidden.add(())
+        tree.sources.pop(document.file, None)
     scope.parameters |= _pseudo_parameters(scope, inside)
     for parameter in parameters:
         scope.parameters[parameter.name] = parameter.value
@@ -109,13 +122,19 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
             scope.given[parameter.name] = document.below(
                 (dialect.key("parameters"), parameter.name, dialect.key("default"))
             )
-        for leaf in leaves(parameter.value) if parameter.hidden else ():
-            if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
-                expression = scope.write("get_param", parameter.name, ()).expression
-                tree.secrets.setdefault(str(leaf), expression)
-    names = in_order(scope.definitions)
-    read = {name: resource for name in names if (resource := scope.read(scope, name))}
-    resources = tuple(read[name] for name in scope.definitions if name in read)
+        said = given.get(parameter.name)
+        if parameter.hidden:
+            default = (dialect.key("parameters"), parameter.name, dialect.key("default"))
+            tree.veiled += [
+                at for one in (said, inside.environment.defaults.get(parameter.name)) if one for at in one.written
+            ]
+            tree.veiled += [place for place in [document.place(default)] if place != document.place(default[:-1])]
+        if (parameter.hidden or (said and said.hidden)) and not isinstance(parameter.value, Unknown):
+            scope.veiled.add(("parameters", parameter.name))
+            whole = not isinstance(parameter.value, dict | list)
+            written = scope.write("get_param", parameter.name, ()).expression if whole else None
+            tree.hide(parameter.value, scope.id, written)
+    read = read_resources(scope)
     for circle in circles(read):
         message = f"resources need each other: {' -> '.join(circle)}"
         tree.report("bad-reference", message, read[circle[0]].locate(()))
@@ -128,14 +147,15 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         version=dialect.version,
         description=description if isinstance(description, str) else None,
         parameters=parameters,
-        resources=resources,
-        outputs=_outputs(scope, _section(tree, document, data, dialect.key("outputs"))),
+        resources=tuple(read.values()),
+        outputs=_outputs(scope, inside, _section(tree, document, data, dialect.key("outputs"))),
         conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
         files=scope.files,
         sections=tuple(map(str, data)),
         template=scope.template(),
         sources=tree.sources,
         place=document.key_place((next(name for name in _VERSIONS if name in data),)),
+        hidden=scope.veiled,
     )
 
 
@@ -167,7 +187,7 @@ def _pseudo_parameters(scope: Scope, inside: Nesting) -> dict[str, Data]:
     return known
 
 
-def _outputs(scope: Scope, section: Mapping[str, Data]) -> dict[str, Data]:
+def _outputs(scope: Scope, inside: Nesting, section: Mapping[str, Data]) -> dict[str, Data]:
     outputs: dict[str, Data] = {}
     for name, definition in section.items():
         path = (scope.dialect.key("outputs"), name)
@@ -175,8 +195,11 @@ def _outputs(scope: Scope, section: Mapping[str, Data]) -> dict[str, Data]:
         if not isinstance(definition, dict) or key not in definition:
             scope.tree.report("bad-template", f"the output `{name}` needs a `{key}`", scope.document.key_place(path))
             continue
+        touched = scope.touched
         given = condition in definition and scope.dialect.conditional
         truth = scope.condition(definition[condition], (*path, condition)) if given else True
         value = scope.resolve(definition[key], (*path, key)) if truth is not False else None
+        if scope.touched != touched or inside.hidden:
+            scope.veiled.add(("outputs", name))
         outputs[name] = scope.write("if", [truth, value, None], path) if isinstance(truth, Unknown) else value
     return outputs

@@ -6,7 +6,7 @@ that it nests are read by the reader, which hands itself over in `Nesting`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
 
@@ -14,16 +14,16 @@ from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.template.attributes import STACK
 from datalog_gate.template.dialect import RESOURCE_KEYS
-from datalog_gate.template.document import Document, data_document
+from datalog_gate.template.document import MAX_DEPTH, Document, data_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Registry
 from datalog_gate.template.nesting import GROUPS, Member, Where, names_of, read_group
 from datalog_gate.template.parameters import Given
-from datalog_gate.template.scope import Scope, Tree, is_remote
+from datalog_gate.template.scope import SCALARS, Scope, Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_NESTING = 5
-_POLICIES = {name.lower(): name for name in ("Delete", "Retain", "Snapshot")}
-_PARTS = ("properties", "metadata", "deletion_policy", "update_policy")
+_RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy"})
+_NESTING = frozenset((STACK, *GROUPS))
 
 Text = str | Mapping[str, Data]
 """A text of YAML or JSON, or the data that was in a request's body."""
@@ -33,7 +33,8 @@ ReadStack = Callable[[Tree, Document, "Nesting", Mapping[str, Given]], Stack | N
 @dataclass(frozen=True, slots=True)
 class Nesting:
     """Where in the tree a stack stands. `base` is the file that the file names in it are relative to,
-    `read_stack` reads what it nests."""
+    `read_stack` reads what it nests, `facade` has parts of the resource that holds it, each with whether they came from
+    a hidden parameter. `hidden` says that its template did."""
 
     id: str
     name: str
@@ -44,12 +45,95 @@ class Nesting:
     environment: Environment
     ancestors: tuple[str, ...]
     read_stack: ReadStack
-    facade: Mapping[str, Data] | None = None
+    facade: Mapping[str, tuple[Data, bool]] | None = None
+    hidden: bool = False
 
 
 def parsed(tree: Tree, file: str, text: Text) -> Document:
     """The document of a text or of data. Errors: InputError."""
     return tree.document(file, text) if isinstance(text, str) else data_document(text, file)
+
+
+def read_resources(scope: Scope) -> dict[str, Resource]:
+    """The resources of a template by name, in its order."""
+    simple = _Simple(scope)
+    read: dict[str, Resource] = {}
+    for name, definition in scope.definitions.items():
+        resource = scope.done.get(name) or simple.resource(name, definition) or scope.read(scope, name)
+        if resource:
+            read[name] = scope.done[name] = resource
+    return read
+
+
+class _Simple:
+    """Reads what most of a large template is: resources that have nothing but a type which nests nothing, and
+    properties without any function but references. It does so in a third of the time and gives what `read_resource`
+    would."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.stops = scope.dialect.functions | scope.dialect.removed
+        self.names = names_of(scope.dialect.hot)
+        self.mapped = not scope.dialect.hot or bool(scope.registry.types or scope.registry.resources)
+
+    def resource(self, name: str, definition: Data) -> Resource | None:
+        """The resource; None if it takes more to read."""
+        ids = self.scope.ids
+        if self.mapped or type(definition) is not dict or len(definition) != 2 or name not in ids or "/" in name:
+            return None
+        kind, properties = definition.get("type"), definition.get("properties")
+        if type(kind) is not str or kind in _NESTING or kind.endswith(TEMPLATE_ENDINGS) or type(properties) is not dict:
+            return None
+        requires: dict[str, str] = {}
+        changed: dict[str, Data] = {}
+        parts = len(properties)
+        if parts == 1 and not self.stops.isdisjoint(properties):
+            return None
+        for key, value in properties.items():
+            if type(value) not in SCALARS:
+                target = value.get("get_resource") if type(value) is dict and len(value) == 1 else None
+                if type(target) is str and target in ids:
+                    requires[target] = "reference"
+                    changed[key] = ids[target]
+                elif (more := self._parts(value, MAX_DEPTH - 4)) is not None:
+                    parts += more
+                else:
+                    return None
+        where = Where(self.scope.document, ("resources", name), self.names, self.scope.hidden, self.scope.given)
+        self.scope.tree.spend(parts)
+        self.scope.tree.count(1, where)
+        properties = {**properties, **changed} if changed else properties
+        return Resource(
+            ids[name],
+            name,
+            kind,
+            kind,
+            properties,
+            requires=requires,
+            locate=where,
+            hides=where.hides if self.scope.hidden.paths else None,
+            written=where.written,
+        )
+
+    def _parts(self, data: Data, depth: int) -> int | None:
+        """How many parts plain data has; None for data that is not plain, or too deep."""
+        values: Iterable[Data]
+        if type(data) is dict:
+            if len(data) == 1 and not self.stops.isdisjoint(data):
+                return None
+            values = data.values()
+        elif type(data) is list:
+            values = data
+        else:
+            return None
+        parts = len(data)
+        for value in values:
+            if type(value) not in SCALARS:
+                more = self._parts(value, depth - 1) if depth else None
+                if more is None:
+                    return None
+                parts += more
+        return parts
 
 
 def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
@@ -58,52 +142,62 @@ def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
         return scope.done[name]
     scope.done[name] = None
     outer, scope.requires = scope.requires, {}
+    scope.reading += 1
     scope.done[name] = _from_definition(scope, name, inside)
+    scope.reading -= 1
     scope.requires = outer
     return scope.done[name]
 
 
 def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | None:
     tree, dialect, definition = scope.tree, scope.dialect, scope.definitions[name]
-    path = (dialect.key("resources"), name)
-    where = Where(scope.document, path, names_of(dialect.hot), scope.given)
-    if not isinstance(definition, dict) or not isinstance(definition.get(dialect.key("type")), str):
+    path = (dialect.resources, name)
+    where = Where(scope.document, path, names_of(dialect.hot), scope.hidden, scope.given)
+    if not isinstance(definition, dict):
+        tree.report("bad-template", f"the resource `{name}` must be a map", where(()))
+        return None
+    exists = True if name in scope.ids else scope.exists(name)
+    if exists is False:
+        return None
+    found: dict[str, Data] = {}
+    for key, value in definition.items():
+        part = dialect.parts.get(key)
+        if part is not None:
+            found[part] = scope.resolve(value, (*path, key)) if part in _RESOLVED else value
+        elif dialect.hot:
+            place = scope.document.key_place((*path, key))
+            tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, RESOURCE_KEYS))
+    if not isinstance(kind := found.get("type"), str):
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
         return None
     if "/" in name:
         tree.report("bad-template", f"a resource's name holds no slash: `{name}`", where(()))
-    for key in definition:
-        if dialect.hot and key not in RESOURCE_KEYS:
-            place = scope.document.key_place((*path, key))
-            tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, RESOURCE_KEYS))
-    exists = scope.exists(name)
-    if exists is False:
-        return None
-    tree.count(1, where(()))
-    _depends_on(scope, definition.get(dialect.key("depends_on")), path)
-    found = {key: scope.resolve(definition.get(dialect.key(key)), (*path, dialect.key(key))) for key in _PARTS}
-    properties = {} if found["properties"] is None else found["properties"]
-    if isinstance(properties, Unknown):
-        tree.report("unsupported", f"the properties of `{name}` are not known", where(("properties",)))
-    elif not isinstance(properties, dict):
-        tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
-    policy = "Retain" if "external_id" in definition else found["deletion_policy"]
-    if policy is not None and _POLICIES.get(str(policy).lower()) is None:
-        tree.report(
-            "bad-template", f"`{policy}` is no deletion policy", where(("deletion_policy",)), "use Delete or Retain"
-        )
+    tree.spend(1)
+    tree.count(1, where)
+    if "depends_on" in found:
+        _depends_on(scope, found["depends_on"], path)
+    properties = found.get("properties", {})
+    if not isinstance(properties, dict):
+        if isinstance(properties, Unknown):
+            tree.report("unsupported", f"the properties of `{name}` are not known", where(("properties",)))
+        elif properties is not None:
+            tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
+        properties = {}
+    policy = "Retain" if "external_id" in found else found.get("deletion_policy")
+    kept = dialect.deletion_policy(policy)
+    if policy is not None and kept is None:
+        said = f"`{policy}` is no deletion policy"
+        tree.report("bad-template", said, where(("deletion_policy",)), "use Delete or Retain")
     return _resource(
         scope,
         inside,
-        Member(
-            name, definition[dialect.key("type")], properties if isinstance(properties, dict) else {}, found["metadata"]
-        ),
+        Member(name, kind, properties, found.get("metadata")),
         where,
-        deletion_policy=None if policy is None else _POLICIES.get(str(policy).lower()),
-        update_policy=found["update_policy"],
-        requires=dict(scope.requires),
-        maybe=exists if isinstance(exists, Unknown) else None,
-        source=definition,
+        kept,
+        found.get("update_policy"),
+        scope.requires,
+        None if exists is True else exists,
+        definition,
     )
 
 
@@ -125,7 +219,6 @@ def _resource(
     inside: Nesting,
     member: Member,
     where: Where,
-    *,
     deletion_policy: str | None = None,
     update_policy: Data = None,
     requires: Mapping[str, str] | None = None,
@@ -140,45 +233,47 @@ def _resource(
         kind, file = inside.registry.resolve(member.type, member.name)
     except ValueError as error:
         tree.report("bad-environment", str(error), where(("type",)))
-    facade = {
-        "metadata": member.metadata,
-        "deletion_policy": deletion_policy or "Delete",
-        "update_policy": update_policy or {},
-    }
-    below = with_changes(
-        inside,
-        id=own.path,
-        name=f"{inside.name}-{member.name}",
-        parent=own,
-        depth=inside.depth + 1,
-        registry=inside.registry.child(member.name),
-        facade=facade,
-    )
     nested: Stack | None = None
     unsure: Unknown | None = None
-    if kind.endswith(TEMPLATE_ENDINGS):
-        nested, unsure = _of_file(tree, kind, file or inside.base, below, member.properties, where)
-    elif kind == STACK:
-        nested, unsure = _of_text(scope, below, member.properties, where, source)
-    elif kind in GROUPS:
-        nested, unsure = _of_group(scope, kind, below, member.properties, where)
+    if kind in _NESTING or kind.endswith(TEMPLATE_ENDINGS):
+        facade = {
+            "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
+            "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
+            "update_policy": (update_policy or {}, where.hides(("update_policy",), True)),
+        }
+        below = with_changes(
+            inside,
+            id=own.path,
+            name=f"{inside.name}-{member.name}",
+            parent=own,
+            depth=inside.depth + 1,
+            registry=inside.registry.child(member.name),
+            facade=facade,
+        )
+        if kind == STACK:
+            nested, unsure = _of_text(scope, below, member.properties, where, source)
+        elif kind in GROUPS:
+            nested, unsure = _of_group(scope, kind, below, member.properties, where)
+        else:
+            nested, unsure = _of_file(tree, kind, file or inside.base, below, member.properties, where)
     return Resource(
-        id=own,
-        name=member.name,
-        type=kind,
-        declared=member.type,
-        properties=member.properties,
-        metadata=member.metadata,
-        deletion_policy=deletion_policy,
-        update_policy=update_policy,
-        requires=requires or {},
-        maybe=maybe,
-        nested=nested,
-        open_members=unsure,
-        hooks=inside.registry.said(member.name, "hooks"),
-        restricted=inside.registry.said(member.name, "restricted_actions"),
-        locate=where,
-        written=where.written,
+        own,
+        member.name,
+        kind,
+        member.type,
+        member.properties,
+        member.metadata,
+        deletion_policy,
+        update_policy,
+        requires or {},
+        maybe,
+        nested,
+        unsure,
+        inside.registry.said(member.name, "hooks"),
+        inside.registry.said(member.name, "restricted_actions"),
+        where,
+        where.hides if scope.hidden.paths else None,
+        where.written,
     )
 
 
@@ -227,10 +322,28 @@ def _below(
         tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
         return None
     path: Path = ("properties",) if at == "properties" else ("properties", at)
-    passed = {name: Given(value, "parent", where.below((*path, name))) for name, value in given.items()}
-    inside = with_changes(below, base=base, ancestors=(*below.ancestors, file))
+    hidden = {name for name in given if where.hides((*path, name), True)}
+    places = {name: where((*path, name)) for name in given}
+    passed = {
+        name: Given(
+            value,
+            "parent",
+            places[name],
+            () if name in hidden else (places[name],),
+            name in hidden,
+            where.below((*path, name)),
+        )
+        for name, value in given.items()
+    }
+    written = at == "parameters" and where.hides(("properties", "template"), True)
+    inside = with_changes(below, base=base, ancestors=(*below.ancestors, file), hidden=below.hidden or written)
     try:
-        return inside.read_stack(tree, parsed(tree, file, text), inside, passed)
+        stack = inside.read_stack(tree, parsed(tree, file, text), inside, passed)
+        for parameter in stack.parameters if stack else ():
+            if parameter.hidden:  # what is given to it is as secret here, and so is the default that its template holds
+                where.hide((*path, parameter.name))
+                where.hide(("properties", "template"))
+        return stack
     except InputError as error:
         if any(one in error.diagnostics for one in tree.problems):  # it ended the whole reading
             raise
@@ -248,8 +361,8 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     if below.depth > MAX_NESTING:
         tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
         return None, None
-    group = read_group(kind, properties, where, tree, launch)
-    tree.count(len(group.members), where(()))
+    group = read_group(ResourceId(below.id), kind, properties, where, tree, launch)
+    tree.count(len(group.members), where)
     maybe = group.open if group.sampled else None
     waits = ({member.after: "explicit"} if member.after else None for member in group.members)
     resources = tuple(

@@ -16,18 +16,58 @@ from importlib.metadata import version
 from typing import Any
 
 ECHOES = {
-    "OS::Heat::SoftwareConfig": {"config"},
-    "OS::Heat::Value": {"value"},
-    "OS::Neutron::FloatingIP": {"fixed_ip_address", "floating_ip_address"},
-    "OS::Neutron::MeteringRule": {"direction", "excluded", "remote_ip_prefix"},
-    "OS::Neutron::Net": {"admin_state_up", "name", "port_security_enabled"},
-    "OS::Neutron::Port": {"admin_state_up", "device_owner", "mac_address", "name", "port_security_enabled"},
-    "OS::Neutron::Router": {"admin_state_up", "name"},
-    "OS::Neutron::Subnet": {"cidr", "enable_dhcp", "gateway_ip", "ip_version", "name"},
-    "OS::Nova::KeyPair": {"public_key"},
+    "AWS::EC2::NetworkInterface": "PrivateIpAddress",
+    "AWS::EC2::Subnet": "AvailabilityZone",
+    "AWS::IAM::AccessKey": "UserName",
+    "OS::Blazar::Lease": "name",
+    "OS::Cinder::Volume": "size snapshot_id source_volid"
+    " display_name=name display_description=description metadata_values=metadata",
+    "OS::Heat::DeployedServer": "name",
+    "OS::Heat::SoftwareConfig": "config",
+    "OS::Heat::StructuredConfig": "config",
+    "OS::Heat::TestResource": "output=value",
+    "OS::Heat::Value": "value",
+    "OS::Ironic::Port": "address extra is_smartnic physical_network pxe_enabled",
+    "OS::Keystone::Project": "enabled name domain_id=domain parent_id=parent",
+    "OS::Keystone::User": "enabled name domain_id=domain default_project_id=default_project",
+    "OS::Magnum::Cluster": "create_timeout discovery_url master_count name node_count"
+    " cluster_template_id=cluster_template",
+    "OS::Neutron::Firewall": "admin_state_up description firewall_policy_id name",
+    "OS::Neutron::FirewallPolicy": "description name shared",
+    "OS::Neutron::FirewallRule": "action description destination_ip_address destination_port enabled ip_version name"
+    " shared source_ip_address source_port",
+    "OS::Neutron::FloatingIP": "fixed_ip_address floating_ip_address floating_network_id=floating_network port_id",
+    "OS::Neutron::IKEPolicy": "auth_algorithm description encryption_algorithm ike_version name pfs"
+    " phase1_negotiation_mode",
+    "OS::Neutron::IPsecPolicy": "auth_algorithm description encapsulation_mode encryption_algorithm name pfs"
+    " transform_protocol",
+    "OS::Neutron::IPsecSiteConnection": "admin_state_up description ikepolicy_id initiator ipsecpolicy_id mtu name"
+    " peer_address peer_cidrs peer_id psk vpnservice_id",
+    "OS::Neutron::MeteringLabel": "description name shared",
+    "OS::Neutron::MeteringRule": "direction excluded metering_label_id remote_ip_prefix",
+    "OS::Neutron::Net": "admin_state_up name port_security_enabled tenant_id qos_policy_id=qos_policy",
+    "OS::Neutron::Port": "admin_state_up allowed_address_pairs device_id device_owner mac_address name"
+    " port_security_enabled propagate_uplink_status network_id=network qos_policy_id=qos_policy",
+    "OS::Neutron::Router": "admin_state_up name tenant_id",
+    "OS::Neutron::Subnet": "allocation_pools cidr dns_nameservers enable_dhcp gateway_ip host_routes ip_version name"
+    " tenant_id network_id=network",
+    "OS::Neutron::Trunk": "port_id=port",
+    "OS::Neutron::VPNService": "admin_state_up description name router_id=router subnet_id=subnet",
+    "OS::Nova::Flavor": "extra_specs is_public",
+    "OS::Nova::KeyPair": "public_key",
+    "OS::Nova::Server": "name tags",
+    "OS::Octavia::Flavor": "flavor_profile_id=flavor_profile",
+    "OS::Octavia::Listener": "default_pool_id=default_pool",
+    "OS::Octavia::LoadBalancer": "vip_address flavor_id=flavor vip_subnet_id=vip_subnet",
+    "OS::Zaqar::Queue": "queue_id=name",
+    "OS::Zun::Container": "name",
 }
-"""Attributes that give back the property of the same name if the template gives one: kept by hand, and only where the
-service stores what it was asked for (no name that becomes an id, no default of the service's own, no reshaping)."""
+"""Attributes that give back a property where the template gives one: kept by hand from each class's
+`_resolve_attribute`. An echo is there only where Heat answers from the property or the service stores what it was asked
+for; `template.attributes` leaves out what the service fills in, reorders or makes an id of. `x=y` is an attribute x
+that gives back the property y. Among those that are not here: the protocol of a firewall rule (`any` becomes null), the
+zone of an AWS::EC2::Instance (heat/engine/resources/aws/ec2/instance.py:374 fails), the fixed addresses of a port (the
+service adds to them), and whatever is written as JSON text or decoded."""
 
 ACRONYMS = {"IPsec": "Ipsec", "LBaaS": "Lbaas", "QoS": "Qos", "TaaS": "Taas"}
 
@@ -46,15 +86,69 @@ def main() -> None:
 
 
 def describe(name: str, resource: Any) -> dict[str, Any]:
-    """A resource class: relation, status, properties by name, attributes with what they echo."""
-    echoes = ECHOES.get(name, set())
-    assert echoes <= set(resource.attributes_schema) & set(resource.properties_schema), name
-    return {
-        "relation": relation_name(name),
-        "status": resource.support_status.status.lower(),
-        "properties": {key: property_of(schema) for key, schema in sorted(resource.properties_schema.items())},
-        "attributes": {key: key if key in echoes else None for key in sorted(resource.attributes_schema)},
-    }
+    """A resource class: relation, support, properties by name, what Heat moves among them, attributes with what they
+    echo. What is plain is left out: supported, no users, nothing moved."""
+    from heat.engine.resources import stack_user
+
+    echoes = {one.partition("=")[0]: one.rpartition("=")[2] for one in ECHOES.get(name, "").split()}
+    attributes = resource.attributes_schema
+    assert set(echoes) <= set(attributes), name
+    assert set(echoes.values()) <= set(resource.properties_schema), name
+    told: dict[str, Any] = {"relation": relation_name(name), **support_of(resource)}
+    if issubclass(resource, stack_user.StackUser):
+        told["creates_users"] = True
+    if moved := moved_of(resource):
+        told["moved"] = moved
+    told["properties"] = {key: property_of(schema) for key, schema in sorted(resource.properties_schema.items())}
+    told["attributes"] = {key: echoes.get(key) for key in sorted(attributes)}
+    if statuses := {key: found for key in sorted(attributes) if (found := support_of(attributes[key]))}:
+        told["attribute_status"] = {key: found["status"] for key, found in statuses.items()}
+    return told
+
+
+def support_of(described: Any) -> dict[str, list[str | None]]:
+    """The status of what is not plainly supported, and since which version it has it."""
+    status = described.support_status
+    if status.status == "SUPPORTED":
+        return {}
+    return {"status": [status.status.lower(), status.version and status.version.strip()]}
+
+
+def moved_of(resource: Any) -> dict[str, str | None]:
+    """Where Heat moves a property before it is used: the path of each source to its target's, None if it is dropped.
+
+    A list as target is extended. What only a service can tell (RESOLVE) moves nothing (heat/engine/translation.py).
+    """
+    instance = object.__new__(resource)
+    instance.client_plugin = lambda *_: _Given()
+    moved: dict[str, str | None] = {}
+    for rule in sorted(resource.translation_rules(instance, _Given())):
+        target = ".".join(rule.translation_path)
+        match rule.rule, rule.value:
+            case rule.RESOLVE, _:
+                pass
+            case rule.DELETE, _:
+                moved.setdefault(target, None)
+            case _, [dict(member)]:
+                moved |= {one: f"{target}.{key}" for key, one in member.items() if isinstance(one, _Path)}
+            case _, [source]:
+                moved[source] = target
+            case _:
+                moved[".".join(rule.get_value_absolute_path(full_value_name=True))] = target
+    return {source: target for source, target in moved.items() if source.split(".")[0] in resource.properties_schema}
+
+
+class _Path(str):
+    """The path of a property, as the value that a translation rule puts elsewhere."""
+
+
+class _Given:
+    """The properties of a resource that gives all of them, each with its path as value; and a client's plugin."""
+
+    def get(self, key: str) -> _Path:
+        return _Path(key)
+
+    __getitem__ = __getattr__ = get
 
 
 def property_of(schema: Any) -> dict[str, Any]:
@@ -66,12 +160,25 @@ def property_of(schema: Any) -> dict[str, Any]:
     if schema.required:
         told["required"] = True
     if schema.default is not None:
-        told["default"] = schema.default
+        told["default"] = default_of(schema)
     for constraint in schema.constraints:
-        if isinstance(constraint, constraints.AllowedValues):
-            told["allowed"] = list(constraint.allowed)
-    if schema.update_allowed:
-        told["update_allowed"] = True
+        match constraint:
+            case constraints.AllowedValues():
+                told["allowed"] = list(constraint.allowed)
+            case constraints.Length():
+                told["length"] = [constraint.min, constraint.max]
+            case constraints.Range():
+                told["range"] = [constraint.min, constraint.max]
+            case constraints.Modulo():
+                told["modulo"] = [constraint.step, constraint.offset]
+            case constraints.AllowedPattern():
+                told["pattern"] = constraint.pattern
+            case constraints.CustomConstraint():
+                told["custom"] = constraint.name
+    for flag in ("update_allowed", "immutable"):
+        if getattr(schema, flag):
+            told[flag] = True
+    told |= support_of(schema)
     if schema.schema is None:
         return told
     inner = schema.schema
@@ -81,6 +188,16 @@ def property_of(schema: Any) -> dict[str, Any]:
             return {**told, "item": property_of(item)}
         inner = item.schema
     return {**told, "children": {key: property_of(child) for key, child in sorted(inner.items())}}
+
+
+def default_of(schema: Any) -> object:
+    """The default as Heat reads it: some booleans are texts, and a list's may be an empty map."""
+    match schema.type, schema.default:
+        case schema.BOOLEAN, str(text):
+            return text.lower() == "true"
+        case schema.LIST, default:
+            return default or []
+    return schema.default
 
 
 def relation_name(name: str) -> str:

@@ -1,0 +1,84 @@
+"""From texts to facts: times beside those of the parsers alone, and how they grow; in one run, as tables.
+
+python -m bench.reading [ROUNDS]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+
+from bench import templates
+from datalog_gate import catalogue
+from datalog_gate.analysis.check import EFFECTIVE
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.gate.decide import GRANTS
+from datalog_gate.gate.policyset import load
+from datalog_gate.sources import read_rules, read_stack
+
+RULES = Path(__file__).parents[1] / "rules"
+WANTED = {*load(read_rules([RULES])).program.inputs, *GRANTS} - {EFFECTIVE.name}
+"""The relations that the first policies read."""
+BODY = json.dumps({"stack_name": "big", "template": templates.attached(2000)})
+TEXT = yaml.safe_dump(templates.attached(2000), sort_keys=False)
+
+
+def body_to_facts() -> None:
+    """As the filter reads a request."""
+    body = json.loads(BODY)
+    flatten(read_stack(template=body["template"], stack_name=body["stack_name"]), catalogue, WANTED)
+
+
+def text_to_facts() -> None:
+    """As the command reads a file."""
+    flatten(read_stack(template=TEXT), catalogue, WANTED)
+
+
+def group_to_facts(members: int) -> Callable[[], None]:
+    """A group of that size."""
+    template = templates.group(members)
+    return lambda: _flattened(template, {})
+
+
+def tree_to_facts(depth: int) -> Callable[[], None]:
+    """A tree of that depth, with 40 servers in each of its templates."""
+    return lambda: _flattened(*templates.tree(depth, 40))
+
+
+def _flattened(template: object, files: dict[str, str]) -> None:
+    flatten(read_stack(template=template, files=files), catalogue, WANTED)  # type: ignore[arg-type]
+
+
+TABLES: dict[str, dict[str, Callable[[], object]]] = {
+    "6,000 resources as a JSON body": {"json.loads": lambda: json.loads(BODY), "body to facts": body_to_facts},
+    "6,000 resources as YAML": {
+        "PyYAML's C loader": lambda: yaml.load(TEXT, yaml.CSafeLoader),
+        "text to facts": text_to_facts,
+    },
+    "a group": {f"{members} members": group_to_facts(members) for members in (250, 500, 1000)},
+    "a tree of templates": {f"{depth} deep": tree_to_facts(depth) for depth in (1, 2, 3, 4, 5)},
+}
+
+
+def main(rounds: int) -> None:
+    """Print every table."""
+    for title, jobs in TABLES.items():
+        best = dict.fromkeys(jobs, float("inf"))
+        for _ in range(rounds):
+            for name, job in jobs.items():
+                began = time.process_time()
+                job()
+                best[name] = min(best[name], time.process_time() - began)
+        base = next(iter(best.values()))
+        print(f"\n| {title} (best of {rounds}) | ms | ratio |\n|---|---|---|")
+        for name, seconds in best.items():
+            print(f"| {name} | {seconds * 1000:.1f} | {seconds / base:.2f} |")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 7)

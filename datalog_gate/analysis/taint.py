@@ -1,0 +1,101 @@
+"""Which columns of a program can hold a secret, or what was made of one (layer 2).
+
+In: a checked program, and the columns of its inputs that hold secrets. Out: the same of every relation. A secret that
+rules only pass on is still itself; what a builtin or an aggregate makes of one is no value that anybody could look for.
+A column that merely depends on one, by a comparison or a row that is there because of it, holds none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from datalog_gate.analysis.possible import POSSIBLE
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedProgram,
+    Compare,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Var,
+    Without,
+)
+from datalog_gate.diagnostics import Span
+
+PASSED, MADE = 1, 2
+
+
+@dataclass(slots=True)
+class Taint:
+    """By relation and column: `PASSED` where it can hold a secret, `MADE` where something made of one. `spans` are
+    those of the literals that compute with one."""
+
+    columns: dict[tuple[str, int], int]
+    spans: set[Span] = field(default_factory=set)
+
+
+def taint(program: CheckedProgram, secrets: Mapping[str, Collection[int]]) -> Taint:
+    """How secrets in these columns of the inputs spread."""
+    found = Taint({(name, at): PASSED for name, held in secrets.items() for at in held})
+    found.columns |= {(name + POSSIBLE, at): PASSED for name, at in found.columns}
+    size = -1
+    while size < (size := sum(found.columns.values())):
+        for stratum in program.strata:
+            for rule in stratum.rules:
+                flow = _Flow(found)
+                flow.through(rule.body)
+                for at, one in enumerate(rule.arguments):
+                    key = rule.relation, at
+                    found.columns[key] = max(found.columns.get(key, 0), flow.of([one]))
+    return found
+
+
+@dataclass(slots=True)
+class _Flow:
+    """What the variables of one rule can hold."""
+
+    taint: Taint
+    variables: dict[Var, int] = field(default_factory=dict)
+
+    def through(self, body: Sequence[CheckedLiteral]) -> None:
+        """Follow the literals until nothing changes."""
+        size = -1
+        while size < (size := sum(self.variables.values())):
+            for literal in body:
+                self._literal(literal)
+
+    def of(self, operands: Iterable[Pattern]) -> int:
+        return max((self.variables.get(one, 0) for one in operands if isinstance(one, Var)), default=0)
+
+    def _literal(self, literal: CheckedLiteral) -> None:
+        match literal:
+            case Match(relation, arguments):
+                for at, one in enumerate(arguments):
+                    self._bind(one, self.taint.columns.get((relation, at), 0))
+            case Compare(comparator, left, right, span):
+                level = self.of([left, right])
+                if comparator == "=":
+                    self._bind(left, level)
+                    self._bind(right, level)
+                elif level:
+                    self.taint.spans.add(span)
+            case Call(_, inputs, outputs, span):
+                self._compute(inputs, outputs, span)
+            case Without(body):
+                self.through(body)
+            case Fold(_, terms, body, target, span):
+                self.through(body)
+                self._compute(terms, (target,), span)
+
+    def _compute(self, inputs: Sequence[Operand], outputs: Sequence[Pattern], span: Span) -> None:
+        if self.of(inputs):
+            self.taint.spans.add(span)
+            for one in outputs:
+                self._bind(one, MADE)
+
+    def _bind(self, one: Pattern, level: int) -> None:
+        if isinstance(one, Var):
+            self.variables[one] = max(self.variables.get(one, 0), level)

@@ -1,0 +1,167 @@
+"""The options of the command line (layer 6): in, arguments; out, a namespace whose `command` names the command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import NoReturn
+
+from datalog_gate import __version__
+from datalog_gate.analysis.policy import ACTIONS
+
+USAGE = 64
+FAIL_ON = ("deny", "warn", "record", "never")
+FORMATS = ("text", "compact", "json")
+CHECK_EXAMPLE = "example: datalog-gate check web.yaml -e production.yaml -P key=ops --services edge"
+FACTS_EXAMPLE = "example: datalog-gate facts web.yaml --relation os:nova:server --format jsonl"
+QUERY_EXAMPLE = "example: datalog-gate query 'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"
+UPGRADE_EXAMPLE = "example: datalog-gate check-rules --rules rules --catalogue heat-28.0.0.json"
+TEST_EXAMPLE = "example: datalog-gate test rules/"
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose exit code for usage is the contract's."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    whole = _Parser(prog="datalog-gate", description="A datalog policy gate for OpenStack Heat.", allow_abbrev=False)
+    whole.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    judge = _command(commands, "check", "judge templates by the rules", CHECK_EXAMPLE)
+    _add_template(judge, "*")
+    judge.add_argument("--together", action="store_true", help="judge all templates as one set of facts")
+    judge.add_argument(
+        "--module",
+        type=_module,
+        action="append",
+        default=[],
+        metavar="T[,ENV]...",
+        help="one more template, with environments of its own over those of -e",
+    )
+    _add_rules(judge)
+    _add_catalogue(judge)
+    judge.add_argument(
+        "--action", choices=ACTIONS, default="create", help="what is asked of the stack (default: create)"
+    )
+    judge.add_argument("--caller", metavar="FILE.json", help="who asks: user, project, domain, roles")
+    judge.add_argument("--services", type=_list, default=(), metavar="A,B", help="services enabled for the caller")
+    judge.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
+    judge.add_argument("--now", type=_time, metavar="ISO", help="the time to judge at (default: now, in UTC)")
+    judge.add_argument("--fail-on", choices=FAIL_ON, help="exit 1 for findings of this level or a graver one")
+    judge.add_argument("--strict-unknown", action="store_true", help="exit 4 where something is undetermined")
+    judge.add_argument(
+        "--mode", choices=("record", "warn", "enforce"), default="enforce", help="the most a policy may do"
+    )
+    judge.add_argument("--engine", choices=("native", "pydatalog", "both"), default="native")
+    judge.add_argument("--format", choices=FORMATS, default="text")
+    judge.add_argument(
+        "--output", type=_output, action="append", default=[], metavar="FMT=FILE", help="write a format to a file too"
+    )
+
+    flat = _command(commands, "facts", "print the facts of templates", FACTS_EXAMPLE)
+    _add_template(flat, "+")
+    flat.add_argument("--relation", action="append", metavar="NAME", help="only this relation (default: all)")
+    flat.add_argument("--format", choices=("text", "jsonl"), default="text")
+    _add_catalogue(flat)
+
+    ask = _command(commands, "query", "ask rules and facts a question", QUERY_EXAMPLE)
+    ask.add_argument("query", metavar="QUERY", help="an atom, p(x, _), or a body, :- a(x), b(y)")
+    ask.add_argument("--rules", action="extend", nargs="+", required=True, metavar="FILE", help="rule files or folders")
+    ask.add_argument("--facts", action="append", default=[], metavar="FILE.jsonl", help="facts, as `facts` writes them")
+    ask.add_argument("--undefined", choices=("error", "empty"), default="empty", help="what an undefined relation is")
+    ask.add_argument("--engine", choices=("native", "pydatalog"), default="native")
+    ask.add_argument("--format", choices=("text", "json"), default="text")
+    _add_catalogue(ask)
+
+    suite = _command(commands, "test", "run the policy tests (test.yaml) below the paths", TEST_EXAMPLE)
+    suite.add_argument("path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: here)")
+    suite.set_defaults(format="text")
+    _add_catalogue(suite)
+
+    upgrade = _command(commands, "check-rules", "say which rules an upgrade would break", UPGRADE_EXAMPLE)
+    _add_rules(upgrade)
+    _add_catalogue(upgrade)
+    upgrade.add_argument("--format", choices=("text", "json"), default="text")
+    return whole
+
+
+def _command(
+    commands: argparse._SubParsersAction[_Parser],
+    name: str,
+    what: str,
+    example: str,
+) -> argparse.ArgumentParser:
+    said = what.capitalize() + "."
+    return commands.add_parser(name, help=what, description=said, epilog=example, allow_abbrev=False)
+
+
+def _add_rules(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--rules",
+        action="append",
+        metavar="PATH",
+        help="rule file or folder (default: ./rules, "
+        "else $DATALOG_GATE_RULES, else the packs that come with the program)",
+    )
+
+
+def _add_catalogue(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--catalogue",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="resource types of a plugin, or of another version of Heat as catalogue/data/harvest.py prints them",
+    )
+
+
+def _add_template(command: argparse.ArgumentParser, how_many: str) -> None:
+    command.add_argument("template", nargs=how_many, metavar="TEMPLATE", help="template file")
+    command.add_argument("-e", dest="environment", action="append", default=[], metavar="ENV", help="environment file")
+    command.add_argument(
+        "-P", dest="parameter", type=_pair, action="append", default=[], metavar="KEY=VALUE", help="a parameter's value"
+    )
+    command.add_argument("--stack-name", metavar="N", help="the root stack's name (default: the file's stem)")
+    command.add_argument(
+        "--files-root", metavar="DIR", help="folder that files may be read from (default: the template's)"
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return name, value
+
+
+def _module(text: str) -> tuple[str, tuple[str, ...]]:
+    template, *environments = text.split(",")
+    if not template or "" in environments:
+        raise argparse.ArgumentTypeError(f"{text!r} is not T[,ENV]...")
+    return template, tuple(environments)
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(",") if part)
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no ISO time, like 2027-03-01T12:00") from None
+
+
+def _output(text: str) -> tuple[str, Path]:
+    form, equals, path = text.partition("=")
+    if not equals or not path or form not in FORMATS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not FMT=FILE with one of {', '.join(FORMATS)}")
+    return form, Path(path)

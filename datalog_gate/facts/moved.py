@@ -1,0 +1,95 @@
+"""Properties that Heat reads as others: old names and shorthands (layer 2).
+
+In: a resource as its template has it, and its type. Out: the resource as Heat has it before it asks any service, with
+places that still lead to what the user wrote. Source: heat/engine/translation.py:210-320.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from datalog_gate.catalogue.schema import Property, ResourceType
+from datalog_gate.diagnostics import Span
+from datalog_gate.facts.stack import Data, Path, Resource
+from datalog_gate.values import Unknown
+
+Way = tuple[str, ...]
+
+
+def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
+    """The resource with every property where its type has it moved."""
+    given = resource.properties
+    if kind is None or kind.movable.isdisjoint(given) or not any(_holds(given, source) for source, _ in kind.moved):
+        return resource
+    origins: dict[Path, Path] = {}
+    data: Data = dict(given)
+    for source, target in kind.moved:
+        data = _moved(data, source, target, kind.properties, (), origins)
+    assert isinstance(data, dict)
+
+    def locate(path: Path) -> Span | None:
+        for end in range(len(path), 1, -1):
+            if path[0] == "properties" and path[1:end] in origins:
+                return resource.locate(("properties", *origins[path[1:end]], *path[end:]))
+        return resource.locate(path)
+
+    def hides(path: Path, partly: bool) -> bool:
+        way = path[1:]
+        olds = [(*old, *way[len(new) :]) for new, old in origins.items() if way[: len(new)] == new]
+        olds += [old for new, old in origins.items() if partly and new[: len(way)] == way]
+        return any(resource.hides(("properties", *old), partly) for old in (way, *olds)) if resource.hides else False
+
+    return replace(resource, properties=data, locate=locate, hides=resource.hides and hides)
+
+
+def _holds(data: Data, way: Way) -> bool:
+    """Whether something lies under the way in any member of the lists on it. It is asked of every resource there is."""
+    for at, step in enumerate(way):
+        if isinstance(data, list):
+            return any(_holds(one, way[at:]) for one in data)
+        if not isinstance(data, Mapping):
+            return isinstance(data, Unknown)
+        if step not in data:
+            return False
+        data = data[step]
+    return True
+
+
+def _moved(
+    data: Data, source: Way, target: Way | None, schema: tuple[Property, ...], path: Path, origins: dict[Path, Path]
+) -> Data:
+    """The data with what lies under the source under the target; `origins` maps where it is to where it was."""
+    if isinstance(data, list):
+        return [_moved(one, source, target, schema, (*path, at), origins) for at, one in enumerate(data)]
+    first, *rest = source
+    if not isinstance(data, dict) or first not in data:
+        return data
+    kinds = {one.name: one for one in schema}
+    if rest and (target is None or first == target[0]):
+        further = None if target is None else target[1:]
+        children = kinds[first].children
+        return {**data, first: _moved(data[first], tuple(rest), further, children, (*path, first), origins)}
+    left = data if rest else {key: value for key, value in data.items() if key != first}
+    if target is None:
+        return left
+    value = _under(data, source)
+    old = left.get(target[0])
+    if kinds[target[0]].kind == "list" and kinds[first].kind != "list":
+        if not value or not isinstance(old, list | None):
+            return left if value else data
+        at: Path = (*path, target[0], len(old or []))
+        origins[at] = (*path, *source)
+        return {**left, target[0]: [*(old or []), {target[1]: value} if target[1:] else value]}
+    if value is None and (path or isinstance(old, list | Unknown)):
+        return left
+    origins[(*path, *target)] = (*path, *source)
+    return {**left, target[0]: value}
+
+
+def _under(data: Data, way: Way) -> Data:
+    for at, step in enumerate(way):
+        if isinstance(data, Unknown):
+            return replace(data, expression=f"{'.'.join(way[at:])} of {data.expression}")
+        data = data.get(step) if isinstance(data, dict) else None
+    return data

@@ -1,0 +1,83 @@
+"""Where we differ from Heat and know it: no rule of ours decides otherwise because of any of these.
+
+Lines are those of openstack-heat 27.0.1. A difference that no category takes fails the tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from datalog_gate.values import Unknown
+from tests.heat.compare import Difference
+from tests.heat.heat_side import Refused
+
+
+class Category(NamedTuple):
+    """Why we differ, the line of Heat behind it, and which differences are of this kind."""
+
+    name: str
+    reason: str
+    source: str
+    takes: Callable[[Difference], bool]
+
+
+def _refused(pattern: str) -> Callable[[Difference], bool]:
+    """Heat can't resolve it in any shape, in words of that pattern; we can."""
+
+    def takes(one: Difference) -> bool:
+        said = list(one.heat.values()) if isinstance(one.heat, dict) else [one.heat]
+        return all(isinstance(each, Refused) and re.search(pattern, each.reason) for each in said)
+
+    return takes
+
+
+CATEGORIES = (
+    Category(
+        "unread function",
+        "yaql and Fn::MemberListToMap are unknown here, and marked as what the user can choose: every rule that reads "
+        "them decides on the unknown; what is wrong in an expression only Heat sees",
+        "heat/engine/hot/functions.py:1171",
+        lambda one: (
+            (isinstance(one.ours, Unknown) and one.ours.unread)
+            or _refused("yaql: Bad expression|The definition of condition .* is invalid: 1")(one)
+        ),
+    ),
+    Category(
+        "facade of nothing",
+        "a template that may be nested is read alone too: what it takes from its facade is unknown here, and Heat, "
+        "which has no facade for it, fails",
+        "heat/engine/hot/functions.py:707",
+        _refused("no attribute '(metadata_get|t)'"),
+    ),
+    Category(
+        "remote template",
+        "nothing is fetched: what a template behind an address holds is unknown here, and Heat fetches it",
+        "heat/engine/resources/template_resource.py:96",
+        _refused("Could not fetch remote template"),
+    ),
+    Category(
+        "no such attribute",
+        "the value is unknown here, and Heat refuses the stack, or the output alone",
+        "heat/engine/stk_defn.py:230",
+        _refused("InvalidTemplateAttribute"),
+    ),
+    Category(
+        "property of the wrong kind",
+        "a group's size that is no number is an open group here, and Heat refuses the stack",
+        "heat/engine/properties.py:264",
+        lambda one: one.at.endswith(" nested") and _refused("is not an integer")(one),
+    ),
+    Category(
+        "built-in load balancer",
+        "Heat builds AWS's load balancer as a nested stack of its own; no rule names its parts",
+        "heat/engine/resources/aws/lb/loadbalancer.py:36",
+        lambda one: one.at.endswith(" nested") and one.ours is None,
+    ),
+)
+
+
+def category(one: Difference) -> str | None:
+    """The name of the category that takes the difference."""
+    return next((each.name for each in CATEGORIES if each.takes(one)), None)

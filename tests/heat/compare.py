@@ -1,0 +1,189 @@
+"""Our stack against what Heat makes of the same input, place by place.
+
+In: our `Stack` or the diagnostics that refuse it, and Heat's answer for every shape of what only the cloud knows. Out:
+the `Difference`s and how many resources were compared. What we call known must be Heat's value in every shape; what we
+call unknown must hang on the cloud, so differ between shapes; two unknowns that we write alike must be alike there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from datalog_gate.facts.stack import Resource, Stack
+from datalog_gate.template.environment import TEMPLATE_ENDINGS
+from datalog_gate.template.nesting import GROUPS
+from datalog_gate.values import ResourceId, Unknown
+from tests.heat.heat_side import Refused, Seen, SeenResource, reference
+
+Shaped = Mapping[str, Any]
+"""Heat's value of one place by shape."""
+_ABSENT = Refused("absent")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where we and Heat differ, and what each has there."""
+
+    at: str
+    ours: object
+    heat: object
+
+
+@dataclass
+class Report:
+    """`compared` of `resources` were looked at on both sides."""
+
+    differences: list[Difference] = field(default_factory=list)
+    resources: int = 0
+    compared: int = 0
+    _words: dict[str, tuple[str, Any]] = field(default_factory=dict)
+
+    def differ(self, at: str, ours: object, heat: object) -> None:
+        """Notes a difference."""
+        self.differences.append(Difference(at, ours, heat))
+
+
+def compare(ours: Stack | list[str], heat: Mapping[str, Seen | Refused]) -> Report:
+    """The report for one template; `ours` is the stack, or the diagnostics with which we refuse it."""
+    report = Report()
+    seen = {shape: one for shape, one in heat.items() if isinstance(one, Seen)}
+    if isinstance(ours, list):
+        if accepted := [shape for shape, one in seen.items() if not refusals(one)]:
+            report.differ("", ours, f"accepts it where the cloud says {', '.join(accepted)}")
+    elif not seen:
+        report.differ("", "accepts it", dict(heat))
+    else:
+        _stack(report, ours, seen)
+    return report
+
+
+def refusals(seen: Seen) -> list[Refused]:
+    """Everything in the stack that Heat can't resolve: it would fail before or while it builds it."""
+    found: list[Refused] = []
+    parts: list[Any] = [seen.conditions, seen.outputs]
+    for resource in seen.resources.values():
+        parts += [resource.properties, resource.metadata, resource.deletion_policy, resource.update_policy]
+        if isinstance(resource.nested, Seen):
+            found += refusals(resource.nested)
+        else:
+            parts.append(resource.nested)
+    while parts:
+        part = parts.pop()
+        if isinstance(part, Refused):
+            found.append(part)
+        elif isinstance(part, dict):
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return found
+
+
+def _stack(report: Report, ours: Stack, seen: Mapping[str, Seen], *, group: bool = False, open_: bool = False) -> None:
+    if not group:
+        parameters = {one.name: one.value for one in ours.parameters}
+        _value(report, f"{ours.id} parameters", parameters, {at: _own(one.parameters) for at, one in seen.items()})
+        _value(report, f"{ours.id} conditions", dict(ours.conditions), {at: one.conditions for at, one in seen.items()})
+        for name, value in ours.outputs.items():
+            shaped = {at: one.outputs.get(name) for at, one in seen.items()}
+            _value(report, f"{ours.id} output {name}", value, shaped)
+        if more := {name for one in seen.values() for name in one.outputs} - ours.outputs.keys():
+            report.differ(f"{ours.id} outputs", sorted(ours.outputs), sorted(more))
+    mine = {one.name: one for one in ours.resources}
+    for name in mine.keys() | {name for one in seen.values() for name in one.resources}:
+        report.resources += 1
+        there = {at: one.resources[name] for at, one in seen.items() if name in one.resources}
+        if name not in mine or not there or (len(there) < len(seen) and not open_ and not mine[name].maybe):
+            if not open_:
+                report.differ(f"{ours.id}/{name}", name in mine, sorted(there))
+            continue
+        _resource(report, mine[name], there)
+
+
+def _own(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if not name.startswith(("OS::", "AWS::"))}
+
+
+def _resource(report: Report, ours: Resource, seen: Mapping[str, SeenResource]) -> None:
+    def part(what: str, mine: object, theirs: str) -> None:
+        _value(report, f"{ours.id.path} {what}", mine, {at: getattr(one, theirs) for at, one in seen.items()})
+
+    report.compared += 1
+    kinds = {one.type for one in seen.values()}
+    if {_kind(kind) for kind in kinds} != {_kind(ours.type)}:
+        report.differ(f"{ours.id.path} type", ours.type, kinds)
+    empty = {at: _filled(one) for at, one in seen.items()}
+    for what in ("properties", "metadata", "update_policy"):
+        mine = getattr(ours, what)
+        shaped = {at: one[what] for at, one in empty.items()}
+        _value(report, f"{ours.id.path} {what}", {} if mine is None else mine, shaped)
+    part("deletion_policy", ours.deletion_policy, "deletion_policy")
+    if {one.requires for one in seen.values()} != {frozenset(ours.requires)}:
+        report.differ(
+            f"{ours.id.path} requires", sorted(ours.requires), [sorted(one.requires) for one in seen.values()]
+        )
+    nested = {at: one.nested for at, one in seen.items() if isinstance(one.nested, Seen)}
+    if ours.nested is None:
+        if nested and ours.open_members is None:
+            report.differ(f"{ours.id.path} nested", None, sorted(nested))
+    elif nested:
+        open_ = ours.open_members is not None
+        _stack(report, ours.nested, nested, group=ours.type in GROUPS, open_=open_)
+    else:
+        report.resources += sum(len(stack.resources) for stack in ours.nested.walk())
+        report.differ(f"{ours.id.path} nested", "holds a stack", next(iter(seen.values())).nested)
+
+
+def _filled(seen: SeenResource) -> dict[str, Any]:
+    """As Heat's definition answers: what is not there is an empty map."""
+    parts = {"properties": seen.properties, "metadata": seen.metadata, "update_policy": seen.update_policy}
+    return {name: {} if part is None else part for name, part in parts.items()}
+
+
+def _kind(name: str) -> str:
+    """A type; templates by their file's name alone, since a client makes an address of it."""
+    return PurePosixPath(name).name if name.endswith(TEMPLATE_ENDINGS) else name
+
+
+def _value(report: Report, at: str, ours: object, heat: Shaped) -> None:
+    known = {shape: value for shape, value in heat.items() if not isinstance(value, Refused)}
+    match ours:
+        case _ if not known:
+            report.differ(at, ours, next(iter(heat.values())))
+        case Unknown():
+            _unknown(report, at, ours, heat)
+        case ResourceId():
+            if any(value != reference(ours.path, shape) for shape, value in known.items()):
+                report.differ(at, ours, known)
+        case dict():
+            sure = {key for key, value in ours.items() if not isinstance(value, Unknown)}  # the others may be left out
+            if all(isinstance(one, dict) and sure <= one.keys() <= ours.keys() for one in known.values()):
+                for key, value in ours.items():
+                    _value(report, f"{at}.{key}", value, {shape: one.get(key, _ABSENT) for shape, one in known.items()})
+            else:
+                report.differ(at, ours, known)
+        case list():
+            if all(isinstance(value, list) and len(value) == len(ours) for value in known.values()):
+                for index, value in enumerate(ours):
+                    _value(report, f"{at}.{index}", value, {shape: one[index] for shape, one in known.items()})
+            else:
+                report.differ(at, ours, known)
+        case str() if ours.endswith(TEMPLATE_ENDINGS):
+            if any(not isinstance(value, str) or _kind(value) != _kind(ours) for value in known.values()):
+                report.differ(at, ours, known)
+        case _:
+            if any(type(value) is not type(ours) or value != ours for value in known.values()):
+                report.differ(at, ours, known)
+
+
+def _unknown(report: Report, at: str, ours: Unknown, heat: Shaped) -> None:
+    values = [_ABSENT if isinstance(value, Refused) else value for value in heat.values()]
+    if all(value == values[0] for value in values):
+        report.differ(at, ours, heat)
+        return
+    word = heat.get("word")  # a text stays what it is, whatever type a parameter on its way has
+    before, alike = report._words.setdefault(ours.expression, (at, word))
+    if isinstance(word, str) and isinstance(alike, str) and word != alike:
+        report.differ(f"{at} and {before}", ours, (word, alike))

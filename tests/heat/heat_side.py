@@ -1,0 +1,318 @@
+"""What Heat itself makes of a template: its own Template, Environment and stack definition, with no engine running.
+
+In: a template as the API gets it (its text, `files`, one environment). Out: a `Seen`, the tree of what Heat resolves.
+Nothing exists yet, so an attribute or a reference has no value: every template is resolved once per `SHAPES`, and each
+time what only the cloud knows has another value of another form. What then differs hangs on the cloud; what stays is
+known. The members of groups, nested stacks and what their attributes echo are computed by Heat's own classes.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import logging
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from heat.common import config, context, exception, identifier, template_format, urlfetch
+from heat.engine import (
+    attributes,
+    constraints,
+    environment,
+    function,
+    parameter_groups,
+    stack,
+    status,
+    stk_defn,
+    template,
+)
+from heat.engine import resource as heat_resource
+from heat.engine.resources import stack_resource
+from heat.engine.resources.aws.autoscaling.launch_config import LaunchConfiguration
+from heat.engine.resources.openstack.heat import instance_group, remote_stack, value
+from heat.objects import service
+from oslo_config import cfg
+from oslo_log import log
+
+_MADE = (stack_resource.StackResource, remote_stack.RemoteStack, value.Value, LaunchConfiguration)
+"""The classes of which an instance is made: it needs no cloud to say what it holds."""
+
+SHAPES = ("none", "digits", "word", "list", "map", "flag", "a")
+"""What an attribute is: nothing, a text of which a number may be made, any text, a list, a map of lists, a truth as
+text, the key that templates of tests use most."""
+Data = Any
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What Heat says instead of a value."""
+
+    reason: str
+
+
+@dataclass
+class SeenResource:
+    """One resource, its functions resolved. `nested` is what it holds, or why Heat could not make it."""
+
+    type: str
+    properties: Data
+    metadata: Data
+    deletion_policy: Data
+    update_policy: Data
+    requires: frozenset[str]
+    nested: Seen | Refused | None = None
+
+
+@dataclass
+class Seen:
+    """One stack as Heat resolves it, by name of parameter, condition, resource and output."""
+
+    parameters: dict[str, Data] = field(default_factory=dict)
+    conditions: dict[str, Data] = field(default_factory=dict)
+    resources: dict[str, SeenResource] = field(default_factory=dict)
+    outputs: dict[str, Data] = field(default_factory=dict)
+
+
+def reference(path: str, shape: str) -> str:
+    """The id of the resource of that path, as `get_resource` gives it."""
+    return path.rpartition("/")[2] if shape == "none" else f"{shape}:{path}"
+
+
+def resolve(text: str, files: Mapping[str, str], env: Mapping[str, Data], name: str, shape: str) -> Seen | Refused:
+    """The stack of that name, or why Heat refuses it."""
+    try:
+        parsed = template.Template(template_format.parse(text), files=dict(files), env=_environment(env))
+        return _stack(stack.Stack(_context(shape), name, parsed), name, shape)
+    except Exception as error:  # noqa: BLE001 - whatever Heat raises is its answer
+        return _refused(error)
+
+
+def _environment(env: Mapping[str, Data]) -> environment.Environment:
+    return environment.Environment(copy.deepcopy(dict(env)))
+
+
+def _context(shape: str) -> context.RequestContext:
+    return context.RequestContext(username="user", project_id=shape, roles=[], is_admin=False)
+
+
+def _stack(own: stack.Stack, path: str, shape: str) -> Seen:
+    own.t.validate()
+    own.parameters.validate(context=own.context, validate_value=True)
+    parameter_groups.ParameterGroups(own.t).validate()
+    own.parameters.set_stack_id(identifier.HeatIdentifier(own.tenant_id, own.name, f"id-{shape}"))
+    conditions = own.t.conditions(own.defn)
+    conditions.validate()
+    own._resources = {}
+    seen = Seen(
+        parameters={name: own.parameters[name] for name in own.parameters},
+        conditions={name: conditions.is_enabled(name) for name in conditions._conditions},
+    )
+    names = own.defn.enabled_rsrc_names()
+    needed = {name: own.defn.resource_definition(name).required_resource_names() for name in names}
+    for name in names:
+        if missing := needed[name] - own.defn.all_rsrc_names():
+            raise ValueError(f"{name} needs {missing}")
+    for name in _in_order({name: required & names for name, required in needed.items()}):
+        seen.resources[name] = _resource(own, name, frozenset(needed[name] & names), f"{path}/{name}", shape)
+        own.defn.resource_definition(name).validate()
+    for name in own.defn.enabled_output_names():
+        definition = own.defn.output_definition(name)
+        definition.validate()
+        seen.outputs[name] = _resolved(definition._value)
+    return seen
+
+
+def _in_order(needed: Mapping[str, set[str]]) -> list[str]:
+    done: list[str] = []
+    left = dict(needed)
+    while left:
+        ready = sorted(name for name, required in left.items() if required <= set(done))
+        if not ready:
+            raise ValueError(f"circular dependency among {sorted(left)}")
+        done += ready
+        for name in ready:
+            del left[name]
+    return done
+
+
+def _resource(own: stack.Stack, name: str, requires: frozenset[str], path: str, shape: str) -> SeenResource:
+    definition = own.defn.resource_definition(name)
+    try:
+        made = own.env.get_resource_info(definition.resource_type, resource_name=name)
+    except exception.EntityNotFound:  # a type of some provider's plugin
+        made = None
+    template_of = getattr(made, "template_name", None)
+    kind = template_of or (made.name if made else definition.resource_type)
+    resource = SeenResource(
+        type=kind,
+        properties=_resolved(definition._properties),
+        metadata=_resolved(definition._metadata),
+        deletion_policy=_resolved(definition._deletion_policy),
+        update_policy=_resolved(definition._update_policy),
+        requires=requires,
+    )
+    node = _Node(path, shape)
+    own.defn._resource_data[name] = node
+    own.defn._resources.pop(name, None)
+    own._resources[name] = node
+    cls = made.get_class_to_instantiate() if made else None
+    if cls and issubclass(cls, _MADE):
+        try:
+            own._resources[name] = instance = cls(name, definition, own)
+            instance.FnGetRefId = node.reference_id
+            resource.nested = _nested(instance, node, path, shape)
+        except Exception as error:  # noqa: BLE001
+            node.failed = resource.nested = _refused(error)
+    return resource
+
+
+def _nested(instance: Any, node: _Node, path: str, shape: str) -> Seen | None:
+    match instance:
+        case value.Value():
+            node.echo = instance.FnGetAtt
+            return None
+        case remote_stack.RemoteStack():
+            seen = _remote(instance, path, shape)
+            outputs = {key: one for key, one in seen.outputs.items() if not isinstance(one, Refused)}
+            node.echo = lambda key, *rest: (
+                attributes.select_from_attribute(outputs, rest)
+                if key == "outputs"
+                else of_the_cloud(f"{path} {key}", shape)
+            )
+            return seen
+        case stack_resource.StackResource():
+            names = itertools.count()
+            instance_group.short_id = SimpleNamespace(generate_id=lambda: str(next(names)))
+            name = f"{instance.stack.name}-{instance.name}-{shape}"
+            inner = instance._parse_nested_stack(name, instance.child_template(), instance.child_params())
+            seen = _stack(inner, path, shape)
+            members = sorted(seen.resources, key=lambda name: (len(name), name))
+            instance._group_data = lambda **_: SimpleNamespace(member_names=lambda _failed: members)
+            instance.resource_id, instance._nested = "made", inner
+            instance.get_output = lambda name: _output(seen, instance, name)
+            node.echo = instance.FnGetAtt
+            return seen
+    return None
+
+
+def _remote(instance: Any, path: str, shape: str) -> Seen:
+    given = environment.get_child_environment(instance.stack.env, instance.properties["parameters"])
+    text, files = instance.properties["template"], dict(instance.stack.t.files)
+    parsed = template.Template(template_format.parse(text), files=files, env=_environment(given.user_env_as_dict()))
+    return _stack(stack.Stack(instance.context, f"{instance.stack.name}-{shape}", parsed), path, shape)
+
+
+def _output(seen: Seen, instance: Any, name: str) -> Data:
+    if name not in seen.outputs:
+        raise exception.NotFound(f"no output {name}")
+    if isinstance(seen.outputs[name], Refused):
+        raise exception.TemplateOutputError(resource=instance.name, attribute=name, message=seen.outputs[name].reason)
+    return seen.outputs[name]
+
+
+def of_the_cloud(what: str, shape: str) -> Data:
+    """What the cloud will say: in every shape another value."""
+    digest = hashlib.sha256(what.encode()).hexdigest()
+    digits = str(2 + int(digest, 16) % 8)  # as a group's count it must stay small
+    choices = {
+        "digits": digits,
+        "word": digest[:12],
+        "list": [digest],
+        "map": _Deep(key=[digest]),
+        "flag": "true",
+        "a": "a",
+    }
+    return choices.get(shape)
+
+
+def _resolved(snippet: Data) -> Data:
+    """The snippet with its functions resolved; where one of them can't be, its place alone is `Refused`."""
+    value = _part(snippet)
+    return None if value is ... else value
+
+
+def _part(snippet: Data) -> Data:
+    try:
+        return copy.deepcopy(function.resolve(snippet, nullable=True))
+    except Exception as error:  # noqa: BLE001
+        if isinstance(snippet, Mapping):
+            return {key: value for key, item in snippet.items() if (value := _part(item)) is not ...}
+        if isinstance(snippet, list):
+            return [value for item in snippet if (value := _part(item)) is not ...]
+        return _refused(error)
+
+
+def _refused(error: Exception) -> Refused:
+    assert not isinstance(error, NameError), error
+    return Refused(f"{type(error).__name__}: {error}"[:300])
+
+
+class _Deep(dict[str, Any]):
+    """A map in which there is something under every key, as deep as one looks."""
+
+    def __missing__(self, key: str) -> _Deep:
+        return _Deep(key=[f"{self['key'][0]} {key}"])
+
+
+class _Every:
+    """The attributes that a resource has: which these are only Heat knows."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+class _Node(status.ResourceStatus):  # type: ignore[misc]
+    """What Heat's stack definition knows of a resource that exists, and what stands for the resource itself."""
+
+    action, status, state, primary_key, uuid = "CREATE", "COMPLETE", ("CREATE", "COMPLETE"), None, None
+
+    def __init__(self, path: str, shape: str) -> None:
+        self.path, self.shape, self.name = path, shape, path.rpartition("/")[2]
+        self.echo: Any = None
+        self.failed: Refused | None = None
+
+    def reference_id(self) -> str:
+        return reference(self.path, self.shape)
+
+    FnGetRefId = reference_id
+
+    def FnGetAtt(self, *key: str) -> Data:  # noqa: N802
+        return self.attribute(key)
+
+    def attributes(self) -> Data:
+        return {"everything": of_the_cloud(self.path, self.shape)}
+
+    def attribute(self, key: Data) -> Data:
+        if self.failed:
+            raise ValueError(self.failed.reason)
+        if self.echo:
+            return self.echo(*(key if isinstance(key, tuple) else (key,)))
+        return of_the_cloud(f"{self.path} {key}", self.shape)
+
+
+def _boot() -> None:
+    """Heat's configuration without files, database, services or cloud."""
+    logging.disable()
+    log.register_options(cfg.CONF)
+    cfg.CONF([], project="heat", prog="heat-engine", version="x", default_config_files=[])
+    config.set_config_defaults()
+    cfg.CONF.set_override("max_resources_per_stack", -1)
+    cfg.CONF.set_override("max_template_size", 100_000_000)
+    constraints.CustomConstraint._is_valid = lambda *_args: True  # it asks the cloud
+    service.Service.active_service_count = lambda _context: 1000
+    urlfetch.get = _no_network
+    stk_defn.StackDefinition.get_availability_zones = lambda own: [of_the_cloud("zone", own._context.project_id)]
+    stk_defn.ResourceProxy.attributes_schema = _Every()
+    heat_resource.Resource.rpc_client = lambda _self: None
+    sys.setrecursionlimit(10_000)
+
+
+def _no_network(url: str, **_: Any) -> Data:
+    raise urlfetch.URLFetchError(f"{url} is not fetched")
+
+
+_boot()

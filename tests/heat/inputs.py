@@ -1,0 +1,116 @@
+"""The same input for us and for Heat: what a user's client sends, parameters without a value filled from a seed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heat.common import template_format
+from heatclient.common import template_utils
+
+from datalog_gate.errors import InputError
+from datalog_gate.facts.stack import Stack
+from datalog_gate.sources import read_stack
+from tests.heat.compare import Report, compare
+from tests.heat.heat_side import SHAPES, resolve
+
+template_utils.template_format.parse = template_format.parse  # the client's own drops a text's last line break
+_TEXTS = (
+    "seed",
+    "10.0.0.0/24",
+    "10.0.0.7",
+    "seed.example.com",
+    "Seed1234",
+    "5",
+    "true",
+    "2001:db8::1",
+    "Seed-1234!",
+    "seed/",
+    f"{'A' * 38}==",
+)
+
+
+def compare_files(template: Path, environments: list[Path], root: Path, name: str) -> Report:
+    """Both sides' answers for a template in files: ours reads them, Heat gets what its own client makes of them."""
+    files, body = template_utils.get_template_contents(template_file=str(template))
+    more, environment = template_utils.process_multiple_environments_and_files([str(one) for one in environments])
+    files = {name: text.decode() if isinstance(text, bytes) else text for name, text in {**files, **more}.items()}
+    defaults = environment.get("parameter_defaults") or {}
+    filled = fill(body, {**defaults, **(environment.get("parameters") or {})})
+    nested = [_template(text) for text in files.values()]
+    own = {
+        name: one["default"] for part in (*nested, body) for name, one in _parameters(part).items() if "default" in one
+    }
+    for part in nested:  # what it nests may need values too; what is a default elsewhere suits best
+        defaults = {name: own.get(name, value) for name, value in fill(part, defaults).items()} | defaults
+    environment |= {"parameters": (environment.get("parameters") or {}) | filled, "parameter_defaults": defaults}
+    given = {"parameters": filled, "parameter_defaults": defaults}
+    heat = _heat(json.dumps(body), files, environment, name)
+    ours = ours_of(template, environments=environments, environment=given, files_root=root, stack_name=name)
+    return compare(ours, heat)
+
+
+def _template(text: str) -> Mapping[str, Any]:
+    try:
+        parsed: dict[str, Any] = template_format.parse(text)
+        return parsed
+    except ValueError:
+        return {}
+
+
+def compare_body(text: str, environment: Mapping[str, Any], files: Mapping[str, str], name: str = "web") -> Report:
+    """Both sides' answers for the parts of a request's body."""
+    ours = ours_of(template=text, environment=environment, files=files, stack_name=name)
+    return compare(ours, _heat(text, files, environment, name))
+
+
+def ours_of(*source: Path, **given: Any) -> Stack | list[str]:
+    """What `read_stack` says: the stack, or the diagnostics in words."""
+    try:
+        return read_stack(*source, **given)
+    except InputError as error:
+        return [f"{one.code}: {one.message}" for one in error.diagnostics]
+
+
+def _heat(text: str, files: Mapping[str, str], environment: Mapping[str, Any], name: str) -> Any:
+    return {shape: resolve(text, files, environment, name, shape) for shape in SHAPES}
+
+
+def fill(template: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for every parameter that has neither one nor a default, by its type and constraints."""
+    return {
+        name: _seed(name, definition)
+        for name, definition in _parameters(template).items()
+        if name not in given and "default" not in definition and "Default" not in definition
+    }
+
+
+def _parameters(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    return template.get("parameters") or template.get("Parameters") or {}
+
+
+def _seed(name: str, definition: Mapping[str, Any]) -> Any:
+    limits: dict[str, Any] = {}
+    for one in definition.get("constraints") or []:
+        limits |= one
+    allowed = limits.get("allowed_values") or definition.get("AllowedValues")
+    pattern = limits.get("allowed_pattern") or definition.get("AllowedPattern") or ""
+    length = limits.get("length") or {}
+    if allowed:
+        return allowed[0]
+    match str(definition.get("type") or definition.get("Type")).lower():
+        case "number":
+            return (limits.get("range") or {}).get("min", definition.get("MinValue", 7))
+        case "comma_delimited_list" | "commadelimitedlist":
+            return ["one", f"{name}-two"]
+        case "json":
+            return {"seed": name, "list": [1, "two"]}
+        case "boolean":
+            return True
+    least = int(length.get("min") or definition.get("MinLength") or 0)
+    most = int(length.get("max") or definition.get("MaxLength") or 999)
+    texts = [(text + "x" * (least - len(text)))[:most] for text in (f"{name}-seed", *_TEXTS)]
+    return next((text for text in texts if re.match(pattern + r"\Z", text)), texts[0])

@@ -1,0 +1,128 @@
+"""The comparison itself: every way in which two sides can differ is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from datalog_gate.sources import read_stack
+from tests.heat.compare import Report, compare
+from tests.heat.heat_side import SHAPES, Refused, Seen, resolve
+
+TEMPLATE = """\
+heat_template_version: 2018-08-31
+parameters: {size: {type: number, default: 2}}
+conditions: {big: {equals: [{get_param: size}, 2]}}
+resources:
+  net: {type: OS::Neutron::Net}
+  vm:
+    type: OS::Nova::Server
+    metadata: {a: [1]}
+    deletion_policy: Retain
+    update_policy: {x: 1}
+    properties: {flag: true, count: 1, net: {get_resource: net}, ip: {get_attr: [net, mtu]}, list: [a]}
+  group:
+    type: OS::Heat::ResourceGroup
+    properties: {count: {get_param: size}, resource_def: {type: OS::Heat::Value, properties: {value: '%index%'}}}
+outputs: {one: {value: {get_attr: [group, resource.1.value]}}}
+"""
+
+
+def both(change: Callable[[Seen], object] = lambda _: None, text: str = TEMPLATE) -> Report:
+    """The report of the template, after something is changed in what Heat says in every shape."""
+    heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
+    for seen in heat.values():
+        assert isinstance(seen, Seen)
+        change(seen)
+    return compare(read_stack(template=text, stack_name="web"), heat)
+
+
+def put(resource: str, part: str, value: Any) -> Callable[[Seen], None]:
+    """Another value for a part of a resource, or for one of its properties."""
+
+    def change(seen: Seen) -> None:
+        one = seen.resources[resource]
+        if hasattr(one, part):
+            setattr(one, part, value)
+        else:
+            one.properties[part] = value
+
+    return change
+
+
+def test_the_same_template_has_no_difference() -> None:
+    report = both()
+    assert (report.differences, report.resources, report.compared) == ([], 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "at"),
+    [
+        (put("vm", "flag", 1), "web/vm properties.flag"),
+        (put("vm", "count", 1.0), "web/vm properties.count"),
+        (put("vm", "count", True), "web/vm properties.count"),
+        (put("vm", "count", Refused("no")), "web/vm properties.count"),
+        (put("vm", "net", "vm"), "web/vm properties.net"),
+        (put("vm", "ip", "1450"), "web/vm properties.ip"),
+        (put("vm", "ip", Refused("no")), "web/vm properties.ip"),
+        (put("vm", "list", ["a", "b"]), "web/vm properties.list"),
+        (put("vm", "more", None), "web/vm properties"),
+        (put("vm", "type", "OS::Trove::Instance"), "web/vm type"),
+        (put("vm", "metadata", {"a": ["1"]}), "web/vm metadata.a.0"),
+        (put("vm", "deletion_policy", "Delete"), "web/vm deletion_policy"),
+        (put("vm", "update_policy", {}), "web/vm update_policy"),
+        (put("vm", "requires", frozenset()), "web/vm requires"),
+        (put("net", "nested", Seen()), "web/net nested"),
+        (put("group", "nested", Refused("no")), "web/group nested"),
+        (lambda seen: seen.resources.pop("net"), "web/net"),
+        (lambda seen: seen.resources.update(other=seen.resources["net"]), "web/other"),
+        (lambda seen: seen.resources["group"].nested.resources.pop("1"), "web/group/1"),
+        (lambda seen: put("0", "value", "1")(seen.resources["group"].nested), "web/group/0 properties.value"),
+        (lambda seen: seen.parameters.update(size=3), "web parameters.size"),
+        (lambda seen: seen.conditions.update(big=False), "web conditions.big"),
+        (lambda seen: seen.outputs.update(one="0"), "web output one"),
+        (lambda seen: seen.outputs.update(two="0"), "web outputs"),
+    ],
+)  # fmt: skip
+def test_a_difference_is_seen_at_its_place(change: Callable[[Any], object], at: str) -> None:
+    assert [one.at for one in both(change).differences] == [at]
+
+
+def test_what_differs_in_a_single_shape_is_seen() -> None:
+    heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
+    last = heat["flag"]
+    assert isinstance(last, Seen)
+    put("vm", "count", 2)(last)
+    report = compare(read_stack(template=TEMPLATE, stack_name="web"), heat)
+    assert [one.at for one in report.differences] == ["web/vm properties.count"]
+
+
+def test_two_unknowns_that_are_written_alike_must_be_alike_in_heat() -> None:
+    ours = TEMPLATE.replace("list: [a]", "list: [{get_attr: [net, mtu]}]")
+    heat = {
+        shape: resolve(TEMPLATE.replace("list: [a]", "list: [{get_attr: [net, name]}]"), {}, {}, "web", shape)
+        for shape in SHAPES
+    }
+    report = compare(read_stack(template=ours, stack_name="web"), heat)
+    assert [one.at for one in report.differences] == ["web/vm properties.list.0 and web/vm properties.ip"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "differs"),
+    [
+        ("{get_param: size}", "{get_param: size}", False),
+        ("{get_param: none}", "{get_param: none}", False),
+        ("{get_param: none}", "{get_param: size}", True),
+        ("{get_param: size}", "{get_param: none}", True),
+        ("{digest: [none, x]}", "{digest: [none, x]}", False),
+        ("{digest: [none, x]}", "{digest: [md5, x]}", True),
+    ],
+)
+def test_a_refusal_must_be_shared(ours: str, theirs: str, differs: bool) -> None:
+    from tests.heat.inputs import ours_of
+
+    mine, heat = (TEMPLATE.replace("list: [a]", f"list: [{one}]") for one in (ours, theirs))
+    answers = {shape: resolve(heat, {}, {}, "web", shape) for shape in SHAPES}
+    assert bool(compare(ours_of(template=mine, stack_name="web"), answers).differences) is differs

@@ -1,0 +1,56 @@
+"""Our fixtures and the corpus of real templates, as we and as Heat resolve them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.heat.categories import CATEGORIES, category
+from tests.heat.compare import Difference
+from tests.heat.inputs import compare_files
+
+_PROJECT = Path(__file__).parents[2]
+_CORPUS = Path(os.environ.get("DATALOG_GATE_SHARED", _PROJECT.parent / "shared")) / "corpus/templates"
+
+Case = tuple[Path, list[Path], Path]
+"""A template, its environments, and the folder that may be read."""
+
+
+def _fixtures() -> list[Case]:
+    folders = sorted((_PROJECT / "fixtures/stacks").iterdir())
+    return [(next(one.glob("template.*")), sorted(one.glob("env.yaml")), one) for one in folders]
+
+
+def _corpus() -> list[Case]:
+    lines = (_CORPUS / "manifest.jsonl").read_text().splitlines() if _CORPUS.is_dir() else []
+    roots = [json.loads(line) for line in lines]
+    return [(_CORPUS / one["root"], [_CORPUS / env for env in one["envs"]], _CORPUS) for one in roots]
+
+
+@pytest.mark.parametrize("cases", [_fixtures(), _corpus()], ids=["fixtures", "corpus"])
+def test_heat_resolves_what_we_read_as_we_do(cases: list[Case]) -> None:
+    if not cases:
+        pytest.skip("the corpus is not here")
+    resources = compared = 0
+    strange: list[tuple[str, Difference]] = []
+    known: Counter[str] = Counter()
+    for template, environments, root in cases:
+        report = compare_files(template, environments, root, "web")
+        resources, compared = resources + report.resources, compared + report.compared
+        for one in report.differences:
+            if name := category(one):
+                known[name] += 1
+            else:
+                strange.append((str(template), one))
+    print(f"{compared} of {resources} resources compared; differences by category: {dict(known)}")
+    assert strange == []
+    assert compared >= 0.95 * resources
+
+
+def test_at_most_ten_categories_and_every_one_names_its_line_in_heat() -> None:
+    assert len(CATEGORIES) <= 10
+    assert [one.name for one in CATEGORIES if not one.source.startswith("heat/")] == []

@@ -1,0 +1,679 @@
+"""Every function in every version of templates: right and wrong arguments, resolved by us and by Heat.
+
+The expressions stand in a property, or in a condition, of one template in all its versions: where a version has no such
+function it is plain data on both sides. Where Heat refuses we must refuse, and the other way round.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from heat.engine import template
+from heat.engine.function import Invalid
+from heat.engine.hot.functions import Removed
+
+from tests.heat.categories import category
+from tests.heat.compare import Difference, refusals
+from tests.heat.heat_side import Seen, resolve
+from tests.heat.inputs import compare_body
+
+HOT = (
+    "2013-05-23", "2014-10-16", "2015-04-30", "2015-10-15", "2016-04-08", "2016-10-14", "2017-02-24", "2017-09-01",
+    "2018-03-02", "2018-08-31", "2021-04-16",
+)  # fmt: skip
+CFN = (("HeatTemplateFormatVersion", "2012-12-12"), ("AWSTemplateFormatVersion", "2010-09-09"))
+VERSIONS = (*(("heat_template_version", one) for one in HOT), *CFN)
+
+VALUES = """
+{get_param: text}
+{get_param: [text]}
+{get_param: [map, a]}
+{get_param: [map, list, 0]}
+{get_param: [map, list, '1']}
+{get_param: [map, list, -1]}
+{get_param: [map, list, 7]}
+{get_param: [map, none]}
+{get_param: [map, nothing, more]}
+{get_param: [map, {get_param: key}]}
+{get_param: [list, 1]}
+{get_param: [list, x]}
+{get_param: [text, 0]}
+{get_param: [number, 0]}
+{get_param: [map, null]}
+{get_param: [map, [a]]}
+{get_param: absent}
+{get_param: [absent, a]}
+{get_param: []}
+{get_param: null}
+{get_param: 5}
+{get_param: {a: b}}
+{get_param: {get_param: key}}
+{get_param: 'OS::stack_name'}
+{get_param: 'OS::stack_id'}
+{get_param: 'OS::project_id'}
+{get_param: 'AWS::Region'}
+{get_resource: net}
+{get_resource: absent}
+{get_resource: null}
+{get_resource: [net]}
+{get_resource: {get_param: name}}
+{get_attr: [net, mtu]}
+{get_attr: [net, mtu, 0]}
+{get_attr: [net, {get_param: key}]}
+{get_attr: [{get_param: name}, mtu]}
+{get_attr: [net]}
+{get_attr: []}
+{get_attr: net}
+{get_attr: net.mtu}
+{get_attr: null}
+{get_attr: [absent, mtu]}
+{get_attr: [echo, value]}
+{get_attr: [echo, value, a]}
+{get_attr: [echo, value, list, 1]}
+{get_attr: [echo, value, list, 5]}
+{get_attr: [echo, value, list, x]}
+{get_attr: [echo, value, a, b]}
+{get_attr: [echo, value, {get_attr: [net, mtu]}]}
+{get_file: some.txt}
+{get_file: {get_param: file}}
+{get_file: [some.txt]}
+{get_file: 5}
+{get_file: absent.txt}
+{str_replace: {template: 'a b c', params: {a: 1, b: x}}}
+{str_replace: {template: 'a b', params: {a: b, b: a}}}
+{str_replace: {template: 'aab', params: {a: 1, aa: 2}}}
+{str_replace: {template: 'a ab b', params: {ab: x, a: y, b: z}}}
+{str_replace: {template: 'a', params: {a: {b: [1, null]}}}}
+{str_replace: {template: 'a', params: {a: [1, x]}}}
+{str_replace: {template: 'a', params: {a: null}}}
+{str_replace: {template: 'a', params: {a: true}}}
+{str_replace: {template: 'a', params: {a: 1.50}}}
+{str_replace: {template: 'a', params: {}}}
+{str_replace: {template: 'a', params: null}}
+{str_replace: {template: 'a', params: [a]}}
+{str_replace: {template: 'a', params: {'': b}}}
+{str_replace: {template: 'a 1', params: {1: b}}}
+{str_replace: {template: 5, params: {a: b}}}
+{str_replace: {template: null, params: {a: b}}}
+{str_replace: {template: [a], params: {a: b}}}
+{str_replace: {template: {get_param: text}, params: {get_param: map}}}
+{str_replace: {template: 'n m', params: {n: {get_resource: net}, m: {get_attr: [net, mtu]}}}}
+{str_replace: {template: 'n', params: {n: x, m: {get_attr: [net, mtu]}}}}
+{str_replace: {template: {get_attr: [net, name]}, params: {n: x}}}
+{str_replace: {params: {a: b}}}
+{str_replace: {template: a}}
+{str_replace: [a, {a: b}]}
+{str_replace: a}
+{str_replace: {template: a, params: {a: b}, more: 1}}
+{str_replace_strict: {template: 'a b', params: {a: 1, b: 2}}}
+{str_replace_strict: {template: 'a', params: {a: 1, b: 2}}}
+{str_replace_strict: {template: 'ab', params: {ab: 1, b: 2}}}
+{str_replace_strict: {template: 'a', params: {a: ''}}}
+{str_replace_strict: {template: 'a', params: {a: null}}}
+{str_replace_strict: {template: 'a', params: {a: b, b: c}}}
+{str_replace_strict: {template: 'a', params: {a: {get_attr: [net, mtu]}, b: 1}}}
+{str_replace_vstrict: {template: 'a b', params: {a: 1, b: 2}}}
+{str_replace_vstrict: {template: 'a', params: {a: ''}}}
+{str_replace_vstrict: {template: 'a', params: {a: null}}}
+{str_replace_vstrict: {template: 'a', params: {a: []}}}
+{str_replace_vstrict: {template: 'a', params: {a: {}}}}
+{str_replace_vstrict: {template: 'a', params: {a: 0}}}
+{str_replace_vstrict: {template: 'a', params: {a: false}}}
+{str_replace_vstrict: {template: 'a', params: {b: 1}}}
+{list_join: [',', [a, b]]}
+{list_join: [',', [a, b], [c]]}
+{list_join: [',', []]}
+{list_join: [',', null]}
+{list_join: [',', [a, null, '']]}
+{list_join: [',', [1]]}
+{list_join: [',', [1.5]]}
+{list_join: [',', [true]]}
+{list_join: [',', [{a: 1, c: [2]}]]}
+{list_join: [',', [[1, b]]]}
+{list_join: [',', a]}
+{list_join: [',', {a: b}]}
+{list_join: [',']}
+{list_join: []}
+{list_join: ','}
+{list_join: {a: b}}
+{list_join: [null, [a, b]]}
+{list_join: [5, [a, b]]}
+{list_join: [[','], [a, b]]}
+{list_join: [{get_param: text}, {get_param: list}]}
+{list_join: [',', {get_attr: [net, subnets]}]}
+{list_join: [',', [a], {get_attr: [net, subnets]}]}
+{list_join: [',', [{get_attr: [net, mtu]}, b]]}
+{list_join: [',', [{get_resource: net}]]}
+{list_join: ['', ['', '']]}
+{str_split: [',', 'a,b']}
+{str_split: [',', 'a,b', 0]}
+{str_split: [',', 'a,b', '1']}
+{str_split: [',', 'a,b', -1]}
+{str_split: [',', 'a,b', 2]}
+{str_split: [',', 'a,b', x]}
+{str_split: [',', 'a,b', null]}
+{str_split: [',', 'a,b', 1.7]}
+{str_split: [',', 'a,b', true]}
+{str_split: [',', null]}
+{str_split: [',', null, 0]}
+{str_split: [',', '']}
+{str_split: ['', 'ab']}
+{str_split: [null, 'a b']}
+{str_split: [5, 'a5b']}
+{str_split: [',', 5]}
+{str_split: [',', [a]]}
+{str_split: [',']}
+{str_split: [',', a, 0, 0]}
+{str_split: 'a,b'}
+{str_split: {a: b}}
+{str_split: [',', {get_param: text}]}
+{str_split: [',', {get_attr: [net, mtu]}]}
+{repeat: {template: 'a %x%', for_each: {'%x%': [1, 2]}}}
+{repeat: {template: 'a %x%', for_each: {'%x%': [b, c]}}}
+{repeat: {template: {'%x%': '%y%'}, for_each: {'%x%': [a, b], '%y%': [c, d]}}}
+{repeat: {template: ['%x%', 5, null], for_each: {'%x%': [a, b]}}}
+{repeat: {template: '%x%', for_each: {'%x%': [[1], {a: b}]}}}
+{repeat: {template: '%x%', for_each: {'%x%': [1, true, null, 2.5]}}}
+{repeat: {template: 'is %x%', for_each: {'%x%': [null]}}}
+{repeat: {template: 'is %x%', for_each: {'%x%': [{a: b}]}}}
+{repeat: {template: '%x%', for_each: {'%x%': {a: 1, b: 2}}}}
+{repeat: {template: '%x%', for_each: {'%x%': []}}}
+{repeat: {template: '%x%', for_each: {'%x%': null}}}
+{repeat: {template: '%x%', for_each: {'%x%': a}}}
+{repeat: {template: '%x%', for_each: {'%x%': 5}}}
+{repeat: {template: '%x%', for_each: {'': [a]}}}
+{repeat: {template: '%x% 1', for_each: {1: [a]}}}
+{repeat: {template: '%x%', for_each: {}}}
+{repeat: {template: '%x%', for_each: [a]}}
+{repeat: {template: '%x%', for_each: null}}
+{repeat: {template: '%x%'}}
+{repeat: {for_each: {'%x%': [a]}}}
+{repeat: {template: null, for_each: {'%x%': [a]}}}
+{repeat: {template: 5, for_each: {'%x%': [a, b]}}}
+{repeat: [a]}
+{repeat: a}
+{repeat: {template: '%x%%y%', for_each: {'%x%': [a, b], '%y%': [c, d]}, permutations: false}}
+{repeat: {template: '%x%%y%', for_each: {'%x%': [a, b], '%y%': [c]}, permutations: false}}
+{repeat: {template: '%x%', for_each: {'%x%': [a, b]}, permutations: 'no'}}
+{repeat: {template: '%x%', for_each: {'%x%': [a, b]}, permutations: null}}
+{repeat: {template: '%x%', for_each: {'%x%': [a, b]}, permutations: true}}
+{repeat: {template: '%x%', for_each: {'%x%': [a]}, more: 1}}
+{repeat: {template: {str_replace: {template: 'q%x%', params: {q: '%x%'}}}, for_each: {'%x%': [a, b]}}}
+{repeat: {template: {get_param: '%x%'}, for_each: {'%x%': [text]}}}
+{repeat: {template: {get_param: text}, for_each: {'%x%': {get_param: list}}}}
+{repeat: {template: '%x%', for_each: {'%x%': {get_attr: [net, subnets]}}}}
+{repeat: {template: '%x%', for_each: {'%x%': [{get_attr: [net, mtu]}, a]}}}
+{repeat: {template: 'is %x%', for_each: {'%x%': [{get_attr: [net, mtu]}, a]}}}
+{repeat: {template: {get_attr: [net, mtu]}, for_each: {'%x%': [a]}}}
+{repeat: {template: '%x%', for_each: {'%x%': [{get_resource: net}]}}}
+{repeat: {template: 'is %x%', for_each: {'%x%': [{get_resource: net}]}}}
+{repeat: {template: '%x%', for_each: {get_attr: [net, mtu]}}}
+{digest: [md5, a]}
+{digest: [sha512, {get_param: text}]}
+{digest: [sha256, 'é']}
+{digest: [sha256, '€']}
+{digest: [SHA1, a]}
+{digest: [shake_128, a]}
+{digest: [none, a]}
+{digest: [md5, 5]}
+{digest: [md5, null]}
+{digest: [5, a]}
+{digest: [md5]}
+{digest: [md5, a, b]}
+{digest: md5}
+{digest: [md5, {get_attr: [net, mtu]}]}
+{digest: [md5, '']}
+{map_merge: [{a: 1}, {a: 2, b: 3}]}
+{map_merge: [{a: 1}, null]}
+{map_merge: []}
+{map_merge: null}
+{map_merge: [{a: {b: 1}}, {a: {c: 2}}]}
+{map_merge: [{a: 1}, [b]]}
+{map_merge: [{a: 1}, b]}
+{map_merge: {a: 1}}
+{map_merge: [{get_param: map}, {b: 2}]}
+{map_merge: [{get_attr: [net, x]}, {b: 2}]}
+{map_merge: [{a: {get_attr: [net, x]}}, {b: 2}]}
+{map_merge: {get_param: list}}
+{map_replace: [{a: b, c: d}, {keys: {a: x}, values: {d: y}}]}
+{map_replace: [{a: b}, {keys: {a: x}}]}
+{map_replace: [{a: b}, {values: {b: x}}]}
+{map_replace: [{a: b}, {}]}
+{map_replace: [{a: b}, {keys: null, values: null}]}
+{map_replace: [{a: b}, {other: {a: x}}]}
+{map_replace: [{a: b, c: d}, {keys: {a: c}}]}
+{map_replace: [{a: b, c: d}, {keys: {a: x, c: x}}]}
+{map_replace: [{a: b, c: d}, {keys: {a: c, c: a}}]}
+{map_replace: [{a: 1, b: true, c: 0}, {values: {1: one, 0: zero}}]}
+{map_replace: [{a: [b], c: {d: e}}, {values: {b: x}}]}
+{map_replace: [{a: b}, {values: {b: null}}]}
+{map_replace: [{a: b}, {keys: {a: null}}]}
+{map_replace: [{a: b}, {keys: {a: [x]}}]}
+{map_replace: [{a: b}, {values: {b: [x]}}]}
+{map_replace: [{a: b}, {keys: [a]}]}
+{map_replace: [{a: b}, null]}
+{map_replace: [{a: b}, [x]]}
+{map_replace: [null, {keys: {a: b}}]}
+{map_replace: [[a], {keys: {a: b}}]}
+{map_replace: [{a: b}]}
+{map_replace: {a: b}}
+{map_replace: [{get_param: map}, {keys: {a: z}, values: {one: two}}]}
+{map_replace: [{a: {get_attr: [net, x]}}, {keys: {a: z}}]}
+{map_replace: [{a: {get_attr: [net, x]}}, {values: {b: z}}]}
+{map_replace: [{get_attr: [net, x]}, {values: {b: z}}]}
+{if: [yes_, a, b]}
+{if: [no_, a, b]}
+{if: [no_, a]}
+{if: [yes_, a]}
+{if: [no_, a, null]}
+{if: [{equals: [1, 1]}, a, b]}
+{if: [{not: yes_}, a, b]}
+{if: [true, a, b]}
+{if: ['true', a, b]}
+{if: [absent, a, b]}
+{if: [null, a, b]}
+{if: [5, a, b]}
+{if: [yes_]}
+{if: []}
+{if: yes_}
+{if: {a: b}}
+{if: [yes_, a, b, c]}
+{if: [no_, {get_param: absent}, b]}
+{if: [yes_, {get_attr: [net, mtu]}, b]}
+[{if: [no_, a]}, b]
+{a: {if: [no_, a]}, b: c}
+{list_concat: [[{if: [no_, a]}], [b]]}
+{yaql: {expression: '$.data.a', data: {a: 1}}}
+{yaql: {expression: '$.data.where($ > 1)', data: [1, 2]}}
+{yaql: {expression: '$.data', data: {get_attr: [net, mtu]}}}
+{yaql: {expression: '$$$', data: {a: 1}}}
+{yaql: {expression: 5, data: {a: 1}}}
+{yaql: {expression: '$.data'}}
+{yaql: [a]}
+{yaql: {data: 1}}
+{yaql: {expression: '$', more: 1}}
+{yaql: {expression: {get_attr: [net, mtu]}}}
+{filter: [[a], [a, b, a]]}
+{filter: [[], [a, b]]}
+{filter: [null, [a, b]]}
+{filter: [[a], null]}
+{filter: [[a], []]}
+{filter: [[1], [1, true, 1.0, '1']]}
+{filter: [[{a: b}], [{a: b}, c]]}
+{filter: [[[a]], [[a], a]]}
+{filter: [[null], [null, a]]}
+{filter: [a, [a]]}
+{filter: [[a], a]}
+{filter: [[a]]}
+{filter: [[a], [b], [c]]}
+{filter: a}
+{filter: {a: b}}
+{filter: [{get_param: list}, [one, three]]}
+{filter: [[a], {get_attr: [net, subnets]}]}
+{filter: [[a], [{get_attr: [net, mtu]}, b]]}
+{filter: [[a, {get_attr: [net, mtu]}], [a]]}
+{make_url: {scheme: http, host: example.com, path: /a b, port: 80}}
+{make_url: {scheme: http, username: 'a:b', password: 'c@d', host: h, path: /x, query: {a: 1, b: x y}, fragment: f}}
+{make_url: {host: '::1', scheme: https}}
+{make_url: {host: '[::1]', scheme: https, port: '443'}}
+{make_url: {scheme: 'http:', host: h}}
+{make_url: {scheme: http, host: h, port: 0}}
+{make_url: {scheme: http, host: h, port: 70000}}
+{make_url: {scheme: http, host: h, port: x}}
+{make_url: {scheme: http, host: h, port: ''}}
+{make_url: {scheme: http, host: h, port: null}}
+{make_url: {scheme: http, host: null}}
+{make_url: {scheme: http, host: 5}}
+{make_url: {scheme: http, host: h, query: [a]}}
+{make_url: {scheme: http, host: h, query: null}}
+{make_url: {scheme: http, host: h, query: {a: /x}}}
+{make_url: {scheme: http, host: h, query: {a: null, b: [1, 2], c: true}}}
+{make_url: {scheme: http, host: h, other: x}}
+{make_url: {password: p, host: h}}
+{make_url: {username: u, host: h}}
+{make_url: {path: a}}
+{make_url: {fragment: a b}}
+{make_url: {}}
+{make_url: a}
+{make_url: [a]}
+{make_url: null}
+{make_url: {scheme: http, host: {get_attr: [net, mtu]}}}
+{make_url: {scheme: http, host: {get_param: text}, port: {get_param: number}}}
+{list_concat: [[a], [b, a]]}
+{list_concat: [[a], null]}
+{list_concat: []}
+{list_concat: null}
+{list_concat: [[a]]}
+{list_concat: [[a], b]}
+{list_concat: [[a], {b: c}]}
+{list_concat: a}
+{list_concat: {a: b}}
+{list_concat: [{get_param: list}, [c]]}
+{list_concat: [{get_attr: [net, subnets]}, [c]]}
+{list_concat: [[{get_attr: [net, mtu]}], [c]]}
+{list_concat_unique: [[a], [b, a]]}
+{list_concat_unique: [[1, true], [1.0, '1']]}
+{list_concat_unique: [[{a: b}], [{a: b}, [c]]]}
+{list_concat_unique: [[a], null]}
+{list_concat_unique: [[a], b]}
+{list_concat_unique: a}
+{list_concat_unique: [[{get_attr: [net, mtu]}], [c]]}
+{contains: [a, [a, b]]}
+{contains: [c, [a, b]]}
+{contains: [a, 'abc']}
+{contains: [1, 'a1']}
+{contains: [1, [true]]}
+{contains: [null, [null]]}
+{contains: [a, {a: b}]}
+{contains: [a, null]}
+{contains: [a, 5]}
+{contains: [{a: b}, [{a: b}]]}
+{contains: [a]}
+{contains: [a, [b], c]}
+{contains: a}
+{contains: [a, {get_attr: [net, subnets]}]}
+{contains: [{get_attr: [net, mtu]}, [a]]}
+{resource_facade: metadata}
+{resource_facade: nothing}
+{resource_facade: [metadata]}
+{resource_facade: null}
+{equals: [a, a]}
+{not: yes_}
+{and: [yes_, no_]}
+{or: [yes_, no_]}
+{Ref: text}
+{Ref: net}
+{Ref: absent}
+{Ref: [text]}
+{Ref: null}
+{Ref: 'AWS::Region'}
+{Ref: 'AWS::StackName'}
+{Ref: 'AWS::StackId'}
+{Ref: map}
+{'Fn::GetAtt': [net, mtu]}
+{'Fn::GetAtt': net.mtu}
+{'Fn::GetAtt': net}
+{'Fn::GetAtt': [net]}
+{'Fn::GetAtt': [net, mtu, 0]}
+{'Fn::GetAtt': [absent, mtu]}
+{'Fn::GetAtt': [echo, value]}
+{'Fn::GetAtt': echo.value.a}
+{'Fn::GetAtt': null}
+{'Fn::GetAZs': ''}
+{'Fn::GetAZs': {Ref: text}}
+{'Fn::Join': [',', [a, b]]}
+{'Fn::Join': [',', [a, null]]}
+{'Fn::Join': [',', [1, a]]}
+{'Fn::Join': [',', [{a: b}]]}
+{'Fn::Join': [',', null]}
+{'Fn::Join': [',', a]}
+{'Fn::Join': [',']}
+{'Fn::Join': [',', [a], [b]]}
+{'Fn::Join': a}
+{'Fn::Join': [5, [a, b]]}
+{'Fn::Join': [',', [{Ref: text}, {Ref: net}]]}
+{'Fn::Split': [',', 'a,b']}
+{'Fn::Split': [',', null]}
+{'Fn::Split': [',', 5]}
+{'Fn::Split': [5, 'a5b']}
+{'Fn::Split': ['', a]}
+{'Fn::Split': [',']}
+{'Fn::Split': [',', 'a,b', 0]}
+{'Fn::Split': a}
+{'Fn::Replace': [{a: b}, 'a c']}
+{'Fn::Replace': [{a: 1, b: null}, 'a b']}
+{'Fn::Replace': [{a: {b: c}}, 'a']}
+{'Fn::Replace': [[a], 'a']}
+{'Fn::Replace': [{a: b}, 5]}
+{'Fn::Replace': [{a: b}]}
+{'Fn::Replace': {a: b}}
+{'Fn::Replace': [{'': b}, a]}
+{'Fn::Replace': [{a: {Ref: net}}, 'a c']}
+{'Fn::Select': [0, [a, b]]}
+{'Fn::Select': ['1', [a, b]]}
+{'Fn::Select': [-1, [a, b]]}
+{'Fn::Select': [5, [a, b]]}
+{'Fn::Select': [x, [a, b]]}
+{'Fn::Select': [a, {a: b}]}
+{'Fn::Select': [c, {a: b}]}
+{'Fn::Select': [1, {1: b}]}
+{'Fn::Select': [0, null]}
+{'Fn::Select': [0, '']}
+{'Fn::Select': [a, '{"a": "b"}']}
+{'Fn::Select': [0, '["a"]']}
+{'Fn::Select': [0, 'a,b']}
+{'Fn::Select': [0, 5]}
+{'Fn::Select': [0, [null]]}
+{'Fn::Select': [null, [a]]}
+{'Fn::Select': [0]}
+{'Fn::Select': [0, [a], b]}
+{'Fn::Select': a}
+{'Fn::Select': [0, {'Fn::GetAtt': [net, subnets]}]}
+{'Fn::Select': [{Ref: number}, [a, b]]}
+{'Fn::Base64': a}
+{'Fn::Base64': 5}
+{'Fn::Base64': null}
+{'Fn::Base64': [a]}
+{'Fn::Base64': {Ref: text}}
+{'Fn::MemberListToMap': [Name, Value, ['.member.0.Name=a', '.member.0.Value=b']]}
+{'Fn::MemberListToMap': [Name, Value, a]}
+{'Fn::MemberListToMap': a}
+{'Fn::ResourceFacade': Metadata}
+{'Fn::ResourceFacade': Nothing}
+{'Fn::FindInMap': [M, k, v]}
+{'Fn::FindInMap': [M, k, absent]}
+{'Fn::FindInMap': [M, absent, v]}
+{'Fn::FindInMap': [absent, k, v]}
+{'Fn::FindInMap': [M, k]}
+{'Fn::FindInMap': M}
+{'Fn::FindInMap': [M, {Ref: key}, v]}
+{'Fn::If': [yes_, a, b]}
+{'Fn::If': [no_, a, b]}
+{'Fn::If': [no_, a]}
+{'Fn::If': [absent, a, b]}
+{'Fn::If': a}
+{a: {get_param: text}, b: 1}
+{get_param: text, other: 1}
+[{get_param: text}, [{get_param: number}]]
+"""
+
+CONDITIONS = """
+{equals: [1, 1]}
+{equals: [1, '1']}
+{equals: [1, true]}
+{equals: [a, A]}
+{equals: [{a: [1]}, {a: [1.0]}]}
+{equals: [null, '']}
+{equals: [{get_param: text}, 'one two']}
+{equals: [{get_param: [map, a]}, one]}
+{equals: [{get_param: absent}, a]}
+{equals: [1]}
+{equals: [1, 2, 3]}
+{equals: a}
+{equals: {a: b}}
+{equals: [{not: yes_}, false]}
+{equals: [{get_resource: net}, net]}
+{equals: [{get_attr: [net, mtu]}, 5]}
+{equals: [{if: [yes_, 1, 2]}, 1]}
+{equals: [{list_join: [',', [a, b]]}, 'a,b']}
+{not: yes_}
+{not: {equals: [1, 1]}}
+{not: true}
+{not: [yes_]}
+{not: absent}
+{not: 5}
+{not: null}
+{and: [yes_, no_]}
+{and: [yes_, true]}
+{and: [yes_]}
+{and: []}
+{and: yes_}
+{and: [yes_, absent]}
+{and: [yes_, 5]}
+{and: [no_, {equals: [{get_param: absent}, 1]}]}
+{and: [{or: [yes_, no_]}, {not: no_}, yes_]}
+{or: [yes_, no_]}
+{or: [no_, no_]}
+{or: [no_]}
+{or: {a: b}}
+{or: [yes_, absent]}
+yes_
+absent
+true
+false
+'true'
+5
+null
+[yes_]
+{get_param: flag}
+{get_param: text}
+{get_param: number}
+{get_param: list}
+{yaql: {expression: '$.data = 1', data: 1}}
+{yaql: {expression: '$.data', data: 1}}
+{contains: [a, [a]]}
+{contains: [a, [b]]}
+{contains: [a]}
+{'Fn::Equals': [1, 1]}
+{'Fn::Equals': [{Ref: text}, 'one two']}
+{'Fn::Equals': [{Ref: net}, net]}
+{'Fn::Equals': [{'Fn::FindInMap': [M, k, v]}, w]}
+{'Fn::FindInMap': [M, k, flag]}
+{'Fn::FindInMap': [M, k, v]}
+{'Fn::FindInMap': [M, k, absent]}
+{'Fn::Equals': [1]}
+{'Fn::Equals': a}
+{'Fn::Not': [yes_]}
+{'Fn::Not': yes_}
+{'Fn::Not': [yes_, no_]}
+{'Fn::Not': [absent]}
+{'Fn::And': [yes_, no_]}
+{'Fn::And': [yes_]}
+{'Fn::And': yes_}
+{'Fn::Or': [yes_, no_]}
+{'Fn::Or': [no_, {'Fn::Not': [yes_]}]}
+{'Fn::Or': absent}
+{Ref: flag}
+{Ref: text}
+self
+"""
+
+PARAMETERS: dict[str, tuple[str, Any]] = {
+    "text": ("String", "one two"),
+    "number": ("Number", 1),
+    "list": ("CommaDelimitedList", "one,two"),
+    "map": ("Json", {"a": "one", "list": [1, "x"], "none": None}),
+    "flag": ("Boolean", True),
+    "key": ("String", "a"),
+    "name": ("String", "net"),
+    "file": ("String", "some.txt"),
+}
+FILES = {"some.txt": "the file's text"}
+HOT_TYPES = {"CommaDelimitedList": "comma_delimited_list"}
+
+
+def body(version: tuple[str, str], value: Any = 1, condition: Any = None) -> str:
+    """A template of that version with the value in a property, or the condition of that name in its conditions."""
+    hot = version[0] == "heat_template_version"
+    decides = version[1] >= "2016-10-14" if hot else version == CFN[1]
+    types = {name: HOT_TYPES.get(kind, kind.lower()) if hot else kind for name, (kind, _) in PARAMETERS.items()}
+    mapped = {"a": "one", "list": [1, "x"]}
+    sections: dict[str, Any] = {
+        "parameters": {name: {"type": types[name], "default": one} for name, (_, one) in PARAMETERS.items()},
+        "resources": {
+            "net": {"type": "OS::Neutron::Net"},
+            "echo": {"type": "OS::Heat::Value", "properties": {"value": mapped}},
+            "vm": {"type": "OS::Nova::Server", "properties": {"x": value}},
+        },
+        "outputs": {"x": {"value": value}},
+    }
+    if not hot:
+        sections["mappings"] = {"M": {"k": {"v": "w", "flag": True}, "a": {"v": "z"}}}
+    if decides:
+        yes, no = ({"equals" if hot else "Fn::Equals": pair} for pair in ([1, 1], [1, 2]))
+        sections["conditions"] = {"yes_": yes, "no_": no}
+        if condition is not None:
+            sections["conditions"]["self"] = condition
+            sections["resources"]["net"]["condition"] = "self"
+    return json.dumps({version[0]: version[1], **(sections if hot else _cfn(sections))})
+
+
+def _cfn(sections: dict[str, Any]) -> dict[str, Any]:
+    inner = {"parameters", "resources", "outputs"}
+    return {
+        section.capitalize(): {
+            name: {key.capitalize(): value for key, value in one.items()} if section in inner else one
+            for name, one in part.items()
+        }
+        for section, part in sections.items()
+    }
+
+
+def expressions(lines: str) -> list[Any]:
+    """The expressions, one a line."""
+    return [yaml.safe_load(line) for line in lines.strip().splitlines()]
+
+
+def differences(text: str) -> list[Difference]:
+    """Where the two sides differ, and no category takes it."""
+    return [one for one in compare_body(text, {}, FILES).differences if category(one) is None]
+
+
+def tried(lines: str, name: str, texts: list[str]) -> set[bool]:
+    """Whether Heat takes a case of the function, and whether it refuses one."""
+    heat = [
+        resolve(text, FILES, {}, "web", "word")
+        for value, text in zip(expressions(lines), texts, strict=True)
+        if isinstance(value, dict) and [*value] == [name]
+    ]
+    return {isinstance(one, Seen) and not refusals(one) for one in heat}
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=" ".join)
+def test_every_function_gives_what_it_gives_in_heat(version: tuple[str, str]) -> None:
+    found = [(value, some) for value in expressions(VALUES) if (some := differences(body(version, value)))]
+    assert found == []
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=" ".join)
+def test_every_condition_is_decided_as_in_heat(version: tuple[str, str]) -> None:
+    cases = expressions(CONDITIONS) if "onditions" in body(version, 1, True) else []
+    found = [(value, some) for value in cases if (some := differences(body(version, 1, value)))]
+    assert found == []
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=" ".join)
+def test_every_function_of_every_version_has_a_case_that_heat_takes_and_one_that_it_refuses(
+    version: tuple[str, str],
+) -> None:
+    known = type(template.Template({version[0]: version[1]}))
+    functions = {name for name, made in known.functions.items() if made is not Removed}
+    conditional = {
+        name for name, made in (getattr(known, "condition_functions", None) or {}).items() if made is not Invalid
+    }
+    values = [body(version, value) for value in expressions(VALUES)]
+    conditions = [body(version, 1, value) for value in expressions(CONDITIONS)]
+    lacking = {name: found for name in functions if (found := tried(VALUES, name, values)) != {True, False}}
+    lacking |= {
+        f"condition {name}": found
+        for name in conditional
+        if (found := tried(CONDITIONS, name, conditions)) != {True, False}
+    }
+    alone = {"Fn::GetAZs": {True}, "resource_facade": {False}, "Fn::ResourceFacade": {False}}  # facades: see below
+    assert lacking == {name: tries for name, tries in alone.items() if name in functions}
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=" ".join)
+def test_a_facade_gives_what_it_gives_in_heat(version: tuple[str, str]) -> None:
+    hot = version[0] == "heat_template_version"
+    names = ("metadata", "deletion_policy", "update_policy") if hot else ("Metadata", "DeletionPolicy", "UpdatePolicy")
+    inner = body(version, [{"resource_facade" if hot else "Fn::ResourceFacade": name} for name in names])
+    found = []
+    for more in ({}, dict(zip(names, ({"a": "b"}, "Retain", {"c": {"d": 1}}), strict=True))):
+        outer = json.loads(body(version))
+        outer["resources" if hot else "Resources"]["in"] = {"type" if hot else "Type": "inner.yaml", **more}
+        found += [compare_body(json.dumps(outer), {}, {"inner.yaml": inner}).differences]
+    assert found == [[], []]

@@ -1,0 +1,111 @@
+"""The shipped catalogue against the `openstack-heat` it was harvested from, where that is installed."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from datalog_gate import catalogue
+from datalog_gate.catalogue import resource_types
+from datalog_gate.catalogue.schema import Property
+from datalog_gate.facts.moved import as_heat_reads
+from datalog_gate.facts.stack import Resource
+from datalog_gate.values import ResourceId
+
+pytest.importorskip("heat.engine.resources", reason="openstack-heat is not installed")
+DATA = Path(resource_types.__file__).parent / "data"
+MOVING = [name for name in catalogue.types() if (kind := catalogue.type(name)) and kind.moved]
+
+
+def test_the_data_is_what_the_installed_heat_says() -> None:
+    run = subprocess.run([sys.executable, str(DATA / "harvest.py")], capture_output=True, text=True, check=True)
+    assert run.stdout == (DATA / resource_types.SOURCES[0]).read_text()
+
+
+@pytest.fixture(scope="module")
+def registry() -> dict[str, Any]:
+    logging.disable(logging.CRITICAL)
+    from heat.engine import resources
+
+    resources.initialise()
+    logging.disable(logging.NOTSET)
+    found: dict[str, Any] = resources.global_env().registry._registry
+    return found
+
+
+@pytest.mark.parametrize("left_out", ["nothing", "targets", "sources", "all"])
+@pytest.mark.parametrize("name", MOVING)
+def test_properties_are_moved_as_heat_moves_them(name: str, left_out: str, registry: dict[str, Any]) -> None:
+    from heat.engine import properties
+
+    kind = catalogue.type(name)
+    assert kind is not None
+    sources = {source for source, _ in kind.moved}
+    targets = {target for _, target in kind.moved if target}
+    omitted = {"nothing": set(), "targets": targets, "sources": sources, "all": sources | targets}[left_out]
+    given = {one.name: made for one in kind.properties if (made := sample(one, (), omitted)) is not None}
+    if left_out == "nothing":  # Heat refuses both, unless one is empty
+        for way in targets:
+            blank(given, way)
+    one = Resource(ResourceId("s/r"), "r", name, name, given)
+    resource = object.__new__(registry[name].value)
+    resource.client_plugin = lambda *_: AnyName()
+    schema = registry[name].value.properties_schema
+    translated = properties.Properties(schema, given)
+    translated.update_translation(resource.translation_rules(translated), client_resolve=False)
+    ours = properties.Properties(schema, dict(as_heat_reads(one, kind).properties))
+    expected = {key: told(translated, key) for key in schema}
+    refused = {key for key, value in expected.items() if str(value).startswith("Incorrect translation rule")}
+    assert {key: told(ours, key) for key in schema if key not in refused} == {
+        key: value for key, value in expected.items() if key not in refused
+    }
+
+
+class AnyName:
+    """A client's plugin, of which rules only ask the names of finders and entities."""
+
+    def __getattr__(self, name: str) -> str:
+        return name
+
+
+def told(properties: Any, key: str) -> object:
+    """The value of a property, or what is wrong with it."""
+    try:
+        value: object = properties[key]
+    except ValueError as error:
+        return str(error)
+    return value
+
+
+def sample(one: Property, way: tuple[str, ...], omitted: set[tuple[str, ...]]) -> object:
+    """A value of the property's kind, without what lies under the omitted ways."""
+    way = (*way, one.name)
+    if way in omitted:
+        return None
+    match one.kind:
+        case "string":
+            return f"a {one.name}"
+        case "integer" | "number":
+            return 7
+        case "boolean":
+            return True
+    within = {child.name: made for child in one.children if (made := sample(child, way, omitted)) is not None}
+    if one.kind == "list":
+        return [within] if one.children else ["x"]
+    return within or {"retry": {"count": 3}, "timeout": 5}
+
+
+def blank(data: Any, way: tuple[str, ...]) -> None:
+    """Makes the text, list or map under the way an empty one."""
+    if isinstance(data, list):
+        for one in data:
+            blank(one, way)
+    elif way[1:]:
+        blank(data[way[0]], way[1:])
+    elif way[0] in data:
+        data[way[0]] = type(data[way[0]])()

@@ -1,0 +1,220 @@
+"""Operators' catalogue files: their types in rules and facts, and what is said of bad ones."""
+
+# ruff: noqa: E501 (texts stand here as they are printed)
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.api import check_rules
+from datalog_gate.catalogue import SHIPPED, resource_types
+from datalog_gate.catalogue.given import catalogue_of
+from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.enforce.cli import main
+from datalog_gate.errors import InputError
+
+BALANCER = """\
+{"source": "acme 3",
+"Acme::Balancer": {
+  "relation": "acme:balancer",
+  "properties": {
+    "port": {"kind": "integer", "required": true, "range": [1, 65535]},
+    "tier": {"kind": "string", "default": "small", "allowed": ["small", "large"]},
+    "old_tier": {"kind": "string", "status": ["hidden", null]},
+    "pools": {"kind": "list", "children": {"weight": {"kind": "number"}}},
+    "tags": {"kind": "list", "item": {"kind": "string"}}
+  },
+  "moved": {"old_tier": "tier"},
+  "attributes": {"address": null, "size": "tier"}
+}}
+"""
+TEMPLATE = """\
+heat_template_version: 2021-04-16
+resources:
+  one: {type: Acme::Balancer, properties: {port: "80", old_tier: large, pools: [{weight: 2}]}}
+  two: {type: Acme::Balancer, properties: {port: 81, tier: {get_attr: [one, size]}}}
+"""
+RULES = '@deny("large", "{b} is {t}")\nlarge(b, t) :- acme:balancer(_id=b, port=p, tier=t), p < 1024, t != "small".\n'
+PLAIN = '@deny("name", "{s}")\nnamed(s) :- os:nova:server(_id=s, name="x").\n'
+TESTS = """\
+cases:
+  - name: both are large
+    stack: ../web.yaml
+    expect: {violations: [{policy: large, resource: one}, {policy: large, resource: two}]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rules").mkdir()
+    heat = resource_types.shipped(resource_types.SOURCES)
+    server = json.loads(heat["OS::Nova::Server"])
+    del server["properties"]["image"]
+    server["properties"]["flavor"]["allowed"] = ["m1"]
+    newer = {
+        "source": "openstack-heat 99",
+        "OS::Nova::Server": server,
+        "OS::Neutron::Net": json.loads(heat["OS::Neutron::Net"]),
+    }
+    files = {
+        "acme.json": BALANCER,
+        "heat.json": json.dumps(newer),
+        "web.yaml": TEMPLATE,
+        "rules/rules.dl": RULES,
+        "rules/test.yaml": TESTS,
+        "plain.dl": PLAIN,
+        "fine.dl": '@deny("p", "{s}")\np(s) :- os:nova:server(_id=s, flavor="m1"), heat:resource(id=s, type="OS::Nova::Server").\n',
+        "gone.dl": '@deny("p", "{s}")\np(s) :- os:nova:server(_id=s, image="x"), not os:neutron:router(_id=s).\n',
+        "value.dl": '@deny("p", "{s}")\np(s) :- os:nova:server(_id=s, flavor="m2").\n',
+        "broken.dl": '@deny("p", "{s}")\np(s) :- os:nova:sever(_id=s).\n',
+        "bad.json": '{"A::B": {"relation": "a:b"}}',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_rules_and_facts_know_the_types_of_the_file() -> None:
+    catalogue = dg.read_catalogue("acme.json")
+    decision = dg.load_rules("rules", catalogue=catalogue).decide(dg.read_stack("web.yaml", catalogue=catalogue))
+    assert [(one.message, str(one.place)) for one in decision.violations] == [
+        ("one is large", "web.yaml:3:66"),
+        ("two is large", "web.yaml:4:60"),
+    ]
+
+
+def test_two_policy_sets_in_one_process_keep_their_own_types() -> None:
+    dg.load_rules("rules", catalogue=dg.read_catalogue("acme.json"))
+    with pytest.raises(dg.RulesError):
+        dg.load_rules("rules")
+    assert SHIPPED.type("Acme::Balancer") is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "out"),
+    [
+        (
+            "facts web.yaml --catalogue acme.json --relation acme:balancer.pools --relation acme:balancer",
+            0,
+            'acme:balancer(_id=web/one, _stack="web", port=80, tier="large")   web.yaml:3:43\n'
+            'acme:balancer(_id=web/two, _stack="web", port=81, tier="large")   web.yaml:4:43\n'
+            "acme:balancer.pools(_id=web/one, _index=0, weight=2)   web.yaml:3:81\n",
+        ),
+        ("query acme:balancer(tier=t) --rules plain.dl --catalogue acme.json --undefined error", 0, ""),
+        ("check-rules --rules rules --catalogue acme.json", 0, ""),
+        ("check-rules --rules rules --catalogue acme.json --catalogue heat.json", 0, ""),
+        ("check-rules --rules fine.dl --catalogue heat.json", 0, ""),
+        ("check-rules --rules fine.dl", 0, ""),
+    ],
+)
+def test_commands_take_catalogue_files(arguments: str, code: int, out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments.split()) == code
+    assert capsys.readouterr().out == out
+
+
+def test_a_stack_is_judged_with_the_types_of_the_file() -> None:
+    assert main(["check", "web.yaml", "--rules", "rules", "--catalogue", "acme.json"]) == 1
+
+
+@pytest.mark.parametrize("given", [["--catalogue", "acme.json"], []])
+def test_policy_tests_take_catalogue_files(given: list[str]) -> None:
+    assert main(["test", *given, "rules"]) == (0 if given else 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ("check-rules --rules rules --catalogue heat.json", 2, "there is no relation acme:balancer"),
+        ("check-rules --rules broken.dl --catalogue heat.json", 2, "there is no relation os:nova:sever"),
+        ("check-rules --rules plain.dl --catalogue bad.json", 3, "A::B has no `properties`"),
+        ("check web.yaml --rules plain.dl --catalogue bad.json", 3, "A::B has no `properties`"),
+        (
+            "check web.yaml --rules plain.dl --catalogue none.json",
+            3,
+            "none.json can't be read: No such file or directory",
+        ),
+        ("check-rules --rules value.dl --catalogue heat.json", 2, "flavor of os:nova:server is never 'm2'"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_exit_code(
+    arguments: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments.split(), "--format", "json"]) == code
+    assert [one["message"] for one in json.loads(capsys.readouterr().out)["diagnostics"]] == [message]
+
+
+def test_an_upgrade_tells_all_that_it_breaks() -> None:
+    with pytest.raises(dg.RulesError) as error:
+        check_rules("gone.dl", catalogue=dg.read_catalogue("heat.json"))
+    assert [(str(one.span), one.message) for one in error.value.diagnostics] == [
+        ("gone.dl:2:31", "os:nova:server has no column image"),
+        ("gone.dl:2:47", "there is no relation os:neutron:router"),
+    ]
+
+
+def reading(one: dict[str, Any]) -> tuple[Diagnostic, ...]:
+    """What is said of a file of one type that is written on one line."""
+    with pytest.raises(InputError) as error:
+        catalogue_of([("f", json.dumps({"A::B": {"relation": "a:b", "properties": {}} | one}))])
+    return error.value.diagnostics
+
+
+def property_of(**told: object) -> dict[str, Any]:
+    return {"properties": {"x": told}}
+
+
+@pytest.mark.parametrize(
+    ("one", "message", "suggestion"),
+    [
+        ({"relation": 1}, "A::B.relation is no text", None),
+        ({"relation": "A:b"}, "A::B.relation is no relation's name", "such as acme:load_balancer"),
+        ({"relation": "heat:resource"}, "heat:resource is the relation of the gate", None),
+        ({"relation": "os:nova:server"}, "os:nova:server is the relation of OS::Nova::Server", None),
+        ({"atributes": {}}, "A::B.atributes means nothing here", "did you mean attributes?"),
+        ({"properties": []}, "A::B.properties is no object", None),
+        ({"properties": {"_id": {"kind": "string"}}}, "A::B.properties._id is no property's name: it is empty, begins with _ or has a dot", None),
+        ({"properties": {"x": "string"}}, "A::B.properties.x is no object", None),
+        (property_of(required=True), "A::B.properties.x has no `kind`", None),
+        (property_of(kind="text"), "A::B.properties.x.kind is not one of string, integer, number, boolean, any, list, map", None),
+        (property_of(kind="string", requierd=True), "A::B.properties.x.requierd means nothing here", "did you mean required?"),
+        (property_of(kind="string", required=1), "A::B.properties.x.required is no boolean", None),
+        (property_of(kind="integer", default=True), "A::B.properties.x.default is no integer", None),
+        (property_of(kind="string", allowed=[[]]), "A::B.properties.x.allowed is no list of scalars", None),
+        (property_of(kind="map", item={"kind": "string"}), "A::B.properties.x has children or an item: a list has one of them, a map may have children", None),
+        (property_of(kind="list", item={"kind": "x"}), "A::B.properties.x.item.kind is not one of string, integer, number, boolean, any, list, map", None),
+        ({"attributes": {"y": "z"}}, "A::B.attributes.y names no property", "null, or the property it gives back"),
+        ({"attributes": {"y": ["z"]}}, "A::B.attributes.y names no property", "null, or the property it gives back"),
+        ({"moved": {"y": None}}, "A::B.moved.y leads to no property: y", None),
+        ({"moved": {"y": 1}}, "A::B.moved.y is neither null nor the path of a property", None),
+        (property_of(kind="string") | {"moved": {"x": "y.z"}}, "A::B.moved.x leads to no property: y.z", None),
+    ],
+)  # fmt: skip
+def test_a_bad_type_is_told(one: dict[str, Any], message: str, suggestion: str | None) -> None:
+    assert [(found.code, found.message, found.suggestion) for found in reading(one)] == [
+        ("bad-catalogue", message, suggestion)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line", "column"),
+    [
+        ("", "this is no JSON: Expecting value", 1, 1),
+        ('{\n  "A::B": {,}', "this is no JSON: Expecting property name enclosed in double quotes", 2, 12),
+        ('{"a": 1, "a": 2}', "a is written twice", 1, 1),
+        ('{"a": NaN}', "NaN is no number", 1, 1),
+        ("[" * 100_000, "it is too deep", 1, 1),
+        ("[]", "a catalogue is an object of resource types by name", 1, 1),
+        ('{"source": "acme"}', "a catalogue is an object of resource types by name", 1, 1),
+        ('{\n "A::B": []}', "A::B is no object", 2, 2),
+        (BALANCER.replace('"weight": {"kind": "number"}', '"weight": {}'), "Acme::Balancer.properties.pools.children.weight has no `kind`", 8, 44),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_told_with_its_place(text: str, message: str, line: int, column: int) -> None:
+    with pytest.raises(InputError) as error:
+        catalogue_of([("f", text)])
+    assert error.value.diagnostics == (Diagnostic("bad-catalogue", message, Span("f", line, column, line, column + 1)),)

@@ -1,0 +1,102 @@
+"""Properties under the names that Heat reads, whatever the template calls them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from datalog_gate import catalogue
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.lines import write_text
+from datalog_gate.facts.moved import as_heat_reads
+from datalog_gate.facts.stack import Resource
+from datalog_gate.sources import read_stack
+from datalog_gate.values import ResourceId, Unknown
+
+LATER = Unknown("{get_param: p} in s")
+
+
+def moved(kind: str, properties: dict[str, Any]) -> object:
+    return as_heat_reads(Resource(ResourceId("s/r"), "r", kind, kind, properties), catalogue.type(kind)).properties
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [
+        ("OS::Neutron::Port", {"network_id": "n", "name": "p"}, {"network": "n", "name": "p"}),
+        ("OS::Neutron::Port", {"network": "n"}, {"network": "n"}),
+        ("OS::Neutron::Port", {"network_id": LATER}, {"network": LATER}),
+        ("OS::Cinder::Volume", {"image": "good", "imageRef": None}, {"image": None}),
+        ("OS::Cinder::Volume", {"image": "good", "imageRef": ""}, {"image": ""}),
+        (
+            "OS::Nova::Server",
+            {"networks": [{"uuid": "n"}, {"network": "m"}]},
+            {"networks": [{"network": "n"}, {"network": "m"}]},
+        ),
+        ("OS::Nova::Server", {"networks": [{"network": "n", "uuid": None}]}, {"networks": [{"network": "n"}]}),
+        ("OS::Nova::Server", {"networks": LATER}, {"networks": LATER}),
+        ("OS::Nova::Server", {"networks": [LATER, {"uuid": "n"}]}, {"networks": [LATER, {"network": "n"}]}),
+        ("OS::Neutron::Router", {"l3_agent_id": "a"}, {"l3_agent_ids": ["a"]}),
+        ("OS::Neutron::Router", {"l3_agent_id": "a", "l3_agent_ids": ["b"]}, {"l3_agent_ids": ["b", "a"]}),
+        ("OS::Neutron::Router", {"l3_agent_id": "", "l3_agent_ids": ["b"]}, {"l3_agent_id": "", "l3_agent_ids": ["b"]}),
+        ("OS::Neutron::Router", {"l3_agent_id": "a", "l3_agent_ids": LATER}, {"l3_agent_ids": LATER}),
+        ("OS::Heat::RandomString", {"sequence": "digits"}, {"character_classes": [{"class": "digits"}]}),
+        ("OS::Designate::Zone", {"primaries": ["a"]}, {"masters": ["a"]}),
+        ("OS::Designate::Zone", {"primaries": None, "masters": ["a"]}, {"masters": ["a"]}),
+        (
+            "OS::Mistral::Workflow",
+            {"tasks": [{"name": "t", "policies": {"timeout": 5}}, {"name": "u", "timeout": 6}]},
+            {"tasks": [{"name": "t", "timeout": 5}, {"name": "u", "timeout": 6}]},
+        ),
+        (
+            "OS::Mistral::Workflow",
+            {"tasks": [{"policies": LATER}]},
+            {
+                "tasks": [
+                    {
+                        name: Unknown(f"{name} of {LATER.expression}")
+                        for name in ("pause_before", "wait_after", "wait_before", "timeout", "concurrency", "retry")
+                    }
+                ]
+            },
+        ),
+        ("OS::Neutron::Net", {"name": "n"}, {"name": "n"}),
+        ("Acme::Unheard", {"network_id": "n"}, {"network_id": "n"}),
+    ],
+)
+def test_properties_stand_where_heat_reads_them(kind: str, given: dict[str, Any], expected: object) -> None:
+    assert moved(kind, given) == expected
+
+
+TEMPLATE = """\
+heat_template_version: 2021-04-16
+resources:
+  net: {type: OS::Neutron::Net}
+  vm:
+    type: OS::Nova::Server
+    properties:
+      flavor: m1
+      networks:
+        - network: a
+        - uuid: {get_resource: net}
+  edge:
+    type: OS::Neutron::Router
+    properties:
+      l3_agent_id: agent
+"""
+
+
+def test_facts_have_the_names_that_heat_reads_and_the_places_of_those_that_were_written() -> None:
+    wanted = ["heat:property", "heat:reference", "os:nova:server.networks", "os:neutron:router.l3_agent_ids"]
+    facts = flatten(read_stack(TEMPLATE, stack_name="s"), catalogue, wanted)
+    assert list(write_text(facts)) == [
+        'heat:property(id=s/edge, path="l3_agent_ids.0", value="agent")   <template>:14:20',
+        'heat:property(id=s/vm, path="flavor", value="m1")   <template>:7:15',
+        'heat:property(id=s/vm, path="networks.0.network", value="a")   <template>:9:20',
+        'heat:property(id=s/vm, path="networks.1.network", value=s/net)   <template>:10:17',
+        'heat:reference(id=s/vm, path="networks.1.network", target=s/net)   <template>:10:17',
+        'os:neutron:router.l3_agent_ids(_id=s/edge, _index=0, _value="agent")   <template>:14:20',
+        'os:nova:server.networks(_id=s/vm, _index=0, network="a")   <template>:9:11',
+        "os:nova:server.networks(_id=s/vm, _index=1, network=s/net)   <template>:10:11",
+    ]

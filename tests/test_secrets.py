@@ -1,0 +1,433 @@
+"""Hidden parameters: rules see their values, and no door shows them or anything made of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import datalog_gate as dg
+from datalog_gate import catalogue
+from datalog_gate.enforce.cli import main
+from datalog_gate.enforce.render import compact, text
+from datalog_gate.enforce.wsgi import Gate
+from datalog_gate.errors import EngineError, InputError
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.lines import write, write_text
+from datalog_gate.facts.stack import Data, Stack
+from datalog_gate.policytest.suite import difference
+from datalog_gate.values import SECRET, Unknown
+
+PW = "S3CR3T-XQZJVKWYBF"
+RULES = """
+@deny("property", "{id} has {path} = {value}", hint="change it")
+property(id, path, value) :- heat:property(id, path, value).
+@deny("made", "{id}: {longer}, {length}, {all}, {first}")
+made(id, longer, length, all, first) :-
+    heat:property(id, _, value), text = value ?? "", text != null, concat(text, "!", longer), len(longer, length),
+    all = list{ v : heat:property(id, _, v) }, first = max{ v : word(id, v) }.
+word(id, value) :- os:nova:server(_id=id, admin_pass=value).
+word(id, value) :- word(id, _), heat:property(id, _, value), os:nova:server(admin_pass=value).
+@deny("server", "{s} has {p} and {k} {v}")
+server(s, p, k, v) :- os:nova:server(_id=s, admin_pass=p), os:nova:server.metadata(_id=s, _key=k, _value=v).
+@deny("told", "{name} is {value}")
+told(name, value) :- heat:parameter(name=name, value=value).
+told(name, value) :- heat:output(name=name, value=value).
+told(name, value) :- heat:metadata(path=name, value=value).
+told(name, value) :- heat:unknown(path=name, expression=value).
+@deny("failed", "{s} counts {n}")
+failed(s, n) :- os:nova:server(_id=s, admin_pass=p), p != null, int(p, n).
+"""
+NESTED = {
+    "heat_template_version": "wallaby",
+    "parameters": {"arg": {"type": "json"}, "inner": {"type": "string", "hidden": True, "default": PW}},
+    "resources": {
+        "below": {"type": "OS::Nova::Server", "properties": {"name": "below", "metadata": {"a": {"get_param": "arg"}}}},
+        "value": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "inner"}}},
+    },
+    "outputs": {"out": {"value": {"list_join": ["", ["<", {"get_param": "arg"}]]}}},
+}
+
+
+def stack_of(properties: Mapping[str, Data], **more: Data) -> dict[str, Any]:
+    server = {"type": "OS::Nova::Server", "properties": {"flavor": "small", **properties}}
+    return {
+        "heat_template_version": "wallaby",
+        "parameters": {
+            "pw": {"type": "string", "hidden": True},
+            "blob": {"type": "json", "hidden": True, "default": {f"k{PW}": PW, "list": ["x", PW]}},
+            "open": {"type": "string"},
+        },
+        "conditions": {"is": {"equals": [{"get_param": "pw"}, "x"]}},
+        "resources": {"kept": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "pw"}}}, "srv": server}
+        | more,
+    }
+
+
+def _wrapped(inner: st.SearchStrategy[Data]) -> st.SearchStrategy[Data]:
+    beside = st.sampled_from(["public", {"get_attr": ["srv2", "x"]}, {"get_param": "open"}])
+    return st.one_of(
+        st.tuples(inner, beside).map(lambda two: {"list_join": ["-", list(two)]}),
+        inner.map(lambda one: {"str_replace": {"template": "a $b c", "params": {"$b": one}}}),
+        inner.map(lambda one: {"str_split": ["T", {"list_join": ["", [one]]}, 0]}),
+        inner.map(lambda one: {"str_split": ["-", {"list_join": ["", ["T", one]]}]}),
+        inner.map(lambda one: {"digest": ["sha256", {"list_join": ["", [one]]}]}),
+        inner.map(lambda one: {"if": ["is", one, "no"]}),
+        inner.map(lambda one: {"if": ["is", "yes", {"m": one}]}),
+        inner.map(lambda one: {"repeat": {"for_each": {"<x>": ["1", {"list_join": ["", [one]]}]}, "template": "v<x>"}}),
+        inner.map(lambda one: {"list_concat": [["a"], [one]]}),
+        inner.map(lambda one: {"list_concat_unique": [["a"], [one, "a"]]}),
+        inner.map(lambda one: {"map_merge": [{"a": one}, {"b": "c"}]}),
+        inner.map(lambda one: {"make_url": {"scheme": "http", "host": "h", "password": {"list_join": ["", [one]]}}}),
+        inner.map(lambda one: {"filter": [["a"], ["a", one]]}),
+        inner.map(lambda one: {"m": [one, {"n": one}]}),
+        inner.map(lambda one: [{"if": [{"equals": ["a", "a"]}, {"if": [{"not": "is"}, one]}]}, one]),
+    )
+
+
+SOURCES: list[Data] = [
+    {"get_param": "pw"},
+    {"get_param": "blob"},
+    {"get_param": ["blob", "list"]},
+    {"get_attr": ["kept", "value"]},
+    {"get_attr": ["nest", "out"]},
+    {"get_attr": ["group", "resource.0.out"]},
+]
+HIDDEN = st.recursive(st.sampled_from(SOURCES), _wrapped, max_leaves=4)
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> dict[str, Any]:
+    """A template in which hidden values flow everywhere. Some are refused: then the refusal must not show them."""
+    values = {name: draw(HIDDEN) for name in ("admin_pass", "name", "metadata", "user_data", "security_groups")}
+    nest = {"type": "nested.yaml", "properties": {"arg": {"a": draw(HIDDEN)}, "inner": PW}}
+    member = {"type": "nested.yaml", "properties": {"arg": {"%index%": draw(HIDDEN)}}}
+    single = {"type": "OS::Nova::Server", "properties": {"admin_pass": draw(HIDDEN), "name": "n%index%"}}
+    made = stack_of(
+        values,
+        nest=nest,
+        group={"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": member}},
+        servers={"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": single}},
+        srv2={"type": "OS::Nova::Server", "metadata": draw(HIDDEN), "properties": {"name": "plain"}},
+        text={
+            "type": "OS::Heat::Stack",
+            "properties": {"template": {"get_file": "nested.yaml"}, "parameters": {"arg": {"a": draw(HIDDEN)}}},
+        },
+    )
+    kept = draw(st.sets(st.sampled_from(sorted(values))))
+    made["resources"]["srv"]["properties"] = {name: values[name] for name in sorted(kept)}
+    made["outputs"] = {"o": {"value": draw(HIDDEN)}, "p": {"value": {"get_attr": ["text", "outputs", "out"]}}}
+    return made
+
+
+def shown_by_all_doors(rules: dg.Rules, path: Path, template: Mapping[str, Data], parameters: dict[str, Data]) -> str:
+    shown = io.StringIO()
+    body = {"stack_name": "s", "template": template, "parameters": parameters, "files": {}}
+    body["files"] = {"nested.yaml": (path.parent / "nested.yaml").read_text()}
+    environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/v1/p/stacks"}
+    content = json.dumps(body).encode()
+    environ |= {"CONTENT_LENGTH": str(len(content)), "wsgi.input": io.BytesIO(content)}  # type: ignore[dict-item]
+
+    def start(status: str, headers: list[tuple[str, str]], *_rest: Any) -> None:
+        print(status, headers, file=shown)
+
+    def heat(_environ: Any, start_response: Any) -> Iterable[bytes]:
+        start_response("201 Created", [])
+        return []
+
+    shown.write(b"".join(Gate(heat, rules)(environ, start)).decode())
+    try:
+        stack = dg.read_stack(path, parameters=parameters)
+    except InputError as error:
+        return f"{shown.getvalue()}\n{error}\n{[one.to_json() for one in error.diagnostics]}"
+    decision = rules.decide(stack)
+    every = {name: decision.rows(name) for name in decision.derived}
+    shown.write(text(decision) + compact(decision) + json.dumps(decision.to_json()))
+    shown.write(difference({"rows": dict.fromkeys(every, ())}, (), every, ()))
+    shown.write(repr((decision.violations, decision.undetermined, decision.derived)))
+    facts = flatten(stack, catalogue)
+    return shown.getvalue() + "\n".join([*write(facts), *write_text(facts)])
+
+
+def secrets_in(shown: str, stack: Stack | None) -> set[str]:
+    """Pieces of the password, and digests that the stack holds: all are made of it."""
+    pieces = {PW[at : at + 5] for at in range(len(PW) - 4)}
+    digests = set(re.findall("[0-9a-f]{64}", repr(stack and [one.resources for one in stack.walk()])))
+    return {one for one in pieces | digests if one in shown}
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> dg.Rules:
+    path = tmp_path_factory.mktemp("rules") / "m.dl"
+    path.write_text(RULES)
+    return dg.load_rules(path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stack")
+    (path / "nested.yaml").write_text(yaml.safe_dump(NESTED))
+    return path
+
+
+@settings(max_examples=60, deadline=None)
+@given(template=templates(), flow=st.sampled_from([None, False, True]), known=st.booleans())
+def test_no_door_shows_what_came_from_a_hidden_parameter(
+    rules: dg.Rules, folder: Path, template: dict[str, Any], flow: bool | None, known: bool
+) -> None:
+    path = folder / "web.yaml"
+    path.write_text(yaml.safe_dump(template, default_flow_style=flow, width=10_000))
+    parameters: dict[str, Data] = {"pw": PW, **({"open": "o"} if known else {})}
+    shown = shown_by_all_doors(rules, path, template, parameters)
+    try:
+        stack = dg.read_stack(path, parameters=parameters)
+    except InputError:
+        stack = None
+    assert secrets_in(shown, stack) == set()
+
+
+def decided(rules: str, template: dict[str, Any], tmp_path: Path, **parameters: Data) -> dg.Decision:
+    (tmp_path / "m.dl").write_text(rules)
+    stack = dg.read_stack(template=template, parameters={"pw": PW, "open": "o", **parameters})
+    return dg.load_rules(tmp_path / "m.dl").decide(stack)
+
+
+def test_rules_see_the_values_and_messages_do_not(tmp_path: Path) -> None:
+    rules = """
+    @deny("p", "{s} {p} {n} {f}", hint="h")
+    p(s, p, n, f) :- os:nova:server(_id=s, admin_pass=p, flavor=f), p = "S3CR3T-XQZJVKWYBF", len(p, n).
+    q(s, p, k) :- os:nova:server(_id=s, admin_pass=p), heat:parameter(value=p, name=k), starts_with(p, "S3").
+    few(n) :- n = count{ s : os:nova:server(_id=s, admin_pass=p), p != null }.
+    """
+    decision = decided(rules, stack_of({"admin_pass": {"get_param": "pw"}}), tmp_path)
+    assert [one.message for one in decision.violations] == ["srv *** *** small"]
+    assert [one.to_json()["row"] for one in decision.violations] == [
+        ["stack/srv", {"$hidden": True}, {"$hidden": True}, "small"]
+    ]
+    assert decision.rows("m:q") == [["stack/srv", {"$hidden": True}, "pw"]]
+    assert decision.rows("m:few") == [[1]]
+    assert decided(rules, stack_of({"admin_pass": {"get_param": "pw"}}), tmp_path, pw="x").violations == ()
+
+
+def test_only_what_came_from_a_hidden_parameter_is_covered(tmp_path: Path) -> None:
+    rules = """
+    @record("p", "")
+    p(path, v) :- heat:property(path=path, value=v), path != "template".
+    o(name, v) :- heat:output(name=name, value=v).
+    """
+    rule = {"remote_ip_prefix": {"get_param": "pw"}, "port_range_min": 22}
+    template = stack_of(
+        {"name": "srv", "image": {"get_attr": ["sg", "show"]}, "user_data": {"if": ["is", "a", "b"]}},
+        sg={"type": "OS::Neutron::SecurityGroup", "properties": {"rules": [rule, {"port_range_min": 23}]}},
+        again={"type": "OS::Neutron::SecurityGroup", "properties": {"name": {"get_attr": ["sg", "name"]}}},
+    )
+    public = {"get_param": "open"}
+    template["outputs"] = {"a": {"value": {"get_attr": ["kept", "value"]}}, "b": {"value": public}}
+    decision = decided(rules, template, tmp_path)
+    hidden, unknown = {"$hidden": True}, "{get_attr: [sg, %s]} in stack"
+    assert {
+        path: value for path, value in decision.rows("m:p") if not isinstance(value, dict) or "$hidden" in value
+    } == {
+        "flavor": "small",
+        "name": "srv",
+        "user_data": hidden,
+        "rules.0.remote_ip_prefix": hidden,
+        "rules.0.port_range_min": 22,
+        "rules.1.port_range_min": 23,
+        "value": hidden,
+    }
+    assert [row for row in decision.derived["m:p"] if isinstance(row[1], Unknown) and row[1] != SECRET] == [
+        ("image", Unknown(unknown % "show")),
+        ("name", Unknown(unknown % "name")),
+    ]
+    assert decision.rows("m:o") == [["a", hidden], ["b", "o"]]
+
+
+def test_the_digest_of_the_facts_tells_nothing_about_a_hidden_value(tmp_path: Path) -> None:
+    rules = '@record("p", "")\np(s) :- os:nova:server(_id=s, admin_pass=p, name=n), heat:parameter(value=p).'
+    template = stack_of({"admin_pass": {"get_param": "pw"}, "name": {"get_param": "open"}})
+    first, other, public = (
+        decided(rules, template, tmp_path, **one).digests["facts"] for one in ({}, {"pw": "x"}, {"open": "p"})
+    )
+    assert first == other != public
+
+
+def test_an_error_over_a_hidden_value_does_not_quote_it(tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text("""
+    @deny("p", "{s}")
+    p(s) :- os:nova:server(_id=s, admin_pass=p), p != null, q(p, n), n > 1.
+    q(p, n) :- os:nova:server(admin_pass=p), p != null, int(p, n).
+    """)
+    rules = dg.load_rules(tmp_path / "m.dl")
+    stack = dg.read_stack(template=stack_of({"admin_pass": {"get_param": "pw"}}), parameters={"pw": PW, "open": "o"})
+    assert [one.message for one in rules.decide(stack).errors] == ["what a hidden parameter gives has no value here"]
+    with pytest.raises(EngineError, match=r"^an expression of the rules fails: only the native engine tells where"):
+        rules.decide(stack, engine="pydatalog")
+
+
+PAIR = {"a": {"get_param": "pw"}, "b": {"get_param": "pw"}}
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"name": {"get_file": {"get_param": "pw"}}}, "there is no file ***"),
+        ({"name": {"get_resource": {"get_param": "pw"}}}, "there is no resource `***`"),
+        ({"name": {"get_attr": [{"get_param": "pw"}, "x"]}}, "there is no resource `***`"),
+        ({"name": {"get_param": {"digest": ["md5", {"get_param": "pw"}]}}}, "there is no parameter `***`"),
+        (
+            {"name": {"str_replace_strict": {"template": "x", "params": {"get_param": "blob"}}}},
+            "`str_replace_strict` has params that the template does not name: ***, ***",
+        ),
+        ({"name": {"map_replace": [{"a": 1, "b": 2}, {"keys": PAIR}]}}, "`map_replace` gives the key `***` twice"),
+        ({"name": {"digest": [{"get_param": "pw"}, "x"]}}, "`digest` can't digest this text with ***"),
+    ],
+)
+def test_what_is_wrong_with_a_template_is_told_without_hidden_values(properties: dict[str, Data], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        dg.read_stack(template=stack_of(properties), parameters={"pw": PW, "open": "o"})
+    assert [one.message for one in error.value.diagnostics] == [message]
+
+
+def test_a_nested_parameter_refuses_what_came_from_a_hidden_one_without_showing_it() -> None:
+    nested = {
+        "heat_template_version": "wallaby",
+        "parameters": {"arg": {"type": "string", "constraints": [{"allowed_values": ["a"]}]}},
+    }
+    more = {"type": "nested.yaml", "properties": {"arg": {"list_join": ["", ["x", {"get_param": "pw"}]]}}}
+    with pytest.raises(InputError) as error:
+        dg.read_stack(
+            template=stack_of({}, more=more),
+            parameters={"pw": PW, "open": "o"},
+            files={"nested.yaml": yaml.safe_dump(nested)},
+        )
+    assert [one.message for one in error.value.diagnostics] == [
+        "parameter `arg` can't be a hidden value: it is no string that the template takes"
+    ]
+
+
+def test_excerpts_are_cut_where_a_hidden_value_begins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "web.yaml").write_text(f"""heat_template_version: wallaby
+parameters:
+  a: {{type: string, hidden: true, constraints: [{{length: {{max: 3}}}}], default: {PW}, label: A}}
+  b: {{default: {PW}, hidden: true, type: number}}
+  c:
+    type: json
+    hidden: true
+resources: {{}}
+""")
+    (tmp_path / "env.yaml").write_text(f"parameters:\n  c: {{x: {PW},\n    y: {PW}}}\n  d: {{x: 1}}\n")
+    arguments = ["facts", str(tmp_path / "web.yaml"), "-e", str(tmp_path / "env.yaml")]
+    assert main(arguments) == 3
+    assert (
+        capsys.readouterr().err.replace(f"{tmp_path}/", "")
+        == """\
+env.yaml:4:3: error[bad-parameter] there is no parameter `d`
+  4 |   d: {x: 1}
+    |   ^
+web.yaml:3:3: error[bad-parameter] parameter `a` can't be a hidden value: it is no string that the template takes
+  3 |   a: {type: string, hidden: true, constraints: [{length: {max: 3}}], default: ***
+    |   ^
+web.yaml:4:3: error[bad-parameter] parameter `b` can't be a hidden value: it is no number that the template takes
+  4 |   b: {default: ***
+    |   ^
+"""
+    )
+    with pytest.raises(InputError) as error:
+        dg.read_stack(tmp_path / "web.yaml", environments=[tmp_path / "env.yaml"])
+    assert error.value.sources[str(tmp_path / "env.yaml")] == "parameters:\n  c: ***\n***\n  d: {x: 1}"
+
+
+def test_a_template_made_of_a_hidden_value_is_hidden_as_a_whole(tmp_path: Path) -> None:
+    nested = json.dumps(
+        {
+            "heat_template_version": "wallaby",
+            "resources": {"s": {"type": "OS::Nova::Server", "properties": {"name": "%pw", "flavor": "f"}}},
+            "outputs": {"o": {"value": "%pw"}},
+        }
+    )
+    made = {"str_replace": {"template": nested, "params": {"%pw": {"get_param": "pw"}}}}
+    template = stack_of(
+        {"name": {"get_attr": ["more", "outputs", "o"]}},
+        more={"type": "OS::Heat::Stack", "properties": {"template": made}},
+    )
+    rules = '@record("p", "")\np(id, v) :- os:nova:server(_id=id, name=v).'
+    hidden = {"$hidden": True}
+    assert decided(rules, template, tmp_path).rows("m:p") == [["stack/more/s", hidden], ["stack/srv", hidden]]
+
+
+def test_a_hidden_truth_is_covered_too(tmp_path: Path) -> None:
+    template = stack_of({})
+    template["parameters"]["pw"]["type"] = "boolean"
+    rules = '@record("p", "")\np(v) :- os:heat:value(value=v).'
+    assert decided(rules, template, tmp_path, pw=True).derived["m:p"] == ((SECRET,),)
+    assert dg.read_stack(template=template, parameters={"pw": True, "open": ""}).resources[0].properties == {
+        "value": True
+    }
+
+
+def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Path) -> None:
+    template = stack_of(
+        {
+            "security_groups": [{"if": [{"equals": ["a", "b"]}, "gone"]}, {"get_param": "pw"}],
+            "name": {"if": ["is", "a", "b"]},
+            "image": {"if": ["is", "a", "b"]},
+        },
+        more={"type": "nested.yaml", "metadata": {"m": {"get_param": "pw"}}},
+        many={
+            "type": "OS::Heat::ResourceGroup",
+            "properties": {"count": {"get_param": "pw"}, "resource_def": {"type": "OS::Heat::None"}},
+        },
+    )
+    nested = {
+        "heat_template_version": "wallaby",
+        "resources": {
+            "s": {"type": "OS::Nova::Server", "properties": {"metadata": {"resource_facade": "metadata"}, "name": "n"}}
+        },
+    }
+    (tmp_path / "m.dl").write_text("""
+    @deny("image", "{id} {at} {v}")
+    p(id, at, v) :- heat:property(id, at, v), starts_with(at, "x").
+    @deny("sum", "{id}")
+    sum(id) :- os:nova:server(_id=id, key_name=k), k = "x".
+    """)
+    template["resources"]["srv"]["properties"]["key_name"] = {
+        "list_join": ["", [{"get_param": "pw"}, {"get_attr": ["more", "x"]}]]
+    }
+    stack = dg.read_stack(
+        template=template, parameters={"pw": PW, "open": "o"}, files={"nested.yaml": json.dumps(nested)}
+    )
+    facts = flatten(stack, catalogue, ["heat:property"])
+    shown = [facts.shown("heat:property", row) for row in facts.rows["heat:property"]]
+    assert {path for _, path, value in shown if value == SECRET} == {
+        *("security_groups.0", "name", "image", "key_name", "value", "count", SECRET),
+    }
+    decision = dg.load_rules(tmp_path / "m.dl").decide(stack)
+    assert [(one.policy, one.message, one.because) for one in decision.undetermined if one.policy == "sum"] == [
+        ("sum", "srv", (SECRET,))
+    ]
+    assert [one.open_members for one in stack.resources if one.open_members] == [Unknown("the number of members ***")]
+
+
+def test_a_property_that_heat_moves_stays_hidden(tmp_path: Path) -> None:
+    pw = {"get_param": "pw"}
+    template = stack_of(
+        {"networks": [{"uuid": pw}]},
+        port={"type": "OS::Neutron::Port", "properties": {"network_id": pw, "name": "p"}},
+    )
+    rules = """
+    @record("p", "")
+    p(v) :- os:nova:server.networks(network=v).
+    p(v) :- os:neutron:port(network=v).
+    n(v) :- os:neutron:port(name=v).
+    """
+    decision = decided(rules, template, tmp_path)
+    assert (decision.derived["m:p"], decision.derived["m:n"]) == (((SECRET,),), (("p",),))

@@ -1,0 +1,54 @@
+"""The quick way of reading simple resources gives what the full one gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datalog_gate.errors import InputError
+from datalog_gate.facts.stack import Data
+from datalog_gate.sources import read_stack
+
+MAPPED = {"resource_registry": {"Nobody::Uses": "OS::Heat::None"}}
+"""An environment that changes nothing, but that a type may be mapped: then no resource is simple."""
+NAMES = ("a", "b", "c")
+REFERENCES = st.sampled_from([{"get_resource": name} for name in (*NAMES, *NAMES, "missing")])
+VALUES = st.recursive(
+    st.none() | st.integers() | st.sampled_from(["", "m1.small"]) | REFERENCES,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["name", "get_param", "get_resource", "Fn::Join"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+RESOURCES = st.fixed_dictionaries(
+    {"type": st.sampled_from(["OS::Nova::Server", "Unheard::Of", "OS::Heat::Value"])},
+    optional={"properties": st.dictionaries(st.sampled_from(["name", "size"]), REFERENCES | VALUES, min_size=1)},
+)
+KEYS = st.sampled_from([{}, {"condition": True}, {"condition": False}, {"metadata": {"name": 1}}])
+
+
+def outcome(template: Mapping[str, Data], mapped: bool) -> object:
+    """All that reading gives, with the place of each property; or what it finds wrong."""
+    text = json.dumps(template, indent=1)
+    try:
+        stack = read_stack(text, stack_name="web", environment=MAPPED if mapped else None)
+    except InputError as error:
+        return [(one.code, one.message, one.span) for one in error.diagnostics]
+    places = [
+        (one.locate(("properties", key)), one.locate(()))
+        for one in stack.resources
+        for key in ("name", *one.properties)
+    ]
+    return replace(stack, environments=()), places
+
+
+@given(st.lists(st.tuples(RESOURCES, KEYS), min_size=3, max_size=3))
+def test_a_simple_resource_is_read_as_any_other(resources: list[tuple[dict[str, Data], dict[str, Data]]]) -> None:
+    named = {name: definition | more for name, (definition, more) in zip(NAMES, resources, strict=True)}
+    template = {"heat_template_version": "2016-10-14", "resources": named}
+    assert outcome(template, mapped=False) == outcome(template, mapped=True)
