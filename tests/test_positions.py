@@ -118,6 +118,14 @@ def test_every_violation_of_the_fixtures_stands_at_the_value_at_fault_or_at_what
     assert found == (ROOT / "tests/golden/positions.txt").read_text("utf-8")
 
 
+def test_a_secret_is_not_shown_where_its_parameter_leads(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "node.yaml").write_text(NODE.replace("flavor: {type: string}", "flavor: {type: string, hidden: true}"))
+    (folder / "m.dl").write_text(RULE.replace("{column}", "flavor"))
+    main(["check", str(folder / "top.yaml"), "-e", str(folder / "env.yaml"), "--rules", str(folder / "m.dl")])
+    place, row, underline, _ = capsys.readouterr().out.splitlines()
+    assert (place, row, underline) == (f"{folder}/env.yaml:4:5: deny[p] bad", "  4 |     ***", "    |     ^^^")
+
+
 def test_nested_servers_stand_where_the_stacks_around_them_say_their_values(tmp_path: Path) -> None:
     (tmp_path / "m.dl").write_text(
         '@deny("p", "{server} {value}")\np(server, value) :- os:nova:server(_id=server, flavor=value).\n'

@@ -10,6 +10,7 @@ import pytest
 from datalog_gate import catalogue, read_stack
 from datalog_gate.errors import InputError
 from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.lines import write
 from datalog_gate.facts.stack import Stack
 from datalog_gate.values import SECRET, Unknown, row_key, to_json
 
@@ -241,6 +242,20 @@ resources:
     assert rows(of, "heat:deployment") == [
         [name, "stack/cfg", "s", "CREATE", same] for name in ("stack/grp/0", "stack/nest/d")
     ]
+
+
+@pytest.mark.parametrize(
+    "secret", ["config: {get_param: key}", "config: x, inputs: [{name: a, default: {get_param: key}}]"]
+)
+def test_the_digest_of_a_configuration_that_holds_a_secret_is_not_shown(secret: str) -> None:
+    text = f"""\
+parameters: {{key: {{type: string, hidden: true, default: abc}}}}
+resources:
+  cfg: {{type: OS::Heat::SoftwareConfig, properties: {{{secret}}}}}
+  d: {{type: OS::Heat::SoftwareDeployment, properties: {{config: {{get_resource: cfg}}, server: s, actions: [CREATE]}}}}
+"""
+    [line] = write(flatten(stack(HOT + text), catalogue, ["heat:deployment"]))
+    assert json.loads(line)["row"]["digest"] == {"$hidden": True}
 
 
 def test_deployments_have_a_digest_of_all_that_they_configure() -> None:

@@ -17,13 +17,14 @@ from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Hides, Path, Resource, Stack
 from datalog_gate.facts.tables import Fact, Home, Placed, TableRows, wildcard
 from datalog_gate.facts.typed import path_text
-from datalog_gate.values import Row, Unknown
+from datalog_gate.values import ResourceId, Row, Unknown
 
 _NAMES = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 """Columns that say which resource it is, or which item of a list."""
 
 ENVIRONMENT = "heat:environment"
-EVERY_RESOURCE = RESOURCE_ROWS | SOURCE_ROWS | {"heat:deployment": deployments}
+DEPLOYMENT = "heat:deployment"
+EVERY_RESOURCE = RESOURCE_ROWS | SOURCE_ROWS | {DEPLOYMENT: deployments}
 
 
 class Catalogue(Protocol):
@@ -85,6 +86,13 @@ def _hide(facts: FactSet, asked: _Wanted, stack: Stack, placed: Iterable[Placed]
             f"{row[2]}.".startswith(f"{name}.") for name in secret
         ):
             facts.hide(ENVIRONMENT, row, [3])
+    secretive = {one.id: one.hides for one, _, _ in placed if one.hides}
+    for row in (
+        facts.rows.get(DEPLOYMENT, ()) if secretive else ()
+    ):  # a digest of a short secret tells it to who guesses
+        involved = (secretive.get(one) for one in row[:2] if isinstance(one, ResourceId))
+        if any(hides and hides(("properties",), True) for hides in involved):
+            facts.hide(DEPLOYMENT, row, [FIXED[DEPLOYMENT].positions["digest"]])
     hiding = {id(resource.locate): resource.hides for resource, _, _ in placed if resource.hides}
     for name, found in facts.rows.items() if hiding else ():
         relation = asked.relation(name)
