@@ -65,6 +65,8 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         "resources:\n  g: {type: OS::Heat::ResourceGroup, properties: {count: 2, resource_def: {" + ANY + "}}}\n", {}, ["0", "1"]),
     "the member of a group made open by its index": (
         "resources:\n  g: {type: OS::Heat::ResourceGroup, properties: {count: 1, index_var: I, resource_def: {" + GROUP % "I.0.0.0/0" + "}}}\n", {}, ["0"]),
+    "a function in the data of a group's members": (
+        "parameters: {from: {type: json, default: {list_join: [/, [0.0.0.0, '0']]}}}\nresources:\n  g: {type: OS::Heat::ResourceGroup, properties: {count: 1, resource_def: {" + GROUP % "{get_param: from}" + "}}}\n", {}, ["0"]),
     "a template in a group": (
         "resources:\n  g: {type: OS::Heat::AutoScalingGroup, properties: {min_size: 1, max_size: 2, resource: {type: in.yaml, properties: {from: 0.0.0.0/0}}}}\n",
         {"files": {"in.yaml": NESTED}}, ["inner"]),

@@ -676,3 +676,49 @@ def test_places_in_the_other_kind_of_template_are_found_by_the_same_names() -> N
     text = "AWSTemplateFormatVersion: '2010-09-09'\nResources:\n  R:\n    Type: A\n    Properties: {x: 1}\n"
     resource = read_stack(text).resources[0]
     assert resource.locate(("properties", "x")) == Span("<template>", 5, 21, 5, 22)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "value"),
+    [
+        ("string", "null", ""),
+        ("number", "null", 0),
+        ("boolean", "null", False),
+        ("json", "null", {}),
+        ("comma_delimited_list", "null", []),
+        ("comma_delimited_list", "[a, 'b,c', null]", ["a", "b", "c", ""]),
+        ("comma_delimited_list", "[{a: 1}, {b: x}]", [".member.0.a=1", ".member.1.b=x"]),
+        ("string", "true", "True"),
+    ],
+)
+def test_a_parameter_of_a_template_resource_is_a_property_first(kind: str, given: str, value: Data) -> None:
+    files = {"in.yaml": HEAD + f"parameters: {{p: {{type: {kind}}}}}\nresources: {{r: {{type: OS::Heat::None}}}}\n"}
+    [outer] = read(f"resources: {{in: {{type: in.yaml, properties: {{p: {given}}}}}}}\n", files=files).resources
+    assert outer.nested is not None
+    assert [(one.value, one.origin) for one in outer.nested.parameters] == [(value, "parent")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"), [("string", "[a]"), ("boolean", "1"), ("json", "7"), ("comma_delimited_list", "[1]")]
+)
+def test_a_property_of_another_kind_is_no_parameter(kind: str, given: str) -> None:
+    files = {"in.yaml": HEAD + f"parameters: {{p: {{type: {kind}}}}}\nresources: {{r: {{type: OS::Heat::None}}}}\n"}
+    found = problems(f"resources: {{in: {{type: in.yaml, properties: {{p: {given}}}}}}}\n", files=files)
+    assert [code for code, *_ in found] == ["bad-parameter"]
+
+
+def test_the_members_of_a_group_are_read_in_a_version_of_their_own() -> None:
+    text = """
+parameters: {data: {type: json, default: {repeat: {for_each: {X: [a, b]}, template: X-here}}}}
+resources:
+  g:
+    type: OS::Heat::ResourceGroup
+    properties: {count: 2, resource_def: {type: T, properties: {none: null, list: {get_param: data}, other: {get_resource: h}}}}
+  h:
+    type: OS::Heat::AutoScalingGroup
+    properties: {min_size: 1, max_size: 1, resource: {type: T, properties: {none: null, if: [true, 1, 2]}}}
+"""
+    group, scaling = (members(one) for one in read(text).resources)
+    own = {"list": ["a-here", "b-here"], "other": ResourceId("web/h")}
+    assert group == {"web/g/0": ("T", own), "web/g/1": ("T", own)}
+    assert scaling == {"web/h/0": ("T", {"none": None, "if": [True, 1, 2]})}

@@ -21,6 +21,14 @@ from datalog_gate.values import ResourceId, Unknown
 
 _HOT_NAMES: Mapping[str, str] = {}
 GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS)
+VERSIONS: Mapping[str, tuple[str, str]] = {
+    one: ("HeatTemplateFormatVersion", "2012-12-12")
+    if one in INSTANCE_GROUPS
+    else ("heat_template_version", "2015-04-30")
+    for one in GROUPS
+}
+"""The version of the template that Heat makes of a group's members (heat/scaling/template.py:60, engine/resources/
+openstack/heat/instance_group.py:268)."""
 
 
 @dataclass(slots=True)
@@ -221,6 +229,8 @@ def _members(
         tree.report("bad-template", "the definition of a group's members must be a map with a `type`", where(()))
         return Group((), where, unsure)
     properties, metadata = definition.get("properties") or {}, definition.get("metadata")
+    if variable and isinstance(properties, dict):  # heat/engine/resources/openstack/heat/resource_group.py:637
+        properties = {key: value for key, value in properties.items() if value is not None}
     if isinstance(properties, Unknown):
         return Group((), where, properties)
     if not isinstance(properties, dict):

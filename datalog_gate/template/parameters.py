@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from datalog_gate.diagnostics import Span, closest
 from datalog_gate.facts.stack import Data, Locate, Parameter, nowhere
 from datalog_gate.template.dialect import Dialect
 from datalog_gate.template.document import size_of
-from datalog_gate.template.expressions import leaves, undecided
+from datalog_gate.template.expressions import leaves, undecided, unknown
 from datalog_gate.values import ResourceId, Unknown
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
@@ -57,7 +57,8 @@ Report = Callable[[str, str, str, str | None], None]
 @dataclass(frozen=True, slots=True)
 class Given:
     """A value from outside the template: `origin` as in `Parameter`, `place` where the user names it, `written` where
-    he writes it out, `hidden` if it came from a hidden parameter, `locate` gives the place of what is under a path."""
+    he writes it out, `hidden` if it came from a hidden parameter, `locate` gives the place of what is under a path.
+    `facade` says that it is a property of the resource whose type is the template."""
 
     value: Data
     origin: str
@@ -65,6 +66,7 @@ class Given:
     written: tuple[Span | None, ...] = ()
     hidden: bool = False
     locate: Locate = nowhere
+    facade: bool = False
 
 
 def declared_types(section: Data, dialect: Dialect) -> dict[str, Data]:
@@ -96,6 +98,16 @@ def read_parameters(
     )
 
 
+def pseudo_parameters(dialect: Dialect, stack: str, name: str | None) -> dict[str, Data]:
+    """What Heat adds to the parameters of the stack of that id; nobody knows the name that it gives to a nested one."""
+    hot = ("OS::stack_name", "OS::stack_id", "OS::project_id")
+    names = hot if dialect.hot else ("AWS::StackName", "AWS::StackId")
+    known: dict[str, Data] = {one: replace(unknown("get_param", one, stack, {}, None), unread=True) for one in names}
+    if not dialect.hot:
+        known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
+    return known if name is None else known | {names[0]: name}
+
+
 def _parameter(
     name: str,
     definition: Data,
@@ -118,7 +130,7 @@ def _parameter(
         kind = "string"
     hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
     rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), dialect.key("default"))}
-    chosen = next((one for one in (given, default) if one and one.value is not None), None)
+    chosen = next((one for one in (given, default) if one and (one.facade or one.value is not None)), None)
     own = definition.get(dialect.key("default"))
     try:
         constraints = list(_constraints(definition, str(kind), dialect))
@@ -140,7 +152,7 @@ def _parameter(
 def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: bool, given: Given, refused: Data) -> Data:
     """The value as the parameter holds it; `refused` for one that it refuses, which is reported."""
     try:
-        value = convert(kind, given.value)
+        value = convert(kind, _as_property(kind, given.value) if given.facade else given.value)
         if not undecided(value) and not isinstance(value, ResourceId):
             seen = given.value
             if kind == "comma_delimited_list":
@@ -157,6 +169,41 @@ def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: boo
         reason = error if known else f"it is no {kind} that the template takes"
         report("bad-parameter", f"parameter `{name}` can't be {shown}: {reason}", name, None)
         return refused
+
+
+def _as_property(kind: str, value: Data) -> Data:
+    """What a property of the parameter's type makes of a value: of null something empty, of a list a text with commas
+    (heat/engine/properties.py:258-348, resources/template_resource.py:147-171). Errors: ValueError, TypeError."""
+    match kind, value:
+        case _, Unknown() | ResourceId():
+            return value
+        case _, None:
+            return {"number": 0, "boolean": False, "json": {}}.get(kind, "")
+        case "string", bool() | int():
+            return str(value)
+        case "boolean", str() if value.lower() not in ("true", "false"):
+            raise _RefusedError("it is neither true nor false")
+        case ("string", float() | list() | dict()) | ("boolean", int() | float()) if not isinstance(value, bool):
+            raise _RefusedError(f"it is no {kind}")
+        case "comma_delimited_list", [dict(), *_] as members:
+            maps = [each for each in members if isinstance(each, dict)]
+            if len(maps) < len(members):
+                raise _RefusedError("it is a list of maps and others")
+            return ",".join(f".member.{at}.{key}={one}" for at, each in enumerate(maps) for key, one in each.items())
+        case "comma_delimited_list", list() as items:
+            parts = ("" if one is None else one for one in items)
+            return [piece for one in parts for piece in (one.split(",") if isinstance(one, str) else [_text(one)])]
+        case "comma_delimited_list", dict() | int() | float():
+            raise _RefusedError("it is no list")
+        case "json", bool() | int() | float():
+            raise _RefusedError("it is no map")
+    return value
+
+
+def _text(one: Data) -> Data:
+    if not isinstance(one, Unknown | ResourceId):
+        raise _RefusedError("it holds something that is no text")
+    return one
 
 
 def convert(kind: str, value: Data) -> Data:

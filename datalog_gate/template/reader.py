@@ -17,9 +17,8 @@ from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import read_environments
-from datalog_gate.template.expressions import unknown
 from datalog_gate.template.order import circles
-from datalog_gate.template.parameters import Given, declared_types, read_parameters
+from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
 from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
 from datalog_gate.template.scope import Fetch, Scope, Tree
 from datalog_gate.values import Unknown
@@ -112,7 +111,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     if inside.hidden:
         scope.hidden.add(())
         tree.sources.pop(document.file, None)
-    scope.parameters |= _pseudo_parameters(scope, inside)
+    scope.parameters |= pseudo_parameters(dialect, inside.id, inside.name if inside.depth == 0 else None)
     for parameter in parameters:
         scope.parameters[parameter.name] = parameter.value
         outside = (given.get(parameter.name), inside.environment.defaults.get(parameter.name))
@@ -169,22 +168,6 @@ def _section(tree: Tree, document: Document, data: Mapping[str, Data], name: str
             place = document.key_place((name, key))
             tree.report("bad-template", f"the name `{key}` is no text", place, "write it in quotes")
     return {key: value for key, value in section.items() if isinstance(key, str)}
-
-
-def _pseudo_parameters(scope: Scope, inside: Nesting) -> dict[str, Data]:
-    prefix = (
-        ("OS::stack_name", "OS::stack_id", "OS::project_id")
-        if scope.dialect.hot
-        else ("AWS::StackName", "AWS::StackId")
-    )
-    known: dict[str, Data] = {
-        name: replace(unknown("get_param", name, scope.id, {}, None), unread=True) for name in prefix
-    }
-    if not scope.dialect.hot:
-        known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
-    if inside.depth == 0:
-        known[prefix[0]] = inside.name
-    return known
 
 
 def _outputs(scope: Scope, inside: Nesting, section: Mapping[str, Data]) -> dict[str, Data]:

@@ -13,11 +13,11 @@ from dataclasses import replace as with_changes
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.template.attributes import STACK
-from datalog_gate.template.dialect import RESOURCE_KEYS
+from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Registry
-from datalog_gate.template.nesting import GROUPS, Member, Where, names_of, read_group
-from datalog_gate.template.parameters import Given
+from datalog_gate.template.nesting import GROUPS, VERSIONS, Group, Member, Where, names_of, read_group
+from datalog_gate.template.parameters import Given, pseudo_parameters
 from datalog_gate.template.scope import SCALARS, Scope, Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
@@ -332,6 +332,7 @@ def _below(
             () if name in hidden else (places[name],),
             name in hidden,
             where.below((*path, name)),
+            at == "properties",
         )
         for name, value in given.items()
     }
@@ -364,21 +365,47 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     group = read_group(ResourceId(below.id), kind, properties, where, tree, launch)
     tree.count(len(group.members), where)
     maybe = group.open if group.sampled else None
-    waits = ({member.after: "explicit"} if member.after else None for member in group.members)
-    resources = tuple(
-        _resource(scope, below, member, group.where, requires=requires, maybe=maybe)
-        for member, requires in zip(group.members, waits, strict=True)
-    )
-    version = scope.dialect.version
+    inner = _of_members(scope, kind, below, group)
+    resources = []
+    for member in group.members:
+        inner.requires = {member.after: "explicit"} if member.after else {}
+        at = group.where.prefix
+        found = inner.resolve(member.properties, (*at, "properties")), inner.resolve(member.metadata, (*at, "metadata"))
+        if isinstance(found[0], dict):
+            read = member._replace(properties=found[0], metadata=found[1])
+            resources.append(_resource(scope, below, read, group.where, requires=inner.requires, maybe=maybe))
+        else:
+            tree.report("bad-template", "the properties of a group's members must be a map", group.where(()))
     stack = Stack(
         below.id,
         below.name,
         below.parent,
         below.depth,
-        version,
+        inner.dialect.version,
         None,
-        resources=resources,
+        resources=tuple(resources),
+        files=inner.files,
         template=scope.template(),
         sources=tree.sources,
     )
     return stack, group.open
+
+
+def _of_members(scope: Scope, kind: str, below: Nesting, group: Group) -> Scope:
+    """The names in the template that Heat makes of a group's members. What is plain data for the template of the group
+    may be a function there."""
+    dialect = dialect_of(dict([VERSIONS[kind]]))
+    assert isinstance(dialect, Dialect)
+    return Scope(
+        scope.tree,
+        below.id,
+        below.depth,
+        group.where.document,
+        scope.base,
+        dialect,
+        below.registry,
+        {member.name: {} for member in group.members},
+        lambda _scope, _name: None,
+        parameters=pseudo_parameters(dialect, below.id, None),
+        hidden=group.where.hidden,
+    )

@@ -61,7 +61,19 @@ CATEGORIES = (
         "no such attribute",
         "the value is unknown here, and Heat refuses the stack, or the output alone",
         "heat/engine/stk_defn.py:230",
-        _refused("InvalidTemplateAttribute"),
+        _refused("InvalidTemplateAttribute|The Referenced Attribute"),
+    ),
+    Category(
+        "parameter of a nested template without a value",
+        "it is unknown here, since an environment may still give a default, and Heat refuses the stack",
+        "heat/engine/properties.py:534",
+        _refused("Property .* not assigned"),
+    ),
+    Category(
+        "reference to what a condition switches off",
+        "it is null here, and Heat refuses the stack, or the output alone",
+        "heat/engine/hot/functions.py:187",
+        _refused("InvalidTemplateReference"),
     ),
     Category(
         "property of the wrong kind",

@@ -31,7 +31,7 @@ from heat.engine import (
     template,
 )
 from heat.engine import resource as heat_resource
-from heat.engine.resources import stack_resource
+from heat.engine.resources import stack_resource, template_resource
 from heat.engine.resources.aws.autoscaling.launch_config import LaunchConfiguration
 from heat.engine.resources.openstack.heat import instance_group, remote_stack, value
 from heat.objects import service
@@ -191,6 +191,8 @@ def _nested(instance: Any, node: _Node, path: str, shape: str) -> Seen | None:
             )
             return seen
         case stack_resource.StackResource():
+            if isinstance(instance, template_resource.TemplateResource):
+                instance.properties.validate()
             names = itertools.count()
             instance_group.short_id = SimpleNamespace(generate_id=lambda: str(next(names)))
             name = f"{instance.stack.name}-{instance.name}-{shape}"
