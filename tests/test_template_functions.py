@@ -91,6 +91,7 @@ def resolved(expression: Data) -> Data:
         ),
         ({"digest": ["md5", "hello"]}, "5d41402abc4b2a76b9719d911017c592"),
         ({"filter": [["a"], ["a", "b", "a"]]}, ["b"]),
+        ({"filter": [{"str_split": ["a", None]}, []]}, []),
         ({"contains": ["a", ["a", {"get_param": "key"}]]}, True),
         (
             {

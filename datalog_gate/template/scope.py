@@ -314,7 +314,18 @@ class Scope:
                 return self._if(name, raw, path, names)
             if name in _LOGIC:
                 return self._logic(name, raw, path)
-            arguments = self.resolve(raw, path, names) if isinstance(raw, _CONTAINERS) else raw
+            if (
+                name == "filter" and isinstance(raw, list) and len(raw) == 2
+            ):  # what is left out of nothing, Heat ignores
+                whole = self.resolve(raw[1], (*path, 1), names)
+                before = len(self.tree.problems)
+                arguments = [self.resolve(raw[0], (*path, 0), names), whole]
+                if not whole and not isinstance(whole, Unknown):
+                    said = self.tree.problems[before:]
+                    self.tree.problems[before:] = [one for one in said if one.code != "bad-function"]
+                    return whole
+            else:
+                arguments = self.resolve(raw, path, names) if isinstance(raw, _CONTAINERS) else raw
             if own := _OWN.get(name):
                 value = own(self, arguments, path)
             elif compute := function(name, self.dialect.date):

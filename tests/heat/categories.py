@@ -58,10 +58,13 @@ CATEGORIES = (
         _refused("Could not fetch remote template"),
     ),
     Category(
-        "no such attribute",
-        "the value is unknown here, and Heat refuses the stack, or the output alone",
+        "refused whatever the cloud says",
+        "it is unknown here, such as an attribute that the type has not; Heat refuses the stack, or the output alone",
         "heat/engine/stk_defn.py:230",
-        _refused("InvalidTemplateAttribute|The Referenced Attribute"),
+        lambda one: (
+            isinstance(one.heat, Refused)
+            and (isinstance(one.ours, Unknown) or _refused("The Referenced Attribute")(one))
+        ),
     ),
     Category(
         "parameter of a nested template without a value",
@@ -73,13 +76,21 @@ CATEGORIES = (
         "reference to what a condition switches off",
         "it is null here, and Heat refuses the stack, or the output alone",
         "heat/engine/hot/functions.py:187",
-        _refused("InvalidTemplateReference"),
+        _refused("The specified reference"),
+    ),
+    Category(
+        "form of what is ignored",
+        "of an empty list nothing is left out, whatever the values are; Heat looks at their form all the same, and "
+        "refuses the stack",
+        "heat/engine/hot/functions.py:1397",
+        _refused(r"filter: \[0\]"),
     ),
     Category(
         "property of the wrong kind",
-        "a group's size that is no number is an open group here, and Heat refuses the stack",
+        "a group's size that is no number is an open group here, a resource's id is kept as any parameter, and an "
+        "attribute that the type has not is unknown; Heat refuses the stack",
         "heat/engine/properties.py:264",
-        lambda one: one.at.endswith(" nested") and _refused("is not an integer")(one),
+        lambda one: one.at.endswith(" nested") and _refused("is not an integer|must be valid JSON|incorrect")(one),
     ),
     Category(
         "built-in load balancer",
