@@ -75,14 +75,20 @@ CATEGORIES = (
     Category(
         "reference to what a condition switches off",
         "it is null here, and Heat refuses the stack, or the output alone",
-        "heat/engine/hot/functions.py:187",
+        "heat/engine/hot/functions.py:196",
         _refused("The specified reference"),
+    ),
+    Category(
+        "left out by what only the cloud knows",
+        "the list is unknown here, since any of its values may be left out; in none of the shapes one is",
+        "heat/engine/hot/functions.py:1478",
+        lambda one: isinstance(one.ours, Unknown) and "{filter: " in one.ours.expression and isinstance(one.heat, dict),
     ),
     Category(
         "form of what is ignored",
         "of an empty list nothing is left out, whatever the values are; Heat looks at their form all the same, and "
         "refuses the stack",
-        "heat/engine/hot/functions.py:1397",
+        "heat/engine/hot/functions.py:1466",
         _refused(r"filter: \[0\]"),
     ),
     Category(

@@ -13,7 +13,7 @@ import hashlib
 import itertools
 import logging
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -259,6 +259,13 @@ def _refused(error: Exception) -> Refused:
     return Refused(f"{type(error).__name__}: {error}"[:300])
 
 
+def _refusals(value: Data) -> Iterator[Refused]:
+    if isinstance(value, Refused):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _refusals(part)
+
+
 class _Deep(dict[str, Any]):
     """A map in which there is something under every key, as deep as one looks."""
 
@@ -299,7 +306,10 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
         if self.failed:
             raise ValueError(self.failed.reason)
         keys = key if isinstance(key, tuple) else (key,)
-        return self.echo(*keys) if self.echo else self._stored(*keys)
+        value = self.echo(*keys) if self.echo else self._stored(*keys)
+        if wrong := next(_refusals(value), None):
+            raise ValueError(wrong.reason)
+        return value
 
     def _stored(self, *keys: Data) -> Data:
         """What the cloud will say, or where the catalogue knows that it gives back a property: Heat's own value of it,
