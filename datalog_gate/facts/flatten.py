@@ -21,6 +21,8 @@ from datalog_gate.values import ResourceId, Row, Unknown
 
 _NAMES = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 """Columns that say which resource it is, or which item of a list."""
+_WHOLE = frozenset({"value", "_value"})
+"""Columns that hold all that stands at the path of the row."""
 
 ENVIRONMENT = "heat:environment"
 DEPLOYMENT = "heat:deployment"
@@ -109,7 +111,7 @@ def _hidden(relation: Relation, path: Path, hides: Hides) -> Iterator[int]:
         if column.name in ("path", "_key", "_key2"):
             if hides(path[:last], False):
                 yield at
-        elif column.name not in _NAMES and hides((*path, column.name), True):
+        elif column.name not in _NAMES and hides(path if column.name in _WHOLE else (*path, column.name), True):
             yield at
 
 
