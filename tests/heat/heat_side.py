@@ -191,7 +191,7 @@ def _nested(instance: Any, node: _Node, path: str, shape: str) -> Seen | None:
             )
             return seen
         case stack_resource.StackResource():
-            if isinstance(instance, template_resource.TemplateResource):
+            if isinstance(instance, template_resource.TemplateResource) and not instance.validation_exception:
                 instance.properties.validate()
             names = itertools.count()
             instance_group.short_id = SimpleNamespace(generate_id=lambda: str(next(names)))
