@@ -16,7 +16,7 @@ from datalog_gate.template.attributes import CHAIN, INSTANCE_GROUPS, RESOURCE_GR
 from datalog_gate.template.dialect import RESOURCE_KEYS
 from datalog_gate.template.document import Document
 from datalog_gate.template.expressions import of_member
-from datalog_gate.template.scope import MAX_RESOURCES, Hidden, Tree
+from datalog_gate.template.tree import MAX_RESOURCES, Hidden, Tree
 from datalog_gate.values import ResourceId, Unknown
 
 _HOT_NAMES: Mapping[str, str] = {}

@@ -20,7 +20,8 @@ from datalog_gate.template.environment import read_environments
 from datalog_gate.template.order import circles
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
 from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
-from datalog_gate.template.scope import Fetch, Scope, Tree
+from datalog_gate.template.scope import Scope
+from datalog_gate.template.tree import Fetch, Tree
 from datalog_gate.values import Unknown
 
 _SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outputs", "conditions")

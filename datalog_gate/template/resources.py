@@ -18,7 +18,8 @@ from datalog_gate.template.document import MAX_DEPTH, Document, data_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Registry
 from datalog_gate.template.nesting import GROUPS, VERSIONS, Group, Member, Where, names_of, read_group
 from datalog_gate.template.parameters import Given, pseudo_parameters
-from datalog_gate.template.scope import SCALARS, Scope, Tree, is_remote
+from datalog_gate.template.scope import SCALARS, Scope
+from datalog_gate.template.tree import Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_NESTING = 5

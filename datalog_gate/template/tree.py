@@ -1,0 +1,144 @@
+"""What the templates of one reading share, and its bounds (layer 2).
+
+In: what is found wrong, read, made or secret in any template of the tree. Out: diagnostics in which no hidden value
+stands, documents parsed once, and an InputError as soon as a bound is passed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from dataclasses import replace as with_changes
+from typing import Never
+
+from datalog_gate.diagnostics import Diagnostic, Span, closest
+from datalog_gate.errors import InputError
+from datalog_gate.facts.stack import Data, Locate, Path
+from datalog_gate.template.attributes import TypeOf
+from datalog_gate.template.document import Document, read_document
+from datalog_gate.template.expressions import leaves
+
+MAX_WORK = 2_000_000
+"""Parts that all functions, members and nested stacks together may make; sixteen characters of text count as one."""
+MAX_RESOURCES = 10_000
+MAX_PROBLEMS = 100
+
+Fetch = Callable[[str, str], tuple[str, str] | None]
+"""The file of a name in a template or environment, given as (name, file that names it): its own name and text. None if
+there is none. Errors: InputError whose diagnostics have no place, for a file that may not be read."""
+
+
+@dataclass(slots=True)
+class Hidden:
+    """The paths in a document whose values came from a hidden parameter, and all paths above them, which do in part."""
+
+    paths: dict[Path, bool] = field(default_factory=dict)
+
+    def add(self, path: Path) -> None:
+        """Note a path."""
+        path = tuple(map(str, path))
+        for at in range(len(path)):
+            self.paths.setdefault(path[:at], False)
+        self.paths[path] = True
+
+    def holds(self, path: Path, partly: bool) -> bool:
+        """Whether all below the path came from a hidden parameter, or with `partly` some of it."""
+        if not self.paths:
+            return False
+        path = tuple(map(str, path))
+        return (partly and path in self.paths) or any(self.paths.get(path[:at]) for at in range(len(path) + 1))
+
+
+@dataclass(slots=True)
+class Tree:
+    """What the templates of one reading share."""
+
+    fetch: Fetch
+    type_of: TypeOf
+    problems: list[Diagnostic] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+    veiled: list[Span | None] = field(default_factory=list)
+    documents: dict[str, Document] = field(default_factory=dict)
+    resources: int = 0
+    work: int = 0
+
+    def report(self, code: str, message: str, span: Span | None, suggestion: str | None = None) -> None:
+        """Keeps one diagnostic; all are raised together. Errors: InputError when they are `MAX_PROBLEMS`."""
+        self.add(Diagnostic(code, self.covered(message)[:400], span, suggestion))
+
+    def add(self, problem: Diagnostic) -> None:
+        """Keeps one diagnostic, as `report` does."""
+        self.problems.append(problem)
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise InputError(self.problems, self.sources)
+
+    def near(self, word: Data, candidates: Iterable[str]) -> str | None:
+        """The suggestion for a name that is none of the candidates. Only the first problems are worth the search."""
+        found = closest(word, candidates) if isinstance(word, str) and len(self.problems) < 10 else None
+        return found and f"did you mean `{found}`?"
+
+    def hide(self, value: Data, home: str, written: str | None = None) -> None:
+        """Keeps the texts of a hidden value, so that nothing written about the stack of that id shows them: they are
+        written as `written`, else each as a number of its own, for equal texts must stay equal values."""
+        for leaf in leaves(value, keys=True):
+            if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
+                self.secrets.setdefault(str(leaf), written or f"{{hidden: {len(self.secrets)}}} in {home}")
+
+    def covered(self, message: str) -> str:
+        """The message without the hidden texts that stand in it as words."""
+        for secret in sorted((one for one in self.secrets if one in message), key=len, reverse=True):
+            message = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", message)
+        return message
+
+    def redact(self) -> None:
+        """Cuts hidden values out of the texts that excerpts are made of: from where they begin to the end of the line,
+        and all lines that they go on over."""
+        for span in self.veiled:
+            if span and span.file in self.sources:
+                rows = self.sources[span.file].splitlines()
+                first, last = span.line - 1, span.end_line - (span.end_column == 1)
+                rows[first:last] = [rows[first][: span.column - 1] + "***", *["***"] * (last - first - 1)]
+                self.sources[span.file] = "\n".join(rows)
+
+    def count(self, resources: int, locate: Locate) -> None:
+        """Counts resources. Errors: InputError as soon as they are too many."""
+        self.resources += resources
+        if self.resources > MAX_RESOURCES:
+            self.stop("too-large", f"the stack has more than {MAX_RESOURCES} resources", locate(()))
+
+    def spend(self, work: int) -> None:
+        """Counts work. Errors: InputError as soon as it is too much."""
+        self.work += work
+        if self.work > MAX_WORK:
+            self.stop("too-large", f"the stack has more than {MAX_WORK} parts when its functions are resolved", None)
+
+    def stop(self, code: str, message: str, span: Span | None) -> Never:
+        """Errors: InputError with this and all that was reported."""
+        self.report(code, message, span)
+        raise InputError(self.problems, self.sources)
+
+    def file(self, name: str, base: str, span: Span | None) -> tuple[str, str] | None:
+        """The file of that name; a missing one is reported, but not an http(s) address."""
+        try:
+            found = self.fetch(name, base)
+        except InputError as error:
+            for one in error.diagnostics:
+                self.add(with_changes(one, span=one.span or span))
+            return None
+        if found is None and not is_remote(name):
+            self.report("missing-file", f"there is no file {name}", span)
+        return found
+
+    def document(self, file: str, text: str) -> Document:
+        """The parsed document of a file, once for all who nest it. Errors: InputError."""
+        self.sources[file] = text
+        if file not in self.documents:
+            self.documents[file] = read_document(text, file)
+        return self.documents[file]
+
+
+def is_remote(name: str) -> bool:
+    """Whether a file's name is an address that is never fetched."""
+    return name.startswith(("http://", "https://"))
