@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from datalog_gate import catalogue
 from datalog_gate.diagnostics import Span
+from datalog_gate.facts.factset import place_of
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.stack import Data, Parameter, Path, Resource, Stack, nowhere
 from datalog_gate.facts.typed import Leaf, as_text, leaves, path_text, typed
@@ -357,7 +358,7 @@ def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
         "heat:condition": certain((WEB, "prod", TRUE)),
         "heat:file": certain((WEB, "é.sh", digest, 2)),
     }
-    assert [origin.place("value") for _, _, origin in flatten(of, catalogue, ["heat:output"]) if origin] == [
+    assert [place_of(origin, "value") for _, _, origin in flatten(of, catalogue, ["heat:output"]) if origin] == [
         of.place
     ] * 2
 
@@ -411,18 +412,25 @@ def test_a_scope_that_is_no_list_is_for_nothing_for_certain(scope: Data, wild: b
 def test_each_row_knows_where_it_was_written() -> None:
     asked: list[Path] = []
 
-    def locate(path: Path) -> None:
-        asked.append(path)
+    class Asked:
+        def __call__(self, path: Path) -> None:
+            asked.append(path)
+
+        def hides(self, path: Path, partly: bool) -> bool:
+            raise AssertionError(path, partly)
+
+        def written(self, key: str, functions: frozenset[str]) -> Data:
+            raise AssertionError(key, functions)
 
     group = replace(
         resource("sg", "OS::Neutron::SecurityGroup", rules=[{"protocol": "tcp"}], name="n"),
         requires={"sg": "explicit"},
-        locate=locate,
+        defined=lambda _: Asked(),
     )
     wanted = ("heat:resource", "heat:property", "heat:requires", RULES, "os:neutron:security_group")
     for name, _, origin in flatten(stack(group), catalogue, wanted):
         assert origin is not None
-        origin.place(None if name.startswith("heat") else "protocol")
+        place_of(origin, None if name.startswith("heat") else "protocol")
     assert asked == [
         (),
         ("properties", "rules", 0, "protocol"),

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from datalog_gate import catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import InputError
-from datalog_gate.facts.factset import FactSet, Origin
+from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.lines import Line, read, write, write_text
+from datalog_gate.facts.stack import EnvironmentFile
 from datalog_gate.values import FALSE, HIDDEN, TRUE, ResourceId, Row, Unknown, Value, from_python, row_key
 
 DB = ResourceId("web/db")
@@ -26,7 +27,9 @@ VALUES: tuple[Value, ...] = (
 def facts_of(values: tuple[Value, ...], place: Span | None = None) -> FactSet:
     facts = FactSet()
     for at, value in enumerate(values):
-        facts.add("heat:property", (DB, f"p.{at}", value), Origin(lambda _: place) if place else None)
+        facts.add(
+            "heat:property", (DB, f"p.{at}", value), (EnvironmentFile("", {}, lambda _: place), ()) if place else None
+        )
     return facts
 
 

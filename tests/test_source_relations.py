@@ -9,6 +9,7 @@ import pytest
 
 from datalog_gate import catalogue, read_stack
 from datalog_gate.errors import InputError
+from datalog_gate.facts.factset import place_of
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write
 from datalog_gate.facts.stack import Stack
@@ -147,7 +148,10 @@ def test_environments_give_what_they_say_and_where() -> None:
         ["<environment>", "resource_registry", "My::A", "OS::Heat::None"],
     ]
     found = flatten(of, catalogue, ["heat:environment"]).rows["heat:environment"]
-    assert [str(origin.place()) for origin in found.values() if origin] == ["<environment>:2:11", "<environment>:3:10"]
+    assert [str(place_of(origin)) for origin in found.values() if origin] == [
+        "<environment>:2:11",
+        "<environment>:3:10",
+    ]
 
 
 REGISTRY = {

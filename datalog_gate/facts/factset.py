@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.stack import Locate, Path
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown
 
 
-@dataclass(slots=True)
-class Origin:
-    """Where a row comes from: the definition of a resource and the path in it that the row stands for.
+class Located(Protocol):
+    """A resource, stack or file that knows where its parts were written."""
 
-    The place of a column is asked for only when it is reported. Every row has one: frozen ones take three times as long
-    to make.
-    """
+    @property
+    def locate(self) -> Locate: ...
 
-    locate: Locate
-    path: Path = ()
 
-    def place(self, column: str | None = None) -> Span | None:
-        """The place of the row, or of one of its columns."""
-        return self.locate(self.path if column is None else (*self.path, column))
+Origin = tuple[Located, Path]
+"""Where a row comes from, and the path there that the row stands for. It is a plain tuple because every row has one."""
+
+
+def place_of(origin: Origin, column: str | None = None) -> Span | None:
+    """The place of a row, or of one of its columns."""
+    of, path = origin
+    return of.locate(path if column is None else (*path, column))
 
 
 @dataclass(slots=True)
@@ -54,6 +56,13 @@ class FactSet:
                 uncertain[row] = maybe
         if not rows:
             del self.rows[relation], self.maybe[relation]
+
+    def fill(self, relation: str, rows: dict[Row, Origin | None]) -> None:
+        """Add certain rows, as `add` does, all at once."""
+        if relation in self.rows:
+            self.extend(relation, ((row, origin, None) for row, origin in rows.items()))
+        elif rows:
+            self.rows[relation], self.maybe[relation] = rows, {}
 
     def hide(self, relation: str, row: Row, columns: Iterable[int]) -> None:
         """Note columns of a row that hold what came from a hidden parameter. A reference is the template's own, and a

@@ -14,7 +14,7 @@ from datalog_gate.facts.grants import GRANT_ROWS, POLICY
 from datalog_gate.facts.moved import as_heat_reads
 from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows
 from datalog_gate.facts.source import SOURCE_ROWS
-from datalog_gate.facts.stack import Hides, Path, Resource, Stack
+from datalog_gate.facts.stack import Path, Resource, Stack
 from datalog_gate.facts.tables import Fact, Home, Placed, TableRows, wildcard
 from datalog_gate.facts.typed import path_text
 from datalog_gate.values import ResourceId, Row, Unknown
@@ -51,25 +51,24 @@ def flatten(
     facts = FactSet() if facts is None else facts
     for name, rows in asked.of_stack.items():
         for one, maybe in _stacks(stack, None):
-            origin = Origin(one.locate)
-            facts.extend(name, ((row, origin, maybe or unsure) for row, _path, unsure in rows(one)))
+            facts.extend(name, ((row, (one, ()), maybe or unsure) for row, _path, unsure in rows(one)))
     for name, of in asked.of_resource.items():
-        facts.extend(name, _rows(of, placed))
+        _add(facts, name, of, placed)
     by_type: dict[str, list[Placed]] = {}
     for found in placed:
         by_type.setdefault(found[0].type, []).append(found)
     for kind, those in by_type.items():
         for table in asked.tables(kind):
-            facts.extend(table.relation.name, table.rows(those))
+            _add(facts, table.relation.name, table.rows, those)
     for name, of in asked.of_grant.items():
-        facts.extend(name, _rows(of, by_type.get(POLICY, ())))
+        _add(facts, name, of, by_type.get(POLICY, ()))
     for resource, _home, maybe in placed:
         if resource.open_members:
             for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
-                facts.add(name, row, Origin(resource.locate, path), maybe or unsure)
+                facts.add(name, row, (resource, path), maybe or unsure)
     if wanted is None or ENVIRONMENT in wanted:
         for file, (row, path, _) in environment_rows(stack):
-            facts.add(ENVIRONMENT, row, Origin(file.locate, path))
+            facts.add(ENVIRONMENT, row, (file, path))
     _hide(facts, asked, stack, placed)
     return facts
 
@@ -88,22 +87,21 @@ def _hide(facts: FactSet, asked: _Wanted, stack: Stack, placed: Iterable[Placed]
             f"{row[2]}.".startswith(f"{name}.") for name in secret
         ):
             facts.hide(ENVIRONMENT, row, [3])
-    secretive = {one.id: one.hides for one, _, _ in placed if one.hides}
+    secretive = {one.id: one.hides for one, _, _ in placed if one.veiled}
     for row in (
         facts.rows.get(DEPLOYMENT, ()) if secretive else ()
     ):  # a digest of a short secret tells it to who guesses
         involved = (secretive.get(one) for one in row[:2] if isinstance(one, ResourceId))
         if any(hides and hides(("properties",), True) for hides in involved):
             facts.hide(DEPLOYMENT, row, [FIXED[DEPLOYMENT].positions["digest"]])
-    hiding = {id(resource.locate): resource.hides for resource, _, _ in placed if resource.hides}
-    for name, found in facts.rows.items() if hiding else ():
+    for name, found in facts.rows.items() if secretive else ():
         relation = asked.relation(name)
         for row, origin in found.items():
-            if relation and origin and (hides := hiding.get(id(origin.locate))):
-                facts.hide(name, row, _hidden(relation, origin.path, hides))
+            if relation and origin and isinstance(origin[0], Resource) and origin[0].veiled:
+                facts.hide(name, row, _hidden(relation, origin[1], origin[0].hides))
 
 
-def _hidden(relation: Relation, path: Path, hides: Hides) -> Iterator[int]:
+def _hidden(relation: Relation, path: Path, hides: Callable[[Path, bool], bool]) -> Iterator[int]:
     """The columns of a row that hold what came from a hidden parameter. The keys on the way to a value did only where
     the map did that holds the last of them."""
     last = max((at for at, step in enumerate(path) if isinstance(step, str)), default=0)
@@ -138,12 +136,21 @@ def _placed(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Ho
             yield from _placed(resource.nested, catalogue, uncertain, home)
 
 
-def _rows(
-    of: Callable[[Resource, Home], Iterable[Fact]], placed: Iterable[Placed]
-) -> Iterator[tuple[Row, Origin, Unknown | None]]:
+def _add(
+    facts: FactSet, relation: str, of: Callable[[Resource, Home], Iterable[Fact]], placed: Iterable[Placed]
+) -> None:
+    """Add the rows of a relation that resources have. Most are certain, and are added at once."""
+    certain: dict[Row, Origin | None] = {}
+    uncertain: list[tuple[Row, Origin, Unknown]] = []
     for resource, home, maybe in placed:
         for row, path, unsure in of(resource, home):
-            yield row, Origin(resource.locate, path), maybe or unsure
+            if why := maybe or unsure:
+                uncertain.append((row, (resource, path), why))
+            elif row not in certain:
+                certain[row] = (resource, path)
+    facts.fill(relation, certain)
+    if uncertain:
+        facts.extend(relation, uncertain)
 
 
 class _Wanted:

@@ -16,7 +16,7 @@ from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
-from datalog_gate.facts.factset import FactSet
+from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, Value, from_python, row_key, show, to_json
 
 LONG = 1000
@@ -55,7 +55,7 @@ def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
         names = [column.name for column in described.columns]
         for row in sorted(facts.rows[relation], key=row_key):
             origin = facts.rows[relation][row]
-            span = origin.place() if origin else None
+            span = place_of(origin) if origin else None
             cells = {name: tagged(value) for name, value in zip(names, facts.shown(relation, row), strict=True)}
             place = span.to_json() if span else None
             yield json.dumps({"relation": relation, "row": cells, "place": place}, ensure_ascii=False)
@@ -74,7 +74,7 @@ def write_text(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
                 for column, value in zip(described.columns, facts.shown(relation, row), strict=True)
                 if value is not None
             ]
-            span = origin.place() if origin else None
+            span = place_of(origin) if origin else None
             yield f"{relation}({', '.join(cells)})" + (f"   {span}" if span else "")
 
 

@@ -7,7 +7,7 @@ places that still lead to what the user wrote. Source: heat/engine/translation.p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from datalog_gate.catalogue.schema import Property, ResourceType
 from datalog_gate.diagnostics import Span
@@ -20,7 +20,7 @@ Way = tuple[str, ...]
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
     """The resource with every property where its type has it moved."""
     given = resource.properties
-    if kind is None or kind.movable.isdisjoint(given) or not any(_holds(given, source) for source, _ in kind.moved):
+    if kind is None or kind.movable.isdisjoint(given) or not any([_holds(given, source) for source, _ in kind.moved]):
         return resource
     origins: dict[Path, Path] = {}
     data: Data = dict(given)
@@ -28,26 +28,37 @@ def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
         data = _moved(data, source, target, kind.properties, (), origins)
     assert isinstance(data, dict)
 
-    def locate(path: Path) -> Span | None:
+    return replace(resource, properties=data, defined=lambda _: _Moved(resource, origins))
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """The definition of a resource whose properties stand where `origins` says."""
+
+    resource: Resource
+    origins: Mapping[Path, Path]
+
+    def __call__(self, path: Path) -> Span | None:
         for end in range(len(path), 1, -1):
-            if path[0] == "properties" and path[1:end] in origins:
-                return resource.locate(("properties", *origins[path[1:end]], *path[end:]))
-        return resource.locate(path)
+            if path[0] == "properties" and path[1:end] in self.origins:
+                return self.resource.locate(("properties", *self.origins[path[1:end]], *path[end:]))
+        return self.resource.locate(path)
 
-    def hides(path: Path, partly: bool) -> bool:
+    def hides(self, path: Path, partly: bool) -> bool:
         way = path[1:]
-        olds = [(*old, *way[len(new) :]) for new, old in origins.items() if way[: len(new)] == new]
-        olds += [old for new, old in origins.items() if partly and new[: len(way)] == way]
-        return any(resource.hides(("properties", *old), partly) for old in (way, *olds)) if resource.hides else False
+        olds = [(*old, *way[len(new) :]) for new, old in self.origins.items() if way[: len(new)] == new]
+        olds += [old for new, old in self.origins.items() if partly and new[: len(way)] == way]
+        return any(self.resource.hides(("properties", *old), partly) for old in (way, *olds))
 
-    return replace(resource, properties=data, locate=locate, hides=resource.hides and hides)
+    def written(self, key: str, functions: frozenset[str]) -> Data:
+        return self.resource.written(key, functions)
 
 
 def _holds(data: Data, way: Way) -> bool:
     """Whether something lies under the way in any member of the lists on it. It is asked of every resource there is."""
     for at, step in enumerate(way):
         if isinstance(data, list):
-            return any(_holds(one, way[at:]) for one in data)
+            return any([_holds(one, way[at:]) for one in data])
         if not isinstance(data, Mapping):
             return isinstance(data, Unknown)
         if step not in data:

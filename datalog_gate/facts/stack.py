@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.values import ResourceId, Unknown
@@ -17,20 +18,23 @@ Path = tuple[str | int, ...]
 Locate = Callable[[Path], Span | None]
 """Where the user wrote the part of a resource's definition under a path such as ``("properties", "rules", 0, "port")``:
 the deepest place that the text has; ``()`` is the resource's name."""
-Hides = Callable[[Path, bool], bool]
-"""Whether what stands under such a path came from a hidden parameter: wholly, or if the flag is set in part."""
-Written = Callable[[str, frozenset[str]], Data]
-"""What the template's text says of a resource under a key, as HOT names it (`properties`), before any function is
-resolved: None if nothing, and the call where one of the given functions makes the definition that holds the key."""
+
+
+class Definition(Protocol):
+    """What a template's text says of a resource. Called with a path it is a `Locate`."""
+
+    def __call__(self, path: Path, /) -> Span | None: ...
+
+    def hides(self, path: Path, partly: bool) -> bool:
+        """Whether what stands under such a path came from a hidden parameter: wholly, or if the flag is set in part."""
+
+    def written(self, key: str, functions: frozenset[str]) -> Data:
+        """What the text says under a key, as HOT names it (`properties`), before any function is resolved: None if
+        nothing, and the call where one of the functions makes the definition that holds the key."""
 
 
 def nowhere(_path: Path) -> Span | None:
     """The place of what no user's text holds."""
-    return None
-
-
-def unwritten(_key: str, _functions: frozenset[str]) -> Data:
-    """The definition of what no template's text defines."""
     return None
 
 
@@ -44,7 +48,9 @@ class Resource:
     resource or group, whose members are that stack's resources, named by index). `requires` maps each required
     resource's name in the same stack to why: explicit, reference, attribute or implicit.
     `open_members` says that the group has members whose number is not known. `hooks` and `restricted` are the
-    breakpoints and the restricted actions that the environments set for it.
+    breakpoints and the restricted actions that the environments set for it. `veiled` says that its definition may hide
+    something; `defined` gives the definition by the name, so that all resources of a template share it: None if no
+    user's text holds one.
     """
 
     id: ResourceId
@@ -61,9 +67,20 @@ class Resource:
     open_members: Unknown | None = None
     hooks: tuple[str, ...] = ()
     restricted: tuple[str, ...] = ()
-    locate: Locate = field(default=nowhere, compare=False, repr=False)
-    hides: Hides | None = field(default=None, compare=False, repr=False)
-    written: Written = field(default=unwritten, compare=False, repr=False)
+    veiled: bool = field(default=False, compare=False, repr=False)
+    defined: Callable[[str], Definition] | None = field(default=None, compare=False, repr=False)
+
+    def locate(self, path: Path) -> Span | None:
+        """Where the user wrote the part of the definition, as a `Locate`."""
+        return self.defined(self.name)(path) if self.defined else None
+
+    def hides(self, path: Path, partly: bool) -> bool:
+        """As `Definition.hides`."""
+        return self.veiled and self.defined is not None and self.defined(self.name).hides(path, partly)
+
+    def written(self, key: str, functions: frozenset[str]) -> Data:
+        """As `Definition.written`."""
+        return self.defined(self.name).written(key, functions) if self.defined else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
-from datalog_gate.facts.factset import Origin
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
 from datalog_gate.values import ResourceId, Row, Unknown, Value, show
@@ -55,29 +54,25 @@ class TableRows:
         self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
 
-    def rows(self, placed: Iterable[Placed]) -> Iterator[tuple[Row, Origin, Unknown | None]]:
-        """The rows of resources of the table's type, with their origins and what decides whether they are there."""
-        for resource, home, maybe in placed:
-            locate = resource.locate
-            if self._steps:
-                if self._empty and self._steps[0].name not in resource.properties:
-                    continue
-                for row, path, unsure in self._below(self._steps, resource.properties, (resource.id,), _PROPERTIES):
-                    yield row, Origin(locate, path), maybe or unsure
-            else:
-                row = (resource.id, home.stack.id, *self._cells(resource.properties))
-                yield row, Origin(locate, _PROPERTIES), maybe
+    def rows(self, resource: Resource, home: Home) -> Iterable[Fact]:
+        """The rows of a resource of the table's type."""
+        if not self._steps:
+            return ((self._row((resource.id, home.stack.id), resource.properties), _PROPERTIES, None),)
+        if self._empty and self._steps[0].name not in resource.properties:
+            return ()
+        return self._below(self._steps, resource.properties, (resource.id,), _PROPERTIES)
 
-    def _cells(self, data: Mapping[str, Data]) -> list[Value]:
-        """The values of the columns: what the data says, else the default, else null."""
-        row = self._blank.copy()
+    def _row(self, known: Row, data: Mapping[str, Data]) -> Row:
+        """The known values, and those of the columns: what the data says, else the default, else null."""
+        row = [*known, *self._blank]
+        offset, texts = len(known), self._texts
         for name, value in data.items():
-            if type(value) is str and name in self._texts:
-                row[self._texts[name]] = value
+            if type(value) is str and name in texts:
+                row[offset + texts[name]] = value
             elif name in self._columns:
                 at, column = self._columns[name]
-                row[at] = typed(column.kind, column.default if value is None else value)
-        return row
+                row[offset + at] = typed(column.kind, column.default if value is None else value)
+        return tuple(row)
 
     def _below(self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path) -> Iterator[Fact]:
         """The rows below data that holds the list or map of the first step."""
@@ -93,7 +88,7 @@ class TableRows:
             flat = len(steps) == 1 and self._shape == "columns"
             for index, member in enumerate(found):
                 if flat and isinstance(member, dict):
-                    yield (*known, index, *self._cells(member)), (*path, index), None
+                    yield self._row((*known, index), member), (*path, index), None
                 else:
                     yield from self._member(steps, member, (*known, index), (*path, index))
         else:
@@ -109,7 +104,7 @@ class TableRows:
         elif len(steps) > 1:
             yield from self._below(steps[1:], member or {}, known, path)
         elif self._shape == "columns":
-            yield (*known, *self._cells(member or {})), path, None
+            yield self._row(known, member or {}), path, None
         else:
             yield from entries(self.relation, known, member or {}, path)
 

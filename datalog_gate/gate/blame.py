@@ -13,7 +13,7 @@ from datalog_gate.analysis.program import Match, Var, Without
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.provenance import Derivation, Provenance
-from datalog_gate.facts.factset import FactSet, Origin
+from datalog_gate.facts.factset import FactSet, Origin, place_of
 from datalog_gate.values import ResourceId, Row, Unknown, Value
 
 NAMELESS = frozenset({"_id", "_stack", "_index", "_index2", "_key", "_key2", "id", "stack"})
@@ -77,8 +77,8 @@ def place(
     origins = [origin for leaf in about or leaves if (origin := _origin(leaf, facts))]
     if not origins:
         return None
-    best = max(origins, key=lambda origin: len(origin.path))
-    return best.place() if len(best.path) > 1 and subject not in found.lacking else best.locate(())
+    best = max(origins, key=lambda origin: len(origin[1]))
+    return place_of(best) if len(best[1]) > 1 and subject not in found.lacking else best[0].locate(())
 
 
 def deciding(
@@ -129,7 +129,7 @@ def _column_holding(value: Value, leaf: Leaf, facts: FactSet, relations: Mapping
     for at in leaf.columns:
         name = described.columns[at].name
         if leaf.row[at] == value and name not in NAMELESS:
-            return origin.place(name)
+            return place_of(origin, name)
     return None
 
 

@@ -54,7 +54,7 @@ def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
 def hides(resource: Resource, keys: list[Data]) -> bool:
     """Whether the attribute may hold what came from a hidden parameter."""
     if resource.nested is None:
-        return resource.hides is not None and resource.hides(("properties",), True)
+        return resource.hides(("properties",), True)
     outputs = {path[1] for path in resource.nested.hidden if path[0] == "outputs"}
     named = keys[1:2] if resource.type == STACK else keys[:1]
     if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):

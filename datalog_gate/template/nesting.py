@@ -33,7 +33,7 @@ openstack/heat/instance_group.py:268)."""
 
 @dataclass(slots=True)
 class Where:
-    """A resource's place in a text, as `Resource.locate`: the path of its definition, what its keys are called, and
+    """A resource's `Definition` in a text: the path of its definition, what its keys are called, and
     where the values of the template's parameters stand: what a parameter says has the place of its value."""
 
     document: Document
@@ -73,7 +73,7 @@ class Where:
         return None
 
     def written(self, key: str, functions: frozenset[str]) -> Data:
-        """What the text has there under the key, as `Resource.written` gives it."""
+        """As `Definition.written`."""
         data = self.document.data
         for step in (*self.prefix, self.names.get(key, key)):
             if not isinstance(data, dict) or (len(data) == 1 and step not in data and functions & data.keys()):
@@ -92,7 +92,7 @@ class Where:
         )
 
     def hides(self, path: Path, partly: bool) -> bool:
-        """As `Resource.hides`."""
+        """As `Definition.hides`."""
         return self.hidden.holds(self._whole(path), partly)
 
     def hide(self, path: Path) -> None:
@@ -157,7 +157,8 @@ def read_group(
         "properties": {**source.properties, "Tags": _tags(own, kind, properties.get("Tags"))},
         "metadata": source.metadata,
     }
-    place = source.locate if isinstance(source.locate, Where) else where
+    defined = source.defined(source.name) if source.defined else None
+    place = defined if isinstance(defined, Where) else where
     return _members(definition, [str(at) for at in range(count)], None, place, unsure, tree)
 
 

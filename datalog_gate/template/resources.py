@@ -19,7 +19,7 @@ from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Reg
 from datalog_gate.template.nesting import GROUPS, VERSIONS, Group, Member, Where, names_of, read_group
 from datalog_gate.template.parameters import Given, pseudo_parameters
 from datalog_gate.template.scope import SCALARS, Scope
-from datalog_gate.template.tree import Tree, is_remote
+from datalog_gate.template.tree import MAX_RESOURCES, Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_NESTING = 5
@@ -100,9 +100,11 @@ class _Simple:
                     parts += more
                 else:
                     return None
-        where = Where(self.scope.document, ("resources", name), self.names, self.scope.hidden, self.scope.given)
-        self.scope.tree.spend(parts)
-        self.scope.tree.count(1, where)
+        tree = self.scope.tree
+        tree.spend(parts)
+        tree.resources += 1
+        if tree.resources > MAX_RESOURCES:
+            tree.count(0, self.defined(name))
         properties = {**properties, **changed} if changed else properties
         return Resource(
             ids[name],
@@ -111,10 +113,13 @@ class _Simple:
             kind,
             properties,
             requires=requires,
-            locate=where,
-            hides=where.hides if self.scope.hidden.paths else None,
-            written=where.written,
+            veiled=bool(self.scope.hidden.paths),
+            defined=self.defined,
         )
+
+    def defined(self, name: str) -> Where:
+        """Where the definition stands."""
+        return Where(self.scope.document, ("resources", name), self.names, self.scope.hidden, self.scope.given)
 
     def _parts(self, data: Data, depth: int) -> int | None:
         """How many parts plain data has; None for data that is not plain, or too deep."""
@@ -272,9 +277,8 @@ def _resource(
         unsure,
         inside.registry.said(member.name, "hooks"),
         inside.registry.said(member.name, "restricted_actions"),
-        where,
-        where.hides if scope.hidden.paths else None,
-        where.written,
+        bool(scope.hidden.paths),
+        lambda _: where,
     )
 
 
