@@ -6,7 +6,7 @@ places that still lead to what the user wrote. Source: heat/engine/translation.p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from datalog_gate.catalogue.schema import Property, ResourceType
@@ -20,7 +20,7 @@ Way = tuple[str, ...]
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
     """The resource with every property where its type has it moved."""
     given = resource.properties
-    if kind is None or kind.movable.isdisjoint(given) or not any([_holds(given, source) for source, _ in kind.moved]):
+    if kind is None or kind.movable.isdisjoint(given) or not _holds_one(given, [source for source, _ in kind.moved]):
         return resource
     origins: dict[Path, Path] = {}
     data: Data = dict(given)
@@ -54,17 +54,27 @@ class _Moved:
         return self.resource.written(key, functions)
 
 
-def _holds(data: Data, way: Way) -> bool:
-    """Whether something lies under the way in any member of the lists on it. It is asked of every resource there is."""
-    for at, step in enumerate(way):
-        if isinstance(data, list):
-            return any([_holds(one, way[at:]) for one in data])
-        if not isinstance(data, Mapping):
-            return isinstance(data, Unknown)
-        if step not in data:
-            return False
-        data = data[step]
-    return True
+def _holds_one(data: Data, ways: Iterable[Way]) -> bool:
+    """Whether something lies under one of the ways in any member of the lists on it. It is asked of every resource
+    there is."""
+    for way in ways:
+        found = data
+        for at, step in enumerate(way):
+            if isinstance(found, list):
+                for one in found:
+                    if _holds_one(one, [way[at:]]):
+                        return True
+                break
+            if not isinstance(found, dict):
+                if isinstance(found, Unknown):
+                    return True
+                break
+            if step not in found:
+                break
+            found = found[step]
+        else:
+            return True
+    return False
 
 
 def _moved(

@@ -13,7 +13,7 @@ from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
-from datalog_gate.values import ResourceId, Row, Unknown, Value, show
+from datalog_gate.values import ResourceId, Row, Unknown, show
 
 Fact = tuple[Row, Path, Unknown | None]
 """A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""

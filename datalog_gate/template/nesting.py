@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.stack import Data, Locate, Path, Resource
-from datalog_gate.template.attributes import CHAIN, INSTANCE_GROUPS, RESOURCE_GROUP, SCALING_GROUP
+from datalog_gate.template.attributes import CHAIN, INSTANCE_GROUPS, RESOURCE_GROUP, SCALING_GROUP, STACK
 from datalog_gate.template.dialect import RESOURCE_KEYS
 from datalog_gate.template.document import Document
 from datalog_gate.template.expressions import of_member
@@ -21,6 +21,8 @@ from datalog_gate.values import ResourceId, Unknown
 
 _HOT_NAMES: Mapping[str, str] = {}
 GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS)
+NESTING = frozenset((STACK, *GROUPS))
+"""The types that hold a stack, besides those that are a template's file."""
 VERSIONS: Mapping[str, tuple[str, str]] = {
     one: ("HeatTemplateFormatVersion", "2012-12-12")
     if one in INSTANCE_GROUPS

@@ -6,7 +6,7 @@ that it nests are read by the reader, which hands itself over in `Nesting`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
 
@@ -14,17 +14,17 @@ from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.template.attributes import STACK
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
-from datalog_gate.template.document import MAX_DEPTH, Document, data_document
+from datalog_gate.template.document import Document, data_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Registry
-from datalog_gate.template.nesting import GROUPS, VERSIONS, Group, Member, Where, names_of, read_group
+from datalog_gate.template.nesting import GROUPS, NESTING, VERSIONS, Group, Member, Where, names_of, read_group
 from datalog_gate.template.parameters import Given, pseudo_parameters
-from datalog_gate.template.scope import SCALARS, Scope
-from datalog_gate.template.tree import MAX_RESOURCES, Tree, is_remote
+from datalog_gate.template.scope import Scope
+from datalog_gate.template.simple import simple_resources
+from datalog_gate.template.tree import Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_NESTING = 5
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy"})
-_NESTING = frozenset((STACK, *GROUPS))
 
 Text = str | Mapping[str, Data]
 """A text of YAML or JSON, or the data that was in a request's body."""
@@ -57,89 +57,12 @@ def parsed(tree: Tree, file: str, text: Text) -> Document:
 
 def read_resources(scope: Scope) -> dict[str, Resource]:
     """The resources of a template by name, in its order."""
-    simple = _Simple(scope)
-    read: dict[str, Resource] = {}
-    for name, definition in scope.definitions.items():
-        resource = scope.done.get(name) or simple.resource(name, definition) or scope.read(scope, name)
-        if resource:
-            read[name] = scope.done[name] = resource
-    return read
-
-
-class _Simple:
-    """Reads what most of a large template is: resources that have nothing but a type which nests nothing, and
-    properties without any function but references. It does so in a third of the time and gives what `read_resource`
-    would."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.stops = scope.dialect.functions | scope.dialect.removed
-        self.names = names_of(scope.dialect.hot)
-        self.mapped = not scope.dialect.hot or bool(scope.registry.types or scope.registry.resources)
-
-    def resource(self, name: str, definition: Data) -> Resource | None:
-        """The resource; None if it takes more to read."""
-        ids = self.scope.ids
-        if self.mapped or type(definition) is not dict or len(definition) != 2 or name not in ids or "/" in name:
-            return None
-        kind, properties = definition.get("type"), definition.get("properties")
-        if type(kind) is not str or kind in _NESTING or kind.endswith(TEMPLATE_ENDINGS) or type(properties) is not dict:
-            return None
-        requires: dict[str, str] = {}
-        changed: dict[str, Data] = {}
-        parts = len(properties)
-        if parts == 1 and not self.stops.isdisjoint(properties):
-            return None
-        for key, value in properties.items():
-            if type(value) not in SCALARS:
-                target = value.get("get_resource") if type(value) is dict and len(value) == 1 else None
-                if type(target) is str and target in ids:
-                    requires[target] = "reference"
-                    changed[key] = ids[target]
-                elif (more := self._parts(value, MAX_DEPTH - 4)) is not None:
-                    parts += more
-                else:
-                    return None
-        tree = self.scope.tree
-        tree.spend(parts)
-        tree.resources += 1
-        if tree.resources > MAX_RESOURCES:
-            tree.count(0, self.defined(name))
-        properties = {**properties, **changed} if changed else properties
-        return Resource(
-            ids[name],
-            name,
-            kind,
-            kind,
-            properties,
-            requires=requires,
-            veiled=bool(self.scope.hidden.paths),
-            defined=self.defined,
-        )
-
-    def defined(self, name: str) -> Where:
-        """Where the definition stands."""
-        return Where(self.scope.document, ("resources", name), self.names, self.scope.hidden, self.scope.given)
-
-    def _parts(self, data: Data, depth: int) -> int | None:
-        """How many parts plain data has; None for data that is not plain, or too deep."""
-        values: Iterable[Data]
-        if type(data) is dict:
-            if len(data) == 1 and not self.stops.isdisjoint(data):
-                return None
-            values = data.values()
-        elif type(data) is list:
-            values = data
-        else:
-            return None
-        parts = len(data)
-        for value in values:
-            if type(value) not in SCALARS:
-                more = self._parts(value, depth - 1) if depth else None
-                if more is None:
-                    return None
-                parts += more
-        return parts
+    simple = simple_resources(scope)
+    scope.done |= simple
+    if len(simple) == len(scope.definitions):
+        return simple
+    read = {name: scope.read(scope, name) for name in scope.definitions}
+    return {name: resource for name, resource in read.items() if resource}
 
 
 def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
@@ -241,7 +164,7 @@ def _resource(
         tree.report("bad-environment", str(error), where(("type",)))
     nested: Stack | None = None
     unsure: Unknown | None = None
-    if kind in _NESTING or kind.endswith(TEMPLATE_ENDINGS):
+    if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
         facade = {
             "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
             "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
