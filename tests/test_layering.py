@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "datalog_gate"
 LAYERS = (
-    ("values", "diagnostics", "errors"),
+    ("collection", "values", "diagnostics", "errors"),
     ("language", "catalogue"),
     ("facts", "template", "analysis"),
     ("engine",),

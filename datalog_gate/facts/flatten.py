@@ -8,6 +8,7 @@ from typing import Protocol
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.resource_types import tables_of
 from datalog_gate.catalogue.schema import Relation, ResourceType
+from datalog_gate.collection import paused
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet, Origin
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
@@ -36,6 +37,7 @@ class Catalogue(Protocol):
     def types(self) -> Iterable[str]: ...
 
 
+@paused()
 def flatten(
     stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None = None, facts: FactSet | None = None
 ) -> FactSet:

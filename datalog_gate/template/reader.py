@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from datalog_gate import catalogue
+from datalog_gate.collection import paused
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, EnvironmentFile, Stack
 from datalog_gate.template.attributes import TypeOf
@@ -29,6 +30,7 @@ _CFN_SECTIONS = ("Description", "Parameters", "Mappings", "Resources", "Outputs"
 _VERSIONS = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateFormatVersion")
 
 
+@paused()
 def read_template(
     text: Text,
     file: str,

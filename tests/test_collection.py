@@ -1,0 +1,22 @@
+"""The pause of the garbage collector: on again after it, and never on if it was off."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from datalog_gate.collection import paused
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_pause_leaves_the_collector_as_it_was(on: bool) -> None:
+    seen = []
+    try:
+        (gc.enable if on else gc.disable)()
+        with pytest.raises(LookupError), paused():
+            seen.append(gc.isenabled())
+            raise LookupError
+        assert [*seen, gc.isenabled()] == [False, on]
+    finally:
+        gc.enable()
