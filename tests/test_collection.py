@@ -12,11 +12,16 @@ from datalog_gate.collection import paused
 @pytest.mark.parametrize("on", [True, False])
 def test_a_pause_leaves_the_collector_as_it_was(on: bool) -> None:
     seen = []
+
+    @paused()
+    def failing() -> None:
+        seen.append(gc.isenabled())
+        raise LookupError
+
     try:
         (gc.enable if on else gc.disable)()
-        with pytest.raises(LookupError), paused():
-            seen.append(gc.isenabled())
-            raise LookupError
+        with pytest.raises(LookupError):
+            failing()
         assert [*seen, gc.isenabled()] == [False, on]
     finally:
         gc.enable()
