@@ -158,6 +158,25 @@ def check_rules(options: argparse.Namespace) -> int:
     return OK
 
 
+def docs(options: argparse.Namespace) -> int:
+    """Print what the policies say of themselves, or write a page for each."""
+    from datalog_gate.api import load_rules
+    from datalog_gate.enforce.handbook import handbook, pages
+    from datalog_gate.sources import default_rules, read_catalogue
+
+    rules = load_rules(*(options.rules or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
+    if options.folder is None:
+        print(handbook(rules), end="")
+        return OK
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write to {options.folder}: {error.strerror}") from None
+    for name, text in pages(rules).items():
+        _write(options.folder / name, text)
+    return OK
+
+
 class _Root(NamedTuple):
     """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one."""
 
@@ -287,7 +306,7 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-COMMANDS = {"check": check, "facts": facts, "query": query, "test": test, "check-rules": check_rules}
+COMMANDS = {"check": check, "facts": facts, "query": query, "test": test, "check-rules": check_rules, "docs": docs}
 
 
 if __name__ == "__main__":

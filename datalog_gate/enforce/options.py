@@ -19,6 +19,7 @@ CHECK_EXAMPLE = "example: datalog-gate check web.yaml -e production.yaml -P key=
 FACTS_EXAMPLE = "example: datalog-gate facts web.yaml --relation os:nova:server --format jsonl"
 QUERY_EXAMPLE = "example: datalog-gate query 'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"
 UPGRADE_EXAMPLE = "example: datalog-gate check-rules --rules rules --catalogue heat-28.0.0.json"
+DOCS_EXAMPLE = "example: datalog-gate docs --rules rules --output docs/policies"
 TEST_EXAMPLE = "example: datalog-gate test rules/"
 
 
@@ -91,6 +92,12 @@ def parser() -> argparse.ArgumentParser:
     _add_rules(upgrade)
     _add_catalogue(upgrade)
     upgrade.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
+
+    book = _command(commands, "docs", "print a page of each policy, in Markdown", DOCS_EXAMPLE)
+    _add_rules(book)
+    _add_catalogue(book)
+    book.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
+    book.set_defaults(format="text")
     return whole
 
 
