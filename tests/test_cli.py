@@ -220,6 +220,35 @@ bad.dl:2:45: error[undefined-relation] there is no relation q
 """)  # fmt: skip
 
 
+def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("c.dl").write_text('@deny("c", "m")\np(s) :- nova:servers(id=s), not cinder:volumes(id=s).\n')
+    Path("i.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s"}}\n')
+    codes = [run(f"check ok.yaml --rules c.dl --format json {more}") for more in ("", "--inventory i.jsonl")]
+    printed = capsys.readouterr()
+    assert (codes, [json.loads(one)["outcome"] for one in printed.out.splitlines()]) == ([0, 1], ["allow", "deny"])
+    assert printed.err == (
+        "warning[no-inventory] the rules read cinder:volumes, nova:servers, which nothing fills\n"
+        "  help  give --inventory FILE.jsonl\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        ('["a", "blue"]', (0, "a\tblue\n", "")),
+        ('{"tag": "blue", "server_id": "a"}', (0, "a\tblue\n", "")),
+        ('["a", 1]', (3, "", "i.jsonl:1:1: error[bad-facts] nova:tags.tag is string, here number\n")),
+        ('{"server_id": "a"}', (3, "", "i.jsonl:1:1: error[bad-facts] nova:tags.tag is string, here null\n")),
+    ],
+)
+def test_a_query_reads_a_cloud_as_it_is_typed(
+    row: str, shown: tuple[int, str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("i.jsonl").write_text(f'{{"relation": "nova:tags", "row": {row}}}\n')
+    code = run('query nova:tags(_,"blue") --rules none.dl --facts i.jsonl')
+    assert (code, *capsys.readouterr()) == shown
+
+
 def test_a_name_can_not_write_lines_or_escapes_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     stack = {"heat_template_version": "2018-08-31", "resources": {"a\x1b[2K\nok: 0 denied\ud800": {
         "type": "OS::Nova::Server", "properties": {"flavor": "huge", "image": "debian"}}}}  # fmt: skip

@@ -23,6 +23,7 @@ from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decision import Decision
 
 if TYPE_CHECKING:
+    from datalog_gate.api import Rules
     from datalog_gate.enforce.reports import Judged
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
@@ -61,7 +62,7 @@ def check(options: argparse.Namespace) -> int:
     caller, unread = _caller(options.caller)
     catalogue = read_catalogue(*options.catalogue)
     rules = load_rules(*(options.rules or [default_rules()]), catalogue=catalogue)
-    for warning in rules.warnings:
+    for warning in (*rules.warnings, *_unfilled(rules, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
         raise unread
@@ -69,6 +70,7 @@ def check(options: argparse.Namespace) -> int:
     codes, judged = [], []
     for some in [roots] if options.together else [[root] for root in roots]:
         answer: Decision | GateError
+        name = ", ".join(root.template for root in some)
         try:
             answer = rules.decide(
                 _read_all(some, options, catalogue),
@@ -86,8 +88,8 @@ def check(options: argparse.Namespace) -> int:
             codes.append(INPUT)
         except EngineError as error:
             answer = error
-            codes.append(UNDECIDED)
-        judged.append(Judged(", ".join(root.template for root in some), answer))
+            codes.append(_complain(f"{name}: {error}", UNDECIDED))
+        judged.append(Judged(name, answer))
         if options.format not in WHOLE:
             _show(judged[-1], options.format)
     if options.format in WHOLE:
@@ -256,6 +258,17 @@ def _caller(path: str | None) -> tuple[dict[str, object] | None, InputError | No
     return caller, None
 
 
+def _unfilled(rules: Rules, given: str | None) -> list[Diagnostic]:
+    """A warning if policies may pass only because no inventory fills what they read."""
+    from datalog_gate.catalogue import inventory
+
+    read = sorted(name for name in rules.program.inputs if inventory.relation(name))
+    if given or not read:
+        return []
+    message = f"the rules read {', '.join(read)}, which nothing fills"
+    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
+
+
 def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespace) -> int:
     """The exit code of one decision. `fails` are the levels of `--fail-on`."""
     from datalog_gate.enforce.reports import level
@@ -269,15 +282,13 @@ def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespa
 
 
 def _show(judged: Judged, form: str) -> None:
-    """Print an answer on stdout; for people what is no decision goes to stderr."""
+    """Print an answer on stdout; bad input goes to stderr where people read it, as what became of an engine did."""
     from datalog_gate.enforce.reports import report
 
-    if isinstance(judged.answer, EngineError):
-        _complain(f"{judged.name}: {judged.answer}", UNDECIDED)
-    elif form in ("text", "compact") and not isinstance(judged.answer, Decision):
-        print(judged.answer, file=sys.stderr)
-    else:
+    if form not in ("text", "compact") or isinstance(judged.answer, Decision):
         print(report(form, [judged]), end="", flush=True)
+    elif isinstance(judged.answer, InputError):
+        print(judged.answer, file=sys.stderr)
 
 
 def _write(path: Path, text: str) -> None:
