@@ -229,6 +229,8 @@ SERVER = '{"relation": "nova:servers", "row": ["s", "db", null, "ACTIVE", "t", n
          ("cinder:volumes.size is number, here string", None)),
         ('{"relation": "neutronv2:ports", "row": {"id": "p", "admin_state_up": "True"}}',
          ("neutronv2:ports.admin_state_up is boolean or null, here string", "write true")),
+        ('{"relation": "cinder:volumes", "row": {"id": "v", "size": 20, "bootable": "false"}}',
+         ("cinder:volumes.bootable is boolean or null, here string", "write false")),
         ('{"relation": "nova:flavors", "row": {"id": "f", "vcpus": "2"}}',
          ("nova:flavors.vcpus is number, here string", None)),
         ('{"relation": "m:rack", "row": {"host": "c", "number": "2"}}', ("m:rack.number is number, here string", None)),

@@ -8,6 +8,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from datalog_gate import __version__
 from datalog_gate.diagnostics import Diagnostic, Span
@@ -163,6 +165,19 @@ def test_files_are_uris_from_the_working_directory(file: str, uri: str) -> None:
 def test_an_engine_that_gives_up_is_told(form: str, shown: str) -> None:
     answers: list[GateError] = [EngineError("slow")]
     assert "".join(report(form, [Judged("web", one)]) for one in answers) == shown
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text() | st.text("\x00\x1b\r\n\u2028\ud800\uffff]]><&:,%[](){}"))
+def test_no_text_breaks_a_document(said: str) -> None:
+    wrong = [Judged(said, RulesError([Diagnostic("syntax", said, Span(f"d/{said}", 1, 1, 1, 2), said)]))]
+    [case] = ElementTree.fromstring(report("junit", wrong)).findall("testsuite/testcase")
+    assert [one.tag for one in case] == ["error"]
+    assert len(json.loads(report("sarif", wrong))["runs"][0]["results"]) == 1
+    line = report("github", wrong)
+    properties = line.split("::", 2)[1]
+    assert (line[:-1].isprintable(), [one.partition("=")[0] for one in properties.split(",")]) == (
+        True, ["error file", "line", "col", "title"])  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def junit(judged: Sequence[Judged], policies: Sequence[Policy], fails: Sequence[
         suite = Xml.SubElement(top, "testsuite", name=stacks)
         for name in names:
             mine = [each for each in found if each.rule == name or not decided]
-            case = Xml.SubElement(suite, "testcase", classname=stacks, name=name)
+            case = Xml.SubElement(suite, "testcase", classname=stacks, name=printable(name))
             _outcome(case, mine, fails)
         for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(key, str(len(suite.findall(f"testcase/{tag}"))))
@@ -174,7 +174,7 @@ def _outcome(case: Any, found: Sequence[Finding], fails: Sequence[Level]) -> Non
             node = Xml.SubElement(case, tag, message=printable(some[0].message) + more)
             node.text = "\n".join(map(str, some))
             if tag != "skipped":
-                node.set("type", some[0].rule)
+                node.set("type", printable(some[0].rule))
     if rest := [one for one in found if one not in shown]:
         Xml.SubElement(case, "system-out").text = "\n".join(map(str, rest))
 
@@ -213,7 +213,7 @@ def _policy(one: Policy) -> dict[str, object]:
     if "://" in (url := one.texts.get("url", "")):
         rule["helpUri"] = quote(url, safe="%/:?#[]@!$&'()*+,;=~")
     if tags := one.lists.get("tags"):
-        rule["properties"] = {"tags": list(tags)}
+        rule["properties"] = {"tags": list(dict.fromkeys(tags))}
     return rule
 
 
@@ -230,7 +230,9 @@ def _result(one: Finding, index: int, place: Span | None) -> dict[str, object]:
         "locations": [location] if location else [],
     }
     if one.because:
-        result["relatedLocations"] = [{**_location(where), "message": _message(what)} for what, where in one.because]
+        result["relatedLocations"] = [
+            {**_location(where), "message": _message(what)} for what, where in dict.fromkeys(one.because)
+        ]
     return result
 
 
@@ -253,7 +255,7 @@ def _message(said: str) -> dict[str, str]:
 
 def _uri(file: str) -> str:
     path = _relative(file)
-    encoded = quote(path.encode("utf-8", "surrogateescape"))
+    encoded = quote(path, errors="surrogatepass")
     return f"file://{encoded}" if os.path.isabs(path) else encoded
 
 

@@ -33,8 +33,8 @@ from datalog_gate.values import (
 
 LONG = 1000
 """The characters of a text that a person is shown."""
-_PLAIN = {"True": "write true", "False": "write false", "None": "write null"}
-"""What to write for the texts that Congress's drivers make of these values."""
+_PLAIN = {"true": "write true", "false": "write false", "none": "write null"}
+"""What to write for the texts that Congress's drivers, and some services, make of these values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Line:
             kind = kind_of(value)
             if not relation.named_only and not kind & (column.kinds | Kind.UNKNOWN):
                 said = f"{relation.name}.{column.name} is {column.kinds.describe()}, here {kind.describe()}"
-                raise _bad(said, self.span, _PLAIN.get(value) if isinstance(value, str) else None)
+                raise _bad(said, self.span, _PLAIN.get(value.lower()) if isinstance(value, str) else None)
         return row
 
 
