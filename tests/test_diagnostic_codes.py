@@ -13,6 +13,7 @@ from datalog_gate.language.parser import parse
 ELSEWHERE = {
     "unreadable", "encoding", "outside-root", "yaml", "duplicate-key", "too-large", "not-a-template", "bad-template",
     "bad-function", "bad-reference", "bad-parameter", "bad-environment", "missing-file", "nesting", "no-resources",
+    "no-inventory",
     "bad-facts", "bad-test", "bad-catalogue",
 }  # fmt: skip
 """Codes of templates, facts, test and catalogue files: their cases stand with the tests of what reads these."""
