@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.patterns import refusal
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -25,13 +26,14 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.catalogue.builtins import Builtin
+from datalog_gate.catalogue.builtins import PATTERN, Builtin
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language import ast
 from datalog_gate.values import Kind, Value
 
 MOST_ALTERNATIVES = 1000
+NOW = "gate:now"
 Conjunction = tuple[CheckedLiteral, ...]
 Scope = Mapping[str, Var]
 
@@ -168,7 +170,29 @@ class Lowering:
             return ()
         inputs, extra = self._operands(atom.arguments[:takes], scope)
         outputs, more = self._terms(atom.arguments[takes:], scope)
-        return (*extra, *more, Call(builtin.name, inputs, outputs, atom.span))
+        self._check_patterns(atom, builtin)
+        if builtin.timed:
+            moment = self._temporary(atom.span)
+            extra += (self._now(moment, atom.span),)
+            inputs += (moment,)
+        given = [outputs[at : at + 1] for at in range(max(1, gives))]
+        calls = zip(builtin.calls(), given, strict=True)
+        return (*extra, *more, *(Call(name, inputs, output, atom.span) for name, output in calls))
+
+    def _now(self, moment: Var, span: Span) -> Match:
+        """The time is a fact: no builtin looks at a clock."""
+        relation = self.names.catalogue.relation(NOW)
+        assert relation
+        self.relations.setdefault(NOW, relation)
+        return Match(NOW, (moment,), span)
+
+    def _check_patterns(self, atom: ast.Atom, builtin: Builtin) -> None:
+        for column, term in zip(builtin.inputs, atom.arguments, strict=False):
+            if column.name == PATTERN and (why := refusal(term.value if isinstance(term, ast.Constant) else None)):
+                suggestion = "https://github.com/google/re2/wiki/Syntax has the syntax"
+                if "installed" in why:
+                    suggestion = "pip install datalog-gate[re2]"
+                self._report("bad-pattern", why, term.span, suggestion)
 
     def _membership(self, literal: ast.Membership, scope: Scope) -> list[Conjunction]:
         (subject,), extra = self._operands((literal.term,), scope)
