@@ -177,6 +177,11 @@ class Inference:
                 for column, operand in zip(builtin.inputs, literal.inputs, strict=True):
                     if not builtin.total:
                         self._need(operand, column.kinds, kinds, f"{name} takes", literal.span)
+                for column, output in zip(builtin.outputs, literal.outputs, strict=True):
+                    given = self._given(literal, column, kinds)
+                    if output and given and not given & self._kind(output, kinds) and not self._tell(output):
+                        message = f"{_name(output)} can never be the {given.describe()} that {name} gives"
+                        self._report("kind-mismatch", message, literal.span, NEVER_MEET)
             case Without():
                 self._settle(literal.body, kinds)
             case Fold():

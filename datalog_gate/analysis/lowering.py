@@ -250,15 +250,29 @@ class Lowering:
     def _fold(self, term: ast.Aggregate, scope: Scope, target: Var) -> Fold:
         inner = self._with_locals(term.body, term.terms, scope)
         terms, extra = self._operands(term.terms, inner)
-        bodies = self._body(term.body, inner, term.span)
-        if len(bodies) != 1:
-            suggestion = "write the alternatives as rules of a relation, and aggregate over that"
-            self._report("unsupported", "an aggregate over alternatives", term.span, suggestion)
+        bodies = [body + extra for body in self._body(term.body, inner, term.span)]
         for written in term.terms:
             if isinstance(written, ast.Variable) and written.name in scope:
                 message = f"{written.name} is aggregated and occurs outside"
                 self._report("aggregate-scope", message, written.span, "use another name in one of the two places")
-        return Fold(term.function, terms, (bodies[0] if bodies else ()) + extra, target, term.span)
+        if len(bodies) != 1:
+            terms, bodies = self._united(terms, bodies, scope, term.span)
+        return Fold(term.function, terms, bodies[0], target, term.span)
+
+    def _united(
+        self, terms: tuple[Operand, ...], bodies: list[Conjunction], scope: Scope, span: Span
+    ) -> tuple[tuple[Operand, ...], list[Conjunction]]:
+        """Terms and the one body of an aggregate over alternatives: a relation of its own, with a rule for each; a tuple
+        that several give is one. What groups the aggregate each must bind.
+        """
+        known = frozenset(scope.values())
+        groups = tuple(dict.fromkeys(var for body in bodies for one in body for var in variables(one) if var in known))
+        name = f"{self._module}:or#{span.line}.{span.column}"
+        self.relations[name] = Relation(name, tuple(Column(f"{at}", Kind(0)) for at in range(len(groups + terms))))
+        spans = {var: at for var, at in self._spans.items() if var not in known}
+        self.drafts += [Draft(name, groups + terms, body, span, spans) for body in bodies]
+        united = tuple(self._temporary(span) for _ in terms)
+        return united, [(Match(name, groups + united, span),)]
 
     def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:
         """The scope inside a negation or an aggregate: names not known outside become locals of their own."""
