@@ -262,7 +262,7 @@ class Lowering:
     def _united(
         self, terms: tuple[Operand, ...], bodies: list[Conjunction], scope: Scope, span: Span
     ) -> tuple[tuple[Operand, ...], list[Conjunction]]:
-        """Terms and the one body of an aggregate over alternatives: a relation of its own, with a rule for each; a tuple
+        """Terms and the one body of an aggregate over alternatives: a relation of its own, a rule for each; a tuple
         that several give is one. What groups the aggregate each must bind.
         """
         known = frozenset(scope.values())
