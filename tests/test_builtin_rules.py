@@ -124,7 +124,10 @@ def test_a_row_of_an_aggregate_over_alternatives_is_explained() -> None:
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        ("p(1) :- n(y), 0 < count{ x : (n(x) or e(x, y)) }.", "m.dl:1:19: nothing binds y"),
+        (
+            "p(1) :- n(y), 0 < count{ x : (n(x) or e(x, y)) }.",
+            "m.dl:1:19: y groups this aggregate, but not in every branch of `or`",
+        ),
         (
             "p(count{ x : (n(x) or p(x)) }).",
             "m.dl:1:3: m:p depends on count of m:or#1.3 (m.dl:1:3), m:or#1.3 on m:p (m.dl:1:23)",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.occurrences import nodes_of, shared, variables_of
 from datalog_gate.analysis.patterns import refusal
 from datalog_gate.analysis.program import (
     Call,
@@ -208,11 +209,17 @@ class Lowering:
 
     def _choice(self, literal: ast.Membership, constants: Sequence[Value]) -> str:
         """A relation of the given constants, so that many items cost one literal and not many rules."""
-        name = f"{self._module}:in#{literal.span.line}.{literal.span.column}"
-        if name not in self.relations:
-            self.relations[name] = Relation(name, (Column("item", Kind(0)),))
-            for constant in dict.fromkeys(constants):
-                self.drafts.append(Draft(name, (Const(constant),), (), literal.span, {}))
+        name = self._relation("in", 1, literal.span)
+        for constant in dict.fromkeys(constants):
+            self.drafts.append(Draft(name, (Const(constant),), (), literal.span, {}))
+        return name
+
+    def _relation(self, what: str, width: int, span: Span) -> str:
+        """The name of a new relation that the analysis derives for what stands at the place."""
+        name = f"{self._module}:{what}#{span.line}.{span.column}"
+        while name in self.relations:
+            name += "'"
+        self.relations[name] = Relation(name, tuple(Column(f"{at}", Kind(0)) for at in range(width)))
         return name
 
     def _terms(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Pattern, ...], Conjunction]:
@@ -267,8 +274,12 @@ class Lowering:
         """
         known = frozenset(scope.values())
         groups = tuple(dict.fromkeys(var for body in bodies for one in body for var in variables(one) if var in known))
-        name = f"{self._module}:or#{span.line}.{span.column}"
-        self.relations[name] = Relation(name, tuple(Column(f"{at}", Kind(0)) for at in range(len(groups + terms))))
+        for var in groups:
+            if not all(any(var in variables(one) for one in body) for body in bodies):
+                message = f"{var.name.partition('#')[0]} groups this aggregate, but not in every branch of `or`"
+                self._report("unsafe-variable", message, span, "use it in each branch, or aggregate over a relation")
+                return terms, bodies
+        name = self._relation("or", len(groups + terms), span)
         spans = {var: at for var, at in self._spans.items() if var not in known}
         self.drafts += [Draft(name, groups + terms, body, span, spans) for body in bodies]
         united = tuple(self._temporary(span) for _ in terms)
@@ -299,11 +310,11 @@ class Lowering:
         return var
 
     def _check_once_negated(self, rule: ast.Rule) -> None:
-        occurrences = Counter(variable.name for variable in _variables((*rule.body, rule.head)))
-        for node in _nodes(rule.body):
+        occurrences = Counter(variable.name for variable in variables_of((*rule.body, rule.head)))
+        for node in nodes_of(rule.body):
             match node:
                 case ast.Negation():
-                    for variable in _variables(node.body):
+                    for variable in variables_of(node.body):
                         if occurrences[variable.name] == 1:
                             occurrences[variable.name] = 0
                             message = f"{variable.name} occurs only here, under not"
@@ -349,54 +360,3 @@ def _renamed(part: Any, names: Mapping[Var, Var]) -> Any:
         case Match() | Compare() | Call() | Without() | Fold():
             return replace(part, **{one.name: _renamed(getattr(part, one.name), names) for one in fields(part)})
     return part
-
-
-Node = ast.Literal | ast.Term
-
-
-def _nodes(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes and all nodes inside them."""
-    for node in nodes:
-        yield node
-        yield from _nodes(_children(node))
-
-
-def _children(node: Node) -> tuple[Node, ...]:
-    match node:
-        case ast.Atom():
-            return (*node.arguments, *(named.term for named in node.named))
-        case ast.Comparison() | ast.Operation():
-            return (node.left, node.right)
-        case ast.Membership():
-            return (node.term, *node.items)
-        case ast.Negation():
-            return node.body
-        case ast.Aggregate():
-            return (*node.terms, *node.body)
-        case ast.Disjunction():
-            return tuple(literal for branch in node.branches for literal in branch)
-        case _:
-            return ()
-
-
-def _variables(nodes: Iterable[Node]) -> Iterator[ast.Variable]:
-    return (node for node in _nodes(nodes) if isinstance(node, ast.Variable))
-
-
-def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, None]:
-    """The names that belong to this level: written on it, or in two negations below it (whose locals they then can't
-    be). What only one negation or aggregate holds is local there; two aggregates have separate locals."""
-    direct: dict[str, None] = {}
-    negated: Counter[str] = Counter()
-    pending: list[Node] = [*body, *terms]
-    while pending:
-        node = pending.pop(0)
-        match node:
-            case ast.Variable():
-                direct[node.name] = None
-            case ast.Negation() | ast.Aggregate():
-                inner = {variable.name for variable in _variables(_children(node))}
-                negated.update({name: 2 if isinstance(node, ast.Negation) else 1 for name in inner})
-            case _:
-                pending[:0] = _children(node)
-    return {**direct, **{name: None for name, weight in negated.items() if weight > 2}}

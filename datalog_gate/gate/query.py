@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from datalog_gate.analysis.check import check, input_of
-from datalog_gate.analysis.lowering import shared
 from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.occurrences import shared
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.schema import Relation
