@@ -47,6 +47,22 @@ ROWS: dict[str, tuple[str, Facts, set[Row]]] = {
     ),
     "alternatives of constants, in an argument": ("p(max{ x : (x = 1 or x = 3 or x = 2) }).", {}, {(3,)}),
     "no alternative is none": ("p(n) :- n = count{ x : n(x), (false or false) }.", {"n": [(1,)]}, {(0,)}),
+    "a test against the outside, beside alternatives": (
+        "p(g, s) :- e(g, b), b != null, s = sum{ v - b : (n(v) or f(_, v)), v != null, v > b }.",
+        {"e": [(1, 2), (2, 9)], "n": [(3,), (2,)], "f": [(0, 3), (0, 12)]},
+        {(1, 11), (2, 3)},
+    ),
+    "a test against the outside, in each alternative": (
+        "p(n) :- e(_, b), n = count{ v : (n(v), v != b or f(_, v), v != b) }.",
+        {"e": [(1, 2)], "n": [(3,), (2,), (None,)], "f": [(0, 3), (0, 12)]},
+        {(2,)},
+    ),
+    "what no variable tells apart": ("p(n) :- n = count{ 1 : (n(_) or f(_, _)) }.", {"n": [(3,)], "f": []}, {(1,)}),
+    "a constant in one branch, a match in another": (
+        "p(x, y) :- x = max{ v : (v = 7 or n(v)) }, y = count{ v, w : (e(v, w), w = 1 or e(v, w), v = 1) }.",
+        {"n": [(3,)], "e": [(1, 1), (1, 2), (2, 1), (2, 2)]},
+        {(7, 3)},
+    ),
     "alternatives under not, inside an aggregate": (
         "p(n) :- n = count{ x : n(x), not (e(x, _) or f(x, _)) }.",
         {"n": [(1,), (2,), (3,)], "e": [(1, 0)], "f": [(2, 0)]},
