@@ -279,12 +279,18 @@ class Lowering:
         inside = [tuple(one for one in body if one not in beside) for body in bodies]
         own = {one for one in terms if isinstance(one, Var)}
         wanted = known.union(own, *map(variables, beside))
-        found = (var for body in inside for one in body for var in variables(one))
-        columns = tuple(dict.fromkeys(var for var in (found if bodies else own) if var in wanted))
-        for var in columns:
-            if var in known and not all(any(var in variables(one) for one in body) for body in inside):
-                message = f"{var.name.partition('#')[0]} groups this aggregate, but not in every branch of `or`"
-                self._report("unsafe-variable", message, span, "use it in each branch, or aggregate over a relation")
+        inner = (var for body in inside for one in body for var in variables(one))
+        columns = tuple(dict.fromkeys(var for var in (inner if bodies else own) if var in wanted))
+        for var in (one for one in columns if one in known):
+            # a row with null joins with nothing: what is told apart by null can't go through a relation
+            uses = [[one for one in body if var in variables(one)] for body in inside]
+            tests = (one for found in uses for one in found if isinstance(one, Compare) and one.comparator == "=")
+            if not all(uses) or any(one.null_test for one in tests):
+                name = var.name.partition("#")[0]
+                message = (
+                    f"{name} groups this aggregate: each branch of `or` must use it, and none compare it with null"
+                )
+                self._report("unsafe-variable", message, span, "aggregate over a relation that has a rule for each")
                 return ()
         name = self._relation("or", len(columns), span)
         spans = {var: at for var, at in self._spans.items() if var not in known}
