@@ -57,6 +57,11 @@ ROWS: dict[str, tuple[str, Facts, set[Row]]] = {
         {"e": [(1, 2)], "n": [(3,), (2,), (None,)], "f": [(0, 3), (0, 12)]},
         {(2,)},
     ),
+    "a group that a branch names": (
+        "p(g, k) :- n(g), k = count{ x : (g = 1, e(x, _) or g = 2, f(x, _)) }.",
+        {"n": [(1,), (2,), (None,)], "e": [(1, 2), (2, 9)], "f": [(1, 1)]},
+        {(1, 2), (2, 1), (None, 0)},
+    ),
     "what no variable tells apart": ("p(n) :- n = count{ 1 : (n(_) or f(_, _)) }.", {"n": [(3,)], "f": []}, {(1,)}),
     "a constant in one branch, a match in another": (
         "p(x, y) :- x = max{ v : (v = 7 or n(v)) }, y = count{ v, w : (e(v, w), w = 1 or e(v, w), v = 1) }.",
@@ -69,7 +74,7 @@ ROWS: dict[str, tuple[str, Facts, set[Row]]] = {
         {(1,)},
     ),
 }  # fmt: skip
-GROUPS = "y groups this aggregate: each branch of `or` must use it, and none compare it with null"
+GROUPS = "y groups this aggregate: each branch of `or` must match it"
 GIVEN = '{"relation": "gate:now", "row": ["2030-01-01T00:00:00+00:00"]}'
 
 
@@ -144,6 +149,7 @@ def test_a_row_of_an_aggregate_over_alternatives_is_explained() -> None:
         ("p(1) :- n(y), 0 < count{ x : (n(x) or e(x, y)) }.", f"m.dl:1:19: {GROUPS}"),
         ("p(1) :- n(y), 0 < count{ x : (n(x), y = null or e(x, y)) }.", f"m.dl:1:19: {GROUPS}"),
         ("p(1) :- n(y), 0 < count{ x : e(x, _), y in [1, null] }.", f"m.dl:1:19: {GROUPS}"),
+        ("p(1) :- n(y), 0 < count{ x : (n(x), z = y, z = null or e(x, y)) }.", f"m.dl:1:19: {GROUPS}"),
         (
             "p(count{ x : (n(x) or p(x)) }).",
             "m.dl:1:3: m:p depends on count of m:or#1.3 (m.dl:1:3), m:or#1.3 on m:p (m.dl:1:23)",

@@ -271,30 +271,29 @@ class Lowering:
         that the rest needs. What all of them test against the outside stays beside it: only there it has a value.
         """
         known = frozenset(scope.values())
-        beside = [
-            one
-            for one in (bodies[0] if bodies else ())
-            if not isinstance(one, Match) and known.intersection(variables(one)) and all(one in body for body in bodies)
-        ]
-        inside = [tuple(one for one in body if one not in beside) for body in bodies]
+        inside = [list(body) for body in bodies]
+        beside: list[CheckedLiteral] = []
+        for one in bodies[0] if bodies else ():
+            if (
+                not isinstance(one, Match)
+                and known.intersection(variables(one))
+                and all(one in body for body in inside)
+            ):
+                beside.append(one)
+                for body in inside:
+                    body.remove(one)
         own = {one for one in terms if isinstance(one, Var)}
         wanted = known.union(own, *map(variables, beside))
         inner = (var for body in inside for one in body for var in variables(one))
         columns = tuple(dict.fromkeys(var for var in (inner if bodies else own) if var in wanted))
         for var in (one for one in columns if one in known):
-            # a row with null joins with nothing: what is told apart by null can't go through a relation
-            uses = [[one for one in body if var in variables(one)] for body in inside]
-            tests = (one for found in uses for one in found if isinstance(one, Compare) and one.comparator == "=")
-            if not all(uses) or any(one.null_test for one in tests):
-                name = var.name.partition("#")[0]
-                message = (
-                    f"{name} groups this aggregate: each branch of `or` must use it, and none compare it with null"
-                )
+            if not all(any(_gives(one, var) for one in body) for body in inside):
+                message = f"{var.name.partition('#')[0]} groups this aggregate: each branch of `or` must match it"
                 self._report("unsafe-variable", message, span, "aggregate over a relation that has a rule for each")
                 return ()
         name = self._relation("or", len(columns), span)
         spans = {var: at for var, at in self._spans.items() if var not in known}
-        self.drafts += [Draft(name, columns, body, span, spans) for body in inside]
+        self.drafts += [Draft(name, columns, tuple(body), span, spans) for body in inside]
         return (Match(name, columns, span), *beside)
 
     def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:
@@ -360,6 +359,18 @@ def variables(literal: CheckedLiteral) -> Iterator[Var]:
             yield from (one for one in literal.terms if isinstance(one, Var))
             for inner in literal.body:
                 yield from variables(inner)
+
+
+def _gives(literal: CheckedLiteral, var: Var) -> bool:
+    """Whether the literal holds for no null and gives the variable its value."""
+    match literal:
+        case Match():
+            return var in literal.arguments
+        case Compare("=", left, right):
+            return (
+                not literal.null_test and var in (left, right) and any(isinstance(one, Const) for one in (left, right))
+            )
+    return False
 
 
 def _renamed(part: Any, names: Mapping[Var, Var]) -> Any:
