@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from datalog_gate.facts.stack import Data, Locate, Path, Resource, Template
+from datalog_gate.template.arguments import BadFunction, TooLarge, Undecided
 from datalog_gate.template.attributes import attribute, hides
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, size_of
 from datalog_gate.template.environment import Registry
 from datalog_gate.template.expressions import unknown
-from datalog_gate.template.functions import BadFunction, TooLarge, Undecided, function, repeat, same, select
+from datalog_gate.template.functions import function, repeat, same, select
 from datalog_gate.template.order import in_order
 from datalog_gate.template.tree import Hidden, Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
