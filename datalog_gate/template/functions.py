@@ -23,7 +23,7 @@ from datalog_gate.template.arguments import (
     list_of,
     map_of,
 )
-from datalog_gate.template.expressions import UNREAD, leaves, undecided
+from datalog_gate.template.expressions import leaves, undecided
 from datalog_gate.template.texts import MAX_ITEMS, MAX_TEXT, OLDER_TEXTS, TEXTS, bounded
 from datalog_gate.values import ResourceId, Unknown
 
@@ -222,14 +222,6 @@ def _member_list_to_map(arguments: Data) -> Data:
     return {one[key]: one[value] for _, one in sorted(members.items()) if key in one and value in one}
 
 
-def _yaql(arguments: Data) -> Data:
-    if not isinstance(arguments, dict) or "expression" not in arguments or arguments.keys() - {"expression", "data"}:
-        expect("a map of `expression` and `data`")
-    if not isinstance(arguments["expression"], str | Unknown | ResourceId):
-        expect("a text as `expression`")
-    raise Undecided
-
-
 def _never(_arguments: Data) -> Data:
     raise Undecided
 
@@ -244,8 +236,7 @@ FUNCTIONS: dict[str, Callable[[Data], Data]] = {
     "contains": _contains,
     "Fn::Select": _fn_select,
     "Fn::MemberListToMap": _member_list_to_map,
-    **dict.fromkeys(UNREAD, _never),
-    "yaql": _yaql,
+    "Fn::GetAZs": _never,
 }
 
 

@@ -19,6 +19,7 @@ from datalog_gate.template.environment import Registry
 from datalog_gate.template.expressions import unknown
 from datalog_gate.template.functions import function, repeat, same, select
 from datalog_gate.template.order import in_order
+from datalog_gate.template.queries import answer
 from datalog_gate.template.tree import Hidden, Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
@@ -356,6 +357,16 @@ class Scope:
         self.touched += hidden
         return value
 
+    def _yaql(self, arguments: Data, _path: Path) -> Data:
+        if not isinstance(arguments, dict) or "expression" not in arguments or arguments.keys() - _YAQL:
+            raise BadFunction("takes a map of `expression` and `data`")
+        expression = arguments["expression"]
+        if isinstance(expression, Unknown | ResourceId):
+            raise Undecided
+        if not isinstance(expression, str):
+            raise BadFunction("takes a text as `expression`")
+        return answer(expression, arguments.get("data", {}), self.tree.spend)
+
     def _find_in_map(self, arguments: Data, _path: Path) -> Data:
         if not isinstance(arguments, list) or len(arguments) != 3:
             raise BadFunction("takes [map, key, key]")
@@ -366,6 +377,7 @@ class Scope:
             raise BadFunction("finds nothing under these keys") from None
 
 
+_YAQL = {"expression", "data"}
 _LOGIC = ("equals", "not", "and", "or", "Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or")
 _OWN: dict[str, Callable[[Scope, Data, Path], Data]] = {
     "get_param": Scope._get_param,
@@ -373,6 +385,7 @@ _OWN: dict[str, Callable[[Scope, Data, Path], Data]] = {
     "get_attr": Scope._get_attr,
     "get_file": Scope._get_file,
     "resource_facade": Scope._resource_facade,
+    "yaql": Scope._yaql,
     "Ref": Scope._ref,
     "Fn::GetAtt": Scope._get_attr,
     "Fn::FindInMap": Scope._find_in_map,
