@@ -320,7 +320,7 @@ VALUES = """
 {yaql: {expression: '$.data.keys().orderBy($)', data: {b: 1, a: 2}}}
 {yaql: {expression: '$.data.values()', data: {b: 1, a: 2}}}
 {yaql: {expression: '$.data.items().where($[1] > 1).toDict($[0], $[1])', data: {a: 1, b: 2}}}
-{yaql: {expression: '$.data.where($.on).name', data: [{name: a, on: true}, {name: b, on: false}]}}
+{yaql: {expression: '$.data.where($.up).name', data: [{name: a, up: true}, {name: b, up: false}]}}
 {yaql: {expression: '$.data.orderByDescending($.n).thenBy($.m).m', data: [{n: 1, m: 2}, {n: 2, m: 2}, {n: 2, m: 1}]}}
 {yaql: {expression: '$.data.groupBy($ mod 2)', data: [1, 2, 3]}}
 {yaql: {expression: '$.data.groupBy($[0], $[1], [$[0], $[1].sum()])', data: [[a, 1], [b, 2], [a, 3]]}}
@@ -537,6 +537,25 @@ VALUES = """
 [{get_param: text}, [{get_param: number}]]
 """
 
+DEPENDENCIES = """
+net
+[net]
+[net, net]
+[]
+''
+null
+5
+absent
+{a: b}
+[net, null]
+{get_param: name}
+[{get_param: name}]
+[{get_resource: net}]
+{Ref: net}
+[{Ref: net}]
+{list_join: ['', [net]]}
+"""
+
 CONDITIONS = """
 {equals: [1, 1]}
 {equals: [1, '1']}
@@ -737,3 +756,13 @@ def test_a_facade_gives_what_it_gives_in_heat(version: tuple[str, str]) -> None:
         outer["resources" if hot else "Resources"]["in"] = {"type" if hot else "Type": "inner.yaml", **more}
         found += [compare_body(json.dumps(outer), {}, {"inner.yaml": inner}).differences]
     assert found == [[], []]
+
+
+@pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-3], *CFN], ids=" ".join)
+def test_what_a_resource_depends_on_is_refused_as_in_heat(version: tuple[str, str]) -> None:
+    hot, found = version[0] == "heat_template_version", []
+    for value in expressions(DEPENDENCIES):
+        template = json.loads(body(version))
+        template["resources" if hot else "Resources"]["vm"]["depends_on" if hot else "DependsOn"] = value
+        found += [(value, some) for some in compare_body(json.dumps(template), {}, FILES).differences]
+    assert found == []
