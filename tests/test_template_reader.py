@@ -260,6 +260,55 @@ def test_files_merge_a_parameter_as_they_say(how: str, name: str, first: str, se
         assert (found.value, found.origin) == (value, "environment")
 
 
+BELOW = {
+    "a.yaml": HEAD + "parameters: {below: {type: string}, both: {type: string}}\nresources: {b: {type: My::B}}\n",
+    "b.yaml": HEAD + "parameters: {list: {type: comma_delimited_list}, both: {type: json}}\n"
+              "resources: {c: {type: OS::Heat::ResourceGroup, properties: {resource_def: {type: c.yaml}}}}\n",
+    "c.yaml": HEAD + "parameters: {map: {type: json}}\nresources: {n: {type: A}}\n",
+}  # fmt: skip
+
+
+def merged_below(key: str, first: str, second: str) -> Stack:
+    text = (
+        HEAD
+        + "resources: {a: {type: a.yaml}, other: {type: absent.yaml, condition: never}}\nconditions: {never: false}\n"
+    )
+    registry = "resource_registry: {resources: {x: {'My::B': b.yaml}}, 'My::B': b.yaml}\n"
+    how = "parameter_merge_strategies: {default: merge}\n"
+    files = [f"{registry}{how}parameter_defaults: {{{key}: {one}}}\n" for one in (first, second)]
+    return read_template(
+        text, "t.yaml", fetch=lambda name, _: (name, BELOW[name]) if name in BELOW else None, stack_name="web",
+        environments=[(f"{at}.env", file) for at, file in enumerate(files)], parameters={},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "first", "second", "value"),
+    [
+        ("below", "x", "y", "xy"),
+        ("list", "x", "y", ["x", "y"]),
+        ("list", "[x]", "[y]", ["x", "y"]),
+        ("map", "{a: 1}", "'{\"b\": 2}'", {"a": 1, "b": 2}),
+    ],
+)
+def test_what_only_a_nested_template_declares_is_merged_by_its_type(
+    key: str, first: str, second: str, value: Data
+) -> None:
+    stacks = [merged_below(key, first, second)]
+    for stack in stacks:
+        stacks += [one.nested for one in stack.resources if one.nested]
+    assert [one.value for stack in stacks for one in stack.parameters if one.name == key] == [value]
+
+
+def test_what_nested_templates_declare_as_different_types_is_not_merged() -> None:
+    with pytest.raises(InputError) as error:
+        merged_below("both", "x", "y")
+    assert [(one.code, one.message) for one in error.value.diagnostics] == [
+        ("bad-environment", "the type of `both`, which is to be merged, is not known"),
+        ("bad-parameter", "parameter `both` can't be 'x': it is no json that the template takes"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
