@@ -141,7 +141,7 @@ def test_a_function_has_the_value_that_heat_gives_it(expression: Data, value: Da
         ),
         ({"if": ["prod", 1, 2]}, "{if: [{equals: [{get_param: env}, prod]}, 1, 2]} in web"),
         ({"if": [{"not": "prod"}, 1, 2]}, "{if: [{not: {equals: [{get_param: env}, prod]}}, 1, 2]} in web"),
-        ({"yaql": {"expression": "$.data", "data": "true"}}, '{yaql: {data: "true", expression: "$.data"}} in web'),
+        ({"yaql": {"expression": "now()", "data": "true"}}, '{yaql: {data: "true", expression: "now()"}} in web'),
         (
             {"list_join": ["", [{"get_param": "pw"}, "-s3cret", {"get_param": "key"}]]},
             '{list_join: ["", [{get_param: pw}, "-" + {get_param: pw}, {get_param: key}]]} in web',

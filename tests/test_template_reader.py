@@ -260,6 +260,55 @@ def test_files_merge_a_parameter_as_they_say(how: str, name: str, first: str, se
         assert (found.value, found.origin) == (value, "environment")
 
 
+BELOW = {
+    "a.yaml": HEAD + "parameters: {below: {type: string}, both: {type: string}}\nresources: {b: {type: My::B}}\n",
+    "b.yaml": HEAD + "parameters: {list: {type: comma_delimited_list}, both: {type: json}}\n"
+              "resources: {c: {type: OS::Heat::ResourceGroup, properties: {resource_def: {type: c.yaml}}}}\n",
+    "c.yaml": HEAD + "parameters: {map: {type: json}}\nresources: {n: {type: A}}\n",
+}  # fmt: skip
+
+
+def merged_below(key: str, first: str, second: str) -> Stack:
+    text = (
+        HEAD
+        + "resources: {a: {type: a.yaml}, other: {type: absent.yaml, condition: never}}\nconditions: {never: false}\n"
+    )
+    registry = "resource_registry: {resources: {x: {'My::B': b.yaml}}, 'My::B': b.yaml}\n"
+    how = "parameter_merge_strategies: {default: merge}\n"
+    files = [f"{registry}{how}parameter_defaults: {{{key}: {one}}}\n" for one in (first, second)]
+    return read_template(
+        text, "t.yaml", fetch=lambda name, _: (name, BELOW[name]) if name in BELOW else None, stack_name="web",
+        environments=[(f"{at}.env", file) for at, file in enumerate(files)], parameters={},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "first", "second", "value"),
+    [
+        ("below", "x", "y", "xy"),
+        ("list", "x", "y", ["x", "y"]),
+        ("list", "[x]", "[y]", ["x", "y"]),
+        ("map", "{a: 1}", "'{\"b\": 2}'", {"a": 1, "b": 2}),
+    ],
+)
+def test_what_only_a_nested_template_declares_is_merged_by_its_type(
+    key: str, first: str, second: str, value: Data
+) -> None:
+    stacks = [merged_below(key, first, second)]
+    for stack in stacks:
+        stacks += [one.nested for one in stack.resources if one.nested]
+    assert [one.value for stack in stacks for one in stack.parameters if one.name == key] == [value]
+
+
+def test_what_nested_templates_declare_as_different_types_is_not_merged() -> None:
+    with pytest.raises(InputError) as error:
+        merged_below("both", "x", "y")
+    assert [(one.code, one.message) for one in error.value.diagnostics] == [
+        ("bad-environment", "the type of `both`, which is to be merged, is not known"),
+        ("bad-parameter", "parameter `both` can't be 'x': it is no json that the template takes"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
@@ -390,6 +439,9 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("resources: {a: {type: A, deletion_policy: keep}}\n", ("bad-template", 2, "`keep` is no deletion policy", "use Delete or Retain")),
         ("resources: {a/b: {type: A}}\n", ("bad-template", 2, "a resource's name holds no slash: `a/b`", None)),
         ("resources: {server: {type: A, depends_on: servre}}\n", ("bad-reference", 2, "there is no resource `servre`", "did you mean `server`?")),
+        ("parameters: {p: {type: string, default: a}}\nresources: {a: {type: A}, b: {type: A, depends_on: {get_param: p}}}\n", ("bad-template", 3, "`depends_on` takes a name or a list of names, and no function", None)),
+        ("resources: {a: {type: A}, b: {type: A, depends_on: [a, {get_resource: a}]}}\n", ("bad-template", 2, "`depends_on` takes a name or a list of names, and no function", None)),
+        ("resources: {a: {type: A, depends_on: null}}\n", ("bad-template", 2, "`depends_on` takes a name or a list of names, and no function", None)),
         ("resources: {a: {type: A, depends_on: b}, b: {type: A, depends_on: [a]}}\n", ("bad-reference", 2, "resources need each other: a -> b -> a", None)),
         ("conditions: {a: {not: b}, b: {not: a}}\n", ("bad-reference", 2, "the condition `a` depends on itself", None)),
         ("outputs: {o: 1}\n", ("bad-template", 2, "the output `o` needs a `value`", None)),

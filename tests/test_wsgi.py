@@ -179,7 +179,7 @@ UNREAD = (
 CHOSEN = {"heat_template_version": "2018-08-31", "conditions": {
     "id": {"not": {"equals": [{"get_param": "OS::stack_id"}, "x"]}},
     "project": {"equals": [{"get_param": "OS::project_id"}, "p"]},
-    "yaql": {"yaql": {"expression": "true", "data": {}}},
+    "yaql": {"yaql": {"expression": "now() = 1", "data": {}}},
 }}  # fmt: skip
 
 
@@ -188,8 +188,8 @@ CHOSEN = {"heat_template_version": "2018-08-31", "conditions": {
     [
         ({"condition": "id"}, "{not: {equals: [{get_param: OS::stack_id}, x]}} in s"),
         ({"condition": "project"}, "{equals: [{get_param: OS::project_id}, p]} in s"),
-        ({"condition": "yaql"}, '{yaql: {data: {}, expression: "true"}} in s'),
-        ({"properties": {"flavor": {"yaql": {"expression": "huge"}}}}, '{yaql: {"expression": huge}} in s'),
+        ({"condition": "yaql"}, '{yaql: {data: {}, expression: "now() = 1"}} in s'),
+        ({"properties": {"flavor": {"yaql": {"expression": "str([1])"}}}}, '{yaql: {"expression": "str([1])"}} in s'),
         ({"type": "http://example.org/web.yaml"}, "what http://example.org/web.yaml holds"),
     ],
 )

@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 from datalog_gate.catalogue.schema import ResourceType
 from datalog_gate.facts.stack import Data, Resource, Stack
+from datalog_gate.template.arguments import Undecided
 from datalog_gate.template.echo import echo
 from datalog_gate.template.expressions import unknown
-from datalog_gate.template.functions import Undecided, select
+from datalog_gate.template.functions import select
 from datalog_gate.template.parameters import convert
 
 RESOURCE_GROUP = "OS::Heat::ResourceGroup"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from datalog_gate.catalogue.schema import Property, ResourceType
 from datalog_gate.facts.moved import as_heat_reads
 from datalog_gate.facts.stack import Data, Resource
-from datalog_gate.template.functions import Undecided, select
+from datalog_gate.template.arguments import Undecided
+from datalog_gate.template.functions import select
 from datalog_gate.template.parameters import convert
 from datalog_gate.values import ResourceId, Unknown
 

@@ -84,6 +84,16 @@ class Registry:
         inner |= self.resources.get(name, {})
         return Registry(self.types, {key: value for key, value in inner.items() if isinstance(value, dict)})
 
+    def entries(self) -> Iterator[Entry]:
+        """All that anything is mapped to."""
+        parts: list[Mapping[str, object]] = [self.types, self.resources]
+        while parts:
+            for value in parts.pop().values():
+                if isinstance(value, dict):
+                    parts.append(value)
+                elif isinstance(value, tuple):
+                    yield value
+
     def _mapping(self, declared: str, name: str) -> tuple[str, Entry] | None:
         own = self.resources.get(name, {}).get(declared)
         if isinstance(own, tuple):
@@ -178,7 +188,7 @@ def _given(document: Document, name: str, section: Mapping[str, Data]) -> Iterat
 
 
 def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: bool, report: Report) -> None:
-    """Puts a value to the one there is, by the parameter's type; that of a nested template's is not known here."""
+    """Puts a value to the one there is, by the parameter's type."""
     old = target[key].value if key in target else None
     written = (target[key].written if key in target else ()) + given.written
     try:

@@ -20,7 +20,7 @@ from datalog_gate.values import ResourceId, Unknown
 LONGEST = 200
 QUOTE = '"'
 UNREAD = ("yaql", "Fn::GetAZs")
-"""Functions that Heat computes and this reader does not: what they give is unknown here."""
+"""Functions that Heat may compute where this reader does not: what they give, a user can choose."""
 _WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
 _NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
 

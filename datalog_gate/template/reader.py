@@ -7,7 +7,7 @@ collected over the whole tree and raised as one InputError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from datalog_gate import catalogue
@@ -17,7 +17,7 @@ from datalog_gate.facts.stack import Data, EnvironmentFile, Stack
 from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
-from datalog_gate.template.environment import read_environments
+from datalog_gate.template.environment import TEMPLATE_ENDINGS, Registry, read_environments
 from datalog_gate.template.order import circles
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
 from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
@@ -53,6 +53,9 @@ def read_template(
         data = document.data if isinstance(document.data, dict) else {}
         dialect = dialect_of(data)
         types = {} if isinstance(dialect, str) else declared_types(data.get(dialect.key("parameters")), dialect)
+        if any(isinstance(one.data, dict) and one.data.get("parameter_merge_strategies") for one in files):
+            registry = read_environments(body, {}, files, types, lambda _: None).registry
+            types = _types_below(tree, document, registry) | types
         given = read_environments(body, parameters or {}, files, types, tree.add)
         inside = Nesting(stack_name, stack_name, None, 0, file, given.registry, given, (file,), _read_stack)
         stack = _read_stack(tree, document, inside, given.parameters)
@@ -69,6 +72,42 @@ def read_template(
         EnvironmentFile(one.file, one.data, one.place) for one in (body, *files) if one and isinstance(one.data, dict)
     )
     return replace(stack, environments=tuple(written))
+
+
+def _types_below(tree: Tree, document: Document, registry: Registry) -> dict[str, Data]:
+    """The types of the parameters of all templates that are named by the registry or, at any depth, under a key `type`:
+    Heat's client sends these, and Heat merges by them (heat/engine/template.py:198). None where two differ."""
+    types: dict[str, Data] = {}
+    names = [*registry.entries(), *((name, document.file) for name in _templates(document.data))]
+    seen: set[str] = set()
+    while names:
+        try:
+            found = tree.fetch(*names.pop())
+            if found is None or found[0] in seen:
+                continue
+            seen.add(found[0])
+            data = tree.document(*found).data
+        except InputError:  # said when it is nested
+            continue
+        dialect = dialect_of(data) if isinstance(data, dict) else ""
+        if isinstance(data, dict) and not isinstance(dialect, str):
+            for name, kind in declared_types(data.get(dialect.key("parameters")), dialect).items():
+                types[name] = kind if types.get(name, kind) == kind else None
+            names += ((name, found[0]) for name in _templates(data))
+    return types
+
+
+def _templates(data: Data) -> Iterator[str]:
+    parts = [data]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            yield from (
+                name
+                for key in ("type", "Type")
+                if isinstance(name := part.get(key), str) and name.endswith(TEMPLATE_ENDINGS)
+            )
+        parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 
 def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[str, Given]) -> Stack | None:

@@ -132,11 +132,12 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
 
 def _depends_on(scope: Scope, data: Data, path: Path) -> None:
     at = (*path, scope.dialect.key("depends_on"))
-    required = scope.resolve(data, at)
-    names = required if isinstance(required, list) else [] if required is None else [required]
-    for name in names:
-        if not isinstance(name, str) or name not in scope.definitions:
-            place = scope.document.place(at if name is required else (*at, names.index(name)))
+    names = [data] if isinstance(data, str) else data if isinstance(data, list | tuple) else [None]
+    for index, name in enumerate(names):
+        place = scope.document.place((*at, index) if isinstance(data, list | tuple) else at)
+        if not isinstance(name, str):  # Heat resolves no function here (heat/engine/template_common.py:93)
+            scope.tree.report("bad-template", f"`{at[-1]}` takes a name or a list of names, and no function", place)
+        elif name not in scope.definitions:
             near = scope.tree.near(name, scope.definitions)
             scope.tree.report("bad-reference", f"there is no resource `{name}`", place, near)
         elif scope.exists(name) is not False:

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from datalog_gate.facts.stack import Data, Locate, Path, Resource, Template
+from datalog_gate.template.arguments import BadFunction, TooLarge, Undecided
 from datalog_gate.template.attributes import attribute, hides
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, size_of
 from datalog_gate.template.environment import Registry
 from datalog_gate.template.expressions import unknown
-from datalog_gate.template.functions import BadFunction, TooLarge, Undecided, function, repeat, same, select
+from datalog_gate.template.functions import function, repeat, same, select
 from datalog_gate.template.order import in_order
+from datalog_gate.template.queries import answer
 from datalog_gate.template.tree import Hidden, Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
@@ -355,6 +357,16 @@ class Scope:
         self.touched += hidden
         return value
 
+    def _yaql(self, arguments: Data, _path: Path) -> Data:
+        if not isinstance(arguments, dict) or "expression" not in arguments or arguments.keys() - _YAQL:
+            raise BadFunction("takes a map of `expression` and `data`")
+        expression = arguments["expression"]
+        if isinstance(expression, Unknown | ResourceId):
+            raise Undecided
+        if not isinstance(expression, str):
+            raise BadFunction("takes a text as `expression`")
+        return answer(expression, arguments.get("data", {}), self.tree.spend)
+
     def _find_in_map(self, arguments: Data, _path: Path) -> Data:
         if not isinstance(arguments, list) or len(arguments) != 3:
             raise BadFunction("takes [map, key, key]")
@@ -365,6 +377,7 @@ class Scope:
             raise BadFunction("finds nothing under these keys") from None
 
 
+_YAQL = {"expression", "data"}
 _LOGIC = ("equals", "not", "and", "or", "Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or")
 _OWN: dict[str, Callable[[Scope, Data, Path], Data]] = {
     "get_param": Scope._get_param,
@@ -372,6 +385,7 @@ _OWN: dict[str, Callable[[Scope, Data, Path], Data]] = {
     "get_attr": Scope._get_attr,
     "get_file": Scope._get_file,
     "resource_facade": Scope._resource_facade,
+    "yaql": Scope._yaql,
     "Ref": Scope._ref,
     "Fn::GetAtt": Scope._get_attr,
     "Fn::FindInMap": Scope._find_in_map,

@@ -36,13 +36,10 @@ def _refused(pattern: str) -> Callable[[Difference], bool]:
 CATEGORIES = (
     Category(
         "unread function",
-        "yaql and Fn::MemberListToMap are unknown here, and marked as what the user can choose: every rule that reads "
-        "them decides on the unknown; what is wrong in an expression only Heat sees",
+        "Fn::GetAZs and a yaql beyond our bounds are unknown here, and marked as what the user can choose: every rule "
+        "that reads them decides on the unknown",
         "heat/engine/hot/functions.py:1171",
-        lambda one: (
-            (isinstance(one.ours, Unknown) and one.ours.unread)
-            or _refused("yaql: Bad expression|The definition of condition .* is invalid: 1")(one)
-        ),
+        lambda one: isinstance(one.ours, Unknown) and one.ours.unread,
     ),
     Category(
         "facade of nothing",

@@ -40,8 +40,8 @@ from oslo_log import log
 
 from datalog_gate import catalogue
 from datalog_gate.facts.stack import Resource
+from datalog_gate.template.arguments import Undecided
 from datalog_gate.template.echo import echo
-from datalog_gate.template.functions import Undecided
 from datalog_gate.values import ResourceId
 
 _MADE = (stack_resource.StackResource, remote_stack.RemoteStack, value.Value, LaunchConfiguration)

@@ -296,6 +296,63 @@ VALUES = """
 {yaql: {data: 1}}
 {yaql: {expression: '$', more: 1}}
 {yaql: {expression: {get_attr: [net, mtu]}}}
+{yaql: {expression: '$.data.a.b', data: {a: {b: [1, null, true, 1.5, x]}}}}
+{yaql: {expression: '$.data.absent', data: {a: 1}}}
+{yaql: {expression: '$.data[5]', data: [1]}}
+{yaql: {expression: '$.data.first()', data: []}}
+{yaql: {expression: '$.data.a', data: null}}
+{yaql: {expression: '$.data'  , data: 'text'}}
+{yaql: {expression: '$.data.len()', data: {get_param: list}}}
+{yaql: {expression: '$.data.list.select($ + 1)', data: {get_param: map}}}
+{yaql: {expression: '$.data.join(", ")', data: {get_param: list}}}
+{yaql: {expression: {get_param: text}, data: {}}}
+{yaql: {expression: '1 / 0'}}
+{yaql: {expression: '1.assert($ = 2)'}}
+{yaql: {expression: 'nothing()'}}
+{yaql: {expression: '1.nothing()'}}
+{yaql: {expression: 'word'}}
+{yaql: {expression: "'\\N{none}'"}}
+{yaql: {expression: '"a'}}
+{yaql: {expression: ''}}
+{yaql: {expression: '7 / 2 + 7 mod 4 * 2 - abs(-1.5)'}}
+{yaql: {expression: 'dict(a => 1) + {b => 2} + {c => {d => [1]}}'}}
+{yaql: {expression: '{a => 1}.set(b, 2).delete(a).items().toList()'}}
+{yaql: {expression: '$.data.keys().orderBy($)', data: {b: 1, a: 2}}}
+{yaql: {expression: '$.data.values()', data: {b: 1, a: 2}}}
+{yaql: {expression: '$.data.items().where($[1] > 1).toDict($[0], $[1])', data: {a: 1, b: 2}}}
+{yaql: {expression: '$.data.where($.up).name', data: [{name: a, up: true}, {name: b, up: false}]}}
+{yaql: {expression: '$.data.orderByDescending($.n).thenBy($.m).m', data: [{n: 1, m: 2}, {n: 2, m: 2}, {n: 2, m: 1}]}}
+{yaql: {expression: '$.data.groupBy($ mod 2)', data: [1, 2, 3]}}
+{yaql: {expression: '$.data.groupBy($[0], $[1], [$[0], $[1].sum()])', data: [[a, 1], [b, 2], [a, 3]]}}
+{yaql: {expression: '$.data.flatten().distinct()', data: [[1, [2]], [2, 1]]}}
+{yaql: {expression: '$.data.selectMany($).enumerate(1)', data: [[1], [2]]}}
+{yaql: {expression: '$.data.zip([1, 2])', data: [a, b]}}
+{yaql: {expression: '$.data.aggregate($1 + $2, 5)', data: [1, 2]}}
+{yaql: {expression: '$.data.mergeWith({a => {c => 2}, l => [2, 3]})', data: {a: {b: 1}, l: [1, 2]}}}
+{yaql: {expression: '[$.data.any($ > 2), $.data.all($ > 2), $.data.sum(), $.data.max(), $.data.min()]', data: [1, 3]}}
+{yaql: {expression: 'let(a => $.data) -> $a.select($ + $a.len())', data: [1, 2]}}
+{yaql: {expression: '$.data.unpack(a, b) -> $b + $a', data: [x, y]}}
+{yaql: {expression: 'switch($.data > 1 => many, true => few)', data: 2}}
+{yaql: {expression: 'coalesce($.data, [])', data: null}}
+{yaql: {expression: '$.data?.a.b', data: null}}
+{yaql: {expression: '" A b ".trim().toLower().replace(b, c).split(" ")'}}
+{yaql: {expression: '[str(null), str(true), str(1.50), int("5"), float("1.5"), bool("")]'}}
+{yaql: {expression: '"abc".substring(1, 1) * 3 + concat(x, y)'}}
+{yaql: {expression: '[not true or false and null, 1 in [1], a in abc, 1 <= 2, null < 1]'}}
+{yaql: {expression: 'range(3).reverse() + [x] * 2'}}
+{yaql: {expression: '[1, 2, 3, 4].slice(3) + [1, 2].insert(1, x) + [[1, 2].indexOf(2)]'}}
+{yaql: {expression: '[isString(a), isList([]), isDict({}), isInteger(1), isNumber(true), isBoolean(null)]'}}
+{yaql: {expression: '[1, 2].toSet()'}}
+{yaql: {expression: '{a => 1}.keys()'}}
+{yaql: {expression: '{a => 1}.items()'}}
+{yaql: {expression: 'let(a => 1)'}}
+{yaql: {expression: '"abc".matches("b+")'}}
+{yaql: {expression: 'str([1])'}}
+{yaql: {expression: 'range(201)'}}
+{yaql: {expression: '"aaaaaaaaaa" * 1000'}}
+{yaql: {expression: 'pow(2, 3)'}}
+{yaql: {expression: '$.data.x', data: {x: {get_resource: net}}}}
+{yaql: {expression: '$.data.y', data: {x: {get_attr: [net, mtu]}, y: 1}}}
 {filter: [[a], [a, b, a]]}
 {filter: [[], [a, b]]}
 {filter: [null, [a, b]]}
@@ -480,6 +537,25 @@ VALUES = """
 [{get_param: text}, [{get_param: number}]]
 """
 
+DEPENDENCIES = """
+net
+[net]
+[net, net]
+[]
+''
+null
+5
+absent
+{a: b}
+[net, null]
+{get_param: name}
+[{get_param: name}]
+[{get_resource: net}]
+{Ref: net}
+[{Ref: net}]
+{list_join: ['', [net]]}
+"""
+
 CONDITIONS = """
 {equals: [1, 1]}
 {equals: [1, '1']}
@@ -534,6 +610,9 @@ null
 {get_param: list}
 {yaql: {expression: '$.data = 1', data: 1}}
 {yaql: {expression: '$.data', data: 1}}
+{yaql: {expression: '$.data.any($ > 1)', data: [1, 2]}}
+{yaql: {expression: '$.data.all($ > 1)', data: [1, 2]}}
+{yaql: {expression: '$.data.absent', data: {}}}
 {contains: [a, [a]]}
 {contains: [a, [b]]}
 {contains: [a]}
@@ -677,3 +756,13 @@ def test_a_facade_gives_what_it_gives_in_heat(version: tuple[str, str]) -> None:
         outer["resources" if hot else "Resources"]["in"] = {"type" if hot else "Type": "inner.yaml", **more}
         found += [compare_body(json.dumps(outer), {}, {"inner.yaml": inner}).differences]
     assert found == [[], []]
+
+
+@pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-3], *CFN], ids=" ".join)
+def test_what_a_resource_depends_on_is_refused_as_in_heat(version: tuple[str, str]) -> None:
+    hot, found = version[0] == "heat_template_version", []
+    for value in expressions(DEPENDENCIES):
+        template = json.loads(body(version))
+        template["resources" if hot else "Resources"]["vm"]["depends_on" if hot else "DependsOn"] = value
+        found += [(value, some) for some in compare_body(json.dumps(template), {}, FILES).differences]
+    assert found == []
