@@ -397,6 +397,8 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("parameters: {p: {type: string, defualt: x}}\n", ("bad-template", 2, "the definition of parameter `p` has no key `defualt`", None)),
         ("resources: {g: {type: 'OS::Heat::ResourceGroup', properties: {count: 1000000000, resource_def: {type: A}}}}\n", ("too-large", 2, "`count` is more than 10000 members", None)),
         ("resources: {g: {type: 'OS::Heat::ResourceGroup'}}\n", ("bad-template", 2, "the definition of a group's members must be a map with a `type`", None)),
+        ("resources: {g: {type: 'OS::Heat::SoftwareDeploymentGroup'}}\n", ("bad-template", 2, "`servers` must be a map of names and servers", None)),
+        ("resources: {g: {type: 'OS::Heat::SoftwareDeploymentGroup', properties: {servers: {a/b: s}}}}\n", ("bad-template", 2, "a resource's name is a text without a slash: `a/b`", None)),
         ("resources: {a: {type: none.yaml}}\n", ("missing-file", 2, "there is no file none.yaml", None)),
     ],
 )  # fmt: skip
@@ -582,6 +584,25 @@ resources:
     values = ["y" if key == "metering.x" else group.id for key in keys]
     tagged = [{"Key": key, "Value": value} for key, value in zip(keys, values, strict=True)]
     assert member.properties == {"ImageId": "i", "Tags": tagged}
+
+
+def test_a_group_of_deployments_has_one_for_each_server_with_all_properties_of_the_group() -> None:
+    text = """\
+parameters: {open: {type: json}}
+resources:
+  two: {type: 'OS::Heat::SoftwareDeploymentGroup', properties: {config: c, servers: {a: s1, b: s2}}}
+  tree: {type: 'OS::Heat::StructuredDeploymentGroup', properties: {servers: {a: s1}, input_key: k}}
+  any: {type: 'OS::Heat::SoftwareDeployments', properties: {servers: {get_param: open}}}
+"""
+    two, tree, unsure = read(text).resources
+    shared = {"input_values": None, "actions": ["CREATE", "UPDATE"], "name": None, "signal_transport": "CFN_SIGNAL"}
+    assert members(two) == {
+        f"web/two/{name}": ("OS::Heat::SoftwareDeployment", {**shared, "config": "c", "server": server})
+        for name, server in (("a", "s1"), ("b", "s2"))
+    }
+    more = {"config": None, "input_key": "k", "input_values_validate": "LAX", "server": "s1"}
+    assert members(tree) == {"web/tree/a": ("OS::Heat::StructuredDeployment", {**shared, **more})}
+    assert (members(unsure), unsure.open_members) == ({}, Unknown("{get_param: open} in web"))
 
 
 def test_the_members_of_a_chain_wait_for_each_other() -> None:

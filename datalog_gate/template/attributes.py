@@ -20,6 +20,12 @@ RESOURCE_GROUP = "OS::Heat::ResourceGroup"
 CHAIN = "OS::Heat::ResourceChain"
 SCALING_GROUP = "OS::Heat::AutoScalingGroup"
 INSTANCE_GROUPS = ("OS::Heat::InstanceGroup", "AWS::AutoScaling::AutoScalingGroup")
+DEPLOYMENTS = {
+    f"OS::Heat::{one}Deployment{form}": f"OS::Heat::{one}Deployment"
+    for one in ("Software", "Structured")
+    for form in ("Group", "s")
+}
+"""The groups of deployments, and of which type their members are."""
 STACK = "OS::Heat::Stack"
 
 TypeOf = Callable[[str], ResourceType | None]
@@ -57,7 +63,7 @@ def hides(resource: Resource, keys: list[Data]) -> bool:
         return resource.hides is not None and resource.hides(("properties",), True)
     outputs = {path[1] for path in resource.nested.hidden if path[0] == "outputs"}
     named = keys[1:2] if resource.type == STACK else keys[:1]
-    if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
+    if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *DEPLOYMENTS):
         return any(hides(member, keys) or hides(member, []) for member in resource.nested.resources)
     return bool(outputs.intersection(map(str, named)) if named else outputs)
 
