@@ -590,11 +590,16 @@ def test_a_group_of_deployments_has_one_for_each_server_with_all_properties_of_t
     text = """\
 parameters: {open: {type: json}}
 resources:
-  two: {type: 'OS::Heat::SoftwareDeploymentGroup', properties: {config: c, servers: {a: s1, b: s2}}}
+  two: {type: 'OS::Heat::SoftwareDeploymentGroup', properties: {config: c, actions: null, servers: {a: s1, b: s2}}}
   tree: {type: 'OS::Heat::StructuredDeploymentGroup', properties: {servers: {a: s1}, input_key: k}}
   any: {type: 'OS::Heat::SoftwareDeployments', properties: {servers: {get_param: open}}}
+outputs:
+  all: {value: {get_attr: [two, deploy_stdouts]}}
+  one: {value: {get_attr: [two, result, b]}}
+  open: {value: {get_attr: [any, result]}}
 """
-    two, tree, unsure = read(text).resources
+    stack = read(text)
+    two, tree, unsure = stack.resources
     shared = {"input_values": None, "actions": ["CREATE", "UPDATE"], "name": None, "signal_transport": "CFN_SIGNAL"}
     assert members(two) == {
         f"web/two/{name}": ("OS::Heat::SoftwareDeployment", {**shared, "config": "c", "server": server})
@@ -603,6 +608,17 @@ resources:
     more = {"config": None, "input_key": "k", "input_values_validate": "LAX", "server": "s1"}
     assert members(tree) == {"web/tree/a": ("OS::Heat::StructuredDeployment", {**shared, **more})}
     assert (members(unsure), unsure.open_members) == ({}, Unknown("{get_param: open} in web"))
+    assert stack.outputs == {
+        "all": {name: Unknown(f"{{get_attr: [{name}, deploy_stdout]}} in web/two") for name in ("a", "b")},
+        "one": Unknown("{get_attr: [b, result]} in web/two"),
+        "open": Unknown("{get_attr: [any, result]} in web"),
+    }
+
+
+def test_what_a_load_balancer_of_amazons_kind_holds_is_not_known() -> None:
+    [found] = read("resources: {b: {type: 'AWS::ElasticLoadBalancing::LoadBalancer'}}\n").resources
+    assert (found.nested, found.open_members) == (None, Unknown("what web/b holds"))
+    assert found.open_members is not None and found.open_members.unread
 
 
 def test_the_members_of_a_chain_wait_for_each_other() -> None:

@@ -297,7 +297,7 @@ def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: 
         where.hide(("properties", "server"))
     known = tree.type_of(kind)
     shared: dict[str, Data] = {one.name: one.default for one in known.properties} if known else {}
-    shared |= properties
+    shared |= {name: value for name, value in properties.items() if value is not None}
     del shared["servers"]
     for name in servers:
         if not isinstance(name, str) or "/" in name:
