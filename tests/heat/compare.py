@@ -153,7 +153,8 @@ def _value(report: Report, at: str, ours: object, heat: Shaped) -> None:
     known = {shape: value for shape, value in heat.items() if not isinstance(value, Refused)}
     match ours:
         case _ if not known:
-            report.differ(at, ours, next(iter(heat.values())))
+            alike = len(set(heat.values())) == 1
+            report.differ(at, ours, next(iter(heat.values())) if alike else dict(heat))
         case Unknown():
             _unknown(report, at, ours, heat)
         case ResourceId():
