@@ -35,7 +35,7 @@ class Difference:
 
 @dataclass
 class Report:
-    """`compared` of `resources` were looked at on both sides. `contradictions` are what our rules' verdicts differ in."""
+    """`compared` of `resources` were looked at on both sides. `contradictions`: where our rules' verdicts differ."""
 
     differences: list[Difference] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)

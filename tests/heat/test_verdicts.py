@@ -49,8 +49,8 @@ def judged(change: Callable[[dict[str, SeenResource]], object]) -> list[tuple[st
     return by_shape["word"]
 
 
-def flavor(name: str, value: Any) -> Callable[[dict[str, SeenResource]], object]:
-    return lambda resources: resources[name].properties.update(flavor=value)
+def put(name: str, key: str, value: Any) -> Callable[[dict[str, SeenResource]], object]:
+    return lambda resources: resources[name].properties.update({key: value})
 
 
 def more(holder: str) -> Callable[[dict[str, SeenResource]], object]:
@@ -68,14 +68,15 @@ def more(holder: str) -> Callable[[dict[str, SeenResource]], object]:
     ("change", "expected"),
     [
         (lambda _: None, []),
-        (flavor("good", "huge"), [("compute.flavor", "web/good", False)]),
-        (flavor("bad", "m1.small"), [("compute.flavor", "web/bad", True)]),
-        (flavor("good", Refused("no")), []),
-        (flavor("bad", Refused("no")), []),
-        (flavor("open", "huge"), []),
+        (put("good", "flavor", "huge"), [("compute.flavor", "web/good", False)]),
+        (put("bad", "flavor", "m1.small"), [("compute.flavor", "web/bad", True)]),
+        (put("good", "flavor", Refused("no")), []),
+        (put("bad", "flavor", Refused("no")), []),
+        (put("open", "flavor", "huge"), []),
         (lambda resources: resources.pop("bad"), [("compute.flavor", "web/bad", True)]),
         (lambda resources: resources.update(new=resources["bad"]), [("compute.flavor", "web/new", False)]),
-        (lambda resources: resources["ip"].properties.update(floatingip_id="other"), [("net.floating_ip", "web/ip", False)]),
+        (put("ip", "floatingip_id", "other"), [("net.floating_ip", "web/ip", False)]),
+        (put("bad", "flavor", "larger"), [("compute.flavor", "web/bad", True)]),
         (more("group"), [("compute.flavor", "web/group/99", False)]),
         (more("wide"), []),
     ],

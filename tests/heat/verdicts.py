@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from datalog_gate import Rules, load_rules
 from datalog_gate.facts.stack import Data, Resource, Stack
-from datalog_gate.gate.decision import Decision
-from datalog_gate.values import ResourceId
+from datalog_gate.gate.decision import Violation
+from datalog_gate.values import ResourceId, Unknown
 from tests.heat.heat_side import Refused, Seen, SeenResource, reference
 
 _RULES = Path(__file__).parents[2] / "rules"
@@ -35,18 +35,26 @@ class Contradiction(NamedTuple):
 def contradictions(ours: Stack, heat: Mapping[str, Seen | Refused]) -> list[Contradiction]:
     """Every disagreement. A shape in which Heat refuses the whole has no stack to judge; `none` writes a reference like
     any other text, so nobody could tell the two apart there."""
-    rules = _rules()
-    certain, possible, failed = _found(rules.decide(ours))
+    judged = {
+        shape: _rules().decide(heat_stack(ours, seen, shape))
+        for shape, seen in heat.items()
+        if shape != "none" and isinstance(seen, Seen)
+    }
+    mine = _rules().decide(ours)
+    certain, possible = set(map(_finding, mine.violations)), set(map(_finding, mine.undetermined))
     unread = tuple(f"{one.id.path}/" for stack in ours.walk() for one in stack.resources if one.open_members)
     found: list[Contradiction] = []
-    for shape, seen in heat.items():
-        if shape != "none" and isinstance(seen, Seen):
-            there, _, unsure = _found(rules.decide(heat_stack(ours, seen, shape)))
-            found += [Contradiction(shape, one, True) for one in certain - there if one[0] not in unsure]
-            for policy, blamed in there - certain - possible:
-                member = blamed is not None and blamed.startswith(unread) and (policy, None) in possible
-                if not member and policy not in failed:
-                    found.append(Contradiction(shape, (policy, blamed), False))
+    for shape, theirs in judged.items():
+        unsure = {one.policy for one in (*mine.errors, *theirs.errors)}
+        there, rows = set(map(_finding, theirs.violations)), {(one.policy, one.row) for one in theirs.violations}
+        for one in mine.violations:
+            partly = any(isinstance(value, Unknown) for value in one.row)
+            if (one.policy, one.row) not in rows and not (partly and _finding(one) in there):
+                found.append(Contradiction(shape, _finding(one), True))
+        for policy, blamed in there - certain - possible:
+            if blamed is None or not blamed.startswith(unread) or (policy, None) not in possible:
+                found.append(Contradiction(shape, (policy, blamed), False))
+        found = [one for one in found if one.finding[0] not in unsure]
     return found
 
 
@@ -55,13 +63,8 @@ def _rules() -> Rules:
     return load_rules(_RULES)
 
 
-def _found(decision: Decision) -> tuple[set[Finding], set[Finding], set[str]]:
-    """What is certain, what is undetermined, and the policies that could not be evaluated."""
-    certain, possible = (
-        {(one.policy, one.resource.path if one.resource else None) for one in findings}
-        for findings in (decision.violations, decision.undetermined)
-    )
-    return certain, possible, {one.policy for one in decision.errors}
+def _finding(one: Violation) -> Finding:
+    return one.policy, one.resource.path if one.resource else None
 
 
 def heat_stack(ours: Stack, seen: Seen, shape: str) -> Stack:
