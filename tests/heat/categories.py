@@ -97,9 +97,13 @@ CATEGORIES = (
     ),
     Category(
         "output of what a condition switches off",
-        "it is null here, and Heat refuses the output alone; in a resource both refuse the reference",
+        "a reference to it counts as null here, and Heat refuses the output, and the resource that takes its value; "
+        "in a resource both refuse the reference",
         "heat/engine/hot/functions.py:196",
-        lambda one: " output " in one.at and _refused("The specified reference", lambda value: value is None)(one),
+        lambda one: (
+            (" output " in one.at and _refused("^InvalidTemplateReference: ")(one))
+            or _refused("Error: InvalidTemplateReference: ")(one)
+        ),
     ),
     Category(
         "left out by what only the cloud knows",
