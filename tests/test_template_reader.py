@@ -615,6 +615,16 @@ outputs:
     }
 
 
+def test_a_resource_as_a_list_of_texts_is_a_list_of_it() -> None:
+    stack = read("""\
+resources:
+  net: {type: A}
+  list: {type: 'OS::Heat::Value', properties: {type: comma_delimited_list, value: {get_resource: net}}}
+outputs: {all: {value: {get_attr: [list, value]}}, first: {value: {get_attr: [list, value, 0]}}}
+""")
+    assert stack.outputs == {"all": [ResourceId("web/net")], "first": ResourceId("web/net")}
+
+
 def test_what_a_load_balancer_of_amazons_kind_holds_is_not_known() -> None:
     [found] = read("resources: {b: {type: 'AWS::ElasticLoadBalancing::LoadBalancer'}}\n").resources
     said = found.open_members

@@ -51,6 +51,12 @@ def _called(one: Difference) -> bool:
     return refused and (called or isinstance(one.heat, dict))
 
 
+def _only_bad_functions(ours: object) -> bool:
+    return isinstance(ours, list) and all(isinstance(one, str) and one.startswith("bad-function: ") for one in ours)
+
+
+_WRONG = "is not an integer|must be valid JSON|is not a valid boolean|could not convert string to float"
+
 CATEGORIES = (
     Category(
         "yaql",
@@ -106,24 +112,28 @@ CATEGORIES = (
         ),
     ),
     Category(
-        "left out by what only the cloud knows",
-        "the list is unknown here, since any of its values may be left out; in none of the shapes one is",
-        "heat/engine/hot/functions.py:1478",
-        lambda one: isinstance(one.ours, Unknown) and "{filter: " in one.ours.expression and isinstance(one.heat, dict),
+        "filter by what only the cloud knows",
+        "the list is unknown here, since any of its values may be left out, and in none of the shapes one is; a wrong "
+        "function in what to leave out is refused here, and by Heat unless the list turns out to be null",
+        "heat/engine/hot/functions.py:1466",
+        lambda one: (
+            (isinstance(one.ours, Unknown) and "{filter: " in one.ours.expression and isinstance(one.heat, dict))
+            or (_only_bad_functions(one.ours) and one.heat == "accepts it where the cloud says none")
+        ),
     ),
     Category(
-        "form of what is ignored",
-        "of an empty list nothing is left out, whatever the values are; Heat looks at their form all the same, and "
-        "refuses the stack",
+        "form that only Heat looks at",
+        "of an empty list nothing is left out, whatever the values are, and a URL with an unknown part is unknown; "
+        "Heat looks at the form of the values, and at the port, all the same, and refuses the stack",
         "heat/engine/hot/functions.py:1466",
-        lambda one: one.at == "" and _refused(r"filter: \[0\]")(one),
+        lambda one: one.at == "" and _refused(r"filter: \[0\]|make_url: Invalid URL port")(one),
     ),
     Category(
         "property of the wrong kind",
         "a group's size that is no number is an open group here, and a resource's id is kept as any parameter; Heat "
         "refuses the stack",
         "heat/engine/properties.py:264",
-        lambda one: one.at.endswith(" nested") and _refused("is not an integer|must be valid JSON")(one),
+        lambda one: one.at.endswith(" nested") and _refused(_WRONG)(one),
     ),
 )
 
