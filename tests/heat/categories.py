@@ -70,10 +70,10 @@ CATEGORIES = (
     ),
     Category(
         "facade of nothing",
-        "a template that may be nested is read alone too: what it takes from its facade is unknown here, and Heat, "
-        "which has no facade for it, refuses the stack",
+        "a template that may be nested is read alone too: what it takes from its facade is unknown here, and takes no "
+        "part where nothing hangs on it; Heat, which has no facade for it, refuses the stack, or the output alone",
         "heat/engine/hot/functions.py:707",
-        _refused("no attribute '(metadata_get|t)'", _open),
+        _refused("no attribute '(metadata_get|t)'"),
     ),
     Category(
         "remote template",
