@@ -83,10 +83,10 @@ CATEGORIES = (
     ),
     Category(
         "attribute that the type has not",
-        "it is unknown here, since an operator's own resource type may have it; Heat refuses the stack, or the output "
-        "alone",
+        "it is unknown here, since an operator's own resource type may have it, and takes no part where nothing hangs "
+        "on it; Heat refuses the stack, or the output alone",
         "heat/engine/stk_defn.py:230",
-        _refused("The Referenced Attribute", _open),
+        _refused("The Referenced Attribute"),
     ),
     Category(
         "function that takes nothing of what the cloud may say",
