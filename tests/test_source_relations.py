@@ -275,14 +275,12 @@ def test_deployments_have_a_digest_of_all_that_they_configure() -> None:
         ["stack/d_none", None, "s", "CREATE", nothing],
         ["stack/d_none", None, "s", "UPDATE", nothing],
         *(["stack/d_part", "stack/part", "s", action, whole] for action in ("CREATE", "DELETE", "UPDATE")),
-        ["stack/g_two", None, "s1", "CREATE", nothing],
-        ["stack/g_two", None, "s2", "CREATE", nothing],
+        ["stack/g_two/x", None, "s1", "CREATE", nothing],
+        ["stack/g_two/y", None, "s2", "CREATE", nothing],
     ]
     of_any = "of heat:deployment in {} {}: {{get_param: {}}} in stack"
-    names, servers = (
-        of_any.format("stack/d_open null s", "properties", "names"),
-        of_any.format("stack/g_open null", "properties.servers", "map"),
-    )
+    names = of_any.format("stack/d_open null s", "properties", "names")
+    members = "of heat:deployment in members.stack/g_open: {get_param: map} in stack"
     assert [row for row in found if str(row[4]).startswith("?")] == [
         [
             "stack/d_cloud",
@@ -299,7 +297,7 @@ def test_deployments_have_a_digest_of_all_that_they_configure() -> None:
             "CREATE",
             f"?digest of {sha256(TREE.encode()).hexdigest()}: {{get_param: n}} in stack",
         ],
-        ["stack/g_open", None, *(f"?any {column} {servers}" for column in ("server", "action", "digest")), "maybe"],
+        [*(f"?any {column} {members}" for column in ("id", "config", "server", "action", "digest")), "maybe"],
     ]
 
 

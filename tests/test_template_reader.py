@@ -449,6 +449,8 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("parameters: {p: {type: string, defualt: x}}\n", ("bad-template", 2, "the definition of parameter `p` has no key `defualt`", None)),
         ("resources: {g: {type: 'OS::Heat::ResourceGroup', properties: {count: 1000000000, resource_def: {type: A}}}}\n", ("too-large", 2, "`count` is more than 10000 members", None)),
         ("resources: {g: {type: 'OS::Heat::ResourceGroup'}}\n", ("bad-template", 2, "the definition of a group's members must be a map with a `type`", None)),
+        ("resources: {g: {type: 'OS::Heat::SoftwareDeploymentGroup'}}\n", ("bad-template", 2, "`servers` must be a map of names and servers", None)),
+        ("resources: {g: {type: 'OS::Heat::SoftwareDeploymentGroup', properties: {servers: {a/b: s}}}}\n", ("bad-template", 2, "a resource's name is a text without a slash: `a/b`", None)),
         ("resources: {a: {type: none.yaml}}\n", ("missing-file", 2, "there is no file none.yaml", None)),
     ],
 )  # fmt: skip
@@ -634,6 +636,51 @@ resources:
     values = ["y" if key == "metering.x" else group.id for key in keys]
     tagged = [{"Key": key, "Value": value} for key, value in zip(keys, values, strict=True)]
     assert member.properties == {"ImageId": "i", "Tags": tagged}
+
+
+def test_a_group_of_deployments_has_one_for_each_server_with_all_properties_of_the_group() -> None:
+    text = """\
+parameters: {open: {type: json}}
+resources:
+  two: {type: 'OS::Heat::SoftwareDeploymentGroup', properties: {config: c, actions: null, servers: {a: s1, b: s2}}}
+  tree: {type: 'OS::Heat::StructuredDeploymentGroup', properties: {servers: {a: s1}, input_key: k}}
+  any: {type: 'OS::Heat::SoftwareDeployments', properties: {servers: {get_param: open}}}
+outputs:
+  all: {value: {get_attr: [two, deploy_stdouts]}}
+  one: {value: {get_attr: [two, result, b]}}
+  open: {value: {get_attr: [any, result]}}
+"""
+    stack = read(text)
+    two, tree, unsure = stack.resources
+    shared = {"input_values": None, "actions": ["CREATE", "UPDATE"], "name": None, "signal_transport": "CFN_SIGNAL"}
+    assert members(two) == {
+        f"web/two/{name}": ("OS::Heat::SoftwareDeployment", {**shared, "config": "c", "server": server})
+        for name, server in (("a", "s1"), ("b", "s2"))
+    }
+    more = {"config": None, "input_key": "k", "input_values_validate": "LAX", "server": "s1"}
+    assert members(tree) == {"web/tree/a": ("OS::Heat::StructuredDeployment", {**shared, **more})}
+    assert (members(unsure), unsure.open_members) == ({}, Unknown("{get_param: open} in web"))
+    assert stack.outputs == {
+        "all": {name: Unknown(f"{{get_attr: [{name}, deploy_stdout]}} in web/two") for name in ("a", "b")},
+        "one": Unknown("{get_attr: [b, result]} in web/two"),
+        "open": Unknown("{get_attr: [any, result]} in web"),
+    }
+
+
+def test_a_resource_as_a_list_of_texts_is_a_list_of_it() -> None:
+    stack = read("""\
+resources:
+  net: {type: A}
+  list: {type: 'OS::Heat::Value', properties: {type: comma_delimited_list, value: {get_resource: net}}}
+outputs: {all: {value: {get_attr: [list, value]}}, first: {value: {get_attr: [list, value, 0]}}}
+""")
+    assert stack.outputs == {"all": [ResourceId("web/net")], "first": ResourceId("web/net")}
+
+
+def test_what_a_load_balancer_of_amazons_kind_holds_is_not_known() -> None:
+    [found] = read("resources: {b: {type: 'AWS::ElasticLoadBalancing::LoadBalancer'}}\n").resources
+    said = found.open_members
+    assert (found.nested, said, said and said.unread) == (None, Unknown("what web/b holds"), True)
 
 
 def test_the_members_of_a_chain_wait_for_each_other() -> None:

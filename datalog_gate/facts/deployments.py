@@ -19,9 +19,7 @@ from datalog_gate.facts.typed import as_text, leaves, typed
 from datalog_gate.values import ResourceId, Row, Unknown, Value
 
 _RELATION = FIXED["heat:deployment"]
-_KINDS = ("Software", "Structured")
-_SINGLE = frozenset(f"OS::Heat::{kind}Deployment" for kind in _KINDS)
-_GROUPS = frozenset(f"OS::Heat::{kind}Deployment{form}" for kind in _KINDS for form in ("Group", "s"))
+_SINGLE = frozenset({"OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment"})
 _BODIES = {
     "OS::Heat::SoftwareConfig": "config",
     "OS::Heat::StructuredConfig": "config",
@@ -33,27 +31,18 @@ _BODIES = {
 
 
 def deployments(one: Resource, home: Home) -> Iterator[Fact]:
-    """The rows of a deployment; those of a group whose members nobody made into resources are the group's own."""
-    if one.type in _SINGLE:
-        servers: Data = [one.properties.get("server")]
-    elif one.type in _GROUPS and one.nested is None:
-        servers = one.properties.get("servers")
-        servers = list(servers.values()) if isinstance(servers, dict) else servers
-    else:
+    """The rows of a deployment."""
+    if one.type not in _SINGLE:
         return
     config = one.properties.get("config")
     source = home.find(config) if isinstance(config, ResourceId) else None
-    known: Row = (one.id, typed("any", config))
+    known: Row = (one.id, typed("any", config), typed("any", one.properties.get("server")))
     digest = _digest(one, config, source)
-    for server in _each(servers, "servers", one):
-        if isinstance(server, _Open):
-            yield wildcard(_RELATION, known, ("properties", "servers"), server.unknown)
-            continue
-        for action in dict.fromkeys(_actions(one, source)):
-            if isinstance(action, _Open):
-                yield wildcard(_RELATION, (*known, typed("any", server)), ("properties",), action.unknown)
-            else:
-                yield (*known, typed("any", server), action, digest), ("properties", "config"), None
+    for action in dict.fromkeys(_actions(one, source)):
+        if isinstance(action, _Open):
+            yield wildcard(_RELATION, known, ("properties",), action.unknown)
+        else:
+            yield (*known, action, digest), ("properties", "config"), None
 
 
 class _Open(NamedTuple):

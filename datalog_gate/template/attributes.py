@@ -21,7 +21,17 @@ RESOURCE_GROUP = "OS::Heat::ResourceGroup"
 CHAIN = "OS::Heat::ResourceChain"
 SCALING_GROUP = "OS::Heat::AutoScalingGroup"
 INSTANCE_GROUPS = ("OS::Heat::InstanceGroup", "AWS::AutoScaling::AutoScalingGroup")
+DEPLOYMENTS = {
+    f"OS::Heat::{one}Deployment{form}": f"OS::Heat::{one}Deployment"
+    for one in ("Software", "Structured")
+    for form in ("Group", "s")
+}
+"""The groups of deployments, and of which type their members are."""
+_OF_EACH = {f"deploy_{one}s": f"deploy_{one}" for one in ("stdout", "stderr", "status_code")}
+"""The attributes of such a group that go by another name in its members."""
 STACK = "OS::Heat::Stack"
+LOAD_BALANCER = "AWS::ElasticLoadBalancing::LoadBalancer"
+"""Heat makes it of a template that the operator may choose (heat/engine/resources/aws/lb/loadbalancer.py:525)."""
 
 TypeOf = Callable[[str], ResourceType | None]
 """What the catalogue knows of a type."""
@@ -41,6 +51,11 @@ def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
             return echo(resource, type_of(resource.type), keys)
         if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
             return _of_group(resource, resource.nested, first, rest, type_of)
+        if resource.type in DEPLOYMENTS:
+            if resource.open_members is not None:
+                raise Undecided
+            keys = [_OF_EACH.get(first, first)]
+            return select({one.name: _of_member(one, keys, type_of) for one in resource.nested.resources}, rest)
         if resource.type == STACK:
             if first != "outputs":
                 raise Undecided
@@ -58,7 +73,7 @@ def hides(resource: Resource, keys: list[Data]) -> bool:
         return resource.hides(("properties",), True)
     outputs = {path[1] for path in resource.nested.hidden if path[0] == "outputs"}
     named = keys[1:2] if resource.type == STACK else keys[:1]
-    if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
+    if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *DEPLOYMENTS):
         return any(hides(member, keys) or hides(member, []) for member in resource.nested.resources)
     return bool(outputs.intersection(map(str, named)) if named else outputs)
 

@@ -12,7 +12,15 @@ from typing import NamedTuple
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.stack import Data, Locate, Path, Resource
-from datalog_gate.template.attributes import CHAIN, INSTANCE_GROUPS, RESOURCE_GROUP, SCALING_GROUP, STACK
+from datalog_gate.template.attributes import (
+    CHAIN,
+    DEPLOYMENTS,
+    INSTANCE_GROUPS,
+    LOAD_BALANCER,
+    RESOURCE_GROUP,
+    SCALING_GROUP,
+    STACK,
+)
 from datalog_gate.template.dialect import RESOURCE_KEYS
 from datalog_gate.template.document import Document
 from datalog_gate.template.expressions import of_member
@@ -20,8 +28,8 @@ from datalog_gate.template.tree import MAX_RESOURCES, Hidden, Tree
 from datalog_gate.values import ResourceId, Unknown
 
 _HOT_NAMES: Mapping[str, str] = {}
-GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS)
-NESTING = frozenset((STACK, *GROUPS))
+GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS, *DEPLOYMENTS)
+NESTING = frozenset((STACK, LOAD_BALANCER, *GROUPS))
 """The types that hold a stack, besides those that are a template's file."""
 VERSIONS: Mapping[str, tuple[str, str]] = {
     one: ("HeatTemplateFormatVersion", "2012-12-12")
@@ -139,6 +147,8 @@ def read_group(
 
     Errors: InputError for more members than any stack may have; what else is wrong is reported.
     """
+    if kind in DEPLOYMENTS:
+        return _deployments(kind, properties, where, tree)
     size = _Size(properties, where, tree)
     match kind:
         case "OS::Heat::ResourceGroup":
@@ -283,6 +293,29 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
         if isinstance(kind, str)
     ]
     return Group(tuple(members), place, unsure)
+
+
+def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
+    """A member for each server, with all properties that the group's type has (heat/engine/resources/openstack/heat/
+    software_deployment.py:718)."""
+    servers = properties.get("servers")
+    if isinstance(servers, Unknown):
+        return Group((), where, servers)
+    if not isinstance(servers, dict):
+        tree.report("bad-template", "`servers` must be a map of names and servers", where(("properties", "servers")))
+        return Group((), where)
+    if where.hides(("properties", "servers"), True):
+        where.hide(("properties", "server"))
+    known = tree.type_of(kind)
+    shared: dict[str, Data] = {one.name: one.default for one in known.properties} if known else {}
+    shared |= {name: value for name, value in properties.items() if value is not None}
+    del shared["servers"]
+    for name in servers:
+        if not isinstance(name, str) or "/" in name:
+            message = f"a resource's name is a text without a slash: `{name}`"
+            tree.report("bad-template", message, where(("properties", "servers", name)))
+    kind = DEPLOYMENTS[kind]
+    return Group(tuple(Member(str(name), kind, {**shared, "server": one}) for name, one in servers.items()), where)
 
 
 def names_of(hot: bool) -> Mapping[str, str]:

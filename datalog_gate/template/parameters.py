@@ -209,7 +209,9 @@ def _text(one: Data) -> Data:
 def convert(kind: str, value: Data) -> Data:
     """The value as a parameter of that type holds it. Errors: ValueError, TypeError, AttributeError, RecursionError."""
     if isinstance(value, Unknown | ResourceId):
-        return value
+        return (
+            [value] if kind == "comma_delimited_list" and isinstance(value, ResourceId) else value
+        )  # an id has no comma
     match kind:
         case "number" if not isinstance(value, int | float):
             try:

@@ -1,4 +1,5 @@
-"""Where we differ from Heat and know it: no rule of ours decides otherwise because of any of these.
+"""Where we differ from Heat and know it. In most of these Heat refuses the stack, so there is none to judge; in the
+others ours is unknown. `verdicts` holds whatever our rules say of either against Heat's values.
 
 Lines are those of openstack-heat 27.0.1. A difference that no category takes fails the tests.
 """
@@ -23,15 +24,38 @@ class Category(NamedTuple):
     takes: Callable[[Difference], bool]
 
 
-def _refused(pattern: str) -> Callable[[Difference], bool]:
-    """Heat can't resolve it in any shape, in words of that pattern; we can."""
+def _refused(pattern: str, ours: Callable[[object], bool] = lambda _: True) -> Callable[[Difference], bool]:
+    """Heat can't resolve it in any shape, in one of them in words of that pattern; what we have is such a value, or a
+    nested stack."""
 
     def takes(one: Difference) -> bool:
         said = list(one.heat.values()) if isinstance(one.heat, dict) else [one.heat]
-        return all(isinstance(each, Refused) and re.search(pattern, each.reason) for each in said)
+        reasons = [each.reason for each in said if isinstance(each, Refused)]
+        refuses = len(reasons) == len(said) and any(re.search(pattern, each) for each in reasons)
+        return refuses and (one.at.endswith(" nested") or ours(one.ours))
 
     return takes
 
+
+def _open(value: object) -> bool:
+    """Whether something in it is unknown."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, Unknown) or any(map(_open, parts))
+
+
+def _called(one: Difference) -> bool:
+    """We have the unknown result of a function of an unknown argument, or a result in which such an argument takes no
+    part: then what Heat says of the argument hangs on the cloud."""
+    called = isinstance(one.ours, Unknown) and not one.ours.expression.startswith(("{get_attr: ", "{get_param: "))
+    refused = _refused("^(Type|Value|Attribute|Key)Error: ")(one) and one.at != ""
+    return refused and (called or isinstance(one.heat, dict))
+
+
+def _only_bad_functions(ours: object) -> bool:
+    return isinstance(ours, list) and all(isinstance(one, str) and one.startswith("bad-function: ") for one in ours)
+
+
+_WRONG = "is not an integer|must be valid JSON|is not a valid boolean|could not convert string to float"
 
 CATEGORIES = (
     Category(
@@ -43,8 +67,8 @@ CATEGORIES = (
     ),
     Category(
         "facade of nothing",
-        "a template that may be nested is read alone too: what it takes from its facade is unknown here, and Heat, "
-        "which has no facade for it, fails",
+        "a template that may be nested is read alone too: what it takes from its facade is unknown here, and takes no "
+        "part where nothing hangs on it; Heat, which has no facade for it, refuses the stack, or the output alone",
         "heat/engine/hot/functions.py:707",
         _refused("no attribute '(metadata_get|t)'"),
     ),
@@ -52,54 +76,61 @@ CATEGORIES = (
         "remote template",
         "nothing is fetched: what a template behind an address holds is unknown here, and Heat fetches it",
         "heat/engine/resources/template_resource.py:96",
-        _refused("Could not fetch remote template"),
+        _refused("Could not fetch remote template", _open),
     ),
     Category(
-        "refused whatever the cloud says",
-        "it is unknown here, such as an attribute that the type has not; Heat refuses the stack, or the output alone",
+        "attribute that the type has not",
+        "it is unknown here, since an operator's own resource type may have it, and takes no part where nothing hangs "
+        "on it; Heat refuses the stack, or the output alone",
         "heat/engine/stk_defn.py:230",
-        lambda one: (
-            isinstance(one.heat, Refused)
-            and (isinstance(one.ours, Unknown) or _refused("The Referenced Attribute")(one))
-        ),
+        _refused("The Referenced Attribute"),
+    ),
+    Category(
+        "function that takes nothing of what the cloud may say",
+        "nobody here tries whether any value of an unknown argument would do: the result is unknown, or what it is "
+        "without that argument; Heat refuses the stack, or the output alone",
+        "heat/engine/hot/functions.py:696",
+        _called,
     ),
     Category(
         "parameter of a nested template without a value",
         "it is unknown here, since an environment may still give a default, and Heat refuses the stack",
         "heat/engine/properties.py:534",
-        _refused("Property .* not assigned"),
+        _refused("Property .* not assigned", _open),
     ),
     Category(
-        "reference to what a condition switches off",
-        "it is null here, and Heat refuses the stack, or the output alone",
+        "output of what a condition switches off",
+        "a reference to it counts as null here, and Heat refuses the output, and the resource that takes its value; "
+        "in a resource both refuse the reference",
         "heat/engine/hot/functions.py:196",
-        _refused("The specified reference"),
+        lambda one: (
+            (" output " in one.at and _refused("^InvalidTemplateReference: ")(one))
+            or _refused("Error: InvalidTemplateReference: ")(one)
+        ),
     ),
     Category(
-        "left out by what only the cloud knows",
-        "the list is unknown here, since any of its values may be left out; in none of the shapes one is",
-        "heat/engine/hot/functions.py:1478",
-        lambda one: isinstance(one.ours, Unknown) and "{filter: " in one.ours.expression and isinstance(one.heat, dict),
-    ),
-    Category(
-        "form of what is ignored",
-        "of an empty list nothing is left out, whatever the values are; Heat looks at their form all the same, and "
-        "refuses the stack",
+        "filter by what only the cloud knows",
+        "the list is unknown here, since any of its values may be left out, and in none of the shapes one is; a wrong "
+        "function in what to leave out is refused here, and by Heat unless the list turns out to be null",
         "heat/engine/hot/functions.py:1466",
-        _refused(r"filter: \[0\]"),
+        lambda one: (
+            (isinstance(one.ours, Unknown) and "{filter: " in one.ours.expression and isinstance(one.heat, dict))
+            or (_only_bad_functions(one.ours) and one.heat == "accepts it where the cloud says none")
+        ),
+    ),
+    Category(
+        "form that only Heat looks at",
+        "of an empty list nothing is left out, whatever the values are, and a URL with an unknown part is unknown; "
+        "Heat looks at the form of the values, and at the port, all the same, and refuses the stack",
+        "heat/engine/hot/functions.py:1466",
+        lambda one: one.at == "" and _refused(r"filter: \[0\]|make_url: Invalid URL port")(one),
     ),
     Category(
         "property of the wrong kind",
-        "a group's size that is no number is an open group here, a resource's id is kept as any parameter, and an "
-        "attribute that the type has not is unknown; Heat refuses the stack",
+        "a group's size that is no number is an open group here, and a resource's id is kept as any parameter; Heat "
+        "refuses the stack",
         "heat/engine/properties.py:264",
-        lambda one: one.at.endswith(" nested") and _refused("is not an integer|must be valid JSON|incorrect")(one),
-    ),
-    Category(
-        "built-in load balancer",
-        "Heat builds AWS's load balancer as a nested stack of its own; no rule names its parts",
-        "heat/engine/resources/aws/lb/loadbalancer.py:36",
-        lambda one: one.at.endswith(" nested") and one.ours is None,
+        lambda one: one.at.endswith(" nested") and _refused(_WRONG)(one),
     ),
 )
 

@@ -17,6 +17,7 @@ from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.template.nesting import GROUPS
 from datalog_gate.values import ResourceId, Unknown
 from tests.heat.heat_side import Refused, Seen, SeenResource, reference
+from tests.heat.verdicts import Contradiction
 
 Shaped = Mapping[str, Any]
 """Heat's value of one place by shape."""
@@ -34,9 +35,10 @@ class Difference:
 
 @dataclass
 class Report:
-    """`compared` of `resources` were looked at on both sides."""
+    """`compared` of `resources` were looked at on both sides. `contradictions`: where our rules' verdicts differ."""
 
     differences: list[Difference] = field(default_factory=list)
+    contradictions: list[Contradiction] = field(default_factory=list)
     resources: int = 0
     compared: int = 0
     _words: dict[str, tuple[str, Any]] = field(default_factory=dict)
@@ -151,7 +153,8 @@ def _value(report: Report, at: str, ours: object, heat: Shaped) -> None:
     known = {shape: value for shape, value in heat.items() if not isinstance(value, Refused)}
     match ours:
         case _ if not known:
-            report.differ(at, ours, next(iter(heat.values())))
+            alike = len(set(heat.values())) == 1
+            report.differ(at, ours, next(iter(heat.values())) if alike else dict(heat))
         case Unknown():
             _unknown(report, at, ours, heat)
         case ResourceId():

@@ -15,7 +15,8 @@ from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Stack
 from datalog_gate.sources import read_stack
 from tests.heat.compare import Report, compare
-from tests.heat.heat_side import SHAPES, resolve
+from tests.heat.heat_side import SHAPES, Refused, Seen, resolve
+from tests.heat.verdicts import contradictions
 
 template_utils.template_format.parse = template_format.parse  # the client's own drops a text's last line break
 _TEXTS = (
@@ -50,7 +51,7 @@ def compare_files(template: Path, environments: list[Path], root: Path, name: st
     given = {"parameters": filled, "parameter_defaults": defaults}
     heat = _heat(json.dumps(body), files, environment, name)
     ours = ours_of(template, environments=environments, environment=given, files_root=root, stack_name=name)
-    return compare(ours, heat)
+    return _report(ours, heat)
 
 
 def _template(text: str) -> Mapping[str, Any]:
@@ -64,7 +65,13 @@ def _template(text: str) -> Mapping[str, Any]:
 def compare_body(text: str, environment: Mapping[str, Any], files: Mapping[str, str], name: str = "web") -> Report:
     """Both sides' answers for the parts of a request's body."""
     ours = ours_of(template=text, environment=environment, files=files, stack_name=name)
-    return compare(ours, _heat(text, files, environment, name))
+    return _report(ours, _heat(text, files, environment, name))
+
+
+def _report(ours: Stack | list[str], heat: Mapping[str, Seen | Refused]) -> Report:
+    report = compare(ours, heat)
+    report.contradictions = contradictions(ours, heat) if isinstance(ours, Stack) else []
+    return report
 
 
 def ours_of(*source: Path, **given: Any) -> Stack | list[str]:

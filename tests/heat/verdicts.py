@@ -1,0 +1,147 @@
+"""What the shipped rules say of our stack, and what they say of the same stack with Heat's own values in it.
+
+In: our `Stack` and what Heat `Seen` in each shape of what only the cloud knows. Out: the `Contradiction`s: what we are
+certain of and Heat's values do not show, and what Heat's values show and we neither report nor call undetermined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from datalog_gate import Rules, load_rules
+from datalog_gate.facts.stack import Data, Resource, Stack
+from datalog_gate.gate.decision import Violation
+from datalog_gate.values import ResourceId, Unknown
+from tests.heat.heat_side import Refused, Seen, SeenResource, reference
+
+_RULES = Path(__file__).parents[2] / "rules"
+
+Finding = tuple[str, str | None]
+"""A policy, and the path of the resource that it blames."""
+
+
+class Contradiction(NamedTuple):
+    """A finding on which we and Heat's values in that shape disagree; `certain` if it is we who have it."""
+
+    shape: str
+    finding: Finding
+    certain: bool
+
+
+def contradictions(ours: Stack, heat: Mapping[str, Seen | Refused]) -> list[Contradiction]:
+    """Every disagreement. A shape in which Heat refuses the whole has no stack to judge; `none` writes a reference like
+    any other text, so nobody could tell the two apart there."""
+    judged = {
+        shape: _rules().decide(heat_stack(ours, seen, shape))
+        for shape, seen in heat.items()
+        if shape != "none" and isinstance(seen, Seen)
+    }
+    mine = _rules().decide(ours)
+    certain, possible = set(map(_finding, mine.violations)), set(map(_finding, mine.undetermined))
+    unread = tuple(f"{one.id.path}/" for stack in ours.walk() for one in stack.resources if one.open_members)
+    found: list[Contradiction] = []
+    for shape, theirs in judged.items():
+        unsure = {one.policy for one in (*mine.errors, *theirs.errors)}
+        there, rows = set(map(_finding, theirs.violations)), {(one.policy, one.row) for one in theirs.violations}
+        for one in mine.violations:
+            partly = any(isinstance(value, Unknown) for value in one.row)
+            if (one.policy, one.row) not in rows and not (partly and _finding(one) in there):
+                found.append(Contradiction(shape, _finding(one), True))
+        for policy, blamed in there - certain - possible:
+            if blamed is None or not blamed.startswith(unread) or (policy, None) not in possible:
+                found.append(Contradiction(shape, (policy, blamed), False))
+        found = [one for one in found if one.finding[0] not in unsure]
+    return found
+
+
+@cache
+def _rules() -> Rules:
+    return load_rules(_RULES)
+
+
+def _finding(one: Violation) -> Finding:
+    return one.policy, one.resource.path if one.resource else None
+
+
+def heat_stack(ours: Stack, seen: Seen, shape: str) -> Stack:
+    """Our stack with what Heat says in that shape. What Heat can't resolve stays as we have it."""
+    return _Filled(shape, ours.id, seen).stack(ours, seen)
+
+
+class _Filled:
+    """Puts Heat's values in place of ours; the texts that are ids of resources in that shape become references."""
+
+    def __init__(self, shape: str, root: str, seen: Seen) -> None:
+        self._ids = {reference(path, shape): ResourceId(path) for path in _paths(root, seen)}
+
+    def stack(self, ours: Stack, seen: Seen) -> Stack:
+        mine = {one.name: one for one in ours.resources}
+        resources = tuple(
+            self._resource(mine.get(name) or _unheard(f"{ours.id}/{name}", one), one)
+            for name, one in seen.resources.items()
+        )
+        return replace(
+            ours,
+            parameters=tuple(
+                replace(one, value=self._data(one.value, seen.parameters.get(one.name, one.value)))
+                for one in ours.parameters
+            ),
+            resources=resources,
+            outputs={name: self._data(one, seen.outputs.get(name, one)) for name, one in ours.outputs.items()},
+            conditions={name: self._data(one, seen.conditions.get(name, one)) for name, one in ours.conditions.items()},
+        )
+
+    def _resource(self, ours: Resource, seen: SeenResource) -> Resource:
+        nested, unsure = ours.nested, ours.open_members
+        if isinstance(seen.nested, Seen):
+            path = ours.id.path
+            empty = Stack(path, path.replace("/", "-"), ours.id, path.count("/"), "heat_template_version", None)
+            nested, unsure = self.stack(nested or empty, seen.nested), None
+        properties = self._data(ours.properties, seen.properties or {})
+        return replace(
+            ours,
+            properties=properties if isinstance(properties, dict) else ours.properties,
+            metadata=self._data(ours.metadata, seen.metadata),
+            update_policy=self._data(ours.update_policy, seen.update_policy),
+            maybe=None,
+            nested=nested,
+            open_members=unsure,
+        )
+
+    def _data(self, ours: Data, heat: Any) -> Data:
+        match heat:
+            case Refused():
+                return ours
+            case str():
+                return self._ids.get(heat, heat)
+            case dict() if isinstance(ours, dict) or not _refuses(heat):
+                mine = ours if isinstance(ours, dict) else {}
+                return {key: self._data(mine.get(key), value) for key, value in heat.items()}
+            case list() if isinstance(ours, list) and len(ours) == len(heat):
+                return [self._data(one, value) for one, value in zip(ours, heat, strict=True)]
+            case list() if not _refuses(heat):
+                return [self._data(None, value) for value in heat]
+            case dict() | list():
+                return ours
+        return heat
+
+
+def _paths(root: str, seen: Seen) -> Iterator[str]:
+    for name, one in seen.resources.items():
+        yield f"{root}/{name}"
+        if isinstance(one.nested, Seen):
+            yield from _paths(f"{root}/{name}", one.nested)
+
+
+def _refuses(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, Refused) or any(map(_refuses, parts))
+
+
+def _unheard(path: str, seen: SeenResource) -> Resource:
+    """A resource that only Heat has."""
+    return Resource(ResourceId(path), path.rpartition("/")[2], seen.type, seen.type, {})
