@@ -87,6 +87,7 @@ def _attach(source: Source, items: Sequence[Item]) -> None:
     for statement, item in enumerate(items):
         _add_anchors(item, statement, None, None, anchors, slots)
     places = [one.place for one in anchors]
+    ends = {one.statement: one.after for one in reversed(anchors)}
     starts = {_place(item.span): item for item in items}
     tokens = source.tokens[:-1]
     at, number, end_line = 0, 0, 0  # how many tokens stand before, the last slot, the last line with anything on it
@@ -104,7 +105,7 @@ def _attach(source: Source, items: Sequence[Item]) -> None:
         nearest = bisect_right(places, _place(span))
         last, coming = anchors[nearest - 1], anchors[nearest]
         if ends_line and following.line > span.end_line:
-            slot = last.after
+            slot = ends[last.statement] if _place(following) == coming.place in starts else last.after
         elif _place(following) == coming.place or coming.statement == last.statement:
             slot = coming.before
         else:
