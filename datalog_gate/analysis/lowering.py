@@ -71,7 +71,8 @@ class Lowering:
         if any(argument is None for argument in arguments):
             self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
         bodies = self._body(rule.body, scope, rule.span)
-        if len(self.diagnostics) + len(self.names.diagnostics) > before:
+        fits = len(rule.head.arguments) == len(relation.columns)  # if not, `Names` has said so
+        if len(self.diagnostics) + len(self.names.diagnostics) > before or not fits:
             return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)
