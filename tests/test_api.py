@@ -197,3 +197,12 @@ def test_the_package_offers_what_it_names_and_imports_it_when_asked() -> None:
     program = "import sys, datalog_gate; print([m for m in sys.modules if m.startswith('datalog_gate')])"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert shown == "['datalog_gate']\n"
+
+
+def test_rules_that_did_not_change_are_loaded_once(tmp_path: Path) -> None:
+    path = tmp_path / "m.dl"
+    programs = []
+    for number in (1, 1, 2):
+        path.write_text(f'@deny("a", "b") p({number}).')
+        programs.append(dg.load_rules(path).program)
+    assert (programs[1] is programs[0], programs[2] == programs[0]) == (True, False)
