@@ -75,7 +75,7 @@ def test_what_can_not_be_read_is_not_formatted() -> None:
     with pytest.raises(RulesError) as refused:
         format_text("p(x.\nq(1).\nr(,", "f.dl")
     assert refused.value.diagnostics == (
-        Diagnostic("syntax", "found `.`, expected `,` or `)`", Span("f.dl", 1, 4, 1, 5)),
+        Diagnostic("syntax", "found `.`, expected `,` or `)`", Span("f.dl", 1, 4, 1, 5), "write `)` before `.`"),
         Diagnostic("syntax", "found `,`, expected a value", Span("f.dl", 3, 3, 3, 4)),
     )
 

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from datalog_gate.analysis.lowering import variables
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -90,7 +91,8 @@ class Inference:
         for at, argument in enumerate(rule.arguments):
             given = self._kind(argument, kinds)
             if relation.name not in self.fixed:
-                columns[at] = replace(columns[at], kinds=columns[at].kinds | given)
+                if given not in columns[at].kinds:
+                    columns[at] = replace(columns[at], kinds=columns[at].kinds | given)
             elif self.judging and given & ~columns[at].kinds and not given & columns[at].kinds:
                 self._mismatch(
                     f"the column {columns[at].name} of {relation.name} is", columns[at].kinds, given, rule.span
@@ -107,7 +109,7 @@ class Inference:
         """The kinds of a body's variables: each literal narrows them until nothing changes, then each is judged."""
         kinds: Kinds = dict(outer)
         tests = [one for one in body if isinstance(one, Compare) and one.null_test]
-        binders = Counter(var for literal in body if literal not in tests for var in binds(literal))
+        binders = Counter(var for literal in body if literal not in tests for var in _bound(literal))
         binders.update(outer.keys())
         before = None
         while kinds != before:
@@ -124,8 +126,7 @@ class Inference:
             case Match():
                 for column, argument in zip(self._columns(literal), literal.arguments, strict=True):
                     if isinstance(argument, Var):
-                        joined = binders[argument] > 1 or literal.arguments.count(argument) > 1
-                        self._meet(kinds, argument, column.kinds, joined)
+                        self._meet(kinds, argument, column.kinds, binders[argument] > 1)
             case Compare(comparator="="):
                 for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
                     if isinstance(one, Var):
@@ -271,6 +272,11 @@ class Inference:
         self, code: str, message: str, span: Span, suggestion: str | None = None, warning: bool = False
     ) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion, "warning" if warning else "error"))
+
+
+def _bound(literal: CheckedLiteral) -> Iterable[Var]:
+    """The variables that a literal binds, one as often as a match has it: it joins with itself too."""
+    return variables(literal) if isinstance(literal, Match) else binds(literal)
 
 
 def _name(operand: Operand) -> str:

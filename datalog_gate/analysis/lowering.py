@@ -262,8 +262,9 @@ class Lowering:
         return var
 
     def _check_once_negated(self, rule: ast.Rule) -> None:
-        occurrences = Counter(variable.name for variable in _variables((*rule.body, rule.head)))
-        for node in _nodes(rule.body):
+        nodes = list(_nodes((*rule.body, rule.head)))
+        occurrences = Counter(node.name for node in nodes if isinstance(node, ast.Variable))
+        for node in nodes:
             match node:
                 case ast.Negation():
                     for variable in _variables(node.body):
