@@ -260,3 +260,12 @@ def test_a_table_of_the_cloud_that_is_misspelt_is_undefined_and_its_namespace_is
         ("undefined-relation", "there is no relation nova:srv", "did you mean nova:servers?"),
         ("unknown-column", "nova:servers has no column idd", "did you mean id?"),
     ]
+
+
+def test_rules_that_did_not_change_are_loaded_once(tmp_path: Path) -> None:
+    path = tmp_path / "m.dl"
+    programs = []
+    for number in (1, 1, 2):
+        path.write_text(f'@deny("a", "b") p({number}).')
+        programs.append(dg.load_rules(path).program)
+    assert (programs[1] is programs[0], programs[2] == programs[0]) == (True, False)

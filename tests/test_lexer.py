@@ -51,6 +51,13 @@ def test_a_text_has_these_tokens(text: str, tokens: list[str]) -> None:
     assert all(text[one.start : one.end] == one.text for one in found)
 
 
+def test_comments_stand_beside_the_tokens() -> None:
+    text = 'p /* a\n*/ "// b" # c \r\n/**/ // d'
+    comments = Source(text, "f.dl").comments
+    assert [one.text for one in comments] == ["/* a\n*/", "# c ", "/**/", "// d"]
+    assert all(one.kind == "comment" and text[one.start : one.end] == one.text for one in comments)
+
+
 VALUES: list[tuple[str, Value]] = [
     ("0", 0),
     ("007", 7),

@@ -6,10 +6,11 @@ holds what some rule puts there) and a diagnostic for each comparison, join or b
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from datalog_gate.analysis.lowering import variables
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -24,11 +25,13 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.analysis.safety import binds
+from datalog_gate.analysis.strata import reads
 from datalog_gate.catalogue.builtins import CALLS
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Span, closest, did_you_mean
 from datalog_gate.values import Kind, kind_of, show
 
+NOT_NULL = Kind.ANY & ~Kind.NULL
 ORDERED = Kind.NUMBER | Kind.STRING
 NEVER_MEET = "the two never meet: compare values of one kind"
 ADVICE = {
@@ -48,11 +51,20 @@ def infer(
     """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say.
     `types` are the resource types that there are."""
     inference = Inference(dict(relations), frozenset(fixed), types)
-    changed = True
-    while changed:
-        changed = False
-        for rule in rules:
-            changed |= inference.spread(rule)
+    readers: dict[str, list[int]] = {}
+    for at, rule in enumerate(rules):
+        for name in {match.relation for _, match in reads(rule.body)}:
+            readers.setdefault(name, []).append(at)
+    waiting = deque(range(len(rules)))
+    known = [False] * len(rules)
+    while waiting:
+        at = waiting.popleft()
+        known[at] = True
+        if inference.spread(rules[at]):
+            for reader in readers.get(rules[at].relation, ()):
+                if known[reader]:
+                    known[reader] = False
+                    waiting.append(reader)
     inference.judging = True
     for rule in rules:
         inference.spread(rule)
@@ -79,7 +91,8 @@ class Inference:
         for at, argument in enumerate(rule.arguments):
             given = self._kind(argument, kinds)
             if relation.name not in self.fixed:
-                columns[at] = replace(columns[at], kinds=columns[at].kinds | given)
+                if given not in columns[at].kinds:
+                    columns[at] = replace(columns[at], kinds=columns[at].kinds | given)
             elif self.judging and given & ~columns[at].kinds and not given & columns[at].kinds:
                 self._mismatch(
                     f"the column {columns[at].name} of {relation.name} is", columns[at].kinds, given, rule.span
@@ -96,7 +109,7 @@ class Inference:
         """The kinds of a body's variables: each literal narrows them until nothing changes, then each is judged."""
         kinds: Kinds = dict(outer)
         tests = [one for one in body if isinstance(one, Compare) and one.null_test]
-        binders = Counter(var for literal in body if literal not in tests for var in binds(literal))
+        binders = Counter(var for literal in body if literal not in tests for var in _bound(literal))
         binders.update(outer.keys())
         before = None
         while kinds != before:
@@ -113,8 +126,7 @@ class Inference:
             case Match():
                 for column, argument in zip(self._columns(literal), literal.arguments, strict=True):
                     if isinstance(argument, Var):
-                        joined = binders[argument] > 1 or literal.arguments.count(argument) > 1
-                        self._meet(kinds, argument, column.kinds, joined)
+                        self._meet(kinds, argument, column.kinds, binders[argument] > 1)
             case Compare(comparator="="):
                 for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
                     if isinstance(one, Var):
@@ -123,7 +135,7 @@ class Inference:
             case Compare(comparator="!="):
                 for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
                     if isinstance(one, Var) and other == Const(None):
-                        kinds[one] = kinds.get(one, Kind.ANY) & ~Kind.NULL
+                        kinds[one] = kinds.get(one, Kind.ANY) & NOT_NULL
             case Call():
                 for column, output in zip(CALLS[literal.builtin].outputs, literal.outputs, strict=True):
                     if isinstance(output, Var):
@@ -139,16 +151,19 @@ class Inference:
         columns = self.relations[match.relation].columns
         if not self.judging:
             return columns
-        return (column if column.kinds else replace(column, kinds=Kind.ANY & ~Kind.NULL) for column in columns)
+        return (column if column.kinds else replace(column, kinds=NOT_NULL) for column in columns)
 
     @staticmethod
     def _meet(kinds: Kinds, var: Var, given: Kind, joined: bool) -> None:
-        kinds[var] = kinds.get(var, Kind.ANY) & given & (~Kind.NULL if joined else Kind.ANY)
+        known = kinds.get(var)
+        if joined:
+            given &= NOT_NULL
+        kinds[var] = given if known is None else known & given
 
     def _given(self, call: Call, column: Column, kinds: Kinds) -> Kind:
         if call.builtin == "??":
             left, right = (self._kind(one, kinds) for one in call.inputs)
-            return (left & ~Kind.NULL) | right
+            return (left & NOT_NULL) | right
         return column.kinds
 
     def _folded(self, fold: Fold, kinds: Kinds) -> Kind:
@@ -156,7 +171,7 @@ class Inference:
             case "list":
                 return Kind.STRING
             case "min" | "max":
-                return self._kind(fold.terms[0], kinds) & ~Kind.NULL
+                return self._kind(fold.terms[0], kinds) & NOT_NULL
             case _:
                 return Kind.NUMBER
 
@@ -262,6 +277,11 @@ class Inference:
         self, code: str, message: str, span: Span, suggestion: str | None = None, warning: bool = False
     ) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion, "warning" if warning else "error"))
+
+
+def _bound(literal: CheckedLiteral) -> Iterable[Var]:
+    """The variables that a literal binds, one as often as a match has it: it joins with itself too."""
+    return variables(literal) if isinstance(literal, Match) else binds(literal)
 
 
 def _name(operand: Operand) -> str:

@@ -74,7 +74,8 @@ class Lowering:
         if any(argument is None for argument in arguments):
             self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
         bodies = self._body(rule.body, scope, rule.span)
-        if len(self.diagnostics) + len(self.names.diagnostics) > before:
+        fits = len(rule.head.arguments) == len(relation.columns)  # if not, `Names` has said so
+        if len(self.diagnostics) + len(self.names.diagnostics) > before or not fits:
             return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)
@@ -321,8 +322,9 @@ class Lowering:
         return var
 
     def _check_once_negated(self, rule: ast.Rule) -> None:
-        occurrences = Counter(variable.name for variable in variables_of((*rule.body, rule.head)))
-        for node in nodes_of(rule.body):
+        nodes = list(nodes_of((*rule.body, rule.head)))
+        occurrences = Counter(node.name for node in nodes if isinstance(node, ast.Variable))
+        for node in nodes:
             match node:
                 case ast.Negation():
                     for variable in variables_of(node.body):

@@ -6,8 +6,9 @@ In: the texts of rule files. Out: `PolicySet`, or a RulesError with all that is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from datalog_gate.analysis.check import check, matches
 from datalog_gate.analysis.policy import Policy
@@ -41,8 +42,14 @@ class PolicySet:
     catalogue: Catalogue
 
 
-def load(files: list[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet:
-    """Parse and check the files as one program with at least one policy. Errors: RulesError."""
+def load(files: Sequence[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet:
+    """Parse and check the files as one program with at least one policy. The set of files that did not change since
+    they were loaded last is the same one. Errors: RulesError."""
+    return _loaded(tuple(files), catalogue)
+
+
+@lru_cache(maxsize=2)
+def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
     sources = {one.file: one.text for one in files}
     modules: list[Module] = []
     found: list[Diagnostic] = []

@@ -14,6 +14,8 @@ from datalog_gate.language.lexer import Refused, Source, Token
 MAX_NESTING: Final = 25
 """How deep parentheses and aggregates stand in each other at most."""
 
+_BEGINNINGS = frozenset({"name", "string", "number", "(", "not", "true", "false", "null", "@"})
+"""What a condition, an argument or a statement can begin with, but for a minus."""
 _T = TypeVar("_T")
 
 
@@ -69,7 +71,7 @@ class Cursor:
             return ()
         items = self.items(item)
         if not self.take(close):
-            raise self.unexpected(f"found {{found}}, expected `,` or `{close}`", self.forgotten(","))
+            raise self.unexpected(f"found {{found}}, expected `,` or `{close}`", self.unclosed(close))
         return items
 
     def items(self, item: Callable[[], _T]) -> tuple[_T, ...]:
@@ -87,22 +89,34 @@ class Cursor:
         return self.advance().start
 
     def leave(self, close: str, expected: str) -> None:
-        self.expect(close, expected)
+        if not self.take(close):
+            raise self.unexpected(f"found {{found}}, expected {expected}", self.unclosed(close))
         self.nesting -= 1
 
     def after_closing(self) -> str:
         """The kind of the token after the one that closes the next, a parenthesis; empty if nothing closes it."""
-        closing = self._closings.get(self.index)
+        closing = self.closing(self.index)
         return "" if closing is None else self.tokens[closing + 1].kind
+
+    def closing(self, opening: int) -> int | None:
+        """The index of the token that closes the parenthesis at an index; None if nothing does or it is none."""
+        return self._closings.get(opening)
 
     def since(self, start: int) -> Span:
         """The place from an offset up to the last token taken."""
         return self.source.span(start, self.tokens[self.index - 1].end)
 
     def forgotten(self, sign: str) -> str | None:
-        """The advice to write a sign before the next token, where that is a word."""
-        text = self.token.text
-        return f"write `{sign}` before `{text}`" if text.isidentifier() and len(text) < 80 else None
+        """The advice to write a sign before the next token, if that begins something."""
+        token = self.token
+        begins = token.kind in _BEGINNINGS and len(token.text) <= 80 and token.text.isprintable()
+        return f"write `{sign}` before `{token.text}`" if begins else None
+
+    def unclosed(self, close: str) -> str | None:
+        """The advice to close what is open before the next token, if that can't stand inside, or to write a comma."""
+        if self.token.kind in (":-", "."):
+            return f"write `{close}` before `{self.token.text}`"
+        return self.forgotten(",")
 
     def unexpected(self, message: str, suggestion: str | None = None) -> Refused:
         """The refusal of the next token."""

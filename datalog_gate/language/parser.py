@@ -91,6 +91,9 @@ class _Parser(Cursor):
         if self.take(":-"):
             body = self.body()
         span = self.since(start)
+        if self.token.kind == ":-" and body and isinstance(body[-1], ast.Atom):
+            advice = f"`{body[-1].name[:80]}` begins a rule of its own: write `.` before it in the place of `,`"
+            raise self.unexpected("found {found} in a body", advice)
         self.end_statement("`,` or `.`" if body else "`:-` or `.`", "," if body else ":-")
         return ast.Rule(head, body, annotation, span)
 
@@ -177,7 +180,18 @@ class _Parser(Cursor):
         token = self.token
         if self.take(".") or token.kind == "end" or (token.kind in _BEGIN and self.source.at_margin(token)):
             return
-        raise self.unexpected(f"missing {expected} before {{found}}", self.forgotten(comma) if comma else None)
+        raise self.unexpected(f"missing {expected} before {{found}}", self.unended(comma))
+
+    def unended(self, comma: str) -> str | None:
+        """The advice for a statement that goes on where it can't: the sign `comma` was forgotten, or its end was."""
+        token = self.token
+        if token.kind in (")", "]", "}"):
+            return f"nothing opens it: leave `{token.kind}` out"
+        if comma == ":-" and token.kind in ("<", ":", "=", "-"):
+            return "write `:-` between a head and its body"
+        closing = self.closing(self.index + 1)
+        begins = token.kind == "@" or (closing is not None and self.tokens[closing + 1].kind == ":-")
+        return self.forgotten("." if begins or not comma else comma)
 
     def skip_statement(self, start: int) -> None:
         """Go on where the next statement may begin; `start` is where the refused one began."""
@@ -317,7 +331,9 @@ class _Parser(Cursor):
                 self.leave(")", "an operator or `)`")
                 return term
             case _:
-                raise self.unexpected(f"found {{found}}, expected {expected}")
+                dangling = self.tokens[self.index - 1].kind == "," and token.kind in (".", ")", "]", "}", "end")
+                advice = "leave out the `,` before it" if dangling else None
+                raise self.unexpected(f"found {{found}}, expected {expected}", advice)
         self.advance()
         return ast.Constant(value, self.since(token.start))
 
