@@ -139,6 +139,16 @@ CASES: dict[str, tuple[str, str, str | None, str]] = {
         "34-37: WEB is a variable that occurs once",
         'write name="WEB" for the text, or leave the column out',
         'p(x) :- heat:resource(id=x, name="WEB").'),
+    "used-once": (
+        "p(x) :- os:nova:server(_id=x, name=nul).",
+        "36-39: nul is a variable that occurs once",
+        "did you mean null?",
+        "p(x) :- os:nova:server(_id=x, name=null)."),
+    "never-read": (
+        "big(1). bgi(2). p(x) :- big(x).",
+        "9-12: nothing reads bgi",
+        "did you mean big? Else declare it: `relation bgi(...).`",
+        "big(1). big(2). p(x) :- big(x)."),
     "unknown-value": (
         'p(x) :- heat:resource(id=x, type="OS::Nova::Sever").',
         "9-52: type of heat:resource is never 'OS::Nova::Sever'",

@@ -7,12 +7,12 @@ the relation's columns. Nothing is ordered or checked for kinds yet.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.once import once
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -29,6 +29,7 @@ from datalog_gate.catalogue.builtins import Builtin
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language import ast
+from datalog_gate.language.walk import shared
 from datalog_gate.values import Kind, Value
 
 MOST_ALTERNATIVES = 1000
@@ -61,17 +62,17 @@ class Lowering:
 
     def lower(self, rule: ast.Rule, module: str) -> None:
         """Add the drafts of a rule of the module, or diagnostics."""
-        before = len(self.diagnostics) + len(self.names.diagnostics)
+        said, named = len(self.diagnostics), len(self.names.diagnostics)
         relation = self.names.head(rule.head, module)
         self.relations.setdefault(relation.name, relation)
         self._module, self._spans, self._fresh = module, {}, 0
-        self._check_once_negated(rule)
+        self.diagnostics += once(rule, lambda atom: self.names.relation(atom, module))
         scope = {name: Var(name) for name in shared((rule.head, *rule.body))}
         arguments, extra = self._terms(rule.head.arguments, scope)
         if any(argument is None for argument in arguments):
             self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
         bodies = self._body(rule.body, scope, rule.span)
-        if len(self.diagnostics) + len(self.names.diagnostics) > before:
+        if any(one.severity == "error" for one in (*self.diagnostics[said:], *self.names.diagnostics[named:])):
             return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)
@@ -260,24 +261,6 @@ class Lowering:
         self._spans[var] = span
         return var
 
-    def _check_once_negated(self, rule: ast.Rule) -> None:
-        occurrences = Counter(variable.name for variable in _variables((*rule.body, rule.head)))
-        for node in _nodes(rule.body):
-            match node:
-                case ast.Negation():
-                    for variable in _variables(node.body):
-                        if occurrences[variable.name] == 1:
-                            occurrences[variable.name] = 0
-                            message = f"{variable.name} occurs only here, under not"
-                            self._report("negated-once", message, variable.span, "write `_` if any value will do")
-                case ast.Atom():
-                    for named in node.named:
-                        term = named.term
-                        if isinstance(term, ast.Variable) and term.name[0].isupper() and occurrences[term.name] == 1:
-                            message = f"{term.name} is a variable that occurs once"
-                            suggestion = f'write {named.column}="{term.name}" for the text, or leave the column out'
-                            self._report("forgotten-quotes", message, term.span, suggestion)
-
     def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
 
@@ -311,54 +294,3 @@ def _renamed(part: Any, names: Mapping[Var, Var]) -> Any:
         case Match() | Compare() | Call() | Without() | Fold():
             return replace(part, **{one.name: _renamed(getattr(part, one.name), names) for one in fields(part)})
     return part
-
-
-Node = ast.Literal | ast.Term
-
-
-def _nodes(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes and all nodes inside them."""
-    for node in nodes:
-        yield node
-        yield from _nodes(_children(node))
-
-
-def _children(node: Node) -> tuple[Node, ...]:
-    match node:
-        case ast.Atom():
-            return (*node.arguments, *(named.term for named in node.named))
-        case ast.Comparison() | ast.Operation():
-            return (node.left, node.right)
-        case ast.Membership():
-            return (node.term, *node.items)
-        case ast.Negation():
-            return node.body
-        case ast.Aggregate():
-            return (*node.terms, *node.body)
-        case ast.Disjunction():
-            return tuple(literal for branch in node.branches for literal in branch)
-        case _:
-            return ()
-
-
-def _variables(nodes: Iterable[Node]) -> Iterator[ast.Variable]:
-    return (node for node in _nodes(nodes) if isinstance(node, ast.Variable))
-
-
-def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, None]:
-    """The names that belong to this level: written on it, or in two negations below it (whose locals they then can't
-    be). What only one negation or aggregate holds is local there; two aggregates have separate locals."""
-    direct: dict[str, None] = {}
-    negated: Counter[str] = Counter()
-    pending: list[Node] = [*body, *terms]
-    while pending:
-        node = pending.pop(0)
-        match node:
-            case ast.Variable():
-                direct[node.name] = None
-            case ast.Negation() | ast.Aggregate():
-                inner = {variable.name for variable in _variables(_children(node))}
-                negated.update({name: 2 if isinstance(node, ast.Negation) else 1 for name in inner})
-            case _:
-                pending[:0] = _children(node)
-    return {**direct, **{name: None for name, weight in negated.items() if weight > 2}}

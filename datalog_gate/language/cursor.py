@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from datalog_gate.diagnostics import Span
-from datalog_gate.language.lexer import Refused, Source, Token
+from datalog_gate.diagnostics import Span, slip
+from datalog_gate.language.lexer import RESERVED, STATEMENTS, Refused, Source, Token
 
 MAX_NESTING: Final = 25
 """How deep parentheses and aggregates stand in each other at most."""
 
+_JOINTS = str.maketrans(".:", "__")
 _T = TypeVar("_T")
 
 
@@ -100,9 +101,11 @@ class Cursor:
         return self.source.span(start, self.tokens[self.index - 1].end)
 
     def forgotten(self, sign: str) -> str | None:
-        """The advice to write a sign before the next token, where that is a word."""
+        """The advice to write a sign before the next token, where that is a word; or the word that was meant before."""
         text = self.token.text
-        return f"write `{sign}` before `{text}`" if text.isidentifier() and len(text) < 80 else None
+        if near := slip(self.tokens[self.index - 1].text, RESERVED | STATEMENTS):
+            return f"did you mean `{near}`?"
+        return f"write `{sign}` before `{text}`" if text.translate(_JOINTS).isidentifier() and len(text) < 80 else None
 
     def unexpected(self, message: str, suggestion: str | None = None) -> Refused:
         """The refusal of the next token."""
