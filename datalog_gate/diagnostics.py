@@ -63,7 +63,7 @@ CODES: dict[str, str] = {
     "value-growth": "A computed value that flows into its own recursion.",
     "too-complex": "A rule whose alternatives are too many to take apart.",
     "forgotten-quotes": "A variable that was probably meant as a string.",
-    "used-once": "A named variable that occurs once, where it says nothing.",
+    "used-once": "A name or text that occurs once, where it says nothing or is much like another.",
     "never-read": "A relation that nothing reads, with a name much like that of another.",
     "unknown-value": "A value that the catalogue does not list.",
     "no-policy": "Rules without any policy.",
@@ -140,10 +140,30 @@ def did_you_mean(word: str, candidates: Iterable[str], otherwise: str | None = N
     return f"did you mean {near}?" if near else otherwise
 
 
+class Slips:
+    """Words by what is left of them without one of their letters: two that are one slip apart have such a rest in
+    common. Looking one up takes a time of its own length, however many there are."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._by_rest: dict[str, list[str]] = {}
+        for word in sorted(set(words)):
+            for rest in _rests(word):
+                self._by_rest.setdefault(rest, []).append(word)
+
+    def of(self, word: str) -> list[str]:
+        """The words that `word` is one slip of the hand away from: a letter dropped, added or changed, or two swapped.
+        What differs in digits alone (`port1`, `port2`), or has a single letter, is meant to differ."""
+        near = {one for rest in _rests(word) for one in self._by_rest.get(rest, ())[:100] if one != word}
+        return sorted(one for one in near if _one_slip(*sorted((word, one), key=len)))
+
+
 def slip(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that `word` is one slip of the hand away from: a letter dropped, added or changed, or two swapped.
-    What differs in digits alone (`port1`, `port2`), or has a single letter, is meant to differ."""
-    return next((one for one in sorted(set(candidates) - {word}) if _one_slip(*sorted((word, one), key=len))), None)
+    """The first candidate that `word` is one slip away from."""
+    return next(iter(Slips(candidates).of(word)), None)
+
+
+def _rests(word: str) -> set[str]:
+    return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))} if len(word) < 100 else set()
 
 
 def _one_slip(short: str, long: str) -> bool:

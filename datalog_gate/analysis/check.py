@@ -12,6 +12,7 @@ from datalog_gate.analysis.domains import strangers
 from datalog_gate.analysis.kinds import infer
 from datalog_gate.analysis.lowering import Lowering
 from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.once import texts_once
 from datalog_gate.analysis.policy import Policies, Policy, Unlock
 from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Var
 from datalog_gate.analysis.safety import order
@@ -64,7 +65,7 @@ def check(
         for rule in module.statements:
             if isinstance(rule, Rule):
                 lowering.lower(rule, module.name)
-    diagnostics = [*found, *lowering.diagnostics]
+    diagnostics = [*found, *lowering.diagnostics, *(one for module in modules for one in texts_once(module))]
     if query is None and not found:  # a query may read any relation, a rule that can't be read too
         diagnostics += names.unread(modules)
     rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]

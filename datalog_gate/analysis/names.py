@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.builtins import BUILTINS, Builtin
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean, slip
+from datalog_gate.diagnostics import Diagnostic, Severity, Slips, Span, closest, did_you_mean
 from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
 from datalog_gate.values import Kind
 
@@ -85,23 +85,28 @@ class Names:
         return meaning
 
     def unread(self, modules: Sequence[Module]) -> Iterator[Diagnostic]:
-        """Heads that are no policies and were read by no rule, but for a slip would be another relation of the module,
-        or an annotation. A declaration says that one is meant."""
+        """Relations that are no policies and that no rule reads, but for a slip would be another of the module, or an
+        annotation. A declaration with rules says that one is meant."""
         for module in modules:
             scope = self.scopes[module.name]
-            rules = [one for one in module.statements if isinstance(one, Rule)]
-            meant = {rule.head.name for rule in rules if rule.annotation} | scope.declared | {*ERRORS}
-            for rule in rules:
-                name = rule.head.name.rpartition(":")[2]
+            slips = Slips([*scope.relations, *ERRORS, *ANNOTATIONS])
+            annotated = {one.head.name for one in module.statements if isinstance(one, Rule) and one.annotation}
+            meant = annotated | (scope.declared & scope.derived) | ERRORS.keys()
+            for statement in module.statements:
+                match statement:
+                    case Rule(head):
+                        name, span = head.name.rpartition(":")[2], head.name_span
+                    case Declaration(name, span=span):
+                        pass
+                    case _:
+                        continue
                 if name in meant or scope.relations[name].name in self._read:
                     continue
                 meant.add(name)
-                other = name if name in ANNOTATIONS else slip(name, {*scope.relations, *ERRORS, *ANNOTATIONS})
-                if other:
+                for other in [name] if name in ANNOTATIONS else slips.of(name)[:1]:
                     near = f"@{other}" if other in ANNOTATIONS else other
-                    suggestion = f"did you mean {near}? Else declare it: `relation {name}(...).`"
-                    message = f"nothing reads {name}"
-                    yield Diagnostic("never-read", message, rule.head.name_span, suggestion)
+                    declare = "" if name in scope.declared else f" Else declare it: `relation {name}(...).`"
+                    yield Diagnostic("never-read", f"nothing reads {name}", span, f"did you mean {near}?{declare}")
 
     def _meaning(self, atom: Atom, module: str) -> Relation | Builtin | None:
         prefix, _, bare = atom.name.rpartition(":")

@@ -1,8 +1,9 @@
-"""Variables that occur once in their rule (layer 2): they join nothing, so most are slips of the hand.
+"""What occurs once (layer 2): a variable in its rule joins nothing, so most are slips of the hand; a text in its module
+that is much like another may be one.
 
-In: a rule as written, and what its atoms stand for. Out: an error where such a name can't be meant (a forgotten quote,
-a misspelt ``null``, a name under ``not``); a warning where it may be, but is much like another variable's or stands for
-a column that could be left out. A name that begins with ``_`` is meant.
+In: a rule as written, and what its atoms stand for; or a module. Out: an error where such a name can't be meant (a
+forgotten quote, a misspelt ``null``, a name under ``not``); a warning where it may be, but is much like another, or
+stands for a column that could be left out. A name that begins with ``_`` is meant.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import NamedTuple
 
 from datalog_gate.catalogue.builtins import Builtin
 from datalog_gate.catalogue.schema import Relation
-from datalog_gate.diagnostics import Diagnostic, slip
+from datalog_gate.diagnostics import Diagnostic, Slips, Span, slip
 from datalog_gate.language import ast
-from datalog_gate.language.walk import Node, nodes, variables
+from datalog_gate.language.walk import Node, children, nodes, variables
 
 WORDS = ("null", "true", "false")
 Meaning = Callable[[ast.Atom], Relation | Builtin | None]
@@ -32,6 +33,34 @@ def once(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnost
     places = (place for place in _places(whole, meaning) if counts[place.variable.name] == 1)
     found = (_judged(place, counts, place.variable.name in negated, every) for place in places)
     return [one for one in found if one]
+
+
+def texts_once(module: ast.Module) -> list[Diagnostic]:
+    """A warning for each text that occurs once in the rules of a module, and but for a letter too few, too many, or two
+    swapped would be another there; unless the two stand side by side, as facts of a relation or choices of a list."""
+    places: dict[str, list[tuple[object, Span]]] = {}
+    for group, constant, text in _texts(module):
+        places.setdefault(text, []).append((group, constant.span))
+    slips = Slips(text for text in places if len(text) > 2 and any(map(str.isalpha, text)))
+    found = []
+    for text, [(group, span), *more] in places.items():
+        near = (one for one in slips.of(text) if len(one) != len(text) or sorted(one) == sorted(text))
+        apart = (one for one in near if group is None or any(other != group for other, _ in places[one]))
+        if not more and (one := next(apart, None)):
+            message = f"{text!r} occurs once in the module"
+            found.append(Diagnostic("used-once", message, span, f"did you mean {one!r}?", "warning"))
+    return found
+
+
+def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
+    """The texts of a module's rules, each after what it shares with those beside it, or None."""
+    for rule in module.statements:
+        if isinstance(rule, ast.Rule):
+            for parent in nodes((rule.head, *rule.body)):
+                group = parent.span if isinstance(parent, ast.Membership) else None if rule.body else rule.head.name
+                for child in children(parent):
+                    if isinstance(child, ast.Constant) and isinstance(child.value, str):
+                        yield group, child, child.value
 
 
 class _Place(NamedTuple):
