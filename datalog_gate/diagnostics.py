@@ -67,6 +67,13 @@ CODES: dict[str, str] = {
     "never-read": "A relation that nothing reads, with a name much like that of another.",
     "unknown-value": "A value that the catalogue does not list.",
     "no-policy": "Rules without any policy.",
+    # rules: lints
+    "never-fires": "A rule whose body can't hold.",
+    "never-used": "A relation or import that nothing needs.",
+    "cartesian": "Relations of a body that share no variable.",
+    "constant-aggregate": "An aggregate over constants alone.",
+    "no-message": "A policy without a message.",
+    "no-test": "A policy that no test expects.",
     # input
     "unreadable": "A file that can't be read.",
     "outside-root": "A file outside the folder that may be read.",

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.diagnostics import Diagnostic, render
@@ -150,6 +150,18 @@ def check_rules(options: argparse.Namespace) -> int:
     return OK
 
 
+def lint(options: argparse.Namespace) -> int:
+    """Print what is no error in rules, but hardly meant."""
+    from datalog_gate import api
+    from datalog_gate.sources import default_rules, read_catalogue
+
+    try:
+        api.lint(*(options.path or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
+    except RulesError as error:
+        return _diagnose(error, RULES, options.format, sys.stdout)
+    return OK
+
+
 class _Root(NamedTuple):
     """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one."""
 
@@ -246,14 +258,15 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"can't write {path}: {error.strerror}") from None
 
 
-def _diagnose(error: DiagnosticsError, code: int, form: str) -> int:
-    """Print what is wrong: as JSON on stdout where JSON was asked for, else with excerpts on stderr."""
+def _diagnose(error: DiagnosticsError, code: int, form: str, to: TextIO | None = None) -> int:
+    """Print what is wrong: as JSON on stdout where JSON was asked for, else with excerpts on stderr, or where it goes
+    as the result that was asked for."""
     if form == "json":
         from datalog_gate.enforce.render import diagnostics_json
 
         print(diagnostics_json(error.diagnostics), flush=True)
     else:
-        print(error, file=sys.stderr)
+        print(error, file=to or sys.stderr, flush=True)
     return code
 
 
@@ -262,7 +275,7 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-COMMANDS = {"check": check, "facts": facts, "query": query, "test": test, "check-rules": check_rules}
+COMMANDS = {"check": check, "facts": facts, "query": query, "test": test, "check-rules": check_rules, "lint": lint}
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ CHECK_EXAMPLE = "example: datalog-gate check web.yaml -e production.yaml -P key=
 FACTS_EXAMPLE = "example: datalog-gate facts web.yaml --relation os:nova:server --format jsonl"
 QUERY_EXAMPLE = "example: datalog-gate query 'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"
 UPGRADE_EXAMPLE = "example: datalog-gate check-rules --rules rules --catalogue heat-28.0.0.json"
+LINT_EXAMPLE = "example: datalog-gate lint rules/"
 TEST_EXAMPLE = "example: datalog-gate test rules/"
 
 
@@ -90,6 +91,11 @@ def parser() -> argparse.ArgumentParser:
     _add_rules(upgrade)
     _add_catalogue(upgrade)
     upgrade.add_argument("--format", choices=("text", "json"), default="text")
+
+    look = _command(commands, "lint", "say what is no error in rules, but hardly meant", LINT_EXAMPLE)
+    look.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
+    _add_catalogue(look)
+    look.add_argument("--format", choices=("text", "json"), default="text")
     return whole
 
 
