@@ -100,10 +100,10 @@ CASES: dict[str, tuple[str, str, str | None, str]] = {
         "use another name in one of the two places",
         "p(x, n) :- q(x), n = count{ y : q(y) }. q(1)."),
     "unsafe-variable": (
-        "p(x) :- not q(x). q(1).",
-        "3-4: nothing binds x",
-        "use x in a relation that is not negated",
-        "p(x) :- q(x), not r(x). q(1). r(2)."),
+        "p(y) :- q(x), not r(y). q(1). r(1).",
+        "3-4: nothing binds y; rules:q (rules.dl:1:9) binds x",
+        'use y in a relation that is not negated, or write "y" if it is a text',
+        "p(y) :- q(y), not r(y). q(1). r(2)."),
     "negated-once": (
         "p(x) :- q(x), not r(x, y). q(1). r(1, 2).",
         "24-25: y occurs only here, under not",

@@ -330,8 +330,8 @@ TYPOS: dict[str, tuple[str | None, ...]] = {
     ),
     "quotes ne": (
         POLICY + "os:nova:server(_id=x, name=n), n != active.",
-        "2:45-51 unsafe-variable: nothing binds active",
-        "use active in a relation that is not negated",
+        "2:45-51 unsafe-variable: nothing binds active; os:nova:server (m.dl:2:9) binds n, x",
+        'use active in a relation that is not negated, or write "active" if it is a text',
     ),
     "quotes pos": (
         "relation s(h: string, v: string).\n"
@@ -363,8 +363,8 @@ TYPOS: dict[str, tuple[str | None, ...]] = {
     "var head": (
         '@deny("a.b", "{server}")\n'
         "p(server) :- os:nova:server(_id=sevrer).",
-        "2:3-9 unsafe-variable: nothing binds server",
-        "use server in a relation that is not negated",
+        "2:3-9 unsafe-variable: nothing binds server; os:nova:server (m.dl:2:14) binds sevrer",
+        "did you mean sevrer?",
         "2:33-39 warning used-once: sevrer is a variable that occurs once",
         "did you mean server?",
     ),
