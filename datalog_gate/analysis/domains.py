@@ -30,6 +30,8 @@ from datalog_gate.diagnostics import Diagnostic, Span, closest, did_you_mean
 
 OF_PROPERTIES = ("heat:property", "heat:reference", "heat:unknown")
 """Relations whose `path` begins with the name of a property."""
+MOST_ROUNDS = 20
+"""After as many rounds of a fixpoint that is slow to come, what rules derive is taken as anything."""
 MOST_TEXTS = 1000
 """A column with more is taken as one that can hold any."""
 
@@ -67,14 +69,15 @@ def strangers(
         for name, relation in relations.items()
         for at, column in enumerate(relation.columns)
     }
-    changed = whole
+    changed, rounds = whole, 0
     while changed:
-        changed = False
+        changed, rounds = False, rounds + 1
         for rule in others:
-            held = _held(rule.body, {}, domains)
+            held = _held(rule.body, {}, domains) if rounds < MOST_ROUNDS else {}
             for at, argument in enumerate(rule.arguments):
                 old = domains[rule.relation, at]
-                domains[rule.relation, at] = new = _either(old, _of(argument, held))
+                new = _either(old, _of(argument, held)) if rounds < MOST_ROUNDS else None
+                domains[rule.relation, at] = new
                 changed |= new != old
     judge = _Judge(domains, relations, facts, catalogue)
     return [one for rule in others for one in judge.body(rule.body, {})]
