@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from datalog_gate.analysis.check import check
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
@@ -19,6 +20,7 @@ from datalog_gate.gate.decide import MODES, Caller, Request, decide
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.policyset import PolicySet, RuleFile, load
 from datalog_gate.gate.query import ask, bind
+from datalog_gate.language.parser import parse
 from datalog_gate.sources import read_facts, read_rules
 from datalog_gate.values import Row, Unknown, from_python, to_json
 
@@ -115,6 +117,21 @@ def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SH
         found = error.diagnostics
     if new := [one for one in found if (one.code, one.span, one.message) not in known]:
         raise RulesError(new, {one.file: one.text for one in files})
+
+
+def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
+    """Look for what is no error, but hardly meant. A policy is tested if a case of the `test.yaml` beside it expects
+    it. Errors: RulesError with the lints, or with what is wrong with the rules; InputError for a test file."""
+    from datalog_gate.analysis.lints import lint as lints
+    from datalog_gate.policytest.testfile import read_cases
+
+    files = read_rules([Path(path) for path in paths])
+    rules = load(files, catalogue)
+    modules = [parse(one.text, one.file, one.module)[0] for one in files]
+    tests = {Path(one.file).parent / "test.yaml" for one in files}
+    tested = {name for test in tests if test.is_file() for case in read_cases(test) for name, _ in case.policies}
+    if found := lints(modules, check(modules, catalogue=catalogue), tested, catalogue):
+        raise RulesError(found, rules.sources)
 
 
 def query(

@@ -64,8 +64,17 @@ CODES: dict[str, str] = {
     "value-growth": "A computed value that flows into its own recursion.",
     "too-complex": "A rule whose alternatives are too many to take apart.",
     "forgotten-quotes": "A variable that was probably meant as a string.",
+    "used-once": "A name or text that occurs once, where it says nothing or is much like another.",
+    "never-read": "A relation that nothing reads, with a name much like that of another.",
     "unknown-value": "A value that the catalogue does not list.",
     "no-policy": "Rules without any policy.",
+    # rules: lints
+    "never-fires": "A rule whose body can't hold.",
+    "never-used": "A relation or import that nothing needs.",
+    "cartesian": "Relations of a body that share no variable.",
+    "constant-aggregate": "An aggregate over constants alone.",
+    "no-message": "A policy without a message.",
+    "no-test": "A policy that no test expects.",
     # input
     "unreadable": "A file that can't be read.",
     "outside-root": "A file outside the folder that may be read.",
@@ -131,13 +140,53 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     known = sorted(set(candidates))
     folded = {one.lower(): one for one in reversed(known)}
     near = get_close_matches(word.lower(), folded, n=1, cutoff=0.7)
-    return folded[near[0]] if near else None
+    return folded[near[0]] if near else slip(word, known)
 
 
 def did_you_mean(word: str, candidates: Iterable[str], otherwise: str | None = None) -> str | None:
     """The suggestion to write the closest candidate, or `otherwise` if none is near."""
     near = closest(word, candidates)
     return f"did you mean {near}?" if near else otherwise
+
+
+class Slips:
+    """Words by what is left of them without one of their letters: two that are one slip apart have such a rest in
+    common. Looking one up takes a time of its own length, however many there are."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._by_rest: dict[str, list[str]] = {}
+        for word in sorted(set(words)):
+            for rest in _rests(word):
+                self._by_rest.setdefault(rest, []).append(word)
+
+    def of(self, word: str) -> list[str]:
+        """The words that `word` is one slip of the hand away from: a letter dropped, added or changed, or two swapped.
+        What differs in digits alone (`port1`, `port2`), or has a single letter, is meant to differ."""
+        near = {one for rest in _rests(word) for one in self._by_rest.get(rest, ())[:100] if one != word}
+        return sorted(one for one in near if _one_slip(*sorted((word, one), key=len)))
+
+
+def slip(word: str, candidates: Iterable[str]) -> str | None:
+    """The first candidate that `word` is one slip away from."""
+    return next(iter(Slips(candidates).of(word)), None)
+
+
+def _rests(word: str) -> set[str]:
+    return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))} if len(word) < 100 else set()
+
+
+def _one_slip(short: str, long: str) -> bool:
+    if len(long) < 2 or len(long) - len(short) > 1:
+        return False
+    same = next((at for at, (one, other) in enumerate(zip(short, long, strict=False)) if one != other), len(short))
+    end = 0
+    while end < len(short) - same and short[-1 - end] == long[-1 - end]:
+        end += 1
+    left, right = short[same : len(short) - end], long[same : len(long) - end]
+    if right.isdigit() and (not left or left.isdigit()):
+        return False
+    changed = len(left) == len(right) == 1 and len(long) > 3
+    return changed or (not left and len(right) == 1) or (len(left) == 2 and left == right[::-1])
 
 
 def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:

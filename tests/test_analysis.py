@@ -202,3 +202,7 @@ def test_rows_given_under_a_bare_name_go_to_its_one_module() -> None:
 
 def _load(**texts: str) -> PolicySet:
     return load([RuleFile(name, f"{name}.dl", text) for name, text in texts.items()])
+
+
+def test_an_undefined_relation_is_empty_under_not_too() -> None:
+    assert dg.query("p(x) :- q(x), not undefined(x). q(1).", "p(x)") == {(1,)}

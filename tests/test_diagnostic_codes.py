@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 
 from datalog_gate.analysis.check import check
 from datalog_gate.diagnostics import CODES, Diagnostic, Span
-from datalog_gate.errors import RulesError
+from datalog_gate.enforce.cli import main
+from datalog_gate.errors import InputError, RulesError
 from datalog_gate.gate.policyset import RuleFile, load
 from datalog_gate.language.parser import parse
-
-ELSEWHERE = {
-    "unreadable", "encoding", "outside-root", "yaml", "duplicate-key", "too-large", "not-a-template", "bad-template",
-    "bad-function", "bad-reference", "bad-parameter", "bad-environment", "missing-file", "nesting", "no-resources",
-    "no-inventory", "bad-facts", "bad-test", "bad-catalogue", "unsupported",
-}  # fmt: skip
-"""Codes of templates, facts, test and catalogue files: their cases stand with the tests of what reads these."""
+from datalog_gate.policytest.suite import read_suite
 
 CASES: dict[str, tuple[str, str, str | None, str]] = {
     "syntax": (
@@ -99,10 +100,10 @@ CASES: dict[str, tuple[str, str, str | None, str]] = {
         "use another name in one of the two places",
         "p(x, n) :- q(x), n = count{ y : q(y) }. q(1)."),
     "unsafe-variable": (
-        "p(x) :- not q(x). q(1).",
-        "3-4: nothing binds x",
-        "use x in a relation that is not negated",
-        "p(x) :- q(x), not r(x). q(1). r(2)."),
+        "p(y) :- q(x), not r(y). q(1). r(1).",
+        "3-4: nothing binds y; rules:q (rules.dl:1:9) binds x",
+        'use y in a relation that is not negated, or write "y" if it is a text',
+        "p(y) :- q(y), not r(y). q(1). r(2)."),
     "negated-once": (
         "p(x) :- q(x), not r(x, y). q(1). r(1, 2).",
         "24-25: y occurs only here, under not",
@@ -139,6 +140,16 @@ CASES: dict[str, tuple[str, str, str | None, str]] = {
         "34-37: WEB is a variable that occurs once",
         'write name="WEB" for the text, or leave the column out',
         'p(x) :- heat:resource(id=x, name="WEB").'),
+    "used-once": (
+        "p(x) :- os:nova:server(_id=x, name=nul).",
+        "36-39: nul is a variable that occurs once",
+        "did you mean null?",
+        "p(x) :- os:nova:server(_id=x, name=null)."),
+    "never-read": (
+        "big(1). bgi(2). p(x) :- big(x).",
+        "9-12: nothing reads bgi",
+        "did you mean big? Else declare it: `relation bgi(...).`",
+        "big(1). big(2). p(x) :- big(x)."),
     "unknown-value": (
         'p(x) :- heat:resource(id=x, type="OS::Nova::Sever").',
         "9-52: type of heat:resource is never 'OS::Nova::Sever'",
@@ -149,6 +160,16 @@ CASES: dict[str, tuple[str, str, str | None, str]] = {
         "40-45: the pattern is not RE2's: missing ): a(b",
         "https://github.com/google/re2/wiki/Syntax has the syntax",
         'p(x) :- heat:stack(name=x), matches(x, "a(b)").'),
+    "unsupported": (
+        "p(x) :- q+(x). q(1).",
+        "9-11: `q+` before a parenthesis is an update relation of Congress",
+        "for arithmetic write `q + (`",
+        "p(x) :- q(x). q(1)."),
+    "too-large": (
+        "p(" + "(" * 26 + "1" + ")" * 26 + ").",
+        "28-29: nested deeper than 25",
+        None,
+        "p(((1)))."),
 }  # fmt: skip
 """Code: what fails, from and to which column and what is said of it, what to write, what passes. All in one line."""
 
@@ -184,6 +205,107 @@ a.dl:1:1: error[no-policy] the rules hold no policy: everything would pass
 """The same for what needs several modules."""
 
 
+HEAD = "heat_template_version: 2018-08-31\n"
+GOOD = HEAD + "resources:\n  net:\n    type: OS::Neutron::Net\n"
+NAMED = GOOD + "    properties:\n      name: "
+TYPED = HEAD + "parameters:\n  n:\n    type: number\n    default: "
+POLICY = '@deny("a", "{x}")\np(x) :- '
+TEST = "cases:\n  - {name: one, stack: s, expect: {violations: [{policy: a}]}}\n"
+OK = POLICY + "heat:stack(id=x).\n"
+FACTS, LINT = "facts template.yaml", "lint ."
+Files = dict[str, str | bytes]
+
+FILES: dict[str, tuple[str, Files, Files]] = {
+    "unreadable": (FACTS, {}, {"template.yaml": GOOD}),
+    "encoding": (FACTS, {"template.yaml": NAMED.encode() + b"caf\xe9"}, {"template.yaml": NAMED + "caf\u00e9"}),
+    "outside-root": (
+        FACTS,
+        {"template.yaml": NAMED + "{get_file: ../name}"},
+        {"template.yaml": NAMED + "{get_file: name}", "name": "a"}),
+    "yaml": (FACTS, {"template.yaml": NAMED + "[a"}, {"template.yaml": NAMED + "a"}),
+    "duplicate-key": (FACTS, {"template.yaml": NAMED + "a\n      name: b"}, {"template.yaml": NAMED + "a"}),
+    "not-a-template": (FACTS, {"template.yaml": "resources: {}"}, {"template.yaml": GOOD}),
+    "bad-template": (FACTS, {"template.yaml": HEAD + "resources:\n  net: 1"}, {"template.yaml": GOOD}),
+    "bad-function": (
+        FACTS,
+        {"template.yaml": NAMED + "{list_join: a}"},
+        {"template.yaml": NAMED + '{list_join: ["-", [a, b]]}'}),
+    "bad-reference": (
+        FACTS,
+        {"template.yaml": NAMED + "{get_param: nobody}"},
+        {"template.yaml": NAMED + "{get_param: OS::stack_name}"}),
+    "bad-parameter": (
+        FACTS,
+        {"template.yaml": TYPED + "many\n" + GOOD.removeprefix(HEAD)},
+        {"template.yaml": TYPED + "3\n" + GOOD.removeprefix(HEAD)}),
+    "bad-environment": (
+        FACTS + " -e env.yaml",
+        {"template.yaml": GOOD, "env.yaml": "parameters: 1"},
+        {"template.yaml": GOOD, "env.yaml": "parameters: {}"}),
+    "missing-file": (
+        FACTS,
+        {"template.yaml": GOOD.replace("OS::Neutron::Net", "inner.yaml")},
+        {"template.yaml": GOOD.replace("OS::Neutron::Net", "inner.yaml"), "inner.yaml": GOOD}),
+    "nesting": (
+        FACTS,
+        {"template.yaml": GOOD.replace("OS::Neutron::Net", "template.yaml")},
+        {"template.yaml": GOOD.replace("OS::Neutron::Net", "inner.yaml"), "inner.yaml": GOOD}),
+    "no-resources": (FACTS, {"template.yaml": HEAD}, {"template.yaml": GOOD}),
+    "no-inventory": (
+        "check template.yaml --rules m.dl --format compact",
+        {"template.yaml": GOOD, "m.dl": POLICY + "heat:stack(id=x), not nova:servers(_).\n"},
+        {"template.yaml": GOOD, "m.dl": POLICY + "heat:stack(id=x), not os:neutron:net().\n"}),
+    "bad-facts": (
+        "query q(_) --rules m.dl --facts q.jsonl",
+        {"m.dl": "relation q(a: number).", "q.jsonl": '{"relation": "q", "row": [1, 2]}\n'},
+        {"m.dl": "relation q(a: number).", "q.jsonl": '{"relation": "q", "row": [1]}\n'}),
+    "bad-test": (
+        "suite", {"m.dl": OK, "test.yaml": TEST.replace("expect", "expct")}, {"m.dl": OK, "test.yaml": TEST}),
+    "bad-catalogue": (
+        FACTS + " --catalogue acme.json",
+        {"template.yaml": GOOD, "acme.json": "[]"},
+        {"template.yaml": GOOD, "acme.json": '{"A::B": {"relation": "acme:b", "properties": {}, "attributes": {}}}'}),
+    "never-fires": (
+        LINT,
+        {"m.dl": POLICY + "heat:stack(id=x, depth=d), d = 0, d = 1.\n", "test.yaml": TEST},
+        {"m.dl": POLICY + "heat:stack(id=x, depth=d), d = 0.\n", "test.yaml": TEST}),
+    "never-used": (
+        LINT,
+        {"m.dl": OK + "seen(1).\n", "test.yaml": TEST},
+        {"m.dl": OK + "seen(1).\nexport seen.\n", "test.yaml": TEST}),
+    "cartesian": (
+        LINT,
+        {"m.dl": POLICY + "os:neutron:port(_id=x), os:nova:server(name=n), n != null.\n", "test.yaml": TEST},
+        {"m.dl": POLICY + "os:neutron:port(_id=x), os:nova:server.networks(port=x).\n", "test.yaml": TEST}),
+    "constant-aggregate": (
+        LINT,
+        {"m.dl": POLICY + "heat:stack(id=x), sum{ 1 : os:nova:server(_stack=x) } > 3.\n", "test.yaml": TEST},
+        {"m.dl": POLICY + "heat:stack(id=x), count{ s : os:nova:server(_stack=x, _id=s) } > 3.\n", "test.yaml": TEST}),
+    "no-message": (LINT, {"m.dl": OK.replace(', "{x}"', ""), "test.yaml": TEST}, {"m.dl": OK, "test.yaml": TEST}),
+    "no-test": (LINT, {"m.dl": OK}, {"m.dl": OK, "test.yaml": TEST}),
+}  # fmt: skip
+"""The same for what a command finds in files: the command, what fails, what passes."""
+
+
+ROOT = Path(__file__).parents[1]
+GOLDEN, PAGE = ROOT / "tests/golden/diagnostics.txt", ROOT / "docs/diagnostics.md"
+
+
+@pytest.mark.parametrize("code", FILES)
+def test_a_command_says_what_is_wrong_and_nothing_of_the_nearest_right_files(code: str) -> None:
+    command, bad, good = FILES[code]
+    assert f"[{code}]" in _said(command, bad)
+    assert _said(command, good) == ""
+
+
+def test_what_each_code_says_is_the_golden_file() -> None:
+    assert golden() == GOLDEN.read_text("utf-8")
+
+
+def test_the_page_of_diagnostics_is_made_of_the_cases() -> None:
+    assert page() == PAGE.read_text("utf-8")
+
+
 @pytest.mark.parametrize("code", CASES)
 def test_a_mistake_is_said_with_its_place_and_what_to_write(code: str) -> None:
     bad, said, suggestion, _ = CASES[code]
@@ -210,7 +332,7 @@ def test_a_mistake_between_modules_is_said_with_its_place_and_what_to_write(code
 
 
 def test_every_code_has_a_case() -> None:
-    assert {*CASES, *SEVERAL, *ELSEWHERE} == set(CODES)
+    assert {*CASES, *SEVERAL, *FILES} == set(CODES)
 
 
 def test_all_mistakes_of_a_run_are_reported_together_in_order_of_place() -> None:
@@ -225,6 +347,63 @@ def test_all_mistakes_of_a_run_are_reported_together_in_order_of_place() -> None
     ]
 
 
+def golden() -> str:
+    """All that the failing cases print, by code."""
+    return "\n".join(f"== {code}\n{_shown(code)[2]}\n" for code in CODES)
+
+
+def page() -> str:
+    """The page: of each code what it means, a text that fails, what is printed, a text that passes."""
+    parts = [
+        "# Diagnostics\n\nMade from `CODES` and the cases of tests/test_diagnostic_codes.py, which run as tests: "
+        "`python -m tests.test_diagnostic_codes` writes it anew.\n"
+    ]
+    for code, meaning in CODES.items():
+        bad, good, said = _shown(code)
+        shown = "".join(f"```\n{_cut(one)}\n```\n\n" for one in (bad, said))
+        parts.append(f"\n## {code}\n\n{meaning}\n\n{shown}Passes:\n\n```\n{_cut(good)}\n```\n")
+    return "".join(parts)
+
+
+def _shown(code: str) -> tuple[str, str, str]:
+    """What fails, what passes, and what is said of the first."""
+    if code in FILES:
+        command, *both = FILES[code]
+        bad, good = (_listing(files) for files in both)
+        return bad, good, _said(command, both[0])
+    if code in SEVERAL:
+        one, said, other = SEVERAL[code]
+        bad, good = (_listing({f"{name}.dl": text for name, text in texts.items()}) for texts in (one, other))
+        return bad, good, said.removeprefix("\n")
+    with pytest.raises(RulesError) as raised:
+        _checked(CASES[code][0])
+    return CASES[code][0], CASES[code][3], str(raised.value)
+
+
+def _listing(files: Mapping[str, str | bytes]) -> str:
+    texts = {name: text.decode("latin-1") if isinstance(text, bytes) else text for name, text in files.items()}
+    return "\n".join(f"# {name}\n{text.rstrip()}" for name, text in texts.items()) or "# no file"
+
+
+def _cut(text: str) -> str:
+    return "\n".join(line if len(line) <= 160 else line[:157] + "..." for line in text.splitlines())
+
+
+def _said(command: str, files: Mapping[str, str | bytes]) -> str:
+    """What a command says that runs beside the files and finds something wrong."""
+    with TemporaryDirectory() as folder, chdir(folder), redirect_stderr(StringIO()) as said, redirect_stdout(said):
+        for name, text in files.items():
+            Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        if command != "suite":
+            code = main(command.split())
+            return said.getvalue().rstrip().replace(str(Path(folder).resolve()), "here") if code else ""
+        try:
+            read_suite(Path("test.yaml"))
+        except InputError as error:
+            return str(error).replace(f"{Path(folder).resolve()}/", "")
+        return ""
+
+
 def _checked(text: str) -> tuple[Diagnostic, ...]:
     module, found = parse(text, "rules.dl", "rules")
     return check([module], found=found, sources={"rules.dl": text}).warnings
@@ -232,3 +411,8 @@ def _checked(text: str) -> tuple[Diagnostic, ...]:
 
 def _files(texts: dict[str, str]) -> list[RuleFile]:
     return [RuleFile(module, f"{module}.dl", text) for module, text in texts.items()]
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(golden(), "utf-8")
+    PAGE.write_text(page(), "utf-8")

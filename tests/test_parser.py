@@ -175,7 +175,7 @@ REFUSED: list[tuple[str, str, str | None]] = [
     ("p(x) :- x = «coutn»{ s : p(s) }.", "`coutn` is no aggregate", "did you mean `count`?"),
     ("p(x) :- x = count{ s : p(s)«.»", "found `.`, expected `,` or `}`", "write `}` before `.`"),
     ("p(x) :- x = «10.0.0.1».", "bad-number: `10.0.0.1` is no number", 'write it in quotes, `"10.0.0.1"`'),
-    ('p(«"abc).»', "bad-string: the string does not end on its line", None),
+    ('p(«"abc).»', "bad-string: the string does not end on its line", 'write " at both ends of the text'),
     ("p(«“»a”).", "unexpected character `“`", "write a straight quote"),
     ("p(«é»).", "unexpected character `é`", None),
     ("p(1). «/*» foo", "the comment does not end", "close it with `*/`"),

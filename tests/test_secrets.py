@@ -151,7 +151,7 @@ def shown_by_all_doors(rules: dg.Rules, path: Path, template: Mapping[str, Data]
     decision = rules.decide(stack)
     every = {name: decision.rows(name) for name in decision.derived}
     shown.write(text(decision) + compact(decision) + json.dumps(decision.to_json()))
-    shown.write(difference({"rows": dict.fromkeys(every, ())}, (), every, ()))
+    shown.write(difference({"rows": dict.fromkeys(every, ())}, (), every))
     shown.write(repr((decision.violations, decision.undetermined, decision.derived)))
     facts = flatten(stack, catalogue)
     return shown.getvalue() + "\n".join([*write(facts), *write_text(facts)])

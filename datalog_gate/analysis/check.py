@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from datalog_gate.analysis.domains import strangers
 from datalog_gate.analysis.kinds import infer
 from datalog_gate.analysis.lowering import Lowering
 from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.once import texts_once
 from datalog_gate.analysis.policy import Policies, Policy, Unlock
 from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Var
 from datalog_gate.analysis.safety import order
@@ -18,7 +20,7 @@ from datalog_gate.analysis.strata import reads, stratify
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, did_you_mean, in_order
+from datalog_gate.diagnostics import Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.errors import RulesError
 from datalog_gate.language.ast import NOWHERE, Module, Rule
 from datalog_gate.values import Kind
@@ -63,16 +65,21 @@ def check(
         for rule in module.statements:
             if isinstance(rule, Rule):
                 lowering.lower(rule, module.name)
-    diagnostics = [*found, *lowering.diagnostics]
+    diagnostics = [*found, *lowering.diagnostics, *(one for module in modules for one in texts_once(module))]
+    if query is None and not found:  # a query may read any relation, a rule that can't be read too
+        diagnostics += names.unread(modules)
     rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]
     relations = {**names.own(), **lowering.relations}
     rules += _given_rules(names, relations, {rule.relation for rule in rules})
-    inference = infer(rules, relations, names.own().keys() - names.undeclared, catalogue.types())
+    inference = infer(rules, relations, names.own().keys() - names.undeclared)
     policies = Policies(modules, names, inference.relations)
     rules += _unlocking(policies.unlocks)
     strata, unstratified = stratify(rules)
     diagnostics += [*names.diagnostics, *inference.diagnostics, *policies.diagnostics, *unstratified]
     diagnostics += _unknown_services(rules, policies.unlocks)
+    whole = all(one.severity != "error" for one in diagnostics)
+    in_strata = [rule for stratum in strata for rule in stratum.rules]
+    diagnostics += strangers(in_strata, {**inference.relations, **_of_grants()}, catalogue, whole)
     if any(one.severity == "error" for one in diagnostics):
         raise RulesError(diagnostics, sources)
     derived = {rule.relation for rule in rules}
@@ -144,13 +151,17 @@ def _of_grants() -> dict[str, Relation]:
 
 
 def _unknown_services(rules: Sequence[CheckedRule], unlocks: Sequence[Unlock]) -> list[Diagnostic]:
-    """A rule that asks for a service which no rule unlocks would hold, or fail, for ever."""
+    """A rule that asks for a service which no rule unlocks would hold, or fail, for ever. One that reads grants of such
+    a service may be meant, but for a slip."""
     services = {one.service for one in unlocks}
     found = []
     for rule in rules:
         for match in matches(rule.body):
-            asked = match.arguments[0] if match.relation == UNLOCKED else None
-            if isinstance(asked, Const) and asked.value not in services:
+            at = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}.get(match.relation)
+            asked = None if at is None else match.arguments[at]
+            if not isinstance(asked, Const) or asked.value in services:
+                continue
+            if match.relation == UNLOCKED or slip(str(asked.value), services):
                 suggestion = did_you_mean(str(asked.value), services, f'write a rule with @unlock("{asked.value}")')
                 message = f"no rule unlocks the service {asked.value}"
                 found.append(Diagnostic("unknown-service", message, match.span, suggestion))

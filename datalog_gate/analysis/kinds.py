@@ -28,7 +28,7 @@ from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import reads
 from datalog_gate.catalogue.builtins import CALLS
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, Span, closest, did_you_mean
+from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.values import Kind, kind_of, show
 
 NOT_NULL = Kind.ANY & ~Kind.NULL
@@ -45,12 +45,9 @@ ADVICE = {
 Kinds = dict[Var, Kind]
 
 
-def infer(
-    rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str], types: Sequence[str]
-) -> Inference:
-    """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say.
-    `types` are the resource types that there are."""
-    inference = Inference(dict(relations), frozenset(fixed), types)
+def infer(rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str]) -> Inference:
+    """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say."""
+    inference = Inference(dict(relations), frozenset(fixed))
     readers: dict[str, list[int]] = {}
     for at, rule in enumerate(rules):
         for name in {match.relation for _, match in reads(rule.body)}:
@@ -77,7 +74,6 @@ class Inference:
 
     relations: dict[str, Relation]
     fixed: frozenset[str]
-    types: Sequence[str]
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
     _told: set[Var] = field(default_factory=set)
@@ -195,7 +191,7 @@ class Inference:
                 for column, output in zip(builtin.outputs, literal.outputs, strict=True):
                     given = self._given(literal, column, kinds)
                     if output and given and not given & self._kind(output, kinds) and not self._tell(output):
-                        message = f"{_name(output)} can never be the {given.describe()} that {name} gives"
+                        message = f"{name_of(output)} can never be the {given.describe()} that {name} gives"
                         self._report("kind-mismatch", message, literal.span, NEVER_MEET)
             case Without():
                 self._settle(literal.body, kinds)
@@ -212,31 +208,16 @@ class Inference:
             if isinstance(argument, Const):
                 if not given & column.kinds:
                     self._mismatch(f"the column {column.name} of {match.relation} is", column.kinds, given, match.span)
-                self._judge_constant(match, column, argument)
             elif argument and given == Kind(0) and not self._tell(argument):
-                message = f"{_name(argument)} can never be the {column.kinds.describe()} that {column.name} is"
+                message = f"{name_of(argument)} can never be the {column.kinds.describe()} that {column.name} is"
                 self._report("kind-mismatch", message, match.span, NEVER_MEET)
-
-    def _judge_constant(self, match: Match, column: Column, constant: Const) -> None:
-        """A text that the catalogue does not list: an error if the list is closed or a listed one is near."""
-        text = constant.value
-        known: Iterable[str] = column.allowed
-        if match.relation == "heat:resource" and column.name == "type":
-            known = self.types
-        if not isinstance(text, str) or not known or text in known:
-            return
-        near = closest(text, known)
-        severe = column.closed or (near is not None and _letters_apart(text, near) <= 2)
-        suggestion = did_you_mean(text, known, "one of " + ", ".join(sorted(column.allowed)[:12]))
-        message = f"{column.name} of {match.relation} is never {text!r}"
-        self._report("unknown-value", message, match.span, suggestion, warning=not severe)
 
     def _judge_compare(self, compare: Compare, kinds: Kinds) -> None:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
         if compare.comparator in ("=", "!="):
             told = self._tell(compare.left, compare.right) if not left & right else True
             if not told and not compare.null_test:
-                message = f"{_name(compare.left)} and {_name(compare.right)} are of kinds that are never equal"
+                message = f"{name_of(compare.left)} and {name_of(compare.right)} are of kinds that are never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return
         for operand in (compare.left, compare.right):
@@ -256,7 +237,7 @@ class Inference:
         if given and not given & wanted:
             self._mismatch(what, wanted, given, span)
         elif Kind.NULL in given and Kind.NULL not in wanted:
-            name = _name(operand)
+            name = name_of(operand)
             message = f"{name} may be null here"
             self._report("nullable", message, span, f"say `{name} != null`, or give a default: `{name} ?? ...`")
 
@@ -273,10 +254,8 @@ class Inference:
         message = f"{what} {wanted.describe()}, not {given.describe()}"
         self._report("kind-mismatch", message, span, ADVICE.get((wanted & ~Kind.RESOURCE, given), NEVER_MEET))
 
-    def _report(
-        self, code: str, message: str, span: Span, suggestion: str | None = None, warning: bool = False
-    ) -> None:
-        self.diagnostics.append(Diagnostic(code, message, span, suggestion, "warning" if warning else "error"))
+    def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, suggestion))
 
 
 def _bound(literal: CheckedLiteral) -> Iterable[Var]:
@@ -284,18 +263,8 @@ def _bound(literal: CheckedLiteral) -> Iterable[Var]:
     return variables(literal) if isinstance(literal, Match) else binds(literal)
 
 
-def _name(operand: Operand) -> str:
+def name_of(operand: Operand) -> str:
     """The operand as its author knows it."""
     if isinstance(operand, Const):
         return repr(operand.value) if isinstance(operand.value, str) else show(operand.value)
     return operand.name.partition("#")[0] or "the result"
-
-
-def _letters_apart(one: str, other: str) -> int:
-    """The edit distance of two words."""
-    row = list(range(len(other) + 1))
-    for at, letter in enumerate(one, 1):
-        above, row[0] = row[0], at
-        for place, against in enumerate(other, 1):
-            above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (letter != against))
-    return row[-1]

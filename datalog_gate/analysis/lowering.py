@@ -7,13 +7,12 @@ the relation's columns. Nothing is ordered or checked for kinds yet.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from datalog_gate.analysis.names import Names
-from datalog_gate.analysis.occurrences import nodes_of, shared, variables_of
+from datalog_gate.analysis.once import once
 from datalog_gate.analysis.patterns import refusal
 from datalog_gate.analysis.program import (
     Call,
@@ -31,6 +30,7 @@ from datalog_gate.catalogue.builtins import PATTERN, Builtin
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language import ast
+from datalog_gate.language.walk import shared
 from datalog_gate.values import Kind, Value
 
 MOST_ALTERNATIVES = 1000
@@ -64,18 +64,19 @@ class Lowering:
 
     def lower(self, rule: ast.Rule, module: str) -> None:
         """Add the drafts of a rule of the module, or diagnostics."""
-        before = len(self.diagnostics) + len(self.names.diagnostics)
+        said, named = len(self.diagnostics), len(self.names.diagnostics)
         relation = self.names.head(rule.head, module)
         self.relations.setdefault(relation.name, relation)
         self._module, self._spans, self._fresh = module, {}, 0
-        self._check_once_negated(rule)
+        self.diagnostics += once(rule, lambda atom: self.names.relation(atom, module))
         scope = {name: Var(name) for name in shared((rule.head, *rule.body))}
         arguments, extra = self._terms(rule.head.arguments, scope)
         if any(argument is None for argument in arguments):
             self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
         bodies = self._body(rule.body, scope, rule.span)
         fits = len(rule.head.arguments) == len(relation.columns)  # if not, `Names` has said so
-        if len(self.diagnostics) + len(self.names.diagnostics) > before or not fits:
+        found = (*self.diagnostics[said:], *self.names.diagnostics[named:])
+        if not fits or any(one.severity == "error" for one in found):
             return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)
@@ -320,25 +321,6 @@ class Lowering:
         var = Var(f"#{self._fresh}")
         self._spans[var] = span
         return var
-
-    def _check_once_negated(self, rule: ast.Rule) -> None:
-        nodes = list(nodes_of((*rule.body, rule.head)))
-        occurrences = Counter(node.name for node in nodes if isinstance(node, ast.Variable))
-        for node in nodes:
-            match node:
-                case ast.Negation():
-                    for variable in variables_of(node.body):
-                        if occurrences[variable.name] == 1:
-                            occurrences[variable.name] = 0
-                            message = f"{variable.name} occurs only here, under not"
-                            self._report("negated-once", message, variable.span, "write `_` if any value will do")
-                case ast.Atom():
-                    for named in node.named:
-                        term = named.term
-                        if isinstance(term, ast.Variable) and term.name[0].isupper() and occurrences[term.name] == 1:
-                            message = f"{term.name} is a variable that occurs once"
-                            suggestion = f'write {named.column}="{term.name}" for the text, or leave the column out'
-                            self._report("forgotten-quotes", message, term.span, suggestion)
 
     def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))

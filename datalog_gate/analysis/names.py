@@ -7,16 +7,19 @@ or builtin it stands for, or a diagnostic with the nearest name there is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.builtins import BUILTINS, Builtin
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean
+from datalog_gate.diagnostics import Diagnostic, Severity, Slips, Span, closest, did_you_mean
 from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
 from datalog_gate.values import Kind
 
+ERRORS = {"error": "deny", "warning": "warn"}
+"""Heads that are policies without an annotation, and their levels."""
+ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 KINDS = {
     "null": Kind.NULL,
@@ -59,6 +62,7 @@ class Names:
         self.given = {name: _given(name, kinds) for name, kinds in given.items()}
         self.query = query
         self.lenient = lenient
+        self._read: set[str] = set()
         self._empty: dict[str, Relation] = {}
         self.scopes: dict[str, Scope] = {}
         for module in modules:
@@ -75,6 +79,36 @@ class Names:
 
     def relation(self, atom: Atom, module: str) -> Relation | Builtin | None:
         """What an atom of a module's body stands for; None, and a diagnostic, if nothing."""
+        meaning = self._meaning(atom, module)
+        if meaning:
+            self._read.add(meaning.name)
+        return meaning
+
+    def unread(self, modules: Sequence[Module]) -> Iterator[Diagnostic]:
+        """Relations that are no policies and that no rule reads, but for a slip would be another of the module, or an
+        annotation. A declaration with rules says that one is meant."""
+        for module in modules:
+            scope = self.scopes[module.name]
+            slips = Slips([*scope.relations, *ERRORS, *ANNOTATIONS])
+            annotated = {one.head.name for one in module.statements if isinstance(one, Rule) and one.annotation}
+            meant = annotated | (scope.declared & scope.derived) | ERRORS.keys()
+            for statement in module.statements:
+                match statement:
+                    case Rule(head):
+                        name, span = head.name.rpartition(":")[2], head.name_span
+                    case Declaration(name, span=span):
+                        pass
+                    case _:
+                        continue
+                if name in meant or scope.relations[name].name in self._read:
+                    continue
+                meant.add(name)
+                for other in [name] if name in ANNOTATIONS else slips.of(name)[:1]:
+                    near = f"@{other}" if other in ANNOTATIONS else other
+                    declare = "" if name in scope.declared else f" Else declare it: `relation {name}(...).`"
+                    yield Diagnostic("never-read", f"nothing reads {name}", span, f"did you mean {near}?{declare}")
+
+    def _meaning(self, atom: Atom, module: str) -> Relation | Builtin | None:
         prefix, _, bare = atom.name.rpartition(":")
         if not prefix:
             return self._bare(atom, module)

@@ -13,7 +13,7 @@ from datetime import date
 from typing import Literal as OneOf
 from typing import get_args
 
-from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.names import ANNOTATIONS, ERRORS, Names
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
@@ -75,15 +75,14 @@ class Policies:
         self._annotated: dict[str, Span] = {}
         for module in modules:
             rules = [one for one in module.statements if isinstance(one, Rule)]
-            plain = {"error": "deny", "warning": "warn"}
             annotated = {rule.head.name for rule in rules if rule.annotation}
             for rule in rules:
                 relation = relations[names.head(rule.head, module.name).name]
                 if rule.annotation:
                     self._annotation(rule.annotation, rule, relation, module.name)
-                elif rule.head.name in plain and rule.head.name not in annotated:
+                elif rule.head.name in ERRORS and rule.head.name not in annotated:
                     annotated.add(rule.head.name)
-                    self._add(Annotation(plain[rule.head.name], span=rule.head.span), rule, relation, module.name)
+                    self._add(Annotation(ERRORS[rule.head.name], span=rule.head.span), rule, relation, module.name)
 
     def _annotation(self, annotation: Annotation, rule: Rule, relation: Relation, module: str) -> None:
         if relation.name in self._annotated:
@@ -94,7 +93,7 @@ class Policies:
         elif annotation.name == "unlock":
             self._unlock(annotation, rule, relation)
         else:
-            known = [f"@{name}" for name in (*LEVELS, "unlock")]
+            known = [f"@{name}" for name in ANNOTATIONS]
             suggestion = did_you_mean(f"@{annotation.name}", known, "one of " + ", ".join(known))
             message = f"there is no annotation @{annotation.name}"
             self._report("unknown-annotation", message, annotation.span, suggestion)
@@ -177,7 +176,7 @@ class Policies:
                 texts[attribute.name] = words[0]
             choices = CHOICES.get(attribute.name, words)
             for word in (one for one in words if one not in choices):
-                suggestion = "one of " + ", ".join(choices)
+                suggestion = did_you_mean(word, choices, "one of " + ", ".join(choices))
                 self._report("annotation-attribute", f"{attribute.name} can't be {word!r}", attribute.span, suggestion)
         if lists.get("on") == ():
             self._report("annotation-attribute", "a policy on no action would judge nothing", annotation.span)

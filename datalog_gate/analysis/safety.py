@@ -7,12 +7,12 @@ order bodies by cost, ask here too what a literal needs.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from datalog_gate.analysis.lowering import Conjunction, Draft, variables
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
-from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.diagnostics import Diagnostic, slip
 
 
 def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
@@ -20,7 +20,7 @@ def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
     head = {one for one in draft.arguments if isinstance(one, Var)}
     body, unbound = _order(scoped(draft.body, head), set(), head)
     if unbound:
-        diagnostics.extend(_report(var, draft.spans, draft.span) for var in unbound)
+        diagnostics.extend(_report(var, draft, body) for var in unbound)
         return None
     return CheckedRule(draft.relation, draft.arguments, body, draft.span)
 
@@ -135,11 +135,34 @@ def _blocking(pending: Iterable[Scoped], bound: set[Var]) -> set[Var]:
     return {var for var in needed if not var.name.startswith("#")} or needed
 
 
-def _report(var: Var, spans: Mapping[Var, Span], rule: Span) -> Diagnostic:
-    name = var.name.partition("#")[0] or "the result"
-    return Diagnostic(
-        "unsafe-variable",
-        f"nothing binds {name}",
-        spans.get(var, rule),
-        f"use {name} in a relation that is not negated",
-    )
+def _report(var: Var, draft: Draft, ordered: Conjunction) -> Diagnostic:
+    """What is not bound, after the steps that the order got to: ``q (a.dl:1:9) binds x``."""
+    name = _name(var) or "the result"
+    steps, bound = [], set[Var]()
+    for literal in ordered:
+        if new := sorted({_name(one) for one in binds(literal) - bound} - {""}):
+            steps.append(f"{_what(literal)} ({literal.span}) binds {', '.join(new)}")
+        bound |= binds(literal)
+    near = slip(name, {_name(one) for one in draft.spans})
+    quotes = f'use {name} in a relation that is not negated, or write "{name}" if it is a text'
+    message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
+    suggestion = f"did you mean {near}?" if near else quotes
+    return Diagnostic("unsafe-variable", message, draft.spans.get(var, draft.span), suggestion)
+
+
+def _name(var: Var) -> str:
+    return var.name.partition("#")[0]
+
+
+def _what(literal: CheckedLiteral) -> str:
+    match literal:
+        case Match():
+            return literal.relation
+        case Call():
+            return literal.builtin
+        case Compare():
+            return literal.comparator
+        case Fold():
+            return literal.function
+        case Without():
+            return "not"

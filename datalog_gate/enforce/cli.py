@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.diagnostics import Diagnostic, render
@@ -211,6 +211,18 @@ def fmt(options: argparse.Namespace) -> int:
     return FINDINGS if options.check and changed else OK
 
 
+def lint(options: argparse.Namespace) -> int:
+    """Print what is no error in rules, but hardly meant."""
+    from datalog_gate import api
+    from datalog_gate.sources import default_rules, read_catalogue
+
+    try:
+        api.lint(*(options.path or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
+    except RulesError as error:
+        return _diagnose(error, options, sys.stdout)
+    return OK
+
+
 class _Root(NamedTuple):
     """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one."""
 
@@ -350,7 +362,7 @@ def _replace(path: Path, text: str) -> None:
         raise UsageError(f"can't write {path}: {error.strerror}") from None
 
 
-def _diagnose(error: RulesError | InputError, options: argparse.Namespace) -> int:
+def _diagnose(error: RulesError | InputError, options: argparse.Namespace, to: TextIO | None = None) -> int:
     """Print what is wrong: on stdout in a format for programs, else with excerpts on stderr. The outputs get it too."""
     from datalog_gate.enforce.reports import Judged, report
 
@@ -358,7 +370,7 @@ def _diagnose(error: RulesError | InputError, options: argparse.Namespace) -> in
     if options.format in ("json", "junit", "sarif", "github"):
         print(report(options.format, [judged]), end="", flush=True)
     else:
-        print(error, file=sys.stderr)
+        print(error, file=to or sys.stderr, flush=True)
     for form, path in getattr(options, "output", ()):
         _write(path, report(form, [judged]))
     return RULES if isinstance(error, RulesError) else INPUT
@@ -377,6 +389,7 @@ COMMANDS = {
     "check-rules": check_rules,
     "docs": docs,
     "fmt": fmt,
+    "lint": lint,
 }
 
 

@@ -21,6 +21,7 @@ QUERY_EXAMPLE = "example: datalog-gate query 'open_ssh(group, src)' --rules rule
 UPGRADE_EXAMPLE = "example: datalog-gate check-rules --rules rules --catalogue heat-28.0.0.json"
 DOCS_EXAMPLE = "example: datalog-gate docs --rules rules --output docs/policies"
 FMT_EXAMPLE = "example: datalog-gate fmt --check rules/"
+LINT_EXAMPLE = "example: datalog-gate lint rules/"
 TEST_EXAMPLE = "example: datalog-gate test rules/"
 
 
@@ -104,6 +105,11 @@ def parser() -> argparse.ArgumentParser:
     _add_catalogue(book)
     book.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
     book.set_defaults(format="text")
+
+    look = _command(commands, "lint", "say what is no error in rules, but hardly meant", LINT_EXAMPLE)
+    look.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
+    _add_catalogue(look)
+    look.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
     return whole
 
 

@@ -11,7 +11,6 @@ from datetime import datetime
 
 from datalog_gate.analysis.check import check, input_of
 from datalog_gate.analysis.names import Names
-from datalog_gate.analysis.occurrences import shared
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue, inventory
 from datalog_gate.catalogue.schema import Relation
@@ -22,6 +21,7 @@ from datalog_gate.facts.lines import Line
 from datalog_gate.gate.policyset import RuleFile, rests_on
 from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Term, Variable, Wildcard
 from datalog_gate.language.parser import parse, parse_query
+from datalog_gate.language.walk import shared
 from datalog_gate.values import Kind, Row, kind_of, row_key
 
 QUERY = "query#"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from datalog_gate.diagnostics import Span
-from datalog_gate.language.lexer import Refused, Source, Token
+from datalog_gate.diagnostics import Span, slip
+from datalog_gate.language.lexer import RESERVED, STATEMENTS, Refused, Source, Token
 
 MAX_NESTING: Final = 25
 """How deep parentheses and aggregates stand in each other at most."""
@@ -107,7 +107,10 @@ class Cursor:
         return self.source.span(start, self.tokens[self.index - 1].end)
 
     def forgotten(self, sign: str) -> str | None:
-        """The advice to write a sign before the next token, if that begins something."""
+        """The advice to write a sign before the next token, if that begins something; or the word that was meant before
+        it."""
+        if near := slip(self.tokens[self.index - 1].text, RESERVED | STATEMENTS):
+            return f"did you mean `{near}`?"
         token = self.token
         begins = token.kind in _BEGINNINGS and len(token.text) <= 80 and token.text.isprintable()
         return f"write `{sign}` before `{token.text}`" if begins else None

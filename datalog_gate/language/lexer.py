@@ -20,6 +20,8 @@ RANKS: Final[dict[Operator, int]] = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "??
 """The operators, and how tightly they bind; all group from the left."""
 RESERVED: Final = frozenset({"not", "NOT", "or", "in", "true", "false", "null"})
 """The words that are reserved everywhere."""
+STATEMENTS: Final = frozenset({"relation", "import", "export", "execute", "insert", "delete"})
+"""The words that are reserved at the start of a statement."""
 MAX_DIGITS: Final = 1000
 """How many digits a number has at most, written out or before its fraction: below what Python refuses to convert."""
 
@@ -129,7 +131,8 @@ class Source:
         advice = f"write {_INSTEAD[text]}" if text in _INSTEAD else suggestion
         match token.kind:
             case "bad_string":
-                return self.refused(token, "the string does not end on its line", code="bad-string")
+                both = f"write {text[0]} at both ends of the text"
+                return self.refused(token, "the string does not end on its line", both, "bad-string")
             case "bad_number":
                 quotes = f'write it in quotes, `"{text}"`' if len(text) < 40 else None
                 return self.refused(token, f"{_shown(text)} is no number", quotes, "bad-number")

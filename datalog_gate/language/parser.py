@@ -13,7 +13,7 @@ from typing import Final, get_args
 from datalog_gate.diagnostics import Diagnostic, closest, in_order
 from datalog_gate.language import ast
 from datalog_gate.language.cursor import Cursor
-from datalog_gate.language.lexer import RANKS, Refused
+from datalog_gate.language.lexer import RANKS, STATEMENTS, Refused
 from datalog_gate.values import FALSE, TRUE, Value
 
 MAX_OPERATORS: Final = 100
@@ -26,7 +26,6 @@ _WORDS: dict[str, Value] = {"null": None, "true": TRUE, "false": FALSE}
 _AFTER_TERM = frozenset({*_OPERATORS, *_COMPARATORS, "in"})
 _AFTER_OPERAND = _AFTER_TERM | {"{", "not", "==", "=<", "=>", "<>", ":="}  # with what is written for them by mistake
 _BEGIN = frozenset({"name", "update", "@"})  # what a statement may begin with
-_RESERVED_AT_START = frozenset({"relation", "import", "export", "execute", "insert", "delete"})
 _OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -81,7 +80,7 @@ class _Parser(Cursor):
 
     def rule(self, annotation: ast.Annotation | None) -> ast.Rule:
         token = self.token
-        if token.text in _RESERVED_AT_START:
+        if token.text in STATEMENTS:
             if self.peek().kind == "[":
                 raise self.source.refused(token, f"`{token.text}[` is an action of Congress", code="unsupported")
             raise self.unexpected("{found} is reserved at the start of a statement")
@@ -357,6 +356,8 @@ class _Parser(Cursor):
             return self.aggregate()
         if follower == "(":
             raise self.unexpected("{found} is a relation, not a value", "make it a condition and use its result here")
+        if follower == ":" == self.tokens[self.index + 2].kind:
+            raise self.unexpected("{found} is no text", f'write the text in quotes, `"{token.text[:80]}::..."`')
         if token.text in _OF_PYTHON:
             raise self.unexpected("{found} is no value", f"write `{_OF_PYTHON[token.text]}`")
         if not token.text.isidentifier():

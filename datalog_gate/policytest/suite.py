@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import datalog_gate as dg
-from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.errors import InputError, RulesError, UsageError
 from datalog_gate.policytest.testfile import Case, read_cases
+from datalog_gate.sources import read_text
 from datalog_gate.values import ResourceId
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Suite:
             decision = self.rules.decide(stack, against=against, **given)
         except InputError as error:
             wrong = [Finding("diagnostics", one.code, one.span, one.message) for one in error.diagnostics]
-            return difference(case.expect, wrong, {}, self.policies)
+            return difference(case.expect, wrong, {})
         found = [
             Finding(name, one.policy, one.place, one.message, one.resource)
             for name, many in (("violations", decision.violations), ("undetermined", decision.undetermined))
@@ -83,14 +84,13 @@ class Suite:
                 found.append(Finding("diagnostics", failed.code, failed.place, message))
         asked = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
         rows = {relation: decision.rows(relation) for relation in asked}
-        return difference(case.expect, found, rows, self.policies)
+        return difference(case.expect, found, rows)
 
 
 def difference(
     expect: Expected,
     found: Sequence[Finding],
     rows: Mapping[str, Sequence[Sequence[object]]],
-    policies: Collection[str],
 ) -> str:
     """What is missing and what is unexpected, a line each; empty if nothing is. Each finding meets one expectation. A
     list that the test file leaves out is expected to be empty. `rows` are those of the relations it names, as sets."""
@@ -102,7 +102,7 @@ def difference(
             if met:
                 rest.remove(met)
             else:
-                lines.append(_missing(name, expected, policies))
+                lines.append(_missing(name, expected))
         lines += [_unexpected(one) for one in rest]
     for relation, wanted in expect.get("rows", {}).items():
         if relation not in rows:
@@ -113,12 +113,10 @@ def difference(
     return "\n".join(lines)
 
 
-def _missing(name: str, one: Expected, policies: Collection[str]) -> str:
+def _missing(name: str, one: Expected) -> str:
     words = " ".join(str(one[key]) for key in ("policy", "code", "resource") if key in one)
     line = f" on line {one['line']}" if "line" in one else ""
-    known = one.get("policy") in {None, *policies}
-    note = "" if known else f" (the policies of this folder are {', '.join(sorted(policies)) or 'none'})"
-    return f"  missing     {name}: {words}{line}{note}"
+    return f"  missing     {name}: {words}{line}"
 
 
 def _unexpected(one: Finding) -> str:
@@ -139,6 +137,15 @@ def read_suite(file: Path, catalogues: Sequence[str] = ()) -> Suite:
         raise InputError(
             [Diagnostic("bad-test", message, suggestion="expect rows, or write the test beside the policy")]
         )
+    folder = f"the policies of this folder are {', '.join(sorted(policies)) or 'none'}"
+    wrong = [
+        Diagnostic("bad-test", f"no policy {name} stands beside this file", place, did_you_mean(name, policies, folder))
+        for case in cases
+        for name, place in case.policies
+        if name not in policies
+    ]
+    if wrong:
+        raise InputError(wrong, {str(file): read_text(file)})
     return Suite(cases, rules, policies)
 
 

@@ -41,13 +41,14 @@ class Case:
     """A case: its name, the line that it starts on, what it gives, what it expects.
 
     In `given` files are paths and `now` is a time. An inline template is its text, pushed down to where it stands in
-    the test file, so that both count the same lines.
+    the test file, so that both count the same lines. `policies` are the ids that it expects, with their places.
     """
 
     name: str
     line: int
     given: Mapping[str, Any]
     expect: Mapping[str, Any]
+    policies: tuple[tuple[str, Span | None], ...] = ()
 
 
 def read_cases(file: Path) -> tuple[Case, ...]:
@@ -106,7 +107,12 @@ def _case(document: Document, folder: Path, at: int, case: Mapping[str, Any]) ->
     if "now" in given:
         given["now"] = _time(given["now"])
     place = document.place(("cases", at))
-    return Case(case["name"], place.line if place else 1, given, case["expect"])
+    policies = tuple(
+        (one["policy"], document.place(("cases", at, "expect", key, index, "policy")))
+        for key in ("violations", "undetermined")
+        for index, one in enumerate(case["expect"].get(key, ()))
+    )
+    return Case(case["name"], place.line if place else 1, given, case["expect"], policies)
 
 
 def _inline(document: Document, path: Steps, data: Mapping[str, Any]) -> str | Mapping[str, Any]:

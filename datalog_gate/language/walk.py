@@ -1,7 +1,4 @@
-"""Where the variables of a syntax tree occur (layer 2).
-
-In: literals and terms as written. Out: the nodes inside them, their variables, and the names that belong to a level.
-"""
+"""Walks through the syntax tree (layer 1): all nodes below some, their variables, and to which level a name belongs."""
 
 from __future__ import annotations
 
@@ -13,14 +10,15 @@ from datalog_gate.language import ast
 Node = ast.Literal | ast.Term
 
 
-def nodes_of(nodes: Iterable[Node]) -> Iterator[Node]:
+def nodes(roots: Iterable[Node]) -> Iterator[Node]:
     """The nodes and all nodes inside them."""
-    for node in nodes:
+    for node in roots:
         yield node
-        yield from nodes_of(_children(node))
+        yield from nodes(children(node))
 
 
-def _children(node: Node) -> tuple[Node, ...]:
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes right below one."""
     match node:
         case ast.Atom():
             return (*node.arguments, *(named.term for named in node.named))
@@ -38,8 +36,9 @@ def _children(node: Node) -> tuple[Node, ...]:
             return ()
 
 
-def variables_of(nodes: Iterable[Node]) -> Iterator[ast.Variable]:
-    return (node for node in nodes_of(nodes) if isinstance(node, ast.Variable))
+def variables(roots: Iterable[Node]) -> Iterator[ast.Variable]:
+    """Each occurrence of a variable."""
+    return (node for node in nodes(roots) if isinstance(node, ast.Variable))
 
 
 def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, None]:
@@ -54,8 +53,8 @@ def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, No
             case ast.Variable():
                 direct[node.name] = None
             case ast.Negation() | ast.Aggregate():
-                inner = {variable.name for variable in variables_of(_children(node))}
+                inner = {variable.name for variable in variables(children(node))}
                 negated.update({name: 2 if isinstance(node, ast.Negation) else 1 for name in inner})
             case _:
-                pending[:0] = _children(node)
+                pending[:0] = children(node)
     return {**direct, **{name: None for name, weight in negated.items() if weight > 2}}

@@ -1,0 +1,101 @@
+"""Lints: what is no error in rules, but hardly meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from datalog_gate import api
+from datalog_gate.enforce.cli import main
+from datalog_gate.errors import RulesError
+
+ROOT = Path(__file__).parents[1]
+POLICY = '@deny("a", "{x}")\n'
+TEST = "cases:\n  - {name: a, stack: s, expect: {violations: [{policy: a}]}}\n"
+
+LINTS: dict[str, tuple[str, list[str]]] = {
+    "a relation that nothing can fill": (
+        POLICY + "p(x) :- q(x).\nq(x) :- q(x), heat:stack(id=x).",
+        ["2:1 never-fires: this rule never holds: nothing ever is in m:q",
+         "3:1 never-fires: this rule never holds: nothing ever is in m:q"]),
+    "what may come from an inventory can hold": (POLICY + "p(x) :- q(x).\nrelation q(a: string).", []),
+    "a body that is false": (
+        POLICY + "p(x) :- heat:stack(id=x), false.", ["2:1 never-fires: this rule never holds: its body is false"]),
+    "two values at once": (
+        POLICY + 'p(x) :- heat:stack(id=x, name=n), n = "a", n = "b".',
+        ["2:1 never-fires: this rule never holds: n is said to be two things"]),
+    "one of two alternatives": (
+        POLICY + 'p(x) :- heat:stack(id=x, name=n), n = "a", (n = "b" or n = "a").', []),
+    "constants": (
+        POLICY + "p(x) :- heat:stack(id=x), 1 = 2.",
+        ["2:1 never-fires: this rule never holds: two constants that differ are said to be equal"]),
+    "a variable beside itself": (
+        POLICY + "p(x) :- heat:stack(id=x), x != x.",
+        ["2:1 never-fires: this rule never holds: both sides of != are the same"]),
+    "a variable that occurs once": (
+        "relation q(a: string, b: string).\n" + POLICY + "p(x) :- q(x, port), not q(x, _).",
+        ["3:14 used-once: port is a variable that occurs once"]),
+    "a variable that says it occurs once": (
+        "relation q(a: string, b: string).\n" + POLICY + "p(x) :- q(x, _port).", []),
+    "what no policy needs": (
+        "import n.\nrelation q(a: string).\nr(1).\nr(2).\nexport s.\ns(x) :- t(x).\nt(1).\n"
+        + POLICY + "p(x) :- heat:stack(id=x).",
+        ["1:1 never-used: no name here is from n",
+         "2:1 never-used: no policy or export needs q",
+         "3:1 never-used: no policy or export needs r"]),
+    "an import that is needed": ("import n.\n" + POLICY + "p(x) :- exported(x).", []),
+    "relations without a variable in common": (
+        POLICY + "p(x) :- heat:stack(id=x), os:nova:server(_id=s), os:neutron:port(_id=s).",
+        ["2:27 cartesian: every row of heat:stack meets every row of os:nova:server"]),
+    "the same under not, and in an aggregate": (
+        POLICY + "p(x) :- heat:stack(id=x), not (heat:resource(id=r, stack=x), os:nova:server(_id=s), s != r),\n"
+        "  count{ a, b : os:neutron:port(_id=a), os:nova:server(_id=b) } > 3.",
+        ["3:41 cartesian: every row of os:neutron:port meets every row of os:nova:server"]),
+    "one row meets all": (
+        POLICY + "p(x) :- heat:stack(id=x, depth=d), gate:now(t), most(n), d > n, len(t, l), l > 1.\nmost(3).", []),
+    "an aggregate over a constant": (
+        POLICY + "p(x) :- heat:stack(id=x), sum{ 1 : os:nova:server(_stack=x) } > 3.",
+        ["2:27 constant-aggregate: sum takes the same tuple again and again, which counts once"]),
+    "a policy that says nothing": ('@deny("a")\np(x) :- heat:stack(id=x).', ["2:1 no-message: a has no message"]),
+    "a policy without a test": (
+        '@deny("b", "{x}")\np(x) :- heat:stack(id=x).', ["2:1 no-test: no test expects b"]),
+    "what the check warns of": (
+        POLICY + 'p(x) :- heat:resource(id=x, type="Acme::Balancer").',
+        ["2:9 unknown-value: type of heat:resource is never 'Acme::Balancer'"]),
+}  # fmt: skip
+"""The module m, and what is said of it, beside n, which has a tested policy."""
+
+
+@pytest.mark.parametrize("what", LINTS)
+def test_what_is_hardly_meant_is_said_with_its_place(what: str, tmp_path: Path) -> None:
+    text, expected = LINTS[what]
+    (tmp_path / "m.dl").write_text(text)
+    (tmp_path / "n.dl").write_text('export exported.\nexported(1).\n@deny("n", "{x}")\np(x) :- heat:stack(id=x).\n')
+    (tmp_path / "test.yaml").write_text(TEST.replace("[", "[{policy: n}, "))
+    assert _lints(tmp_path) == expected
+
+
+def test_our_own_rules_are_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (main(["lint", str(ROOT / "rules")]), *capsys.readouterr()) == (0, "", "")
+
+
+def test_lints_are_the_result_of_the_command_and_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.dl"
+    path.write_text('@deny("b", "{x}")\np(x) :- heat:stack(id=x).\n')
+    assert (main(["lint", str(path)]), *capsys.readouterr()) == (
+        2,
+        f"{path}:2:1: warning[no-test] no test expects b\n  2 | p(x) :- heat:stack(id=x).\n    | ^^^^\n"
+        "  help  write a case into the test.yaml beside it that expects {policy: b}\n",
+        "",
+    )
+    assert main(["lint", str(path), "--format", "json"]) == 2
+    assert capsys.readouterr().out.startswith('{"schema": "datalog-gate/diagnostics/1", "diagnostics": [{"code": "no-t')
+
+
+def _lints(path: Path) -> list[str]:
+    try:
+        api.lint(path)
+    except RulesError as error:
+        return [f"{one.span.line}:{one.span.column} {one.code}: {one.message}" for one in error.diagnostics if one.span]
+    return []
