@@ -98,16 +98,17 @@ class Rules:
         return first
 
 
-def load_rules(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> Rules:
+def load_rules(*paths: str | Path, catalogue: Catalogue = SHIPPED, congress: bool = False) -> Rules:
     """The rules of files and folders as one policy set. `catalogue` is what they may read and stacks are flattened to,
-    as `read_catalogue` gives it. Errors: RulesError with all that is wrong."""
-    return Rules(load(read_rules([Path(path) for path in paths]), catalogue))
+    as `read_catalogue` gives it. With `congress` all are read as Congress reads them, else only its libraries.
+    Errors: RulesError with all that is wrong."""
+    return Rules(load(read_rules([Path(path) for path in paths], congress), catalogue))
 
 
-def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SHIPPED) -> None:
+def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SHIPPED, congress: bool = False) -> None:
     """Check what an upgrade breaks. Errors: RulesError with what is wrong with the rules under the catalogue, or, if
     anything is, under the one `before` it alone. A warning counts: most often the rule would never hold again."""
-    files = read_rules([Path(path) for path in paths])
+    files = read_rules([Path(path) for path in paths], congress)
     known = {(one.code, one.span, one.message) for one in load(files, before).warnings}
     try:
         found = load(files, catalogue).warnings

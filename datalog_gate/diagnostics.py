@@ -65,6 +65,8 @@ CODES: dict[str, str] = {
     "forgotten-quotes": "A variable that was probably meant as a string.",
     "unknown-value": "A value that the catalogue does not list.",
     "no-policy": "Rules without any policy.",
+    "congress": "A text that Congress reads in another way.",
+    "bad-library": "A library of Congress that is not in the format.",
     # input
     "unreadable": "A file that can't be read.",
     "outside-root": "A file outside the folder that may be read.",

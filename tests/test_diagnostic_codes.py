@@ -13,9 +13,9 @@ from datalog_gate.language.parser import parse
 ELSEWHERE = {
     "unreadable", "encoding", "outside-root", "yaml", "duplicate-key", "too-large", "not-a-template", "bad-template",
     "bad-function", "bad-reference", "bad-parameter", "bad-environment", "missing-file", "nesting", "no-resources",
-    "bad-facts", "bad-test", "bad-catalogue",
+    "bad-facts", "bad-test", "bad-catalogue", "bad-library", "congress",
 }  # fmt: skip
-"""Codes of templates, facts, test and catalogue files: their cases stand with the tests of what reads these."""
+"""Codes of templates, facts, test and catalogue files and of Congress: their cases stand with the tests of what reads these."""
 
 CASES: dict[str, tuple[str, str, str | None, str]] = {
     "syntax": (

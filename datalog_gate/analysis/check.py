@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from datalog_gate.analysis.kinds import infer
+from datalog_gate.analysis.congress import modern
+from datalog_gate.analysis.kinds import Inference, infer
 from datalog_gate.analysis.lowering import Lowering
 from datalog_gate.analysis.names import Names
 from datalog_gate.analysis.policy import Policies, Policy, Unlock
@@ -58,16 +59,14 @@ def check(
     files' texts for excerpts. Errors: RulesError.
     """
     names = Names(modules, given or {}, query, lenient, catalogue)
-    lowering = Lowering(names)
-    for module in modules:
-        for rule in module.statements:
-            if isinstance(rule, Rule):
-                lowering.lower(rule, module.name)
-    diagnostics = [*found, *lowering.diagnostics]
-    rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]
-    relations = {**names.own(), **lowering.relations}
-    rules += _given_rules(names, relations, {rule.relation for rule in rules})
-    inference = infer(rules, relations, names.own().keys() - names.undeclared, catalogue.types())
+    notes: list[Diagnostic] = []
+    if names.congress:
+        written = modules
+        modules, _ = modern(written, names, {})
+        modules, notes = modern(written, names, _inferred(modules, names, []).relations)
+    diagnostics = [*found, *notes]
+    inference = _inferred(modules, names, diagnostics)
+    rules = list(inference.rules)
     policies = Policies(modules, names, inference.relations)
     rules += _unlocking(policies.unlocks)
     strata, unstratified = stratify(rules)
@@ -82,6 +81,20 @@ def check(
     program = CheckedProgram({name: described[name] for name in sorted(inputs | derived)}, frozenset(inputs), strata)
     chosen = tuple(policies.policies[identity] for identity in sorted(policies.policies))
     return Checked(program, chosen, tuple(policies.unlocks), in_order(diagnostics))
+
+
+def _inferred(modules: Sequence[Module], names: Names, diagnostics: list[Diagnostic]) -> Inference:
+    """The rules of the modules in plain form, ordered, with the kinds of all columns."""
+    lowering = Lowering(names)
+    for module in modules:
+        for rule in module.statements:
+            if isinstance(rule, Rule):
+                lowering.lower(rule, module.name)
+    diagnostics += lowering.diagnostics
+    rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]
+    relations = {**names.own(), **lowering.relations}
+    rules += _given_rules(names, relations, {rule.relation for rule in rules})
+    return infer(rules, relations, names.own().keys() - names.undeclared, names.catalogue.types())
 
 
 def input_of(program: CheckedProgram, name: str) -> str | None:

@@ -47,7 +47,7 @@ def infer(
 ) -> Inference:
     """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say.
     `types` are the resource types that there are."""
-    inference = Inference(dict(relations), frozenset(fixed), types)
+    inference = Inference(rules, dict(relations), frozenset(fixed), types)
     changed = True
     while changed:
         changed = False
@@ -61,8 +61,9 @@ def infer(
 
 @dataclass(slots=True)
 class Inference:
-    """`relations` with the kinds of their columns, `diagnostics` once `judging` is on."""
+    """The rules, `relations` with the kinds of their columns, `diagnostics` once `judging` is on."""
 
+    rules: Sequence[CheckedRule]
     relations: dict[str, Relation]
     fixed: frozenset[str]
     types: Sequence[str]

@@ -27,7 +27,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.catalogue.builtins import Builtin
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.diagnostics import Diagnostic, Severity, Span, did_you_mean
 from datalog_gate.language import ast
 from datalog_gate.values import Kind, Value
 
@@ -61,7 +61,7 @@ class Lowering:
 
     def lower(self, rule: ast.Rule, module: str) -> None:
         """Add the drafts of a rule of the module, or diagnostics."""
-        before = len(self.diagnostics) + len(self.names.diagnostics)
+        mine, of_names = len(self.diagnostics), len(self.names.diagnostics)
         relation = self.names.head(rule.head, module)
         self.relations.setdefault(relation.name, relation)
         self._module, self._spans, self._fresh = module, {}, 0
@@ -71,7 +71,8 @@ class Lowering:
         if any(argument is None for argument in arguments):
             self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
         bodies = self._body(rule.body, scope, rule.span)
-        if len(self.diagnostics) + len(self.names.diagnostics) > before:
+        met = (*self.diagnostics[mine:], *self.names.diagnostics[of_names:])
+        if any(one.severity == "error" for one in met):
             return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)
@@ -276,10 +277,13 @@ class Lowering:
                         if isinstance(term, ast.Variable) and term.name[0].isupper() and occurrences[term.name] == 1:
                             message = f"{term.name} is a variable that occurs once"
                             suggestion = f'write {named.column}="{term.name}" for the text, or leave the column out'
-                            self._report("forgotten-quotes", message, term.span, suggestion)
+                            severity: Severity = "warning" if self._module in self.names.congress else "error"
+                            self._report("forgotten-quotes", message, term.span, suggestion, severity)
 
-    def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
-        self.diagnostics.append(Diagnostic(code, message, span, suggestion))
+    def _report(
+        self, code: str, message: str, span: Span, suggestion: str | None = None, severity: Severity = "error"
+    ) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, suggestion, severity))
 
 
 def variables(literal: CheckedLiteral) -> Iterator[Var]:

@@ -59,7 +59,9 @@ class Names:
         self.given = {name: _given(name, kinds) for name, kinds in given.items()}
         self.query = query
         self.lenient = lenient
+        self.congress = {module.name for module in modules if module.congress}
         self._empty: dict[str, Relation] = {}
+        self._near: dict[str, str | None] = {}
         self.scopes: dict[str, Scope] = {}
         for module in modules:
             if module.name in self.scopes:
@@ -132,6 +134,8 @@ class Names:
         return scope.relations[bare]
 
     def _undefined(self, atom: Atom, module: str) -> Relation | None:
+        if module in self.congress and not self.lenient:
+            return self._unfilled(atom, module)
         if self.lenient:
             message = f"nothing defines {atom.name}: it is empty"
             self._report("undefined-relation", message, atom.name_span, severity="warning")
@@ -140,6 +144,22 @@ class Names:
             return self._empty.setdefault(atom.name, empty)
         self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
         return None
+
+    def _unfilled(self, atom: Atom, module: str) -> Relation | None:
+        """What Congress takes an undefined relation for: one without rows, whose columns have no names."""
+        name = atom.name if ":" in atom.name else f"{module}:{atom.name}"
+        message = f"nothing defines {atom.name}: it is empty"
+        if atom.name not in self._near:
+            self._near[atom.name] = did_you_mean(atom.name, self._relation_names(module))
+        suggestion = self._near[atom.name]
+        if atom.named:
+            message = f"nothing defines {atom.name}, so its columns have no names"
+            self._report("undefined-relation", message, atom.name_span, suggestion)
+            return None
+        self._report("undefined-relation", message, atom.name_span, suggestion, severity="warning")
+        self.undeclared.add(name)
+        columns = tuple(Column(str(at), Kind.ANY) for at in range(len(atom.arguments)))
+        return self._empty.setdefault(name, Relation(name, columns))
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
         declare = f"declare it: `relation {atom.name}(...).`" if ":" not in atom.name else None
@@ -227,6 +247,8 @@ class Names:
             self._report("redefined", f"{module} can't redefine the builtin {bare}", span, "choose another name")
 
     def _link(self, module: Module, scope: Scope) -> None:
+        if module.congress:
+            scope.exports.update(scope.relations)
         for statement in module.statements:
             match statement:
                 case Export():

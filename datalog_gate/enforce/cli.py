@@ -56,7 +56,7 @@ def check(options: argparse.Namespace) -> int:
 
     roots = _roots(options)
     catalogue = read_catalogue(*options.catalogue)
-    rules = load_rules(*(options.rules or [default_rules()]), catalogue=catalogue)
+    rules = load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
     for warning in rules.warnings:
         print(render(warning, rules.sources), file=sys.stderr)
     caller = read_json(Path(options.caller)) if options.caller else None
@@ -117,7 +117,7 @@ def query(options: argparse.Namespace) -> int:
     from datalog_gate.values import show, to_json
 
     catalogue = read_catalogue(*options.catalogue)
-    files = read_rules([Path(path) for path in options.rules])
+    files = read_rules([Path(path) for path in options.rules], options.congress)
     lines = [line for path in options.facts for line in read_facts(Path(path))]
     answer = ask(files, options.query, lines, engine(options.engine), options.undefined == "empty", catalogue)
     sources = {one.file: one.text for one in files} | {"<query>": options.query}
@@ -146,7 +146,8 @@ def check_rules(options: argparse.Namespace) -> int:
     from datalog_gate.sources import default_rules, read_catalogue
 
     before, after = (read_catalogue(*options.catalogue, upgrade=upgrade) for upgrade in (False, True))
-    api.check_rules(*(options.rules or [default_rules()]), catalogue=after, before=before)
+    rules = options.rules or [default_rules()]
+    api.check_rules(*rules, catalogue=after, before=before, congress=options.congress)
     return OK
 
 

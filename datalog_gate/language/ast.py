@@ -200,8 +200,10 @@ Statement = Rule | Declaration | Export | Import
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One rule file: its name by its path (``net:ssh``), its file for messages, its statements in order."""
+    """One rule file: its name by its path (``net:ssh``), its file for messages, its statements in order, and whether it
+    is written for Congress."""
 
     name: str
     file: str
     statements: tuple[Statement, ...]
+    congress: bool = False
