@@ -63,6 +63,8 @@ class Lowering:
         """Add the drafts of a rule of the module, or diagnostics."""
         mine, of_names = len(self.diagnostics), len(self.names.diagnostics)
         relation = self.names.head(rule.head, module)
+        if len(relation.columns) != len(rule.head.arguments):
+            return  # the names say so
         self.relations.setdefault(relation.name, relation)
         self._module, self._spans, self._fresh = module, {}, 0
         self._check_once_negated(rule)
