@@ -197,3 +197,62 @@ def test_the_package_offers_what_it_names_and_imports_it_when_asked() -> None:
     program = "import sys, datalog_gate; print([m for m in sys.modules if m.startswith('datalog_gate')])"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert shown == "['datalog_gate']\n"
+
+
+CLOUD = """\
+@deny("m.busy", "{s} runs {name}")
+busy(s, name) :- heat:resource(id=s), nova:servers(i, name, status="ACTIVE"), cinder:volumes(i, size), size > 10,
+                 neutronv2:ports(device_id=i, admin_state_up=true).
+"""
+PORT = '{"relation": "neutronv2:ports", "row": {"id": "p", "device_id": "s", "admin_state_up": true}}'
+VOLUME = '{"relation": "cinder:volumes", "row": {"id": "s", "size": 20}}'
+SERVER = '{"relation": "nova:servers", "row": ["s", "db", null, "ACTIVE", "t", null, null, "f", "nova", "c", null]}'
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (SERVER, "deny"),
+        ('{"relation": "nova:servers", "row": {"id": "s", "name": "db", "status": "ACTIVE"}}', "deny"),
+        ('{"relation": "nova:servers", "row": {"id": "s", "status": "SHUTOFF"}}', "allow"),
+        ('{"relation": "nova:servers", "row": {"id": "s", "status": {"$unknown": {"expression": "e"}}}}',
+         "allow_with_warnings"),
+        ('{"relation": "nova:srv", "row": {"id": "s"}}',
+         ("no rule declares the relation nova:srv", "did you mean nova:servers?")),
+        ('{"relation": "nova:servers", "row": {"idd": "s"}}',
+         ("nova:servers has no column idd", "did you mean id?")),
+        ('{"relation": "nova:servers", "row": {"name": "db"}}', ("nova:servers.id is string, here null", None)),
+        ('{"relation": "nova:servers", "row": ["s"]}', ("nova:servers has 11 columns, here 1", None)),
+        ('{"relation": "cinder:volumes", "row": {"id": "s", "size": "20"}}',
+         ("cinder:volumes.size is number, here string", None)),
+        ('{"relation": "neutronv2:ports", "row": {"id": "p", "admin_state_up": "True"}}',
+         ("neutronv2:ports.admin_state_up is boolean or null, here string", "write true")),
+        ('{"relation": "nova:flavors", "row": {"id": "f", "vcpus": "2"}}',
+         ("nova:flavors.vcpus is number, here string", None)),
+        ('{"relation": "m:rack", "row": {"host": "c", "number": "2"}}', ("m:rack.number is number, here string", None)),
+    ],
+)  # fmt: skip
+def test_what_is_in_the_cloud_is_typed(line: str, found: str | tuple[str, str | None], tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text(f"relation rack(host: string, number: number).\n{CLOUD}")
+    (tmp_path / "i.jsonl").write_text(f"{PORT}\n{VOLUME}\n{line}\n")
+    rules = dg.load_rules(tmp_path / "m.dl")
+    try:
+        decision = rules.decide(dg.read_stack(BASTION), now=NOW, inventory=tmp_path / "i.jsonl")
+    except dg.InputError as error:
+        [wrong] = error.diagnostics
+        assert wrong.span is not None
+        assert (wrong.code, wrong.span.line, (wrong.message, wrong.suggestion)) == ("bad-facts", 3, found)
+    else:
+        assert decision.outcome == found
+
+
+def test_a_table_of_the_cloud_that_is_misspelt_is_undefined_and_its_namespace_is_no_module(tmp_path: Path) -> None:
+    (tmp_path / "nova").mkdir()
+    (tmp_path / "nova" / "x.dl").write_text('@deny("a", "m")\np(s) :- nova:srv(id=s), nova:servers(idd=s).\n')
+    with pytest.raises(dg.RulesError) as error:
+        dg.load_rules(tmp_path)
+    assert [(one.code, one.message, one.suggestion) for one in error.value.diagnostics] == [
+        ("reserved-name", "the module name nova:x is reserved", "rename the file"),
+        ("undefined-relation", "there is no relation nova:srv", "did you mean nova:servers?"),
+        ("unknown-column", "nova:servers has no column idd", "did you mean id?"),
+    ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from datalog_gate import catalogue
+from datalog_gate.catalogue import inventory
 from datalog_gate.catalogue import resource_types as types
 from datalog_gate.catalogue.data.harvest import compact, relation_name
 from datalog_gate.catalogue.relations import FIXED
@@ -65,6 +67,59 @@ def test_the_rules_of_a_security_group_have_these_columns() -> None:
 )
 def test_a_type_has_one_relation_and_one_for_each_list_and_map(name: str, expected: str) -> None:
     assert columns(name) == f"_id: resource, {expected}"
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "expected"),
+    [
+        (
+            "nova:servers.addresses",
+            ("server_id", "network_name", "address"),
+            "server_id: string, network_name: string, address: string, version: number, mac_address: string or null,"
+            " address_type: string or null",
+        ),
+        (
+            "neutronv2:security_group_rules",
+            ("id",),
+            "security_group_id: string or null, id: string, tenant_id: string or null, remote_group_id: string or null,"
+            " direction: string or null, ethertype: string or null, protocol: string or null,"
+            " port_range_min: number or null, port_range_max: number or null, remote_ip_prefix: string or null",
+        ),
+        (
+            "cinder:snapshots",
+            ("id",),
+            "id: string, size: number, status: string or null, volume_id: string or null, name: string or null,"
+            " created_at: string or null",
+        ),
+        (
+            "keystonev3:projects",
+            ("id",),
+            "enabled: boolean or null, description: string or null, name: string or null, domain_id: string or null,"
+            " id: string",
+        ),
+        (
+            "nova:hypervisors",
+            ("id",),
+            "hypervisor_hostname: string or null, id: number or string, state: string or null, status: string or null",
+        ),
+        ("heat:stacks_links", ("parent_key", "rel"), "parent_key: string, href: string or null, rel: string"),
+    ],
+)
+def test_what_is_in_the_cloud_has_the_columns_of_congress(name: str, key: tuple[str, ...], expected: str) -> None:
+    found = catalogue.relation(name)
+    assert found is not None
+    assert (columns(name), found.key, found.named_only) == (expected, key, False)
+
+
+SCHEMAS = Path(os.environ.get("DATALOG_GATE_SHARED", Path(__file__).parents[2] / "shared")) / "research"
+
+
+@pytest.mark.skipif(not (SCHEMAS / "congress-schemas.json").is_file(), reason="Congress's schemas are not here")
+def test_every_table_of_a_driver_of_congress_is_there_in_its_order_of_columns() -> None:
+    drivers = json.loads((SCHEMAS / "congress-schemas.json").read_text())
+    tables = [(table, tuple(its)) for one in drivers.values() for table, its in one.items() if its]
+    found = [one for name in inventory.names() if (one := catalogue.relation(name))]
+    assert sorted((one.name.partition(":")[2], tuple(one.positions)) for one in found) == sorted(tables)
 
 
 def test_the_relations_of_a_type_are_named_only_and_come_in_the_order_of_its_properties() -> None:
@@ -146,7 +201,17 @@ def test_a_type_that_heat_does_not_have_is_none(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["heat:nothing", "os:nova:nothing", "os:nova:server.nothing", "server", "", "old:os:nova:server"]
+    "name",
+    [
+        "heat:nothing",
+        "os:nova:nothing",
+        "os:nova:server.nothing",
+        "server",
+        "",
+        "old:os:nova:server",
+        "nova:srv",
+        "nova",
+    ],
 )
 def test_a_relation_that_nothing_fills_is_none(name: str) -> None:
     assert catalogue.relation(name) is None
@@ -157,7 +222,9 @@ def test_every_name_is_the_name_of_a_relation_in_a_namespace_of_the_catalogue() 
     assert [name for name, one in found.items() if one is None or one.name != name] == []
     assert {name.partition(":")[0] for name in found} - catalogue.SHIPPED.namespaces() == set()
     assert [name for name in catalogue.names() if name not in found] == []
-    assert set(FIXED) <= set(found)
+    assert {*FIXED, *inventory.names()} <= set(found)
+    assert len(found) == len(list(catalogue.names()))
+    assert {name.partition(":")[0] for name in inventory.names()} == inventory.CLOUD | {"heat"}
     assert {one["relation"] for one in TYPES.values()} <= set(found)
 
 
@@ -204,7 +271,7 @@ def test_the_data_holds_one_resource_type_a_line(source: str) -> None:
 def test_every_fixed_relation_shows_a_row_of_its_columns_kinds_and_values() -> None:
     wrong = [
         (relation.name, column.name, value)
-        for relation in FIXED.values()
+        for relation in (*FIXED.values(), *filter(None, map(catalogue.relation, inventory.names())))
         for column, value in zip(relation.columns, relation.example, strict=True)
         if not kind_of(value) & column.kinds or (column.closed and value not in column.allowed)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from datalog_gate.catalogue import inventory
 from datalog_gate.catalogue.relations import FIXED, NAMESPACES
 from datalog_gate.catalogue.resource_types import SOURCES, shipped, tables_of, type_of_line
 from datalog_gate.catalogue.schema import Relation, ResourceType
@@ -49,12 +50,15 @@ class Catalogue:
         """The relation of that full name, such as ``heat:resource`` or ``os:neutron:security_group.rules``."""
         if name in FIXED:
             return FIXED[name]
+        if found := inventory.relation(name):
+            return found
         owner = self.owner(name.partition(".")[0])
         return self._of_type(owner).get(name) if owner else None
 
     def names(self) -> Iterator[str]:
         """The names of all relations. It parses every resource type: for suggestions, not for looking up."""
         yield from FIXED
+        yield from inventory.names()
         for one in self.types():
             yield from self._of_type(one)
 
@@ -68,7 +72,7 @@ class Catalogue:
 
     def namespaces(self) -> frozenset[str]:
         """The first segments of names that are not the author's."""
-        return NAMESPACES | {one.relation.partition(":")[0] for one in self._given.values()}
+        return NAMESPACES | inventory.CLOUD | {one.relation.partition(":")[0] for one in self._given.values()}
 
     def _of_type(self, type_name: str) -> dict[str, Relation]:
         """The relations of a resource type that the catalogue has, by name."""

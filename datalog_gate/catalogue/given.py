@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Never
 
-from datalog_gate.catalogue import Catalogue
+from datalog_gate.catalogue import Catalogue, inventory
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.resource_types import SCALARS, SOURCES, type_of
 from datalog_gate.catalogue.schema import Property, ResourceType
@@ -86,7 +86,7 @@ def catalogue_of(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Cata
 
 
 def _other_owner(one: ResourceType, given: Mapping[str, ResourceType], plain: Catalogue) -> str | None:
-    if one.relation in FIXED:
+    if one.relation in FIXED or inventory.relation(one.relation):
         return "the gate"
     owner = plain.owner(one.relation)
     if owner and owner not in given:

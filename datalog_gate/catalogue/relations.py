@@ -10,13 +10,9 @@ from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.values import FALSE, Kind, ResourceId, Row
 
 NAMESPACES = frozenset(
-    {
-        *("heat", "os", "aws", "gate", "old", "builtin", "datalog_gate", "inventory"),
-        *("nova", "neutron", "neutronv2", "neutronv2_qos", "cinder", "keystone", "keystonev3", "glance", "glancev2"),
-        *("swift", "ironic", "monasca", "aodh", "mistral", "tacker"),
-    }
+    ("heat", "os", "aws", "gate", "old", "builtin", "datalog_gate", "inventory", "neutron", "glance")
 )
-"""The first segments of names that are not the author's: of the catalogue, or of an inventory."""
+"""The first segments of names that are not the author's, beside those of an inventory."""
 
 MAYBE_STRING = Kind.STRING | Kind.NULL
 ID = Column("id", Kind.RESOURCE, "The resource.")

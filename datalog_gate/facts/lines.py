@@ -17,10 +17,24 @@ from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, Value, from_python, row_key, show, to_json
+from datalog_gate.values import (
+    HIDDEN,
+    Kind,
+    ResourceId,
+    Row,
+    Unknown,
+    Value,
+    from_python,
+    kind_of,
+    row_key,
+    show,
+    to_json,
+)
 
 LONG = 1000
 """The characters of a text that a person is shown."""
+_PLAIN = {"True": "write true", "False": "write false", "None": "write null"}
+"""What to write for the texts that Congress's drivers make of these values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +59,17 @@ class Line:
                     f"{relation.name} has no column {name}", self.span, f"did you mean {near}?" if near else None
                 )
         return tuple(self.row.get(name) for name in columns)
+
+    def typed(self, relation: Relation) -> Row:
+        """The row in the relation's order of columns, of whose kinds it is. A resource type's row may be of others, for
+        what Heat can't coerce stays as the template has it. Errors: InputError."""
+        row = self.positional(relation)
+        for column, value in zip(relation.columns, row, strict=True):
+            kind = kind_of(value)
+            if not relation.named_only and not kind & (column.kinds | Kind.UNKNOWN):
+                said = f"{relation.name}.{column.name} is {column.kinds.describe()}, here {kind.describe()}"
+                raise _bad(said, self.span, _PLAIN.get(value) if isinstance(value, str) else None)
+        return row
 
 
 def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:

@@ -12,7 +12,7 @@ from datalog_gate.analysis.check import check, input_of
 from datalog_gate.analysis.lowering import shared
 from datalog_gate.analysis.names import Names
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.catalogue import SHIPPED, Catalogue
+from datalog_gate.catalogue import SHIPPED, Catalogue, inventory
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, closest
 from datalog_gate.engine.model import Engine, ModelError
@@ -77,18 +77,24 @@ def bind(
     program: CheckedProgram, lines: Sequence[Line], lenient: bool = False, catalogue: Catalogue = SHIPPED
 ) -> dict[str, list[Row]]:
     """The rows of each input of the program. Lines of a relation of the catalogue that no rule reads are left out.
-    Errors: InputError for a relation that nothing declares (unless `lenient`), or a row that does not fit it."""
+    Errors: InputError for a relation that nothing declares, or a row that does not fit it. With `lenient` only what
+    lies in the cloud needs to be declared and of the kinds declared.
+    """
     inputs: dict[str, list[Row]] = {name: [] for name in program.inputs}
     diagnostics: list[Diagnostic] = []
     for line in lines:
+        cloud = inventory.relation(line.relation)
         try:
             target = input_of(program, line.relation)
             if target is not None:
-                inputs[target].append(line.positional(program.relations[target.partition("#")[0]]))
+                row_of = line.positional if lenient and not cloud else line.typed
+                inputs[target].append(row_of(program.relations[target.partition("#")[0]]))
+            elif cloud:
+                line.typed(cloud)
             elif not lenient and catalogue.relation(line.relation) is None:
                 message = f"no rule declares the relation {line.relation}"
                 known = [one.partition("#")[0] for one in program.inputs]
-                near = closest(line.relation, [*known, *(one.rpartition(":")[2] for one in known)])
+                near = closest(line.relation, [*known, *(one.rpartition(":")[2] for one in known), *catalogue.names()])
                 suggestion = f"did you mean {near}?" if near else None
                 diagnostics.append(Diagnostic("bad-facts", message, line.span, suggestion))
         except ValueError as error:
