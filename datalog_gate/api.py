@@ -131,7 +131,7 @@ def query(
     Errors: RulesError; EngineError, also for an evaluation that met an error.
     """
     files = [RuleFile("rules", "<rules>", rules)]
-    answer = ask(files, query, _lines(facts), _engine(engine), undefined == "empty")
+    answer = ask(files, query, _lines(facts), _engine(engine), undefined == "empty", now=_utc(None))
     if answer.errors:
         first = answer.errors[0]
         raise EngineError(f"{first.span}: {first.message}")

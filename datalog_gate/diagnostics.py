@@ -60,6 +60,7 @@ CODES: dict[str, str] = {
     "kind-mismatch": "Values that can never be equal, or a builtin over a wrong kind.",
     "nullable": "Ordering, arithmetic or a builtin over a value that may be null.",
     "unstratified": "A relation that depends on its own negation or aggregate.",
+    "bad-pattern": "A regular expression that RE2 does not take, or that nothing can run.",
     "value-growth": "A computed value that flows into its own recursion.",
     "too-complex": "A rule whose alternatives are too many to take apart.",
     "forgotten-quotes": "A variable that was probably meant as a string.",

@@ -278,6 +278,7 @@ READS_NOW = '@deny("p", "late")\np(s) :- heat:stack(id=s), gate:now(now), now >=
     ("rules", "grant"),
     [
         (READS_NOW, ""),
+        ('@deny("p", "late")\np(s) :- heat:stack(id=s), days_until("2027-06-01", n), n < 0.\n', ""),
         (HUGE.replace("{more}", ', enforce_from="2027-06-01"'), ""),
         (EDGE, "  g: {type: DatalogGate::Policy, properties: {service: edge, expires: 2027-06-01}}\n"),
     ],

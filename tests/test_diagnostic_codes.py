@@ -13,9 +13,9 @@ from datalog_gate.language.parser import parse
 ELSEWHERE = {
     "unreadable", "encoding", "outside-root", "yaml", "duplicate-key", "too-large", "not-a-template", "bad-template",
     "bad-function", "bad-reference", "bad-parameter", "bad-environment", "missing-file", "nesting", "no-resources",
-    "bad-facts", "bad-test", "bad-catalogue", "bad-library", "congress",
+    "bad-facts", "bad-test", "bad-catalogue", "bad-library", "congress", "unsupported",
 }  # fmt: skip
-"""Codes of templates, facts, test and catalogue files and of Congress: their cases stand with the tests of what reads these."""
+"""Codes of templates, facts, test and catalogue files, and of Congress: their cases stand with the tests of these."""
 
 CASES: dict[str, tuple[str, str, str | None, str]] = {
     "syntax": (
@@ -144,11 +144,11 @@ CASES: dict[str, tuple[str, str, str | None, str]] = {
         "9-52: type of heat:resource is never 'OS::Nova::Sever'",
         "did you mean OS::Nova::Server?",
         'p(x) :- heat:resource(id=x, type="OS::Nova::Server").'),
-    "unsupported": (
-        "p(n) :- n = count{ x : (q(x) or r(x)) }. q(1). r(1).",
-        "13-40: an aggregate over alternatives",
-        "write the alternatives as rules of a relation, and aggregate over that",
-        "p(n) :- n = count{ x : q(x) }. q(1)."),
+    "bad-pattern": (
+        'p(x) :- heat:stack(name=x), matches(x, "a(b").',
+        "40-45: the pattern is not RE2's: missing ): a(b",
+        "https://github.com/google/re2/wiki/Syntax has the syntax",
+        'p(x) :- heat:stack(name=x), matches(x, "a(b)").'),
 }  # fmt: skip
 """Code: what fails, from and to which column and what is said of it, what to write, what passes. All in one line."""
 

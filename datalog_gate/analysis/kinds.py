@@ -24,7 +24,7 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.analysis.safety import binds
-from datalog_gate.catalogue.builtins import BUILTINS
+from datalog_gate.catalogue.builtins import CALLS
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Span, closest, did_you_mean
 from datalog_gate.values import Kind, kind_of, show
@@ -126,7 +126,7 @@ class Inference:
                     if isinstance(one, Var) and other == Const(None):
                         kinds[one] = kinds.get(one, Kind.ANY) & ~Kind.NULL
             case Call():
-                for column, output in zip(BUILTINS[literal.builtin].outputs, literal.outputs, strict=True):
+                for column, output in zip(CALLS[literal.builtin].outputs, literal.outputs, strict=True):
                     if isinstance(output, Var):
                         self._meet(kinds, output, self._given(literal, column, kinds), binders[output] > 1)
             case Fold():
@@ -174,10 +174,15 @@ class Inference:
             case Compare():
                 self._judge_compare(literal, kinds)
             case Call():
-                builtin = BUILTINS[literal.builtin]
+                builtin, name = CALLS[literal.builtin], literal.builtin.partition(".")[0]
                 for column, operand in zip(builtin.inputs, literal.inputs, strict=True):
                     if not builtin.total:
-                        self._need(operand, column.kinds, kinds, f"{literal.builtin} takes", literal.span)
+                        self._need(operand, column.kinds, kinds, f"{name} takes", literal.span)
+                for column, output in zip(builtin.outputs, literal.outputs, strict=True):
+                    given = self._given(literal, column, kinds)
+                    if output and given and not given & self._kind(output, kinds) and not self._tell(output):
+                        message = f"{_name(output)} can never be the {given.describe()} that {name} gives"
+                        self._report("kind-mismatch", message, literal.span, NEVER_MEET)
             case Without():
                 self._settle(literal.body, kinds)
             case Fold():

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.occurrences import nodes_of, shared, variables_of
+from datalog_gate.analysis.patterns import refusal
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -25,13 +27,14 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.catalogue.builtins import Builtin
+from datalog_gate.catalogue.builtins import PATTERN, Builtin
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Severity, Span, did_you_mean
 from datalog_gate.language import ast
 from datalog_gate.values import Kind, Value
 
 MOST_ALTERNATIVES = 1000
+NOW = "gate:now"
 Conjunction = tuple[CheckedLiteral, ...]
 Scope = Mapping[str, Var]
 
@@ -171,7 +174,29 @@ class Lowering:
             return ()
         inputs, extra = self._operands(atom.arguments[:takes], scope)
         outputs, more = self._terms(atom.arguments[takes:], scope)
-        return (*extra, *more, Call(builtin.name, inputs, outputs, atom.span))
+        self._check_patterns(atom, builtin)
+        if builtin.timed:
+            moment = self._temporary(atom.span)
+            extra += (self._now(moment, atom.span),)
+            inputs += (moment,)
+        given = [outputs[at : at + 1] for at in range(max(1, gives))]
+        calls = zip(builtin.calls(), given, strict=True)
+        return (*extra, *more, *(Call(name, inputs, output, atom.span) for name, output in calls))
+
+    def _now(self, moment: Var, span: Span) -> Match:
+        """The time is a fact: no builtin looks at a clock."""
+        relation = self.names.catalogue.relation(NOW)
+        assert relation
+        self.relations.setdefault(NOW, relation)
+        return Match(NOW, (moment,), span)
+
+    def _check_patterns(self, atom: ast.Atom, builtin: Builtin) -> None:
+        for column, term in zip(builtin.inputs, atom.arguments, strict=False):
+            if column.name == PATTERN and (why := refusal(term.value if isinstance(term, ast.Constant) else None)):
+                suggestion = "https://github.com/google/re2/wiki/Syntax has the syntax"
+                if "installed" in why:
+                    suggestion = "pip install datalog-gate[re2]"
+                self._report("bad-pattern", why, term.span, suggestion)
 
     def _membership(self, literal: ast.Membership, scope: Scope) -> list[Conjunction]:
         (subject,), extra = self._operands((literal.term,), scope)
@@ -187,11 +212,17 @@ class Lowering:
 
     def _choice(self, literal: ast.Membership, constants: Sequence[Value]) -> str:
         """A relation of the given constants, so that many items cost one literal and not many rules."""
-        name = f"{self._module}:in#{literal.span.line}.{literal.span.column}"
-        if name not in self.relations:
-            self.relations[name] = Relation(name, (Column("item", Kind(0)),))
-            for constant in dict.fromkeys(constants):
-                self.drafts.append(Draft(name, (Const(constant),), (), literal.span, {}))
+        name = self._relation("in", 1, literal.span)
+        for constant in dict.fromkeys(constants):
+            self.drafts.append(Draft(name, (Const(constant),), (), literal.span, {}))
+        return name
+
+    def _relation(self, what: str, width: int, span: Span) -> str:
+        """The name of a new relation that the analysis derives for what stands at the place."""
+        name = f"{self._module}:{what}#{span.line}.{span.column}"
+        while name in self.relations:
+            name += "'"
+        self.relations[name] = Relation(name, tuple(Column(f"{at}", Kind(0)) for at in range(width)))
         return name
 
     def _terms(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Pattern, ...], Conjunction]:
@@ -229,15 +260,33 @@ class Lowering:
     def _fold(self, term: ast.Aggregate, scope: Scope, target: Var) -> Fold:
         inner = self._with_locals(term.body, term.terms, scope)
         terms, extra = self._operands(term.terms, inner)
-        bodies = self._body(term.body, inner, term.span)
-        if len(bodies) != 1:
-            suggestion = "write the alternatives as rules of a relation, and aggregate over that"
-            self._report("unsupported", "an aggregate over alternatives", term.span, suggestion)
+        bodies = [body + extra for body in self._body(term.body, inner, term.span)]
         for written in term.terms:
             if isinstance(written, ast.Variable) and written.name in scope:
                 message = f"{written.name} is aggregated and occurs outside"
                 self._report("aggregate-scope", message, written.span, "use another name in one of the two places")
-        return Fold(term.function, terms, (bodies[0] if bodies else ()) + extra, target, term.span)
+        if len(bodies) != 1:
+            terms, bodies = self._united(terms, bodies, scope, term.span)
+        return Fold(term.function, terms, bodies[0], target, term.span)
+
+    def _united(
+        self, terms: tuple[Operand, ...], bodies: list[Conjunction], scope: Scope, span: Span
+    ) -> tuple[tuple[Operand, ...], list[Conjunction]]:
+        """Terms and the one body of an aggregate over alternatives: a relation of its own, a rule for each; a tuple
+        that several give is one. What groups the aggregate each must bind.
+        """
+        known = frozenset(scope.values())
+        groups = tuple(dict.fromkeys(var for body in bodies for one in body for var in variables(one) if var in known))
+        for var in groups:
+            if not all(any(var in variables(one) for one in body) for body in bodies):
+                message = f"{var.name.partition('#')[0]} groups this aggregate, but not in every branch of `or`"
+                self._report("unsafe-variable", message, span, "use it in each branch, or aggregate over a relation")
+                return terms, bodies
+        name = self._relation("or", len(groups + terms), span)
+        spans = {var: at for var, at in self._spans.items() if var not in known}
+        self.drafts += [Draft(name, groups + terms, body, span, spans) for body in bodies]
+        united = tuple(self._temporary(span) for _ in terms)
+        return united, [(Match(name, groups + united, span),)]
 
     def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:
         """The scope inside a negation or an aggregate: names not known outside become locals of their own."""
@@ -264,11 +313,11 @@ class Lowering:
         return var
 
     def _check_once_negated(self, rule: ast.Rule) -> None:
-        occurrences = Counter(variable.name for variable in _variables((*rule.body, rule.head)))
-        for node in _nodes(rule.body):
+        occurrences = Counter(variable.name for variable in variables_of((*rule.body, rule.head)))
+        for node in nodes_of(rule.body):
             match node:
                 case ast.Negation():
-                    for variable in _variables(node.body):
+                    for variable in variables_of(node.body):
                         if occurrences[variable.name] == 1:
                             occurrences[variable.name] = 0
                             message = f"{variable.name} occurs only here, under not"
@@ -317,54 +366,3 @@ def _renamed(part: Any, names: Mapping[Var, Var]) -> Any:
         case Match() | Compare() | Call() | Without() | Fold():
             return replace(part, **{one.name: _renamed(getattr(part, one.name), names) for one in fields(part)})
     return part
-
-
-Node = ast.Literal | ast.Term
-
-
-def _nodes(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes and all nodes inside them."""
-    for node in nodes:
-        yield node
-        yield from _nodes(_children(node))
-
-
-def _children(node: Node) -> tuple[Node, ...]:
-    match node:
-        case ast.Atom():
-            return (*node.arguments, *(named.term for named in node.named))
-        case ast.Comparison() | ast.Operation():
-            return (node.left, node.right)
-        case ast.Membership():
-            return (node.term, *node.items)
-        case ast.Negation():
-            return node.body
-        case ast.Aggregate():
-            return (*node.terms, *node.body)
-        case ast.Disjunction():
-            return tuple(literal for branch in node.branches for literal in branch)
-        case _:
-            return ()
-
-
-def _variables(nodes: Iterable[Node]) -> Iterator[ast.Variable]:
-    return (node for node in _nodes(nodes) if isinstance(node, ast.Variable))
-
-
-def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, None]:
-    """The names that belong to this level: written on it, or in two negations below it (whose locals they then can't
-    be). What only one negation or aggregate holds is local there; two aggregates have separate locals."""
-    direct: dict[str, None] = {}
-    negated: Counter[str] = Counter()
-    pending: list[Node] = [*body, *terms]
-    while pending:
-        node = pending.pop(0)
-        match node:
-            case ast.Variable():
-                direct[node.name] = None
-            case ast.Negation() | ast.Aggregate():
-                inner = {variable.name for variable in _variables(_children(node))}
-                negated.update({name: 2 if isinstance(node, ast.Negation) else 1 for name in inner})
-            case _:
-                pending[:0] = _children(node)
-    return {**direct, **{name: None for name, weight in negated.items() if weight > 2}}

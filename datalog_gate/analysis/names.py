@@ -158,7 +158,7 @@ class Names:
             return None
         self._report("undefined-relation", message, atom.name_span, suggestion, severity="warning")
         self.undeclared.add(name)
-        columns = tuple(Column(str(at), Kind.ANY) for at in range(len(atom.arguments)))
+        columns = tuple(Column(str(at), Kind(0)) for at in range(len(atom.arguments)))
         return self._empty.setdefault(name, Relation(name, columns))
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:

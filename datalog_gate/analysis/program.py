@@ -69,7 +69,8 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A builtin: inputs are bound, outputs are matched with what it gives; a test has no outputs.
+    """A builtin: inputs are bound, the output is matched with what it gives; a test has none. One with several outputs
+    is several calls, of its parts.
 
     An operator of the language is the builtin of that name. With an unknown among the inputs each output is the
     unknown ``builtin(inputs)``, and a test answers `when_unknown`.

@@ -111,6 +111,8 @@ def facts(options: argparse.Namespace) -> int:
 
 def query(options: argparse.Namespace) -> int:
     """Print the rows of a query."""
+    from datetime import UTC, datetime
+
     from datalog_gate.engine import engine
     from datalog_gate.gate.query import ask
     from datalog_gate.sources import read_catalogue, read_facts, read_rules
@@ -119,7 +121,8 @@ def query(options: argparse.Namespace) -> int:
     catalogue = read_catalogue(*options.catalogue)
     files = read_rules([Path(path) for path in options.rules], options.congress)
     lines = [line for path in options.facts for line in read_facts(Path(path))]
-    answer = ask(files, options.query, lines, engine(options.engine), options.undefined == "empty", catalogue)
+    lenient, now = options.undefined == "empty", datetime.now(UTC)
+    answer = ask(files, options.query, lines, engine(options.engine), lenient, catalogue, now)
     sources = {one.file: one.text for one in files} | {"<query>": options.query}
     for warning in answer.warnings:
         print(render(warning, sources), file=sys.stderr)

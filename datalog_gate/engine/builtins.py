@@ -1,4 +1,4 @@
-"""What the builtins compute (layer 3); `catalogue.builtins` holds their signatures.
+"""What the builtins compute (layer 3); `catalogue.builtins` holds their signatures, `dates` and `networks` those parts.
 
 In: values. Out: a value, or a truth for a test, or an `EvaluationError` that says what does not compute. All is exact:
 integers are unbounded up to `DIGITS`, decimals never round but in ``/``.
@@ -10,18 +10,14 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow, Subnormal
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from datalog_gate.catalogue.builtins import BUILTINS
+from datalog_gate.analysis.patterns import searcher
+from datalog_gate.catalogue.builtins import CALLS
+from datalog_gate.engine.dates import DATES
+from datalog_gate.engine.networks import NETWORKS
 from datalog_gate.errors import GateError
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.values import ResourceId, Row, Unknown, Value, kind_of, row_key, show
-
-if TYPE_CHECKING:
-    import ipaddress
-
-    Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+from datalog_gate.values import FALSE, ResourceId, Row, Unknown, Value, kind_of, row_key, show
 
 Number = int | Decimal
 DIGITS = 4000
@@ -126,7 +122,7 @@ def _sum(values: Iterable[Value]) -> Number:
 
 
 def _applied(name: str, inputs: Sequence[Value]) -> Value | bool:
-    builtin = BUILTINS[name]
+    builtin = CALLS[name]
     try:
         if not builtin.total:
             for column, value in zip(builtin.inputs, inputs, strict=True):
@@ -134,8 +130,9 @@ def _applied(name: str, inputs: Sequence[Value]) -> Value | bool:
                     given = kind_of(value).describe()
                     raise EvaluationError(f"{column.name} is {given}, not {column.kinds.describe()}")
         return IMPLEMENTATIONS[name](*inputs)
-    except EvaluationError as error:
-        raise EvaluationError(f"{name}({', '.join(map(_brief, inputs))}): {error}") from None
+    except (EvaluationError, ValueError) as error:
+        written = ", ".join(map(_brief, inputs[: len(inputs) - builtin.timed]))
+        raise EvaluationError(f"{name.partition('.')[0]}({written}): {error}") from None
     except DecimalException:
         raise EvaluationError(f"{name} gives a number of more than {DIGITS} digits") from None
 
@@ -229,14 +226,6 @@ def _short(text: str, what: str = "the result is too long") -> str:
     return text
 
 
-def _cidr_contains(network: str, inner: str) -> bool:
-    one, other = _network(network), _network(inner)
-    if one.version != other.version:
-        return False
-    first, last = int(one.network_address), int(one.broadcast_address)
-    return first <= int(other.network_address) and int(other.broadcast_address) <= last
-
-
 def _parse_size(text: str) -> Number:
     size = _SIZE.fullmatch(text.strip())
     if not size or (size[3] and not size[2]):
@@ -252,15 +241,39 @@ def _numeral(value: Number | str) -> Number:
     return _number(Decimal(value.strip()))
 
 
-@lru_cache(maxsize=4096)
-def _network(text: str) -> Network:
-    """The network, whatever host bits the text sets; an address alone is a network of one."""
-    import ipaddress  # only rules about networks pay for it
-
+def _valid_number(least: Number, most: Number, value: Number | str, whole: bool) -> str:
+    """Why the value is no such number; empty if it is one."""
     try:
-        return ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise EvaluationError("the text is no network") from None
+        number = _numeral(value)
+    except EvaluationError:
+        return f"{_brief(value)} is no number"
+    if whole and not isinstance(number, int):
+        return f"{_brief(value)} is no whole number"
+    if number < least:
+        return f"{_brief(value)} is less than {show(least)}"
+    return f"{_brief(value)} is more than {show(most)}" if number > most else ""
+
+
+def _valid_string(pattern: str, longest: Number, quotes: Value, ignore_case: Value, text: str) -> str:
+    """Why the text is none that an option takes; empty if it is one. With `quotes` one pair around it is left out."""
+    if _true(quotes) and text[:1] in ("'", '"'):
+        if len(text) < 2 or text[-1] != text[0]:
+            return f"{_brief(text)} has no closing quote"
+        text = text[1:-1]
+    if 0 < longest < len(text):
+        return f"{_brief(text)} is longer than {show(longest)}"
+    return "" if _occurs(pattern, text, _true(ignore_case)) else f"{_brief(text)} does not match {_brief(pattern)}"
+
+
+def _true(flag: Value) -> bool:
+    return flag not in (0, FALSE)
+
+
+def _occurs(pattern: str, text: str, ignore_case: bool = False) -> bool:
+    try:
+        return searcher(pattern, ignore_case)(text)
+    except ImportError:
+        raise EvaluationError("regular expressions need RE2, which is not installed") from None
 
 
 IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
@@ -278,9 +291,6 @@ IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "split": _split,
     "replace": _replace,
     "trim": str.strip,
-    "cidr_contains": _cidr_contains,
-    "cidr_overlaps": lambda one, other: _network(one).overlaps(_network(other)),
-    "cidr_host_count": lambda text: _network(text).num_addresses,
     "abs": lambda value: value if value >= 0 else _minus(0, value),
     "min2": lambda one, other: one if _ordered("<=", one, other) else other,
     "max2": lambda one, other: one if _ordered(">=", one, other) else other,
@@ -300,5 +310,11 @@ IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "len": len,
     "int": lambda value: int(_numeral(value)),
     "float": _numeral,
+    "matches": lambda text, pattern: _occurs(pattern, text),
+    "validate_int": lambda least, most, value: _valid_number(least, most, value, True),
+    "validate_float": lambda least, most, value: _valid_number(least, most, value, False),
+    "validate_string": _valid_string,
+    **NETWORKS,
+    **DATES,
 }
-"""By name; the inputs are known and of the kinds that the signature names."""
+"""By name in `CALLS`; the inputs are known and of the kinds that the signature names."""

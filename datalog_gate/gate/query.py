@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from datalog_gate.analysis.check import check, input_of
-from datalog_gate.analysis.lowering import shared
 from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.occurrences import shared
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue, inventory
 from datalog_gate.catalogue.schema import Relation
@@ -43,8 +44,10 @@ def ask(
     engine: Engine,
     lenient: bool = True,
     catalogue: Catalogue = SHIPPED,
+    now: datetime | None = None,
 ) -> Answer:
-    """The answer to a query. With `lenient` a relation that nothing defines is empty, with a warning.
+    """The answer to a query. With `lenient` a relation that nothing defines is empty, with a warning. `now` is the time
+    (UTC) where no line of facts gives it.
 
     Errors: RulesError for rules or query, InputError for facts, EngineError.
     """
@@ -66,7 +69,10 @@ def ask(
     checked = check(
         modules, given=given, query=QUERY, lenient=lenient, found=found, sources=sources, catalogue=catalogue
     )
-    model = engine(checked.program, bind(checked.program, lines, lenient=True))
+    inputs = bind(checked.program, lines, lenient=True)
+    if now and inputs.get("gate:now") == []:
+        inputs["gate:now"] = [(now.isoformat(),)]
+    model = engine(checked.program, inputs)
     answer = f"{QUERY}:{ANSWER}"
     needed = rests_on(checked.program).get(answer, frozenset())
     errors = tuple(one for one in model.errors if one.relation in needed)

@@ -1,0 +1,61 @@
+"""Regular expressions (layer 2): RE2's, which takes time linear in the text whatever the pattern.
+
+In: a pattern, and texts. Out: whether it occurs in them. The wheel `google-re2` is imported where a rule needs it, and
+never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+LONGEST = 1000
+"""The most characters of a pattern."""
+MEMORY = 1 << 20
+STEPS = 10**8
+"""The most steps of one search: characters times the size of the compiled pattern, about a second."""
+
+
+@lru_cache(maxsize=64)
+def searcher(pattern: str, ignore_case: bool = False) -> Callable[[str], bool]:
+    """A function that says whether the pattern occurs in a text.
+
+    Errors: ValueError for a pattern that RE2 does not take, and from the function for a text that is too long for it;
+    ImportError without the wheel.
+    """
+    import re2
+
+    options = re2.Options()
+    options.max_mem, options.log_errors, options.case_sensitive = MEMORY, False, not ignore_case
+    if len(pattern) > LONGEST:
+        raise ValueError(f"the pattern is longer than {LONGEST} characters")
+    try:
+        compiled = re2.compile(pattern, options)
+    except UnicodeEncodeError:
+        raise ValueError("the pattern is not Unicode") from None
+    except re2.error as error:
+        said = error.args[0]
+        text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        raise ValueError(f"the pattern is not RE2's: {text}") from None
+    size: int = compiled.programsize
+
+    def occurs(text: str) -> bool:
+        if len(text) * size > STEPS:
+            raise ValueError("the text is too long for this pattern")
+        try:
+            return compiled.search(text) is not None
+        except UnicodeEncodeError:
+            raise ValueError("the text is not Unicode") from None
+
+    return occurs
+
+
+def refusal(pattern: object) -> str | None:
+    """Why rules with this constant as a pattern (None: one not known yet) can't be loaded; None if they can."""
+    try:
+        searcher(pattern if isinstance(pattern, str) else "")
+    except ImportError:
+        return "regular expressions need RE2, which is not installed"
+    except ValueError as error:
+        return str(error)
+    return None

@@ -1,0 +1,279 @@
+"""Writes docs/truth.md and docs/builtins.md by evaluating what they say: ``python -m tests.pages``.
+
+The answers that `TABLES` and `EXAMPLES` hold were written by hand, from the pages of the language: test_pages.py asks
+that the evaluation gives them, and that the files are what this module writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+from datalog_gate.analysis.check import check
+from datalog_gate.analysis.possible import POSSIBLE, split
+from datalog_gate.catalogue.builtins import BUILTINS, Builtin
+from datalog_gate.engine import native
+from datalog_gate.engine.model import Model
+from datalog_gate.errors import RulesError
+from datalog_gate.language.parser import parse
+from datalog_gate.values import TRUE, Kind, ResourceId, Row, Unknown, Value, show
+
+DOCS = Path(__file__).parents[1] / "docs"
+U, V = Unknown("an attribute of a server"), Unknown("another attribute")
+WEB = ResourceId("web")
+NOW = {"gate:now": [("2027-03-01T12:00:00+00:00",)]}
+
+
+@dataclass(frozen=True)
+class Table:
+    """What literals over x, or x and y, are for each of some rows; or what an aggregate of v gives over each of some
+    sets."""
+
+    title: str
+    sentence: str
+    rows: tuple[Row, ...]
+    answers: Mapping[str, str]
+    sets: bool = False
+    outcomes: bool = False
+    """Whether the rows choose what the literals `a` and `b` are."""
+    nullable: bool = False
+
+
+OUTCOMES: dict[Value, str] = {3: "true", 1: "false", 0: "error", U: "unknown"}
+OPERANDS = {"a": "6 / x = 2", "b": "6 / y = 2"}
+"""Literals that are, for each value, what `OUTCOMES` says."""
+PAIRS = tuple(combinations_with_replacement(OUTCOMES, 2))
+TABLES = (
+    Table(
+        "null",
+        "null equals only a null that is written out, and joins with nothing. Here x may be null: it is not ordered or "
+        "computed with before a test or a default.",
+        ((None,), (1,), (2,), (U,)),
+        {
+            "x = null": "true false false unknown",
+            "x != null": "false true true unknown",
+            "q(null)": "true false false unknown",
+            "not q(null)": "false true true unknown",
+            "q(x), x = 1": "false true false unknown",
+            "x in [null, 1]": "true true false unknown",
+            "x < 2": "refused refused refused refused",
+            "x + 1 = 2": "refused refused refused refused",
+            "x ?? 1 = 1": "true true false unknown",
+            "x != null, x < 2": "false true false unknown",
+        },
+        nullable=True,
+    ),
+    Table(
+        "Kinds",
+        "Values of different kinds are unequal, and to ask for their order is an error. Here x and y are anything but "
+        "null; kinds that can never be equal are refused. `web` is a resource.",
+        ((1, 1), (1, 2), ("a", "b"), (1, "1"), (TRUE, 1), (TRUE, TRUE), (WEB, "web"), (WEB, WEB)),
+        {
+            "x = y": "true false false false false true false true",
+            "x != y": "false true true true true false true false",
+            "x in [y]": "true false false false false true false true",
+            "x < y": "false true true error error error error error",
+            "x >= y": "true false false error error error error error",
+            "equal(x, y)": "true false false false false true false true",
+            "lt(x, y)": "false true true error error error error error",
+            "x + y > 0": "true true error error error error error error",
+        },
+    ),
+    Table(
+        "Joins",
+        "A variable that occurs twice joins as `=` does; no null joins, and `!=` is the complement of `=`. An unknown "
+        "equals itself.",
+        ((1, 1), (1, 2), (None, 1), (None, None), (U, 1), (U, U), (U, V)),
+        {
+            "q(z, z)": "true false false false unknown true unknown",
+            "x = y": "true false false false unknown true unknown",
+            "x != y": "false true true true unknown false unknown",
+            "not (x = y)": "false true true true unknown false unknown",
+            "equal(x, y)": "true false false false unknown unknown unknown",
+        },
+    ),
+    Table(
+        "Unknown",
+        "What an unknown decides is unknown, under `not` too, unless something known decides it: a policy is then "
+        "undetermined. What a builtin makes of an unknown is unknown.",
+        ((U,), (5,), (6,)),
+        {
+            "x = 5": "unknown true false",
+            "x != 5": "unknown false true",
+            "not (x = 5)": "unknown false true",
+            "x > 4": "unknown true true",
+            "x = x": "true true true",
+            "x + 1 = x + 1": "true true true",
+            "x + 1 > 6": "unknown false true",
+            "x = 5, 2 < 1": "false false false",
+            "(x = 5 or true)": "true true true",
+            "x = 5, false": "false false false",
+            "(x = 5 or x != 5)": "unknown true true",
+        },
+    ),
+    Table(
+        "And, or",
+        "For what the literals `a` and `b` are. False beats an error, an error beats true, in any order; an "
+        "unknown beside an error is an error. True in one branch of `or` is true.",
+        PAIRS,
+        {
+            "a, b": "true false error unknown false false false error error unknown",
+            "b, a": "true false error unknown false false false error error unknown",
+            "(a or b)": "true true true true false error unknown error error unknown",
+        },
+        outcomes=True,
+    ),
+    Table(
+        "Not",
+        "An error is never taken for false. `not (a, b)` is false only where both are true.",
+        PAIRS,
+        {
+            "not (a)": "false false false false true true true error error unknown",
+            "not (a, b)": "false true error unknown true true true error error unknown",
+            "not (a or b)": "false false false false true error unknown error error unknown",
+        },
+        outcomes=True,
+    ),
+    Table(
+        "Aggregates",
+        "Of `v` over sets. A null is skipped. Of nothing, count and sum are 0, list is the empty text, and the others "
+        "make their literal false.",
+        ((), (None,), (1, 3), (None, 4), ("b", "a"), (1, "a"), (1, U)),
+        {
+            "count{ v : q(v) }": "0 0 2 1 2 2 unknown",
+            "sum{ v : q(v) }": "0 0 4 4 error error unknown",
+            "min{ v : q(v) }": "false false 1 4 a error unknown",
+            "max{ v : q(v) }": "false false 3 4 b error unknown",
+            "avg{ v : q(v) }": "false false 2 4 error error unknown",
+            "list{ v : q(v) }": '"" "" 1,3 4 a,b 1,a unknown',
+            "count{ v : (q(v) or v = 3) }": "1 1 2 2 3 3 unknown",
+        },
+        sets=True,
+    ),
+)
+EXAMPLES = (
+    "1 + 0.5 = 1.5", "1 - 3 = -2", "0.5 * 4 = 2", "7 / 2 = 3.5", "-7 % 3 = 2", "null ?? 7 = 7",
+    'starts_with("web-1", "web-")', 'ends_with("web-1", "-1")', 'contains("web-1", "b-")', 'lower("Web", "web")',
+    'upper("Web", "WEB")', 'split("a:b:c", ":", 1, "b")', 'replace("a-b", "-", "+", "a+b")', 'trim(" a b ", "a b")',
+    'matches("web-01", "^web-[0-9]+$")', 'cidr_contains("10.0.0.0/8", "10.1.2.3")',
+    'cidr_overlaps("10.1.0.0/16", "10.0.0.0/8")', 'cidr_host_count("10.0.0.0/24", 256)', "abs(-2.5, 2.5)",
+    "min2(2, 10, 2)", 'max2("2", "10", "2")', "round(2.5, 2)", 'parse_size("2 GiB", 2147483648)',
+    'days_until("2027-03-31", 30)', "lt(1, 2)", "lteq(2, 2)", "equal(1, 1.0)", "gt(2, 1)", "gteq(2, 2)",
+    "max(2, 10, 10)", "plus(1, 2, 3)", "minus(1, 2, -1)", "mul(2, 3, 6)", "div(-7, 2, -4)",
+    'concat("web", "-1", "web-1")', 'len("web", 3)', 'int("-2.5", -2)', 'float("2.50", 2.5)',
+    'now("2027-03-01 12:00:00")', 'unpack_date("2027-03-01", 2027, 3, 1)',
+    'unpack_time("2027-03-01T12:30:00+02:00", 10, 30, 0)',
+    'unpack_datetime("Mar 1, 2027 9:05", 2027, 3, 1, 9, 5, 0)', 'pack_date(2027, 3, 1, "2027-3-1")',
+    'pack_time(9, 5, 0, "9:5:0")', 'pack_datetime(2027, 3, 1, 9, 5, 0, "2027-3-1 9:5:0")',
+    'extract_date("2027-3-1 9:05", "2027-03-01")', 'extract_time("2027-3-1 9:05", "09:05:00")',
+    'datetime_to_seconds("1900-01-02", 86400)', 'datetime_plus("2027-03-01", "1:00:00", "2027-03-01 01:00:00")',
+    'datetime_minus("2027-03-01", 3600, "2027-02-28 23:00:00")', 'datetime_equal("Mar 1, 2027", "2027-03-01")',
+    'datetime_lt("2027-03-01", "2027-10-01")', 'datetime_lteq("2027-03-01", "2027-03-01")',
+    'datetime_gt("2027-10-01", "2027-9-1")', 'datetime_gteq("2027-03-01", "2027-03-01")',
+    'ips_equal("2001:DB8::1", "2001:db8:0::1")', 'ips_lt("9.0.0.0", "10.0.0.0")', 'ips_lteq("9.0.0.0", "9.0.0.0")',
+    'ips_gt("10.0.0.0", "9.0.0.0")', 'ips_gteq("10.0.0.0", "9.0.0.0")', 'networks_equal("10.0.0.0/8", "10.9.9.9/8")',
+    'networks_overlap("10.1.0.0/16", "10.0.0.0/8")', 'ip_in_network("10.1.2.3", "10.0.0.0/8")',
+    'validate_int(2, 7, 9, "9 is more than 7")', 'validate_float(0.5, 1.5, "1.25", "")',
+    'validate_string("^[a-z]+$", 8, 0, 1, "Web", "")',
+)  # fmt: skip
+"""A literal that is true for each builtin, in their order."""
+
+
+def answer(table: Table, literal: str, row: Row) -> str:
+    """What the table's cell is, by evaluating it."""
+    if table.sets:
+        return outcome(f"p(n) :- n = {literal}.", {"q": [(value,) for value in row]}, 1, True)
+    if table.outcomes:
+        literal = re.sub(r"\b[ab]\b", lambda found: OPERANDS[found[0]], literal)
+    return outcome(f'p("true") :- q({", ".join("xy"[: len(row)])}), {literal}.', {"q": [row]}, len(row), table.nullable)
+
+
+def outcome(rule: str, facts: Mapping[str, Collection[Row]], width: int, nullable: bool = False) -> str:
+    """What the relation p of the rule holds, or false, error, unknown, refused. With `nullable` columns may be null
+    where none is."""
+    null = nullable or any(None in row for rows in facts.values() for row in rows)
+    given = {name: (Kind.ANY if null else Kind.ANY & ~Kind.NULL,) * width for name in facts if ":" not in name}
+    module, found = parse(rule, "m.dl", "m")
+    try:
+        program = check([module], given=given, found=found).program
+    except RulesError:
+        return "refused"
+    held = {at for rows in facts.values() for row in rows for at, value in enumerate(row) if isinstance(value, Unknown)}
+    finished = split(program, {"q": frozenset(held)} if held else {}, ())
+    model = native.evaluate(finished, {name: facts.get(name.removesuffix(POSSIBLE), ()) for name in finished.inputs})
+    return _told(model)
+
+
+def truth_page() -> str:
+    """The text of docs/truth.md."""
+    return TRUTH + "".join(f"\n## {one.title}\n\n{one.sentence}\n\n{_table(one)}" for one in TABLES)
+
+
+def builtins_page() -> str:
+    """The text of docs/builtins.md."""
+    rows = [
+        (f"`{_signature(one)}`", one.meaning, f"`{example}`")
+        for one, example in zip(BUILTINS.values(), EXAMPLES, strict=True)
+    ]
+    return PAGE + _grid(("Builtin", "Meaning", "Example"), rows)
+
+
+TRUTH = """# Truth tables
+
+Generated by `python -m tests.pages`, and a test: they settle disputes. A cell is what a rule over one row makes of the
+literal: `true`, `false`, `error` (the policy is indeterminate), `unknown` (the policy is undetermined), or `refused`
+(an error when the rules are loaded). `?` and `??` are values that nobody knows yet.
+"""
+PAGE = """# Builtins
+
+Generated by `python -m tests.pages`; each example is true (at 2027-03-01T12:00Z), as a test finds. Inputs come first,
+outputs last; an output that has a value already is compared. A builtin is called by its bare name, or as
+`builtin:name(...)`. An input of a wrong kind is an error; one that may be null is refused when rules load.
+
+Dates are texts like `2027-03-01`, `2027-03-01T12:00:00+02:00`, `2027-3-1 9:05` or `Mar 1, 2027 9:05`, UTC where they
+name no offset. The time is `gate:now`. `matches` and `validate_string` need google-re2:
+`pip install datalog-gate[re2]`.
+
+"""
+
+
+def _told(model: Model) -> str:
+    for (value,) in model.rows("m:p"):
+        return "unknown" if isinstance(value, Unknown) else show(value) or '""'
+    if any(one.relation.removesuffix(POSSIBLE) == "m:p" for one in model.errors):
+        return "error"
+    return "unknown" if model.rows(f"m:p{POSSIBLE}") else "false"
+
+
+def _table(table: Table) -> str:
+    written = [", ".join(OUTCOMES[one] if table.outcomes else _header(one) for one in row) for row in table.rows]
+    header = [f"{{{one}}}" if table.sets else one for one in written]
+    cells = [(f"`{literal}`", *(answer(table, literal, row) for row in table.rows)) for literal in table.answers]
+    return _grid(("", *header), cells)
+
+
+def _header(value: Value) -> str:
+    match value:
+        case Unknown():
+            return "?" if value == U else "??"
+        case str():
+            return f'"{value}"'
+    return show(value)
+
+
+def _signature(one: Builtin) -> str:
+    names = [column.name for column in (*one.inputs, *one.outputs)]
+    return f"{one.name}({', '.join(names)})" if one.name[0].isalpha() else f"{names[0]} {one.name} {names[1]}"
+
+
+def _grid(header: Sequence[str], rows: Collection[Sequence[str]]) -> str:
+    lines = [header, ["-"] * len(header), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    (DOCS / "truth.md").write_text(truth_page(), "utf-8")
+    (DOCS / "builtins.md").write_text(builtins_page(), "utf-8")

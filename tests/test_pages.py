@@ -1,0 +1,38 @@
+"""The pages that settle disputes: what they say is what happens, and what was meant to happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from datalog_gate.catalogue.builtins import BUILTINS
+from datalog_gate.values import Row
+from tests.pages import DOCS, EXAMPLES, NOW, TABLES, Table, answer, builtins_page, outcome, truth_page
+
+CELLS = [
+    pytest.param(table, literal, row, expected, id=f"{table.title}: {literal} of {row}")
+    for table in TABLES
+    for literal, answers in table.answers.items()
+    for row, expected in zip(table.rows, answers.split(" "), strict=True)
+]
+
+
+@pytest.mark.parametrize(("table", "literal", "row", "expected"), CELLS)
+def test_the_truth_is(table: Table, literal: str, row: Row, expected: str) -> None:
+    assert answer(table, literal, row) == expected
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_of_a_builtin_is_true(example: str) -> None:
+    assert outcome(f'p("true") :- {example}.', NOW, 0) == "true"
+
+
+def test_each_builtin_has_an_example_of_its_own() -> None:
+    for name, example in zip(BUILTINS, EXAMPLES, strict=True):
+        assert example.startswith(f"{name}(") or f" {name} " in example
+
+
+@pytest.mark.parametrize(("name", "page"), [("truth.md", truth_page), ("builtins.md", builtins_page)])
+def test_the_page_is_the_generated_one(name: str, page: Callable[[], str]) -> None:
+    assert (DOCS / name).read_text("utf-8") == page(), "python -m tests.pages writes it"
