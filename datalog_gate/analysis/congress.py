@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datalog_gate.analysis.names import Names
 from datalog_gate.catalogue.builtins import Builtin
 from datalog_gate.catalogue.schema import Relation
-from datalog_gate.diagnostics import Diagnostic, Severity, Span
+from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.language import ast
 from datalog_gate.values import FALSE, TRUE, Kind, Value
 
@@ -31,23 +31,20 @@ COMPARATORS: Mapping[str, ast.Comparator] = {"lt": "<", "lteq": "<=", "gt": ">",
 def modern(
     modules: Sequence[ast.Module], names: Names, relations: Mapping[str, Relation]
 ) -> tuple[tuple[ast.Module, ...], list[Diagnostic]]:
-    """The modules, those of Congress in our words, with notes and errors. `relations` are derived relations whose
-    kinds are known already."""
-    diagnostics: list[Diagnostic] = []
+    """The modules, those of Congress in our words, with notes. `relations` are those whose kinds are known by now."""
+    notes: list[Diagnostic] = []
     result = []
     for module in modules:
         if module.congress:
             module = replace(
                 module,
                 statements=tuple(
-                    _Rewriting(names, relations, module.name, one, diagnostics).rule()
-                    if isinstance(one, ast.Rule)
-                    else one
+                    _Rewriting(names, relations, module.name, one, notes).rule() if isinstance(one, ast.Rule) else one
                     for one in module.statements
                 ),
             )
         result.append(module)
-    return tuple(result), diagnostics
+    return tuple(result), notes
 
 
 @dataclass(slots=True)
@@ -58,7 +55,7 @@ class _Rewriting:
     relations: Mapping[str, Relation]
     module: str
     written: ast.Rule
-    diagnostics: list[Diagnostic]
+    notes: list[Diagnostic]
     kinds: dict[str, Kind] = field(default_factory=dict)
     variables: set[str] = field(default_factory=set)
 
@@ -121,16 +118,13 @@ class _Rewriting:
         )
 
     def _by_name(self, atom: ast.Atom, relation: Relation) -> ast.Atom:
-        """The atom with the names of columns that it gives by number."""
-        named = []
-        for one in atom.named:
-            if one.column.isdigit() and one.column not in relation.positions:
-                if len(one.column) > 6 or int(one.column) >= len(relation.columns):
-                    message = f"{relation.name} has {len(relation.columns)} columns, counted from 0"
-                    self._report("unknown-column", message, one.span, severity="error")
-                else:
-                    one = replace(one, column=relation.columns[int(one.column)].name)
-            named.append(one)
+        """The atom with the names of columns that it gives by number; another number is no column, as is said later."""
+        named = [
+            replace(one, column=relation.columns[at].name)
+            if (at := _position(one.column, relation)) is not None
+            else one
+            for one in atom.named
+        ]
         return replace(atom, named=tuple(named))
 
     def _builtin(self, atom: ast.Atom, builtin: Builtin) -> ast.Body:
@@ -168,15 +162,14 @@ class _Rewriting:
         kind, value = WORDS.get(word, (Kind(0), None))
         shown = f"'{word}'" if isinstance(term, ast.Constant) else word
         if kind & kinds and kinds != Kind.ANY:
-            constant = ast.Constant(value, term.span)
-            self._report("congress", f"{shown} is read as the value {'null' if value is None else value}", term.span)
-            return constant
+            self._note(f"{shown} is read as the value {'null' if value is None else value}", term.span)
+            return ast.Constant(value, term.span)
         if isinstance(term, ast.Constant):
             return term
         other = f"{word}_"
         while other in self.variables:
             other += "_"
-        self._report("congress", f"{shown} is read as a variable, {other}", term.span)
+        self._note(f"{shown} is read as a variable, {other}", term.span)
         return replace(term, name=other)
 
     def _value(self, term: ast.Term) -> ast.Term:
@@ -190,8 +183,8 @@ class _Rewriting:
                 return replace(term, terms=tuple(map(self._value, term.terms)), body=self._body(term.body))
         return term
 
-    def _report(self, code: str, message: str, span: Span, severity: Severity = "note") -> None:
-        self.diagnostics.append(Diagnostic(code, message, span, None, severity))
+    def _note(self, message: str, span: Span) -> None:
+        self.notes.append(Diagnostic("congress", message, span, None, "note"))
 
 
 def _atoms(body: ast.Body, negated: bool = True) -> Iterator[ast.Atom]:
@@ -215,8 +208,12 @@ def _places(atom: ast.Atom, relation: Relation) -> Iterator[tuple[int, ast.Term]
     """The atom's arguments with the positions of the columns that they stand for, as far as there are such."""
     yield from zip(range(len(relation.columns)), atom.arguments, strict=False)
     for one in atom.named:
-        at = relation.positions.get(one.column)
-        if at is None and one.column.isdigit() and len(one.column) < 7 and int(one.column) < len(relation.columns):
-            at = int(one.column)
-        if at is not None:
+        if (at := _position(one.column, relation)) is not None:
             yield at, one.term
+
+
+def _position(column: str, relation: Relation) -> int | None:
+    """The position of a column that is given by its name or number."""
+    at = relation.positions.get(column)
+    numbers = map(str, range(len(relation.columns)))
+    return at if at is not None else next((at for at, number in enumerate(numbers) if number == column), None)
