@@ -88,7 +88,7 @@ class Rules:
         if not ids or len(set(ids)) < len(ids):
             raise UsageError(f"stacks that are judged together need a name each, not {', '.join(ids) or 'none'}")
         rows = bind(self._set.program, _lines(inventory), catalogue=self._set.catalogue)
-        request = Request(action, _utc(now), _caller(caller), frozenset(services), level, rows)
+        request = Request(action, _utc(now), caller_of(caller), frozenset(services), level, rows)
         if engine != "both":
             return decide(self._set, stacks, request, _engine(engine))
         first = decide(self._set, stacks, request, _engine("native"))
@@ -158,7 +158,8 @@ def _lines(facts: Inventory | None) -> list[Line]:
     return lines
 
 
-def _caller(caller: Mapping[str, object] | None) -> Caller | None:
+def caller_of(caller: Mapping[str, object] | None) -> Caller | None:
+    """Who asks, as `decide` takes it. Errors: UsageError."""
     if caller is None:
         return None
     if unknown := sorted(set(caller) - {"user", "project", "domain", "roles"}):
@@ -175,4 +176,7 @@ def _caller(caller: Mapping[str, object] | None) -> Caller | None:
 def _utc(now: datetime | None) -> datetime:
     if now is None:
         return datetime.now(UTC)
-    return now.astimezone(UTC) if now.tzinfo else now.replace(tzinfo=UTC)
+    try:
+        return now.astimezone(UTC) if now.tzinfo else now.replace(tzinfo=UTC)
+    except OverflowError:
+        raise UsageError(f"{now.isoformat()} is no time in UTC") from None

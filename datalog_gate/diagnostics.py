@@ -84,6 +84,7 @@ CODES: dict[str, str] = {
     "nesting": "Nested templates that are circular or too deep.",
     "unsupported": "A construct that this version does not read yet.",
     "no-resources": "Nothing to judge: not one resource was read.",
+    "no-inventory": "Rules read what there is in a cloud, and nobody says it.",
     "bad-facts": "A line of facts that is not in the format.",
     "bad-catalogue": "A catalogue file that is not in the format.",
     "bad-test": "A policy test file that is not in the format.",

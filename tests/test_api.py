@@ -137,6 +137,8 @@ def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(ask
         ({"waivers": ["w"]}, "an older state and waivers can't be judged yet"),
         ({"action": "creat"}, "there is no action creat: one of create, update, adopt, restore, delete, suspend, "
                               "resume, check, snapshot, rollback"),
+        ({"now": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=9)))},
+         "0001-01-01T00:00:00+09:00 is no time in UTC"),
         ({"mode": "off"}, "there is no mode off: one of record, warn, enforce"),
         ({"engine": "fast"}, "there is no engine fast: one of native, pydatalog"),
         ({"caller": {"name": "ann", "role": "x"}}, "a caller has user, project, domain and roles, not name, role"),

@@ -47,6 +47,7 @@ FILES = {
     "broken.yaml": "a: [b\n",
     "env.yaml": "parameters: {f: huge}\n",
     "list.json": "[]",
+    "odd.json": '{"roles": "admin"}',
     "rows.jsonl": '{"relation": "r", "row": ["b", 2]}\n{"relation": "r", "row": ["a", null]}\n',
     "bad.jsonl": "x\n",
 }
@@ -95,7 +96,10 @@ def run(command: str) -> int:
         ("ok.yaml --engine both", 0), ("deny.yaml --engine pydatalog", 1),
         ("absent.yaml --rules bad.dl", 2), ("ok.yaml --rules none.dl", 2), ("ok.yaml --rules absent", 2),
         ("absent.yaml --rules bad.dl --action creat", 64), ("absent.yaml --rules bad.dl --output text", 64),
-        ("ok.yaml --output junit=x", 64), ("ok.yaml --output text=absent/x", 64), ("ok.yaml --now yesterday", 64),
+        ("ok.yaml --output yaml=x", 64), ("ok.yaml --output text=absent/x", 64), ("ok.yaml --now yesterday", 64),
+        ("ok.yaml --now 0001-01-01T00:00+14:00", 64), ("ok.yaml --now 9999-12-31T23:59-14:00", 64),
+        ("absent.yaml --caller list.json", 64), ("absent.yaml --caller odd.json", 64),
+        ("ok.yaml --rules bad.dl --caller odd.json", 64), ("ok.yaml --rules bad.dl --caller absent.json", 2),
         ("ok.yaml -P f", 64), ("ok.yaml -P =f", 64), ("ok.yaml --caller list.json", 64), ("ok.yaml --fail-on all", 64),
         ("ok.yaml --rule m.dl", 64), ("ok.yaml --stric", 64), ("", 64), ("--help", 0),
     ],
@@ -164,7 +168,7 @@ def test_check_as_json_is_one_object_a_line_for_each_template(capsys: pytest.Cap
         "diagnostics": [{"code": "unreadable", "severity": "error", "place": None, "suggestion": None,
                          "message": "absent.yaml can't be read: No such file or directory"}],
     }  # fmt: skip
-    assert list(map(json.loads, Path("out.json").read_text().splitlines())) == [first, third]
+    assert list(map(json.loads, Path("out.json").read_text().splitlines())) == [first, second, third]
 
 
 def test_together_is_one_decision_that_tells_equal_names_apart(capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,6 +218,35 @@ bad.dl:2:45: error[undefined-relation] there is no relation q
     |                                             ^
   help  declare it: `relation q(...).`
 """)  # fmt: skip
+
+
+def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("c.dl").write_text('@deny("c", "m")\np(s) :- nova:servers(id=s), not cinder:volumes(id=s).\n')
+    Path("i.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s"}}\n')
+    codes = [run(f"check ok.yaml --rules c.dl --format json {more}") for more in ("", "--inventory i.jsonl")]
+    printed = capsys.readouterr()
+    assert (codes, [json.loads(one)["outcome"] for one in printed.out.splitlines()]) == ([0, 1], ["allow", "deny"])
+    assert printed.err == (
+        "warning[no-inventory] the rules read cinder:volumes, nova:servers, which nothing fills\n"
+        "  help  give --inventory FILE.jsonl\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        ('["a", "blue"]', (0, "a\tblue\n", "")),
+        ('{"tag": "blue", "server_id": "a"}', (0, "a\tblue\n", "")),
+        ('["a", 1]', (3, "", "i.jsonl:1:1: error[bad-facts] nova:tags.tag is string, here number\n")),
+        ('{"server_id": "a"}', (3, "", "i.jsonl:1:1: error[bad-facts] nova:tags.tag is string, here null\n")),
+    ],
+)
+def test_a_query_reads_a_cloud_as_it_is_typed(
+    row: str, shown: tuple[int, str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("i.jsonl").write_text(f'{{"relation": "nova:tags", "row": {row}}}\n')
+    code = run('query nova:tags(_,"blue") --rules none.dl --facts i.jsonl')
+    assert (code, *capsys.readouterr()) == shown
 
 
 def test_a_name_can_not_write_lines_or_escapes_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from datalog_gate.language.parser import parse
 ELSEWHERE = {
     "unreadable", "encoding", "outside-root", "yaml", "duplicate-key", "too-large", "not-a-template", "bad-template",
     "bad-function", "bad-reference", "bad-parameter", "bad-environment", "missing-file", "nesting", "no-resources",
-    "bad-facts", "bad-test", "bad-catalogue", "bad-library", "congress", "unsupported",
+    "bad-facts", "bad-test", "bad-catalogue", "bad-library", "congress", "unsupported", "no-inventory",
 }  # fmt: skip
 """Codes of templates, facts, test and catalogue files, and of Congress: their cases stand with the tests of these."""
 

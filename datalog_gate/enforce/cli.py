@@ -13,14 +13,18 @@ import sys
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.diagnostics import Diagnostic, render
 from datalog_gate.enforce.options import FAIL_ON, USAGE, parser
-from datalog_gate.errors import DiagnosticsError, EngineError, InputError, RulesError, UsageError
+from datalog_gate.errors import EngineError, GateError, InputError, RulesError, UsageError
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decision import Decision
+
+if TYPE_CHECKING:
+    from datalog_gate.api import Rules
+    from datalog_gate.enforce.reports import Judged
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
 UNREAD = 141
@@ -35,13 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # half a surrogate pair, which JSON can hold, is no UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return COMMANDS[options.command](options)
+        try:
+            return COMMANDS[options.command](options)
+        except (RulesError, InputError) as error:
+            return _diagnose(error, options)
     except UsageError as error:
         return _complain(str(error), USAGE)
-    except RulesError as error:
-        return _diagnose(error, RULES, options.format)
-    except InputError as error:
-        return _diagnose(error, INPUT, options.format)
     except EngineError as error:
         return _complain(str(error), UNDECIDED)
     except BrokenPipeError:
@@ -52,21 +55,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
     from datalog_gate.api import load_rules
-    from datalog_gate.sources import default_rules, read_catalogue, read_json
+    from datalog_gate.enforce.reports import LEVELS, WHOLE, Judged, report
+    from datalog_gate.sources import default_rules, read_catalogue
 
     roots = _roots(options)
+    caller, unread = _caller(options.caller)
     catalogue = read_catalogue(*options.catalogue)
     rules = load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
-    for warning in rules.warnings:
+    for warning in (*rules.warnings, *_unfilled(rules, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
-    caller = read_json(Path(options.caller)) if options.caller else None
-    if caller is not None and not isinstance(caller, dict):
-        raise UsageError(f'{options.caller} holds no object: write {{"user": ..., "roles": [...]}}')
-    codes, decisions = [], []
-    for judged in [roots] if options.together else [[root] for root in roots]:
+    if unread:
+        raise unread
+    fails = LEVELS[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
+    codes, judged = [], []
+    for some in [roots] if options.together else [[root] for root in roots]:
+        answer: Decision | GateError
+        name = ", ".join(root.template for root in some)
         try:
-            decision = rules.decide(
-                _read_all(judged, options, catalogue),
+            answer = rules.decide(
+                _read_all(some, options, catalogue),
                 action=options.action,
                 caller=caller,
                 services=options.services,
@@ -75,17 +82,20 @@ def check(options: argparse.Namespace) -> int:
                 engine=options.engine,
                 mode=options.mode,
             )
+            codes.append(_verdict(answer, fails, options))
         except InputError as error:
-            codes.append(_diagnose(error, INPUT, options.format))
-            continue
+            answer = error
+            codes.append(INPUT)
         except EngineError as error:
-            codes.append(_complain(f"{', '.join(root.template for root in judged)}: {error}", UNDECIDED))
-            continue
-        decisions.append(decision)
-        codes.append(_verdict(decision, options.fail_on, options.strict_unknown))
-        print(_formatted(decision, options.format), flush=True)
+            answer = error
+            codes.append(_complain(f"{name}: {error}", UNDECIDED))
+        judged.append(Judged(name, answer))
+        if options.format not in WHOLE:
+            _show(judged[-1], options.format)
+    if options.format in WHOLE:
+        print(report(options.format, judged, rules.policies, fails or LEVELS[:1]), end="")
     for form, path in options.output:
-        _write(path, "".join(f"{_formatted(one, form)}\n" for one in decisions))
+        _write(path, report(form, judged, rules.policies, fails or LEVELS[:1]))
     return min(codes, key=PRECEDENCE.index)
 
 
@@ -154,6 +164,25 @@ def check_rules(options: argparse.Namespace) -> int:
     return OK
 
 
+def docs(options: argparse.Namespace) -> int:
+    """Print what the policies say of themselves, or write a page for each."""
+    from datalog_gate.api import load_rules
+    from datalog_gate.enforce.handbook import handbook, pages
+    from datalog_gate.sources import default_rules, read_catalogue
+
+    rules = load_rules(*(options.rules or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
+    if options.folder is None:
+        print(handbook(rules), end="")
+        return OK
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write to {options.folder}: {error.strerror}") from None
+    for name, text in pages(rules).items():
+        _write(options.folder / name, text)
+    return OK
+
+
 class _Root(NamedTuple):
     """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one."""
 
@@ -216,31 +245,54 @@ def _read(root: _Root, options: argparse.Namespace, catalogue: Catalogue) -> Sta
     return stack
 
 
-def _verdict(decision: Decision, fail_on: str | None, strict_unknown: bool) -> int:
-    """The exit code of one decision. `fail_on` counts findings by what they may do: a deny in warn mode is a warn."""
-    levels = FAIL_ON[: FAIL_ON.index(fail_on) + 1] if fail_on in FAIL_ON[:3] else ()
-    found = {FAIL_ON[max(FAIL_ON.index(one.level), _weight(one.mode))] for one in decision.violations}
-    if fail_on != "never" and (decision.outcome == "deny" or found & set(levels)):
+def _caller(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
+    """Who asks, checked before anything else is read; or that the file can't be read, which bad rules outweigh."""
+    from datalog_gate.api import caller_of
+    from datalog_gate.sources import read_json
+
+    if path is None:
+        return None, None
+    try:
+        caller = read_json(Path(path))
+    except InputError as error:
+        return None, error
+    if not isinstance(caller, dict):
+        raise UsageError(f'{path} holds no object: write {{"user": ..., "roles": [...]}}')
+    caller_of(caller)
+    return caller, None
+
+
+def _unfilled(rules: Rules, given: str | None) -> list[Diagnostic]:
+    """A warning if policies may pass only because no inventory fills what they read."""
+    from datalog_gate.catalogue import inventory
+
+    read = sorted(name for name in rules.program.inputs if inventory.relation(name))
+    if given or not read:
+        return []
+    message = f"the rules read {', '.join(read)}, which nothing fills"
+    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
+
+
+def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespace) -> int:
+    """The exit code of one decision. `fails` are the levels of `--fail-on`."""
+    from datalog_gate.enforce.reports import level
+
+    found = {level(one) for one in decision.violations}
+    if options.fail_on != "never" and (decision.outcome == "deny" or found & set(fails)):
         return DENIED
-    if decision.outcome == "indeterminate" or (strict_unknown and decision.undetermined):
+    if decision.outcome == "indeterminate" or (options.strict_unknown and decision.undetermined):
         return UNDECIDED
     return OK
 
 
-def _weight(mode: str) -> int:
-    return ("enforce", "warn", "record").index(mode)
+def _show(judged: Judged, form: str) -> None:
+    """Print an answer on stdout; bad input goes to stderr where people read it, as what became of an engine did."""
+    from datalog_gate.enforce.reports import report
 
-
-def _formatted(decision: Decision, form: str) -> str:
-    from datalog_gate.enforce.render import compact, text
-
-    match form:
-        case "json":
-            return json.dumps(decision.to_json(), ensure_ascii=False)
-        case "compact":
-            return compact(decision)
-        case _:
-            return text(decision)
+    if form not in ("text", "compact") or isinstance(judged.answer, Decision):
+        print(report(form, [judged]), end="", flush=True)
+    elif isinstance(judged.answer, InputError):
+        print(judged.answer, file=sys.stderr)
 
 
 def _write(path: Path, text: str) -> None:
@@ -250,15 +302,18 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"can't write {path}: {error.strerror}") from None
 
 
-def _diagnose(error: DiagnosticsError, code: int, form: str) -> int:
-    """Print what is wrong: as JSON on stdout where JSON was asked for, else with excerpts on stderr."""
-    if form == "json":
-        from datalog_gate.enforce.render import diagnostics_json
+def _diagnose(error: RulesError | InputError, options: argparse.Namespace) -> int:
+    """Print what is wrong: on stdout in a format for programs, else with excerpts on stderr. The outputs get it too."""
+    from datalog_gate.enforce.reports import Judged, report
 
-        print(diagnostics_json(error.diagnostics), flush=True)
+    judged = Judged("rules" if isinstance(error, RulesError) else "input", error)
+    if options.format in ("json", "junit", "sarif", "github"):
+        print(report(options.format, [judged]), end="", flush=True)
     else:
         print(error, file=sys.stderr)
-    return code
+    for form, path in getattr(options, "output", ()):
+        _write(path, report(form, [judged]))
+    return RULES if isinstance(error, RulesError) else INPUT
 
 
 def _complain(message: str, code: int) -> int:
@@ -266,7 +321,7 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-COMMANDS = {"check": check, "facts": facts, "query": query, "test": test, "check-rules": check_rules}
+COMMANDS = {"check": check, "facts": facts, "query": query, "test": test, "check-rules": check_rules, "docs": docs}
 
 
 if __name__ == "__main__":

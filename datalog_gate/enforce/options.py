@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,11 +13,13 @@ from datalog_gate.analysis.policy import ACTIONS
 
 USAGE = 64
 FAIL_ON = ("deny", "warn", "record", "never")
-FORMATS = ("text", "compact", "json")
+FORMATS = ("text", "compact", "json", "junit", "sarif", "github")
+OF_DIAGNOSTICS = ("text", "json", "sarif", "github")
 CHECK_EXAMPLE = "example: datalog-gate check web.yaml -e production.yaml -P key=ops --services edge"
 FACTS_EXAMPLE = "example: datalog-gate facts web.yaml --relation os:nova:server --format jsonl"
 QUERY_EXAMPLE = "example: datalog-gate query 'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"
 UPGRADE_EXAMPLE = "example: datalog-gate check-rules --rules rules --catalogue heat-28.0.0.json"
+DOCS_EXAMPLE = "example: datalog-gate docs --rules rules --output docs/policies"
 TEST_EXAMPLE = "example: datalog-gate test rules/"
 
 
@@ -90,7 +92,13 @@ def parser() -> argparse.ArgumentParser:
     upgrade = _command(commands, "check-rules", "say which rules an upgrade would break", UPGRADE_EXAMPLE)
     _add_rules(upgrade)
     _add_catalogue(upgrade)
-    upgrade.add_argument("--format", choices=("text", "json"), default="text")
+    upgrade.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
+
+    book = _command(commands, "docs", "print a page of each policy, in Markdown", DOCS_EXAMPLE)
+    _add_rules(book)
+    _add_catalogue(book)
+    book.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
+    book.set_defaults(format="text")
     return whole
 
 
@@ -161,8 +169,9 @@ def _list(text: str) -> tuple[str, ...]:
 
 def _time(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
+        time = datetime.fromisoformat(text)
+        return time.astimezone(UTC) if time.tzinfo else time
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is no ISO time, like 2027-03-01T12:00") from None
 
 

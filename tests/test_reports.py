@@ -1,0 +1,207 @@
+"""What `check` finds in the formats of other programs: whole documents, and that nothing in a name can break them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from datalog_gate import __version__
+from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.enforce.cli import main
+from datalog_gate.enforce.reports import Judged, report
+from datalog_gate.errors import EngineError, GateError, RulesError
+
+GOLDEN = Path(__file__).parent / "golden"
+RULES = """\
+@deny("flavor", "{s} takes {f}", hint="take a small one", doc="Large flavors are few.", url="https://example.org/a b",
+      tags=["cost"])
+huge(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".
+@warn("image", "{s} runs {i}", url="none")
+old(s, i) :- os:nova:server(_id=s, image=i), i = "old".
+@record("seen", "{s} is there")
+seen(s) :- os:nova:server(_id=s, name="seen").
+@deny("count", "bad count")
+bad(s) :- os:nova:server.metadata(_id=s, _value=text), int(text ?? "0", n), n > 3.
+@deny("zone", "{s} is in {z}", on_unknown="deny")
+zone(s, z) :- os:nova:server(_id=s, availability_zone=z), z = "north".
+"""
+STACK = "heat_template_version: 2018-08-31\nparameters: {f: {type: string}}\nresources:\n  "
+FILES = {
+    "m.dl": RULES,
+    "bad.dl": '@deny("p", "bad")\np(s) :- os:nova:server(_id=s, flavour="x").\n',
+    "a b/web.yaml": STACK
+    + """\
+one: {type: OS::Nova::Server, properties: {image: old, flavor: huge}}
+  two: {type: OS::Nova::Server, properties: {image: new, flavor: {get_param: f}}}
+  six: {type: OS::Nova::Server, properties: {image: new, flavor: m, availability_zone: {get_param: f}, name: seen}}
+""",
+    "odd.yaml": STACK
+    + r"""\
+"a](x)\u001b<b>&\n::error::%,x": {type: OS::Nova::Server, properties: {image: i, flavor: huge, metadata: {a: many}}}
+""".removeprefix("\\\n"),
+    "ok.yaml": STACK + "one: {type: OS::Nova::Server, properties: {image: i, flavor: m}}\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("form", ["junit", "sarif", "github"])
+def test_the_findings_of_several_templates_are_one_document(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [
+        "check",
+        "a b/web.yaml",
+        "odd.yaml",
+        "absent.yaml",
+        "ok.yaml",
+        "--rules",
+        "m.dl",
+        "--format",
+        form,
+        "--output",
+        f"{form}=out",
+    ]
+    assert main(command) == 3
+    printed = capsys.readouterr()
+    assert printed == (Path("out").read_text(), "")
+    assert printed.out.replace(f'"version": "{__version__}"', '"version": "VERSION"') == (
+        GOLDEN / f"report.{form}"
+    ).read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ("", ["1 flavor failure", "1 image -", "1 seen -", "1 zone failure"]),
+        ("--fail-on warn", ["1 flavor failure", "1 image failure", "1 seen -", "1 zone failure"]),
+        ("--fail-on record", ["1 flavor failure", "1 image failure", "1 seen failure", "1 zone failure"]),
+        ("--mode warn", ["0 flavor skipped", "0 image -", "0 seen -", "0 zone skipped"]),
+        ("--mode record --fail-on record", ["1 flavor failure", "1 image failure", "1 seen failure", "1 zone skipped"]),
+    ],
+)
+def test_a_case_fails_by_what_fails_the_run(options: str, found: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["check", "a b/web.yaml", "--rules", "m.dl", "--format", "junit", *options.split()])
+    cases = ElementTree.fromstring(capsys.readouterr().out).findall("testsuite/testcase")
+    tags = {case.get("name"): next((one.tag for one in case if one.tag != "system-out"), "-") for case in cases}
+    assert [f"{code} {name} {tag}" for name, tag in tags.items() if name != "count"] == found
+
+
+WRONG = Diagnostic("unknown-column", "no column a, b:\n100%", Span("x y.dl", 2, 5, 2, 9), "did you mean c?")
+NEAR = Diagnostic("syntax", "hm", None, None, "warning")
+ERROR = RulesError([WRONG, NEAR], {"x y.dl": "\np(x, a)."})
+OF_ERROR = {
+    "text": f"{ERROR}\n",
+    "compact": f"{ERROR}\n",
+    "json": json.dumps({"schema": "datalog-gate/diagnostics/1", "diagnostics": [WRONG.to_json(), NEAR.to_json()]})
+    + "\n",
+    "github": "::error file=x y.dl,line=2,col=5,title=unknown-column::no column a, b:%0A100%25 (did you mean c?)\n"
+    "::warning title=syntax::hm\n",
+    "junit": """\
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="datalog-gate">
+  <testsuite name="rules" failures="0" errors="1" skipped="0" tests="1">
+    <testcase classname="rules" name="readable">
+      <error message="no column a, b:\ufffd100%" type="unknown-column">x y.dl:2:5: error[unknown-column] \
+no column a, b:\ufffd100% (did you mean c?)</error>
+      <system-out>warning[syntax] hm</system-out>
+    </testcase>
+  </testsuite>
+</testsuites>
+""",
+}
+
+
+@pytest.mark.parametrize("form", OF_ERROR)
+def test_diagnostics_are_told_in_every_format(form: str) -> None:
+    assert report(form, [Judged("rules", ERROR)]) == OF_ERROR[form]
+
+
+def test_diagnostics_are_results_of_a_run_that_failed() -> None:
+    [run] = json.loads(report("sarif", [Judged("rules", ERROR)]))["runs"]
+    codes = {"syntax": "The text is not a statement of the language.",
+             "unknown-column": "A column that the relation does not have."}  # fmt: skip
+    region = {"startLine": 2, "startColumn": 5, "endLine": 2, "endColumn": 9}
+    place = {"physicalLocation": {"artifactLocation": {"uri": "x%20y.dl"}, "region": region}}
+    assert run == {
+        "tool": {"driver": {"name": "datalog-gate", "version": __version__, "rules": [
+            {"id": code, "shortDescription": {"text": codes[code]}} for code in ("unknown-column", "syntax")]}},
+        "invocations": [{"executionSuccessful": False}],
+        "columnKind": "unicodeCodePoints",
+        "results": [
+            {"ruleId": "unknown-column", "ruleIndex": 0, "kind": "fail", "level": "error", "locations": [place],
+             "message": {"text": "no column a, b:\ufffd100% (did you mean c?)"}},
+            {"ruleId": "syntax", "ruleIndex": 1, "kind": "fail", "level": "warning", "locations": [],
+             "message": {"text": "hm"}},
+        ],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "uri"),
+    [("HERE/x.yaml", "x.yaml"), ("./d/../x:y%.yaml", "x%3Ay%25.yaml"), ("../\u00e4.yaml", "../%C3%A4.yaml"),
+     ("/else where/x.yaml", "file:///else%20where/x.yaml")],
+)  # fmt: skip
+def test_files_are_uris_from_the_working_directory(file: str, uri: str) -> None:
+    wrong = RulesError([Diagnostic("syntax", "m", Span(file.replace("HERE", str(Path.cwd())), 1, 1, 1, 2))])
+    assert place_of("sarif", report("sarif", [Judged("rules", wrong)])) == f"{uri}:1:1"
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [("text", "slow\n"), ("json", ""), ("github", "::error title=engine::slow\n")],
+)
+def test_an_engine_that_gives_up_is_told(form: str, shown: str) -> None:
+    answers: list[GateError] = [EngineError("slow")]
+    assert "".join(report(form, [Judged("web", one)]) for one in answers) == shown
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("check ok.yaml --rules bad.dl", 2),
+        ("check ok.yaml --rules m.dl --catalogue absent.json", 3),
+        ("check-rules --rules bad.dl --catalogue none.json", 3),
+        ("check absent.yaml ok.yaml --together --rules m.dl", 3),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "sarif", "github"])
+def test_what_is_wrong_before_the_judgement_is_told_on_stdout_in_the_format(
+    command: str, code: int, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command.split(), "--format", form]) == code
+    printed = capsys.readouterr()
+    assert (printed.err, place_of(form, printed.out)) == ("", {2: "bad.dl:2:31"}.get(code))
+
+
+def place_of(form: str, text: str) -> str | None:
+    """The place of the first thing said."""
+    if form == "github":
+        properties = dict(one.split("=") for one in text.split("::")[1].split(" ", 1)[1].split(","))
+        return "{file}:{line}:{col}".format(**properties) if "file" in properties else None
+    data: Any = json.loads(text)
+    if form == "json":
+        place = data["diagnostics"][0]["place"]
+        return "{file}:{line}:{column}".format(**place) if place else None
+    [*locations] = data["runs"][0]["results"][0]["locations"]
+    if not locations:
+        return None
+    there = locations[0]["physicalLocation"]
+    return f"{there['artifactLocation']['uri']}:{there['region']['startLine']}:{there['region']['startColumn']}"
+
+
+def test_bad_rules_are_told_in_every_output_too(capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = [f"--output={form}={form}" for form in ("sarif", "github", "json")]
+    assert main(["check", "ok.yaml", "--rules", "bad.dl", *outputs]) == 2
+    assert capsys.readouterr().out == ""
+    assert {place_of(form, Path(form).read_text()) for form in ("sarif", "github", "json")} == {"bad.dl:2:31"}
+    assert main(["check", "ok.yaml", "--rules", "bad.dl", "--output", "sarif=absent/x"]) == 64
