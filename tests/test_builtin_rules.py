@@ -47,12 +47,29 @@ ROWS: dict[str, tuple[str, Facts, set[Row]]] = {
     ),
     "alternatives of constants, in an argument": ("p(max{ x : (x = 1 or x = 3 or x = 2) }).", {}, {(3,)}),
     "no alternative is none": ("p(n) :- n = count{ x : n(x), (false or false) }.", {"n": [(1,)]}, {(0,)}),
+    "a test against the outside, beside alternatives": (
+        "p(g, s) :- e(g, b), b != null, s = sum{ v - b : (n(v) or f(_, v)), v != null, v > b }.",
+        {"e": [(1, 2), (2, 9)], "n": [(3,), (2,)], "f": [(0, 3), (0, 12)]},
+        {(1, 11), (2, 3)},
+    ),
+    "a test against the outside, in each alternative": (
+        "p(n) :- e(_, b), n = count{ v : (n(v), v != b or f(_, v), v != b) }.",
+        {"e": [(1, 2)], "n": [(3,), (2,), (None,)], "f": [(0, 3), (0, 12)]},
+        {(2,)},
+    ),
+    "what no variable tells apart": ("p(n) :- n = count{ 1 : (n(_) or f(_, _)) }.", {"n": [(3,)], "f": []}, {(1,)}),
+    "a constant in one branch, a match in another": (
+        "p(x, y) :- x = max{ v : (v = 7 or n(v)) }, y = count{ v, w : (e(v, w), w = 1 or e(v, w), v = 1) }.",
+        {"n": [(3,)], "e": [(1, 1), (1, 2), (2, 1), (2, 2)]},
+        {(7, 3)},
+    ),
     "alternatives under not, inside an aggregate": (
         "p(n) :- n = count{ x : n(x), not (e(x, _) or f(x, _)) }.",
         {"n": [(1,), (2,), (3,)], "e": [(1, 0)], "f": [(2, 0)]},
         {(1,)},
     ),
 }  # fmt: skip
+GROUPS = "y groups this aggregate: each branch of `or` must use it, and none compare it with null"
 GIVEN = '{"relation": "gate:now", "row": ["2030-01-01T00:00:00+00:00"]}'
 
 
@@ -124,10 +141,9 @@ def test_a_row_of_an_aggregate_over_alternatives_is_explained() -> None:
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        (
-            "p(1) :- n(y), 0 < count{ x : (n(x) or e(x, y)) }.",
-            "m.dl:1:19: y groups this aggregate, but not in every branch of `or`",
-        ),
+        ("p(1) :- n(y), 0 < count{ x : (n(x) or e(x, y)) }.", f"m.dl:1:19: {GROUPS}"),
+        ("p(1) :- n(y), 0 < count{ x : (n(x), y = null or e(x, y)) }.", f"m.dl:1:19: {GROUPS}"),
+        ("p(1) :- n(y), 0 < count{ x : e(x, _), y in [1, null] }.", f"m.dl:1:19: {GROUPS}"),
         (
             "p(count{ x : (n(x) or p(x)) }).",
             "m.dl:1:3: m:p depends on count of m:or#1.3 (m.dl:1:3), m:or#1.3 on m:p (m.dl:1:23)",

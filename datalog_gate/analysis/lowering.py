@@ -266,27 +266,39 @@ class Lowering:
                 message = f"{written.name} is aggregated and occurs outside"
                 self._report("aggregate-scope", message, written.span, "use another name in one of the two places")
         if len(bodies) != 1:
-            terms, bodies = self._united(terms, bodies, scope, term.span)
+            bodies = [self._united(terms, bodies, scope, term.span)]
         return Fold(term.function, terms, bodies[0], target, term.span)
 
-    def _united(
-        self, terms: tuple[Operand, ...], bodies: list[Conjunction], scope: Scope, span: Span
-    ) -> tuple[tuple[Operand, ...], list[Conjunction]]:
-        """Terms and the one body of an aggregate over alternatives: a relation of its own, a rule for each; a tuple
-        that several give is one. What groups the aggregate each must bind.
+    def _united(self, terms: tuple[Operand, ...], bodies: list[Conjunction], scope: Scope, span: Span) -> Conjunction:
+        """The one body of an aggregate over alternatives: a relation of its own, with a rule for each, of the variables
+        that the rest needs. What all of them test against the outside stays beside it: only there it has a value.
         """
         known = frozenset(scope.values())
-        groups = tuple(dict.fromkeys(var for body in bodies for one in body for var in variables(one) if var in known))
-        for var in groups:
-            if not all(any(var in variables(one) for one in body) for body in bodies):
-                message = f"{var.name.partition('#')[0]} groups this aggregate, but not in every branch of `or`"
-                self._report("unsafe-variable", message, span, "use it in each branch, or aggregate over a relation")
-                return terms, bodies
-        name = self._relation("or", len(groups + terms), span)
+        beside = [
+            one
+            for one in (bodies[0] if bodies else ())
+            if not isinstance(one, Match) and known.intersection(variables(one)) and all(one in body for body in bodies)
+        ]
+        inside = [tuple(one for one in body if one not in beside) for body in bodies]
+        own = {one for one in terms if isinstance(one, Var)}
+        wanted = known.union(own, *map(variables, beside))
+        inner = (var for body in inside for one in body for var in variables(one))
+        columns = tuple(dict.fromkeys(var for var in (inner if bodies else own) if var in wanted))
+        for var in (one for one in columns if one in known):
+            # a row with null joins with nothing: what is told apart by null can't go through a relation
+            uses = [[one for one in body if var in variables(one)] for body in inside]
+            tests = (one for found in uses for one in found if isinstance(one, Compare) and one.comparator == "=")
+            if not all(uses) or any(one.null_test for one in tests):
+                name = var.name.partition("#")[0]
+                message = (
+                    f"{name} groups this aggregate: each branch of `or` must use it, and none compare it with null"
+                )
+                self._report("unsafe-variable", message, span, "aggregate over a relation that has a rule for each")
+                return ()
+        name = self._relation("or", len(columns), span)
         spans = {var: at for var, at in self._spans.items() if var not in known}
-        self.drafts += [Draft(name, groups + terms, body, span, spans) for body in bodies]
-        united = tuple(self._temporary(span) for _ in terms)
-        return united, [(Match(name, groups + united, span),)]
+        self.drafts += [Draft(name, columns, body, span, spans) for body in inside]
+        return (Match(name, columns, span), *beside)
 
     def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:
         """The scope inside a negation or an aggregate: names not known outside become locals of their own."""

@@ -13,15 +13,14 @@ from decimal import Decimal
 from functools import lru_cache
 from operator import eq, ge, gt, le, lt
 
-_MONTHS = re.findall("[a-z]+", "january february march april may june july august september october november december")
+_MONTHS = "january february march april may june july august september october november december"
+# compiled when they are used first: most rules read no date
 _TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{1,6}))?)?"
-_MOMENT = re.compile(
+_MOMENT = (
     r"(?:(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})|(?P<name>[A-Za-z]{3,9})\.? (?P<of>\d{1,2}), (?P<in>\d{4}))"
-    rf"(?:[T ]{_TIME} ?(?P<offset>Z|(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>[0-5]\d))?)?",
-    re.ASCII,
+    rf"(?:[T ]{_TIME} ?(?P<offset>Z|(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>[0-5]\d))?)?"
 )
-_CLOCK = re.compile(_TIME, re.ASCII)
-_SPAN = re.compile(r"\d{1,12}(?::\d{1,12}){0,4}", re.ASCII)
+_SPAN = r"\d{1,12}(?::\d{1,12}){0,4}"
 _UNITS = (1, 60, 3600, 86400, 7 * 86400)
 _START = datetime(1900, 1, 1)
 _SECOND = timedelta(seconds=1)
@@ -31,7 +30,7 @@ _LONGEST = 10**12
 @lru_cache(maxsize=4096)
 def _moment(text: str) -> datetime:
     """The moment that the text writes, in UTC but without saying so; a date alone is its midnight."""
-    found = _MOMENT.fullmatch(text.strip())
+    found = re.fullmatch(_MOMENT, text.strip(), re.ASCII)
     if not found:
         raise ValueError("the text is no date such as 2027-03-01 or 2027-03-01T12:00:00Z")
     try:
@@ -50,8 +49,8 @@ def _moment(text: str) -> datetime:
 
 
 def _month(name: str) -> int:
-    known = [at for at, month in enumerate(_MONTHS, 1) if name.lower() in (month, month[:3])]
-    return known[0] if known else 0
+    """The number of an English month, 0 if there is none of this name."""
+    return next((at for at, month in enumerate(_MONTHS.split(), 1) if name.lower() in (month, month[:3])), 0)
 
 
 def _time_of(found: re.Match[str]) -> time:
@@ -61,7 +60,7 @@ def _time_of(found: re.Match[str]) -> time:
 
 def _time(text: str) -> time:
     """The time of day of a moment, or one that stands alone."""
-    found = _CLOCK.fullmatch(text.strip())
+    found = re.fullmatch(_TIME, text.strip(), re.ASCII)
     if not found:
         return _moment(text).time()
     try:
@@ -73,7 +72,7 @@ def _time(text: str) -> time:
 def _span(value: int | Decimal | str) -> timedelta:
     """A length of time: seconds, or a text of seconds, minutes, hours, days and weeks, from its end: ``1:00:00``."""
     if isinstance(value, str):
-        if not _SPAN.fullmatch(value):
+        if not re.fullmatch(_SPAN, value, re.ASCII):
             raise ValueError("the text is no length of time such as 3600 or 1:00:00")
         parts = reversed(value.split(":"))
         value = sum(int(part) * unit for part, unit in zip(parts, _UNITS, strict=False))
