@@ -347,3 +347,34 @@ def test_a_denial_that_nobody_reads_is_no_success() -> None:
     reader.wait()
     assert subprocess.run(command, stdout=reader.stdin, check=False).returncode == 141
     assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+
+
+def test_fmt_writes_what_differs_and_names_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = folder / "rules"
+    rules.mkdir()
+    (rules / "a.dl").write_text("p( 1 ) ;  # one")
+    (rules / "a.dl").chmod(0o640)
+    (rules / "b.dl").write_text("p(1).\n")
+    (folder / "link.dl").symlink_to(rules / "a.dl")
+    assert run("fmt --check rules") == 1
+    assert ((rules / "a.dl").read_text(), capsys.readouterr()) == ("p( 1 ) ;  # one", ("rules/a.dl\n", ""))
+    assert run("fmt link.dl rules/b.dl") == 0
+    assert ((rules / "a.dl").read_text(), capsys.readouterr()) == ("p(1).  # one\n", ("link.dl\n", ""))
+    assert ((rules / "a.dl").stat().st_mode & 0o777, (folder / "link.dl").is_symlink()) == (0o640, True)
+    assert sorted(path.name for path in rules.iterdir()) == ["a.dl", "b.dl"]
+    assert run("fmt --check rules") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_fmt_writes_nothing_if_a_file_can_not_be_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "c.dl").write_text("p( 1 ).")
+    (folder / "d.dl").write_text("p(x) :- q(x) r(x).")
+    assert run("fmt c.dl d.dl") == 2
+    assert [(folder / name).read_text() for name in ("c.dl", "d.dl")] == ["p( 1 ).", "p(x) :- q(x) r(x)."]
+    said = "d.dl:1:14: error[syntax] missing `,` or `.` before `r`\n  1 | p(x) :- q(x) r(x).\n    |              ^\n"
+    assert capsys.readouterr() == ("", f"{said}  help  write `,` before `r`\n")
+    assert (run("fmt absent.dl"), run("fmt"), run("fmt --chek m.dl")) == (2, 64, 64)
+
+
+def test_our_own_rules_are_formatted() -> None:
+    assert run(f"fmt --check {Path(__file__).parents[1] / 'rules'}") == 0

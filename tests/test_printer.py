@@ -68,8 +68,7 @@ p(x) :- q(x), not r(x, _).
 @unlock()
 fact("a", 1.5).
 long_relation(x, y) :-
-  another_relation(first=x, second=y),
-  yet_another_relation(first=x, second=y),
+  another_relation(first=x, second=y), yet_another_relation(first=x, second=y),
   x in ["some", "values", 1, 2, 3].
 """
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from datalog_gate.enforce.reports import Judged
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
+FINDINGS = 1
+"""What `fmt --check` exits with for files that are not formatted."""
 UNREAD = 141
 """What a shell gives for a command whose reader went away: whoever does not read a denial must not see success."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
@@ -183,6 +185,35 @@ def docs(options: argparse.Namespace) -> int:
     return OK
 
 
+def fmt(options: argparse.Namespace) -> int:
+    """Format rule files in place, or only check that they are formatted. Print those that differ. Nothing is written
+    unless all can be read."""
+    from datalog_gate.language.formatter import format_text
+    from datalog_gate.sources import read_rules
+
+    changed: dict[str, str] = {}
+    found: list[Diagnostic] = []
+    sources: dict[str, str] = {}
+    for one in read_rules([Path(path) for path in options.path]):
+        if one.entries is not None:
+            continue  # a library of Congress is YAML
+        try:
+            formatted = format_text(one.text, one.file)
+        except RulesError as error:
+            found += error.diagnostics
+            sources |= error.sources
+            continue
+        if formatted != one.text:
+            changed[one.file] = formatted
+    if found:
+        raise RulesError(found, sources)
+    for file, text in changed.items():
+        if not options.check:
+            _replace(Path(file), text)
+        print(file)
+    return FINDINGS if options.check and changed else OK
+
+
 class _Root(NamedTuple):
     """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one."""
 
@@ -302,6 +333,26 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"can't write {path}: {error.strerror}") from None
 
 
+def _replace(path: Path, text: str) -> None:
+    """Put a text in the place of a file, whole or not at all; its mode stays, and a link still leads to it."""
+    from shutil import copymode
+    from tempfile import NamedTemporaryFile
+
+    target = path.resolve()
+    try:
+        with NamedTemporaryFile("w", encoding="utf-8", newline="", dir=target.parent, delete=False) as file:
+            try:
+                file.write(text)
+                file.close()
+                copymode(target, file.name)
+                os.replace(file.name, target)
+            except OSError:
+                os.unlink(file.name)
+                raise
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from None
+
+
 def _diagnose(error: RulesError | InputError, options: argparse.Namespace) -> int:
     """Print what is wrong: on stdout in a format for programs, else with excerpts on stderr. The outputs get it too."""
     from datalog_gate.enforce.reports import Judged, report
@@ -321,7 +372,15 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-COMMANDS = {"check": check, "facts": facts, "query": query, "test": test, "check-rules": check_rules, "docs": docs}
+COMMANDS = {
+    "check": check,
+    "facts": facts,
+    "query": query,
+    "test": test,
+    "docs": docs,
+    "fmt": fmt,
+    "check-rules": check_rules,
+}
 
 
 if __name__ == "__main__":

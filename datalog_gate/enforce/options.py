@@ -20,6 +20,7 @@ FACTS_EXAMPLE = "example: datalog-gate facts web.yaml --relation os:nova:server 
 QUERY_EXAMPLE = "example: datalog-gate query 'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"
 UPGRADE_EXAMPLE = "example: datalog-gate check-rules --rules rules --catalogue heat-28.0.0.json"
 DOCS_EXAMPLE = "example: datalog-gate docs --rules rules --output docs/policies"
+FMT_EXAMPLE = "example: datalog-gate fmt --check rules/"
 TEST_EXAMPLE = "example: datalog-gate test rules/"
 
 
@@ -88,6 +89,11 @@ def parser() -> argparse.ArgumentParser:
     suite.add_argument("path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: here)")
     suite.set_defaults(format="text")
     _add_catalogue(suite)
+
+    form = _command(commands, "fmt", "write rule files in the one layout, and say which changed", FMT_EXAMPLE)
+    form.add_argument("path", nargs="+", metavar="PATH", help="rule files or folders")
+    form.add_argument("--check", action="store_true", help="only say which would change; exit 1 if any")
+    form.set_defaults(format="text")
 
     upgrade = _command(commands, "check-rules", "say which rules an upgrade would break", UPGRADE_EXAMPLE)
     _add_rules(upgrade)

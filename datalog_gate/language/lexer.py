@@ -27,7 +27,8 @@ _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"  # those of str.splitlines, by wh
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*+(?:[.:][A-Za-z0-9_]+)*+"
 _TOKEN = re.compile(
     rf"""
-      \A\ufeff | [\ {_BREAKS}\t]++ | (?://|\#)[^{_BREAKS}]*+ | /\*(?s:.*?)\*/
+      \A\ufeff | [\ {_BREAKS}\t]++
+    | (?P<comment> (?://|\#)[^{_BREAKS}]*+ | /\*(?s:.*?)\*/ )
     | (?P<update> {_NAME}[+-](?=\() )
     | (?P<name> {_NAME} )
     | (?P<string> "(?:[^"\\{_BREAKS}]|\\[^{_BREAKS}])*+" | '(?:[^'\\{_BREAKS}]|\\[^{_BREAKS}])*+' )
@@ -71,14 +72,14 @@ class Refused(Exception):  # noqa: N818 - it never leaves the package
 
 
 class Source:
-    """A text, its tokens (the last is the ``end``, where the one before ends) and its places. It may be a part of its
-    file, which starts at `line` and `column` there."""
+    """A text, its tokens (the last is the ``end``, where the one before ends), its comments as tokens of the kind
+    ``comment``, and its places. It may be a part of its file, which starts at `line` and `column` there."""
 
-    __slots__ = ("_above", "_lines", "file", "tokens")
+    __slots__ = ("_above", "_lines", "comments", "file", "tokens")
 
     def __init__(self, text: str, file: str, line: int = 1, column: int = 1) -> None:
         self.file = file
-        self.tokens = _tokens(text)
+        self.tokens, self.comments = _tokens(text)
         self._above = line - 1
         self._lines = [1 - column, *accumulate(map(len, text.splitlines(keepends=True)[:-1]))]
 
@@ -155,18 +156,22 @@ class Source:
         return self.refused(part_token, message, suggestion, "bad-string")
 
 
-def _tokens(text: str) -> list[Token]:
-    tokens = []
+def _tokens(text: str) -> tuple[list[Token], list[Token]]:
+    tokens: list[Token] = []
+    comments: list[Token] = []
     end = 0
     for found in _TOKEN.finditer(text):
-        if kind := found.lastgroup:
+        kind = found.lastgroup
+        if kind == "comment":
+            comments.append(Token(kind, found[0], *found.span()))
+        elif kind:
             start, end = found.span()
             word = found[0]
             if kind in ("name", "sign"):
                 kind = _KINDS.get(word, word if kind == "sign" else kind)
             tokens.append(Token(kind, word, start, end))
     tokens.append(Token("end", "", end, end))
-    return tokens
+    return tokens, comments
 
 
 def _shown(text: str) -> str:

@@ -1,92 +1,35 @@
 """From a module or a part of one to its text (layer 1).
 
 In: a syntax tree as the parser makes it. Out: text that parses to an equal tree, one statement after the other, each
-rule on one line if it fits.
+on one line if it fits; or the same as groups, for who has comments to put between them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, assert_never
 
+from datalog_gate.diagnostics import Span
 from datalog_gate.language import ast
+from datalog_gate.language.layout import Doc, Group, Item, flat, lines
 from datalog_gate.language.lexer import RANKS
 from datalog_gate.values import ResourceId, Value
 
-WIDTH: Final = 100
-"""A rule that is longer gets a line for each of its literals."""
-
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
 def print_module(module: ast.Module) -> str:
     """The text of all statements; it ends with a line break unless there are none."""
-    return "".join(f"{print_statement(statement)}\n" for statement in module.statements)
-
-
-def print_statement(statement: ast.Statement) -> str:
-    """A statement with its terminator, on one or more lines."""
-    match statement:
-        case ast.Rule():
-            return _rule(statement)
-        case ast.Declaration():
-            key = f" key({', '.join(map(_column, statement.key))})" if statement.key else ""
-            meaning = f" {print_value(statement.meaning)}" if statement.meaning else ""
-            return f"relation {statement.name}({', '.join(map(_declared, statement.columns))}){key}{meaning}."
-        case ast.Export():
-            return f"export {', '.join(statement.names)}."
-        case ast.Import():
-            return f"import {statement.module}."
-        case _:
-            assert_never(statement)
-
-
-def print_body(body: ast.Body) -> str:
-    """Literals with commas between them."""
-    return ", ".join(map(print_literal, body))
+    items = (item for statement in module.statements for item in statement_items(statement))
+    return "".join(f"{line}\n" for item in items for line in lines(item.doc))
 
 
 def print_literal(literal: ast.Literal) -> str:
-    match literal:
-        case ast.Atom():
-            return print_atom(literal)
-        case ast.Truth():
-            return "true" if literal.truth else "false"
-        case ast.Comparison():
-            return f"{print_term(literal.left)} {literal.comparator} {print_term(literal.right)}"
-        case ast.Membership():
-            return f"{print_term(literal.term)} in [{', '.join(map(print_term, literal.items))}]"
-        case ast.Negation(body=(ast.Atom() | ast.Disjunction() as only,)):
-            return f"not {print_literal(only)}"
-        case ast.Negation():
-            return f"not ({print_body(literal.body)})"
-        case ast.Disjunction():
-            return f"({' or '.join(map(print_body, literal.branches))})"
-        case _:
-            assert_never(literal)
-
-
-def print_atom(atom: ast.Atom) -> str:
-    """An atom, its parentheses written even if they are empty."""
-    arguments = [print_term(term) for term in atom.arguments]
-    arguments += [f"{_column(one.column)}={print_term(one.term)}" for one in atom.named]
-    return f"{atom.name}({', '.join(arguments)})"
+    return flat(_literal(literal))
 
 
 def print_term(term: ast.Term) -> str:
-    match term:
-        case ast.Variable():
-            return term.name
-        case ast.Wildcard():
-            return "_"
-        case ast.Constant():
-            return print_value(term.value)
-        case ast.Operation():
-            rank = RANKS[term.operator]
-            return f"{_operand(term.left, rank)} {term.operator} {_operand(term.right, rank + 1)}"
-        case ast.Aggregate():
-            return f"{term.function}{{ {', '.join(map(print_term, term.terms))} : {print_body(term.body)} }}"
-        case _:
-            assert_never(term)
+    return flat(_term(term))
 
 
 def print_value(value: Value) -> str:
@@ -96,39 +39,121 @@ def print_value(value: Value) -> str:
     return f'"{"".join(map(_escaped, value))}"' if isinstance(value, str) else str(value)
 
 
-def _rule(rule: ast.Rule) -> str:
-    annotation = f"{_annotation(rule.annotation)}\n" if rule.annotation else ""
-    head = print_atom(rule.head)
-    if not rule.body:
-        return f"{annotation}{head}."
-    line = f"{head} :- {print_body(rule.body)}."
-    if len(line) > WIDTH:
-        line = f"{head} :-\n  " + ",\n  ".join(map(print_literal, rule.body)) + "."
-    return annotation + line
+def statement_items(statement: ast.Statement) -> list[Item]:
+    """A statement with its terminator; the annotation of a rule is an item of its own."""
+    match statement:
+        case ast.Rule():
+            head = Item(_atom(statement.head), statement.head.span, after=" :-" if statement.body else "")
+            rule = Item((Group("", [head, *_literals(statement.body)], ".", hanging=True),), statement.span)
+            return [_annotation(statement.annotation), rule] if statement.annotation else [rule]
+        case ast.Declaration():
+            columns = _listed(Item(_declared(one), one.span) for one in statement.columns)
+            parts = [Item((Group(f"relation {statement.name}(", columns, ")"),))]
+            if statement.key:
+                key = _listed(Item((_column(one),)) for one in statement.key)
+                parts.append(Item((Group("key(", key, ")"),)))
+            if statement.meaning:
+                parts.append(Item((print_value(statement.meaning),)))
+            return [Item((Group("", parts, ".", hanging=True),), statement.span)]
+        case ast.Export():
+            names = _listed(Item((name,)) for name in statement.names)
+            return [Item((Group("export ", names, "."),), statement.span)]
+        case ast.Import():
+            return [Item((f"import {statement.module}.",), statement.span)]
+        case _:
+            assert_never(statement)
 
 
-def _annotation(annotation: ast.Annotation) -> str:
-    arguments = [print_value(one.value) for one in annotation.values]
+def _literal(literal: ast.Literal) -> Doc:
+    match literal:
+        case ast.Atom():
+            return _atom(literal)
+        case ast.Truth():
+            return ("true" if literal.truth else "false",)
+        case ast.Comparison():
+            return (*_term(literal.left), f" {literal.comparator} ", *_term(literal.right))
+        case ast.Membership():
+            items = _listed(Item(_term(one), one.span) for one in literal.items)
+            return (*_term(literal.term), " in ", Group("[", items, "]"))
+        case ast.Negation(body=(ast.Atom() | ast.Disjunction() as only,)):
+            return ("not ", *_literal(only))
+        case ast.Negation():
+            return ("not ", Group("(", _literals(literal.body), ")"))
+        case ast.Disjunction():
+            first, *others = (_branch(branch) for branch in literal.branches)
+            for other in others:
+                other.before = "or "
+            return (Group("(", [first, *others], ")"),)
+        case _:
+            assert_never(literal)
+
+
+def _atom(atom: ast.Atom) -> Doc:
+    """An atom, its parentheses written even if they are empty."""
+    arguments = [Item(_term(term), term.span) for term in atom.arguments]
+    arguments += [Item((f"{_column(one.column)}=", *_term(one.term)), one.span) for one in atom.named]
+    return (Group(f"{atom.name}(", _listed(arguments), ")"),)
+
+
+def _branch(body: ast.Body) -> Item:
+    first, last = body[0].span, body[-1].span
+    span = Span(first.file, first.line, first.column, last.end_line, last.end_column)
+    return Item((Group("", _literals(body), ""),), span)
+
+
+def _literals(body: ast.Body) -> list[Item]:
+    return _listed(Item(_literal(one), one.span) for one in body)
+
+
+def _term(term: ast.Term) -> Doc:
+    match term:
+        case ast.Variable():
+            return (term.name,)
+        case ast.Wildcard():
+            return ("_",)
+        case ast.Constant():
+            return (print_value(term.value),)
+        case ast.Operation():
+            rank = RANKS[term.operator]
+            return (*_operand(term.left, rank), f" {term.operator} ", *_operand(term.right, rank + 1))
+        case ast.Aggregate():
+            terms = ", ".join(map(print_term, term.terms))
+            return (Group(f"{term.function}{{ {terms} : ", _literals(term.body), " }"),)
+        case _:
+            assert_never(term)
+
+
+def _operand(term: ast.Term, rank: int) -> Doc:
+    """A term beside an operator, in parentheses if its own binds less tightly than `rank`."""
+    doc = _term(term)
+    return ("(", *doc, ")") if isinstance(term, ast.Operation) and RANKS[term.operator] < rank else doc
+
+
+def _annotation(annotation: ast.Annotation) -> Item:
+    arguments = [Item((print_value(one.value),), one.span) for one in annotation.values]
     for one in annotation.attributes:
         if isinstance(one.value, tuple) and not isinstance(one.value, ResourceId):
-            arguments.append(f"{one.name}=[{', '.join(map(print_value, one.value))}]")
+            value = f"[{', '.join(map(print_value, one.value))}]"
         else:
-            arguments.append(f"{one.name}={print_value(one.value)}")
-    return f"@{annotation.name}({', '.join(arguments)})"
+            value = print_value(one.value)
+        arguments.append(Item((f"{one.name}={value}",), one.span))
+    return Item((Group(f"@{annotation.name}(", _listed(arguments), ")"),), annotation.span)
 
 
-def _declared(column: ast.DeclaredColumn) -> str:
-    return f"{_column(column.name)}: {' or '.join(column.kinds)}" if column.kinds else _column(column.name)
+def _declared(column: ast.DeclaredColumn) -> Doc:
+    return (f"{_column(column.name)}: {' or '.join(column.kinds)}" if column.kinds else _column(column.name),)
 
 
 def _column(name: str) -> str:
     return name if name.isascii() and name.isidentifier() else print_value(name)
 
 
-def _operand(term: ast.Term, rank: int) -> str:
-    """A term beside an operator, in parentheses if its own binds less tightly than `rank`."""
-    text = print_term(term)
-    return f"({text})" if isinstance(term, ast.Operation) and RANKS[term.operator] < rank else text
+def _listed(items: Iterable[Item]) -> list[Item]:
+    """The items with commas between them."""
+    listed = list(items)
+    for one in listed[:-1]:
+        one.after = ","
+    return listed
 
 
 def _escaped(char: str) -> str:

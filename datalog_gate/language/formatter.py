@@ -1,0 +1,147 @@
+"""The one way to write a rule file (layer 1): the printer's text, with the comments of the author.
+
+In: the text of a rule file. Out: the same statements in the printer's layout. A comment at the end of a line stays
+after what it follows there, any other stands on a line of its own before what comes next; their order stays. Between
+statements one empty line is left where there was one or more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.errors import RulesError
+from datalog_gate.language.ast import NOWHERE
+from datalog_gate.language.layout import Item, groups, lines
+from datalog_gate.language.lexer import Source, Token
+from datalog_gate.language.parser import parse
+from datalog_gate.language.printer import statement_items
+
+
+def format_text(text: str, file: str = "<text>") -> str:
+    """The formatted text, which formatting again does not change. Errors: RulesError with all that can't be read."""
+    module, diagnostics = parse(text, file, "")
+    if diagnostics:
+        raise RulesError(diagnostics, {file: text})
+    source = Source(text, file)
+    statements = [statement_items(one) for one in module.statements]
+    items = [item for one in statements for item in one]
+    end = Item((), Span(file, len(text) + 2, 1, len(text) + 2, 1))
+    _attach(source, [*items, end])
+    for annotated in (one[-1] for one in statements if len(one) > 1):
+        annotated.leading = list(filter(None, annotated.leading))
+    written = [line for item in [*items, end] for line in _lines(item)]
+    result = "".join(f"{line}\n" for line in written).lstrip("\n")
+    if parse(result, file, "") != (module, ()) or _comments(Source(result, file)) != _comments(source):
+        raise AssertionError(f"formatting changes what {file} says")
+    return result
+
+
+def _lines(item: Item) -> list[str]:
+    """A statement on lines of its own; what ends the text has comments only."""
+    written = lines(item.doc) if item.doc else []
+    if item.trailing:
+        written[-1] += f"  {' '.join(item.trailing)}"
+    return [*item.leading, *written]
+
+
+def _comments(source: Source) -> list[str]:
+    return [_cleaned(one) for one in source.comments]
+
+
+def _cleaned(comment: Token) -> str:
+    return comment.text.rstrip().replace("\r\n", "\n")
+
+
+@dataclass(slots=True)
+class _Slot:
+    """Where comments can go: before or after an item. Slots are numbered in the order of the text."""
+
+    comments: list[str]
+    trailing: bool
+    number: int = -1
+
+    def accepts(self) -> bool:
+        """Whether one more comment stays in the slot: a line ends with the first that reaches its end."""
+        last = self.comments[-1] if self.trailing and self.comments else "/**/"
+        return last.startswith("/*") and len(last.splitlines()) == 1
+
+
+class _Anchor(NamedTuple):
+    """Where an item begins, in which statement, and where comments before and after it go."""
+
+    place: tuple[int, int]
+    statement: int
+    before: _Slot
+    after: _Slot
+
+
+def _attach(source: Source, items: Sequence[Item]) -> None:
+    """Give each comment to an item, and empty lines to the statements and comments that they stand before. The last of
+    the items stands for the end of the text."""
+    anchors: list[_Anchor] = []
+    slots: list[_Slot] = []
+    for statement, item in enumerate(items):
+        _add_anchors(item, statement, None, None, anchors, slots)
+    places = [one.place for one in anchors]
+    ends = {one.statement: one.after for one in reversed(anchors)}
+    starts = {_place(item.span): item for item in items}
+    tokens = source.tokens[:-1]
+    at, number, end_line = 0, 0, 0  # how many tokens stand before, the last slot, the last line with anything on it
+    for thing in sorted([*tokens, *source.comments], key=lambda one: one.start):
+        span = source.span(thing.start, thing.end)
+        apart = 0 < end_line < span.line - 1
+        end_line = span.end_line
+        if thing.kind != "comment":
+            at += 1
+            if apart and _place(span) in starts:
+                starts[_place(span)].leading.append("")
+            continue
+        following = source.span(tokens[at].start, tokens[at].end) if at < len(tokens) else items[-1].span
+        ends_line = at and source.span(tokens[at - 1].start, tokens[at - 1].end).end_line == span.line
+        nearest = bisect_right(places, _place(span))
+        last, coming = anchors[nearest - 1], anchors[nearest]
+        if ends_line and following.line > span.end_line:
+            slot = ends[last.statement] if _place(following) == coming.place in starts else last.after
+        elif _place(following) == coming.place or coming.statement == last.statement:
+            slot = coming.before
+        else:
+            slot = last.after
+        number = max(number, slot.number)
+        while not slots[number].accepts():
+            number += 1
+        if apart and slots[number] is coming.before and coming.place in starts:
+            slots[number].comments.append("")
+        slots[number].comments.append(_cleaned(thing))
+
+
+def _add_anchors(
+    item: Item,
+    statement: int,
+    before: _Slot | None,
+    after: _Slot | None,
+    anchors: list[_Anchor],
+    slots: list[_Slot],
+) -> None:
+    """Add the anchors and slots of an item and those inside. What begins or ends another item leaves that its
+    comments: they go `before` or `after` it."""
+    if before is None:
+        before = _Slot(item.leading, False, len(slots))
+        slots.append(before)
+    own = after or _Slot(item.trailing, True)
+    if item.span is not NOWHERE:
+        anchors.append(_Anchor(_place(item.span), statement, before, own))
+    for group in groups(item):
+        for inner in group.items:
+            first, last = inner is group.items[0], inner is group.items[-1]
+            _add_anchors(inner, statement, before if first else None, own if last else None, anchors, slots)
+    if after is None:
+        own.number = len(slots)
+        slots.append(own)
+
+
+def _place(span: Span) -> tuple[int, int]:
+    return span.line, span.column

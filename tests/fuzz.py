@@ -1,0 +1,151 @@
+"""Texts that nobody would write, for the lexer, the parser, the formatter and the analysis: none may crash or hang one.
+
+python -m tests.fuzz SECONDS [SEED]
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+import time
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from random import Random
+from types import FrameType
+
+from datalog_gate.diagnostics import render
+from datalog_gate.errors import RulesError
+from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.language.formatter import format_text
+from datalog_gate.language.lexer import Source
+from datalog_gate.language.parser import parse, parse_query
+from tests.test_diagnostic_codes import CASES
+
+ROOT = Path(__file__).parents[1]
+MORE = """\
+@deny("a.b", "{x} is {n}", on=["create", "update"])
+p(x, n) :- q(x), not (r(x, _), x in [1, 'a', null]), n = sum{ size, v : s(x, v, size) }, (n - 1 > 2 ?? 3 or n * 2 = x).
+relation q(x: string or null) key(x) "Where." import net:ssh. export p, q
+q("\\u00e9"). r(1, -2.5e3). s(x, y, z) :- q(x), r(y, z), y = z + 1, old:p(x). r(x, y) :- r(y, x), split(x, ",", 0, y).
+"""
+SNIPPETS = [text for bad, _, _, good in CASES.values() for text in (bad, good) if len(text) < 1000]
+VALID = [
+    MORE,
+    " ".join(SNIPPETS),
+    *SNIPPETS,
+    *(path.read_text("utf-8") for path in sorted((ROOT / "rules").rglob("*.dl"))),
+]
+WORDS = sorted({token.text for text in VALID for token in Source(text, "").tokens})
+DEEP = [
+    "(",
+    "[",
+    "{",
+    "p(",
+    "not (",
+    "x = count{ x : ",
+    "- ",
+    "1 + ",
+    "x ?? ",
+    "a or ",
+    "p(x),",
+    "@a(",
+    "/*",
+    '"',
+    "p.",
+    "1.",
+    "\n",
+]
+LIMIT = 20
+"""How many seconds of CPU one text may take: hundreds of times what the slowest needs."""
+
+
+def text(random: Random) -> str:
+    """A text of at most some ten thousand characters."""
+    match random.randrange(8):
+        case 0:
+            return "".join(
+                chr(random.randrange(random.choice([128, 0x3000, 0x110000]))) for _ in range(random.randrange(200))
+            )
+        case 1:
+            return "".join(random.choices([*WORDS, *DEEP, " ", " ", "\n"], k=random.randrange(200)))
+        case 2:
+            before, again, after = (
+                random.choice(["", "p(x) :- ", "p(", "p :- x = "]),
+                random.choice(DEEP),
+                random.choice(WORDS),
+            )
+            return (
+                before
+                + again * random.randrange(3000)
+                + after
+                + random.choice(["", ")", "}", " : p(x) }"]) * random.randrange(40)
+            )
+    return mutated(random, " ".join(random.choices(VALID, k=random.choice([1, 1, 2]))))
+
+
+def mutated(random: Random, valid: str) -> str:
+    """A valid text with some tokens dropped, doubled, swapped, replaced or spoilt, perhaps cut."""
+    source = Source(valid, "")
+    tokens = [
+        valid[end : token.end]
+        for end, token in zip([0, *(one.end for one in source.tokens)], source.tokens, strict=False)
+    ]
+    for _ in range(random.choice([1, 1, 2, 3, 8])):
+        at, other = random.randrange(len(tokens)), random.randrange(len(tokens))
+        match random.randrange(6):
+            case 0:
+                del tokens[at : at + random.choice([1, 1, 2, 5])]
+            case 1:
+                tokens[at:at] = [tokens[at]] * random.choice([1, 1, 2, 50])
+            case 2:
+                tokens[at], tokens[other] = tokens[other], tokens[at]
+            case 3:
+                tokens[at] = " " + random.choice(WORDS)
+            case 4:
+                tokens[at:at] = tokens[min(at, other) : min(at, other) + random.randrange(20)]
+            case 5:
+                tokens[at] = tokens[at][:-1] + random.choice("()[]{},.;:=<>+-*/%@!_\"'\\ \n\0\ud800é")
+        tokens = tokens or [""]
+    return "".join(tokens)[: random.choice([None, None, None, random.randrange(1 + len(valid))])]
+
+
+def attempt(written: str) -> None:
+    """Whatever can be done with a text. A crash leaves as its exception."""
+    diagnostics = parse(written, "f.dl", "f")[1]
+    assert all(render(one, {"f.dl": written}) for one in diagnostics)
+    parse_query(written)
+    files = [RuleFile("f", "f.dl", written), RuleFile("net:ssh", "g.dl", "q(1).")]
+    with suppress(RulesError):
+        format_text(written)
+    with suppress(RulesError):
+        load(files)
+
+
+def main(seconds: float, seed: int) -> None:
+    """Try texts for that long. Prints the text that crashes or hangs, and exits with 1."""
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    signal.signal(signal.SIGVTALRM, _hang)
+    end = time.monotonic() + seconds
+    for number in count(seed):
+        if time.monotonic() > end:
+            print(f"{number - seed} texts, none crashed or hung")
+            return
+        written = text(Random(number))
+        signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
+        try:
+            attempt(written)
+        except BaseException:
+            print(f"seed {number}: {written!r}", flush=True)
+            raise
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _hang(_: int, __: FrameType | None) -> None:
+    raise TimeoutError(f"more than {LIMIT} s")
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns() % 10**9)
