@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from datalog_gate.analysis.check import check
+from datalog_gate.analysis.conversion import converted
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
@@ -116,6 +118,24 @@ def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SH
         found = error.diagnostics
     if new := [one for one in found if (one.code, one.span, one.message) not in known]:
         raise RulesError(new, {one.file: one.text for one in files})
+
+
+def from_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[str, str]:
+    """For each rule file at the paths the text of a rule file that means the same as it means to Congress.
+    Errors: RulesError."""
+    files = read_rules([Path(path) for path in paths], congress=True)
+    parsed = [one.parse() for one in files]
+    found = [one for _, wrong in parsed for one in wrong]
+    checked = check(
+        [module for module, _ in parsed],
+        found=found,
+        sources={one.file: one.text for one in files},
+        catalogue=catalogue,
+    )
+    return {
+        one.file: converted(module, [entry.comment for entry in one.entries or ()])
+        for one, module in zip(files, checked.modules, strict=True)
+    }
 
 
 def query(

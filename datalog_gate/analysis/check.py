@@ -34,8 +34,10 @@ GIVEN = "#given"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A program with its policies in order of id, its unlocks, and warnings."""
+    """A program with its policies in order of id, its unlocks, and warnings. In `modules` what is written for Congress
+    stands in our words."""
 
+    modules: tuple[Module, ...]
     program: CheckedProgram
     policies: tuple[Policy, ...]
     unlocks: tuple[Unlock, ...]
@@ -80,7 +82,7 @@ def check(
     inputs = (used | names.own().keys()) - derived
     program = CheckedProgram({name: described[name] for name in sorted(inputs | derived)}, frozenset(inputs), strata)
     chosen = tuple(policies.policies[identity] for identity in sorted(policies.policies))
-    return Checked(program, chosen, tuple(policies.unlocks), in_order(diagnostics))
+    return Checked(tuple(modules), program, chosen, tuple(policies.unlocks), in_order(diagnostics))
 
 
 def _inferred(modules: Sequence[Module], names: Names, diagnostics: list[Diagnostic]) -> Inference:

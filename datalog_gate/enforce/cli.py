@@ -188,6 +188,11 @@ def docs(options: argparse.Namespace) -> int:
 def fmt(options: argparse.Namespace) -> int:
     """Format rule files in place, or only check that they are formatted. Print those that differ. Nothing is written
     unless all can be read."""
+    if options.from_congress:
+        from datalog_gate.api import from_congress
+
+        print("\n".join(from_congress(*options.path).values()), end="")
+        return OK
     from datalog_gate.language.formatter import format_text
     from datalog_gate.sources import read_rules
 

@@ -93,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
     form = _command(commands, "fmt", "write rule files in the one layout, and say which changed", FMT_EXAMPLE)
     form.add_argument("path", nargs="+", metavar="PATH", help="rule files or folders")
     form.add_argument("--check", action="store_true", help="only say which would change; exit 1 if any")
+    form.add_argument("--from-congress", action="store_true", help="print what files of Congress mean, as rule files")
     form.set_defaults(format="text")
 
     upgrade = _command(commands, "check-rules", "say which rules an upgrade would break", UPGRADE_EXAMPLE)

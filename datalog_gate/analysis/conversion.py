@@ -1,0 +1,181 @@
+"""From a module of Congress to the text that we would write (layer 2).
+
+In: a module that `analysis.congress` has said in our words, and the comments of its rules. Out: the text of a rule file
+that means the same: policies have annotations, actions are records, and rules that differ only in what is null in one
+and compared in the other are one rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from datalog_gate.analysis.occurrences import variables_of
+from datalog_gate.language import ast
+from datalog_gate.language.formatter import format_text
+from datalog_gate.language.lexer import RESERVED
+from datalog_gate.language.library import LEVELS
+from datalog_gate.language.printer import print_literal, print_module
+
+MOST_PASSES = 10
+NULL = ast.Constant(None)
+UPDATES = {"+": ".insert", "-": ".delete"}
+REFLEXIVE = ("<=", ">=")
+
+
+@dataclass(slots=True)
+class _Told:
+    """A rule and the comments that are said of it."""
+
+    rule: ast.Rule
+    comments: list[str]
+
+    def key(self) -> str:
+        return _key(self.rule)
+
+
+def converted(module: ast.Module, comments: Sequence[str] = ()) -> str:
+    """The text of the module; `comments` are those of its statements, in order."""
+    rules = [one for one in module.statements if isinstance(one, ast.Rule)]
+    said = [*comments, *[""] * (len(rules) - len(comments))]
+    told = _merged([_Told(rule, [said[at]]) for at, rule in enumerate(rules)])
+    annotated = {one.rule.head.name for one in told if one.rule.annotation}
+    names = tuple(dict.fromkeys(_renamed(one.rule.head).name for one in told))
+    text = print_module(ast.Module(module.name, module.file, (ast.Export(names),) if names else ()))
+    for one in told:
+        one.rule = _tidy(one.rule)
+        head = one.rule.head.name
+        level = "record" if head.startswith("execute.") else LEVELS.get(head)
+        if level and head not in annotated:
+            annotated.add(head)
+            one.rule = replace(one.rule, annotation=ast.Annotation(level))
+        shown = "" if one.rule.annotation and one.rule.annotation.attributes else "\n".join(dict.fromkeys(one.comments))
+        lines = [f"// {line}\n" for line in shown.splitlines() if line.strip()]
+        text += "\n" + "".join(lines) + print_module(ast.Module(module.name, module.file, (one.rule,)))
+    return format_text(text, module.file)
+
+
+def _tidy(rule: ast.Rule) -> ast.Rule:
+    """The rule with `_` for variables that occur once, and names of relations that this language can write."""
+    names = [one.name for one in variables_of((rule.head, *rule.body))]
+    once = {name for name in names if names.count(name) == 1}
+    return replace(rule, head=_renamed(rule.head), body=tuple(_tidy_literal(one, once) for one in rule.body))
+
+
+def _tidy_literal(literal: ast.Literal, once: set[str]) -> ast.Literal:
+    match literal:
+        case ast.Atom():
+            atom = _renamed(literal)
+            arguments = tuple(_tidy_term(one, once) for one in atom.arguments)
+            return replace(
+                atom,
+                arguments=arguments,
+                named=tuple(replace(one, term=_tidy_term(one.term, once)) for one in atom.named),
+            )
+        case ast.Negation():
+            return replace(literal, body=tuple(_tidy_literal(one, set()) for one in literal.body))
+        case ast.Disjunction():
+            branches = tuple(tuple(_tidy_literal(one, once) for one in branch) for branch in literal.branches)
+            return replace(literal, branches=branches)
+    return literal
+
+
+def _tidy_term(term: ast.Term, once: set[str]) -> ast.Term:
+    return ast.Wildcard() if isinstance(term, ast.Variable) and term.name in once else term
+
+
+def _renamed(atom: ast.Atom) -> ast.Atom:
+    return replace(atom, name=atom.name[:-1] + UPDATES.get(atom.name[-1], atom.name[-1]))
+
+
+def _merged(rules: list[_Told]) -> list[_Told]:
+    """The rules, two of them as one for as long as there are two that differ in one optional argument."""
+    for _ in range(MOST_PASSES):
+        places = {one.key(): at for at, one in enumerate(rules)}
+        gone: set[int] = set()
+        for at, one in enumerate(rules):
+            for without, joined in _optional(one.rule):
+                other = places.get(_key(without), at)
+                if at in gone or other in gone or other == at:
+                    continue
+                first, last = sorted((at, other))
+                annotation = rules[first].rule.annotation or rules[last].rule.annotation
+                rules[first] = _Told(
+                    replace(joined, annotation=annotation), [*rules[first].comments, *rules[last].comments]
+                )
+                gone |= {last}
+                places = {key: place for key, place in places.items() if place not in (at, other)}
+                places[rules[first].key()] = first
+                break
+        if not gone:
+            break
+        rules = [one for at, one in enumerate(rules) if at not in gone]
+    return rules
+
+
+def _key(rule: ast.Rule) -> str:
+    """Equal for rules that are the same but for the order of their literals."""
+    return "\n".join([print_literal(rule.head), *sorted(map(print_literal, rule.body))])
+
+
+def _optional(rule: ast.Rule) -> Iterator[tuple[ast.Rule, ast.Rule]]:
+    """For each argument of the rule that may be optional: the rule where it is null, and the rule for both."""
+    for at, atom in enumerate(rule.body):
+        if not isinstance(atom, ast.Atom):
+            continue
+        for place, term in enumerate((*atom.arguments, *(one.term for one in atom.named))):
+            if isinstance(term, ast.Variable):
+                yield _both(rule, at, atom, place, term)
+
+
+def _both(rule: ast.Rule, at: int, atom: ast.Atom, place: int, term: ast.Variable) -> tuple[ast.Rule, ast.Rule]:
+    rest = [one for one in rule.body if one is not atom]
+    about = [one for one in rest if term in variables_of((one,))]
+    compared = [one for one in about if isinstance(one, ast.Comparison)]
+    alone = len(compared) == len(about) and [*variables_of((rule.head, atom))].count(term) == 1
+    if alone:
+        rest = [one for one in rest if one not in compared]
+        value, choice = term, _choice(term, compared)
+    else:
+        value = ast.Variable(_fresh(rule, atom, place, term))
+        choice = ast.Disjunction(((ast.Comparison("=", value, NULL),), (ast.Comparison("=", value, term),)))
+    before = [one for one in rest if rule.body.index(one) < at]
+    after = rest[len(before) :]
+    without = replace(rule, body=(*before, _with(atom, place, NULL), *after))
+    return without, replace(rule, body=(*before, _with(atom, place, value), *after, choice))
+
+
+def _choice(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Literal:
+    """The variable is null, or what is said of it holds."""
+    bounds = [one for one in compared if one != ast.Comparison("!=", variable, NULL)]
+    match bounds:
+        case [ast.Comparison(comparator=comparator, left=left, right=right)] if (
+            comparator in REFLEXIVE and len(compared) == 2 and isinstance(left, ast.Variable) and left != right
+        ):
+            if left == variable:
+                return ast.Comparison(comparator, ast.Operation("??", left, right), right)
+            return ast.Comparison(comparator, left, ast.Operation("??", right, left))
+    return ast.Disjunction(((ast.Comparison("=", variable, NULL),), tuple(compared)))
+
+
+def _with(atom: ast.Atom, place: int, term: ast.Term) -> ast.Atom:
+    """The atom with another term at that place among its arguments."""
+    terms = [*atom.arguments, *(one.term for one in atom.named)]
+    terms[place] = term
+    positional, named = terms[: len(atom.arguments)], terms[len(atom.arguments) :]
+    return replace(
+        atom,
+        arguments=tuple(positional),
+        named=tuple(replace(one, term=term) for one, term in zip(atom.named, named, strict=True)),
+    )
+
+
+def _fresh(rule: ast.Rule, atom: ast.Atom, place: int, term: ast.Variable) -> str:
+    """A name that the rule does not use, its column's if it can be."""
+    taken = {one.name for one in variables_of((rule.head, *rule.body))} | RESERVED
+    name = term.name
+    if place >= len(atom.arguments) and atom.named[place - len(atom.arguments)].column.isidentifier():
+        name = atom.named[place - len(atom.arguments)].column
+    while name in taken:
+        name += "_"
+    return name
