@@ -16,9 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.analysis.check import check
+from datalog_gate.analysis.conversion import converted
+from datalog_gate.api import from_congress
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.enforce.cli import main
 from datalog_gate.engine import engine
@@ -29,7 +33,7 @@ from datalog_gate.gate.query import ask
 from datalog_gate.language.ast import NOWHERE, Constant, Rule
 from datalog_gate.language.library import Entry
 from datalog_gate.language.parser import parse
-from datalog_gate.sources import read_rules
+from datalog_gate.sources import read_facts, read_rules
 from datalog_gate.values import Row, to_json
 
 ROOT = Path(__file__).parents[1]
@@ -245,6 +249,59 @@ def test_the_option_reads_text_as_congress_does(tmp_path: Path, capsys: pytest.C
     assert [main(command), main([*command, "--congress"])] == [2, 0]
     assert capsys.readouterr().out == "1\n3\n"
     assert [main(["check-rules", "--rules", str(file), *option]) for option in ([], ["--congress"])] == [2, 0]
+
+
+@pytest.mark.parametrize("library", sorted(one.name for one in LIBRARIES.glob("*.yaml")))
+def test_a_converted_library_is_one_of_ours_that_means_the_same(library: str) -> None:
+    ((_, text),) = from_congress(LIBRARIES / library).items()
+    written = read_rules([LIBRARIES / library])
+    module = written[0].module
+    ours = RuleFile(module, "ours.dl", text)
+    assert load([ours]).warnings == ()
+    assert {one.id: one.level for one in load([ours]).policies} == {one.id: one.level for one in load(written).policies}
+    lines = read_facts(LIBRARIES / "cloud.jsonl")
+    heads = {one.head for one in written[0].parse()[0].statements if isinstance(one, Rule)}
+    for query in {f"{head.name}({', '.join('xyz'[: len(head.arguments)])})" for head in heads}:
+        assert ask([ours], query, lines, engine("native")).rows == ask(written, query, lines, engine("native")).rows
+
+
+OPTIONAL = st.sampled_from(
+    ["", "None", "V", "V, lteq(V, 3)", "V, gteq(3, V)", "V, lt(2, V)", "V, equal(V, 3)", "V, t(V)"]
+)
+BOUND = st.sampled_from([None, 2, 3, 4])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(OPTIONAL, OPTIONAL), min_size=1, max_size=8),
+    st.lists(st.tuples(BOUND, BOUND), max_size=6),
+    st.lists(st.sampled_from([2, 3]), max_size=2),
+)
+def test_conversion_keeps_every_row(
+    rules: list[tuple[str, str]], facts: list[tuple[int | None, int | None]], others: list[int]
+) -> None:
+    text = "".join(f"t({one})\n" for one in (1, *others))
+    for low, high in rules:
+        parts = [
+            (f"{column}={value.replace('V', name)}", rest.replace("V", name))
+            for column, name, (value, _, rest) in (
+                ("port_range_min", "a", low.partition(", ")),
+                ("port_range_max", "b", high.partition(", ")),
+            )
+            if value
+        ]
+        columns = ", ".join(["id=x", *(column for column, _ in parts)])
+        conditions = "".join(f", {rest}" for _, rest in parts if rest)
+        text += f"p(x) :- neutronv2:security_group_rules({columns}){conditions}\n"
+    written = RuleFile("a", "a", text, congress=True)
+    module, _ = written.parse()
+    (modern,) = check([module]).modules
+    ours = RuleFile("a", "a", converted(modern))
+    lines = [
+        Line("neutronv2:security_group_rules", {"id": str(at), "port_range_min": low, "port_range_max": high}, NOWHERE)
+        for at, (low, high) in enumerate(facts)
+    ]
+    assert ask([ours], "p(x)", lines, engine("native")).rows == ask([written], "p(x)", lines, engine("native")).rows
 
 
 def exceptions() -> set[str]:

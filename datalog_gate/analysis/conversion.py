@@ -7,6 +7,7 @@ and compared in the other are one rule.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,8 @@ from datalog_gate.language.library import LEVELS
 from datalog_gate.language.printer import print_literal, print_module
 
 MOST_PASSES = 10
+MOST_PARTS = 100
+"""Literals and variables of a rule that is worth comparing with others."""
 NULL = ast.Constant(None)
 UPDATES = {"+": ".insert", "-": ".delete"}
 REFLEXIVE = ("<=", ">=")
@@ -57,8 +60,8 @@ def converted(module: ast.Module, comments: Sequence[str] = ()) -> str:
 
 def _tidy(rule: ast.Rule) -> ast.Rule:
     """The rule with `_` for variables that occur once, and names of relations that this language can write."""
-    names = [one.name for one in variables_of((rule.head, *rule.body))]
-    once = {name for name in names if names.count(name) == 1}
+    counts = Counter(one.name for one in variables_of((rule.head, *rule.body)))
+    once = {name for name, count in counts.items() if count == 1}
     return replace(rule, head=_renamed(rule.head), body=tuple(_tidy_literal(one, once) for one in rule.body))
 
 
@@ -104,7 +107,8 @@ def _merged(rules: list[_Told]) -> list[_Told]:
                     replace(joined, annotation=annotation), [*rules[first].comments, *rules[last].comments]
                 )
                 gone |= {last}
-                places = {key: place for key, place in places.items() if place not in (at, other)}
+                del places[_key(without)]
+                places.pop(one.key(), None)
                 places[rules[first].key()] = first
                 break
         if not gone:
@@ -120,6 +124,8 @@ def _key(rule: ast.Rule) -> str:
 
 def _optional(rule: ast.Rule) -> Iterator[tuple[ast.Rule, ast.Rule]]:
     """For each argument of the rule that may be optional: the rule where it is null, and the rule for both."""
+    if len(rule.body) > MOST_PARTS or sum(1 for _ in variables_of(rule.body)) > MOST_PARTS:
+        return
     for at, atom in enumerate(rule.body):
         if not isinstance(atom, ast.Atom):
             continue
@@ -129,20 +135,20 @@ def _optional(rule: ast.Rule) -> Iterator[tuple[ast.Rule, ast.Rule]]:
 
 
 def _both(rule: ast.Rule, at: int, atom: ast.Atom, place: int, term: ast.Variable) -> tuple[ast.Rule, ast.Rule]:
-    rest = [one for one in rule.body if one is not atom]
-    about = [one for one in rest if term in variables_of((one,))]
+    about = [one for one in rule.body if one is not atom and term in variables_of((one,))]
     compared = [one for one in about if isinstance(one, ast.Comparison)]
-    alone = len(compared) == len(about) and [*variables_of((rule.head, atom))].count(term) == 1
-    if alone:
-        rest = [one for one in rest if one not in compared]
+    if len(compared) == len(about) and [*variables_of((rule.head, atom))].count(term) == 1:
         value, choice = term, _choice(term, compared)
     else:
+        compared = []
         value = ast.Variable(_fresh(rule, atom, place, term))
         choice = ast.Disjunction(((ast.Comparison("=", value, NULL),), (ast.Comparison("=", value, term),)))
-    before = [one for one in rest if rule.body.index(one) < at]
-    after = rest[len(before) :]
-    without = replace(rule, body=(*before, _with(atom, place, NULL), *after))
-    return without, replace(rule, body=(*before, _with(atom, place, value), *after, choice))
+
+    def body(argument: ast.Term) -> ast.Body:
+        kept = ((here, one) for here, one in enumerate(rule.body) if one not in compared)
+        return tuple(_with(atom, place, argument) if here == at else one for here, one in kept)
+
+    return replace(rule, body=body(NULL)), replace(rule, body=(*body(value), choice))
 
 
 def _choice(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Literal:
