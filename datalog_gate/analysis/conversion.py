@@ -138,30 +138,31 @@ def _both(rule: ast.Rule, at: int, atom: ast.Atom, place: int, term: ast.Variabl
     about = [one for one in rule.body if one is not atom and term in variables_of((one,))]
     compared = [one for one in about if isinstance(one, ast.Comparison)]
     if len(compared) == len(about) and [*variables_of((rule.head, atom))].count(term) == 1:
-        value, choice = term, _choice(term, compared)
+        value, choice = term, _choices(term, compared)
     else:
         compared = []
         value = ast.Variable(_fresh(rule, atom, place, term))
-        choice = ast.Disjunction(((ast.Comparison("=", value, NULL),), (ast.Comparison("=", value, term),)))
+        choice = (ast.Disjunction(((ast.Comparison("=", value, NULL),), (ast.Comparison("=", value, term),))),)
 
     def body(argument: ast.Term) -> ast.Body:
         kept = ((here, one) for here, one in enumerate(rule.body) if one not in compared)
         return tuple(_with(atom, place, argument) if here == at else one for here, one in kept)
 
-    return replace(rule, body=body(NULL)), replace(rule, body=(*body(value), choice))
+    return replace(rule, body=body(NULL)), replace(rule, body=(*body(value), *choice))
 
 
-def _choice(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Literal:
-    """The variable is null, or what is said of it holds."""
+def _choices(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Body:
+    """The variable is null, or what is said of it holds; nothing, if nothing is said of it."""
     bounds = [one for one in compared if one != ast.Comparison("!=", variable, NULL)]
-    match bounds:
-        case [ast.Comparison(comparator=comparator, left=left, right=right)] if (
-            comparator in REFLEXIVE and len(compared) == 2 and isinstance(left, ast.Variable) and left != right
-        ):
-            if left == variable:
-                return ast.Comparison(comparator, ast.Operation("??", left, right), right)
-            return ast.Comparison(comparator, left, ast.Operation("??", right, left))
-    return ast.Disjunction(((ast.Comparison("=", variable, NULL),), tuple(compared)))
+    if len(bounds) == 1 and len(compared) == 2 and bounds[0].comparator in REFLEXIVE:
+        (bound,) = bounds
+        other = bound.right if bound.left == variable else bound.left
+        if (
+            isinstance(other, ast.Variable | ast.Constant) and other != variable
+        ):  # it is not null, or this would not load
+            given = ast.Operation("??", variable, other)
+            return (replace(bound, left=given) if bound.left == variable else replace(bound, right=given),)
+    return (ast.Disjunction(((ast.Comparison("=", variable, NULL),), tuple(compared))),) if compared else ()
 
 
 def _with(atom: ast.Atom, place: int, term: ast.Term) -> ast.Atom:
