@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from datalog_gate.analysis.names import Names
 from datalog_gate.catalogue.builtins import Builtin
@@ -58,6 +59,7 @@ class _Rewriting:
     notes: list[Diagnostic]
     kinds: dict[str, Kind] = field(default_factory=dict)
     variables: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def rule(self) -> ast.Rule:
         rule = self.written
@@ -166,9 +168,9 @@ class _Rewriting:
             return ast.Constant(value, term.span)
         if isinstance(term, ast.Constant):
             return term
-        other = f"{word}_"
-        while other in self.variables:
-            other += "_"
+        if word not in self.renamed:
+            self.renamed[word] = next(one for one in (word + "_" * at for at in count(1)) if one not in self.variables)
+        other = self.renamed[word]
         self._note(f"{shown} is read as a variable, {other}", term.span)
         return replace(term, name=other)
 
@@ -214,6 +216,6 @@ def _places(atom: ast.Atom, relation: Relation) -> Iterator[tuple[int, ast.Term]
 
 def _position(column: str, relation: Relation) -> int | None:
     """The position of a column that is given by its name or number."""
-    at = relation.positions.get(column)
-    numbers = map(str, range(len(relation.columns)))
-    return at if at is not None else next((at for at, number in enumerate(numbers) if number == column), None)
+    if column not in relation.positions and column.isascii() and column.isdigit() and len(column) < 7:
+        return int(column) if int(column) < len(relation.columns) else None
+    return relation.positions.get(column)

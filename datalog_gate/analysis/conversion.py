@@ -161,7 +161,8 @@ def _choices(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Body
             isinstance(other, ast.Variable | ast.Constant) and other != variable
         ):  # it is not null, or this would not load
             given = ast.Operation("??", variable, other)
-            return (replace(bound, left=given) if bound.left == variable else replace(bound, right=given),)
+            left, right = (given, other) if bound.left == variable else (other, given)
+            return (ast.Comparison(bound.comparator, left, right),)
     return (ast.Disjunction(((ast.Comparison("=", variable, NULL),), tuple(compared))),) if compared else ()
 
 
