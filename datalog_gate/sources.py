@@ -199,10 +199,10 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
     from datalog_gate.template.document import read_document
 
     document = read_document(text, str(file))
-    data: object = document.data
-    if not alone and not (isinstance(data, dict) and ("rules" in data or "name" in data)):
+    data = document.data if isinstance(document.data, dict) else {}
+    if not alone and not data.keys() & {"rules", "name"}:
         return None
-    rules = data.get("rules") if isinstance(data, dict) else None
+    rules = data.get("rules")
     wrong = [] if isinstance(rules, list) else [("the file has no list `rules`", document.place(()))]
     entries, lines = [], text.splitlines(keepends=True)
     for at, rule in enumerate(rules if isinstance(rules, list) else ()):
@@ -216,7 +216,7 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
     if wrong:
         suggestion = "write name:, description: and rules: with `- rule: p(x) :- q(x)`"
         raise InputError([Diagnostic("bad-library", what, at, suggestion) for what, at in wrong], {str(file): text})
-    return RuleFile(module, str(file), text, True, tuple(entries))
+    return RuleFile(module, str(file), text, True, tuple(entries), str(data.get("name") or ""))
 
 
 def _entry(lines: Sequence[str], value: str, comment: str, place: Span) -> Entry:

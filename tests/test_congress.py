@@ -228,6 +228,16 @@ def test_yaml_that_is_no_library_is_left_alone_beside_rules(tmp_path: Path) -> N
     assert [one.code for one in raised.value.diagnostics] == ["bad-library"]
 
 
+def test_files_of_congress_find_a_library_under_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("{name: Lib, rules: [{rule: p(1)}]}", "utf-8")
+    (tmp_path / "b.yaml").write_text("rules: [{rule: 'error(x) :- Lib:p(x)'}]", "utf-8")
+    assert dg.load_rules(tmp_path).warnings == ()
+    assert list(from_congress(tmp_path).values())[1] == "export error.\n\n@deny()\nerror(x) :- a:p(x).\n"
+    (tmp_path / "c.yaml").write_text("{name: Lib, rules: [{rule: p(2)}]}", "utf-8")
+    said = [one.message for one in dg.load_rules(tmp_path).warnings]
+    assert said == ["nothing defines Lib:p: it is empty"]
+
+
 def test_a_comment_is_the_message_only_if_it_is_of_all_rules_of_the_table() -> None:
     one = Entry("error(x) :- heat:resource(id=x)", 1, 1, "No {x}!")
     other = Entry("error(x) :- heat:stack(id=x)", 2, 1)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.occurrences import variables_of
 from datalog_gate.catalogue.builtins import Builtin
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span
@@ -63,10 +64,8 @@ class _Rewriting:
 
     def rule(self) -> ast.Rule:
         rule = self.written
-        atoms = list(_atoms(rule.body))
-        for atom in (rule.head, *atoms):
-            self.variables |= {one.name for one in (*atom.arguments, *_named(atom)) if isinstance(one, ast.Variable)}
-        for atom in _atoms(rule.body, negated=False):
+        self.variables = {one.name for one in variables_of((rule.head, *rule.body))}
+        for atom in _positive(rule.body):
             self._learn(atom)
         head = replace(rule.head, arguments=tuple(map(self._term, rule.head.arguments)))
         return replace(rule, head=head, body=self._body(rule.body))
@@ -110,6 +109,9 @@ class _Rewriting:
         if relation is None:
             return replace(atom, arguments=tuple(map(self._term, atom.arguments)))
         atom = self._by_name(atom, relation)
+        title, colon, bare = atom.name.rpartition(":")
+        if title in self.names.titles and title not in self.names.scopes:
+            atom = replace(atom, name=f"{self.names.titles[title]}{colon}{bare}")
         kinds = {id(term): relation.columns[at].kinds for at, term in _places(atom, relation)}
         return replace(
             atom,
@@ -189,21 +191,15 @@ class _Rewriting:
         self.notes.append(Diagnostic("congress", message, span, None, "note"))
 
 
-def _atoms(body: ast.Body, negated: bool = True) -> Iterator[ast.Atom]:
-    """The atoms of a body, those under `not` too if `negated`."""
+def _positive(body: ast.Body) -> Iterator[ast.Atom]:
+    """The atoms of a body that are not negated."""
     for literal in body:
         match literal:
             case ast.Atom():
                 yield literal
-            case ast.Negation() if negated:
-                yield from _atoms(literal.body)
             case ast.Disjunction():
                 for branch in literal.branches:
-                    yield from _atoms(branch, negated)
-
-
-def _named(atom: ast.Atom) -> Iterator[ast.Term]:
-    return (one.term for one in atom.named)
+                    yield from _positive(branch)
 
 
 def _places(atom: ast.Atom, relation: Relation) -> Iterator[tuple[int, ast.Term]]:

@@ -7,6 +7,7 @@ or builtin it stands for, or a diagnostic with the nearest name there is.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -60,6 +61,8 @@ class Names:
         self.query = query
         self.lenient = lenient
         self.congress = {module.name for module in modules if module.congress}
+        titles = Counter(module.title for module in modules if module.title)
+        self.titles = {module.title: module.name for module in modules if titles[module.title] == 1}
         self._empty: dict[str, Relation] = {}
         self._near: dict[str, str | None] = {}
         self.scopes: dict[str, Scope] = {}
@@ -86,6 +89,8 @@ class Names:
             return BUILTINS.get(bare)
         if atom.name in self.given:
             return self.given[atom.name]
+        if module in self.congress and prefix not in self.scopes:
+            prefix = self.titles.get(prefix, prefix)
         if prefix in self.scopes:
             return self._in_module(atom, prefix, bare, module)
         if atom.name.startswith("old:"):

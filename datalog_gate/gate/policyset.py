@@ -23,18 +23,19 @@ from datalog_gate.language.parser import parse
 @dataclass(frozen=True, slots=True)
 class RuleFile:
     """A rule file: the module it is by its path (``net:ssh``), its name in messages, its text. One that is a library of
-    Congress has `entries`; `congress` ones are read as Congress reads them."""
+    Congress has `entries` and a `title`; `congress` ones are read as Congress reads them."""
 
     module: str
     file: str
     text: str
     congress: bool = False
     entries: tuple[Entry, ...] | None = None
+    title: str = ""
 
     def parse(self) -> tuple[Module, tuple[Diagnostic, ...]]:
         """The module, and what is wrong with its text."""
         if self.entries is not None:
-            return parse_library(self.entries, self.file, self.module)
+            return parse_library(self.entries, self.file, self.module, self.title)
         return parse(self.text, self.file, self.module, congress=self.congress)
 
 

@@ -28,8 +28,11 @@ class Entry:
     comment: str = ""
 
 
-def parse_library(entries: Sequence[Entry], file: str, name: str) -> tuple[ast.Module, tuple[Diagnostic, ...]]:
-    """The module of the entries. The diagnostics, all errors, stand in order of place."""
+def parse_library(
+    entries: Sequence[Entry], file: str, name: str, title: str = ""
+) -> tuple[ast.Module, tuple[Diagnostic, ...]]:
+    """The module of the entries; `title` is the library's own name. The diagnostics, all errors, stand in
+    order of place."""
     rules: list[ast.Statement] = []
     comments: list[str] = []
     found: list[Diagnostic] = []
@@ -42,7 +45,7 @@ def parse_library(entries: Sequence[Entry], file: str, name: str) -> tuple[ast.M
             found.append(Diagnostic("bad-library", message, span, "write each as a rule of its own"))
         rules += module.statements
         comments += [entry.comment] * len(module.statements)
-    return ast.Module(name, file, _annotated(rules, comments), congress=True), in_order(found)
+    return ast.Module(name, file, _annotated(rules, comments), congress=True, title=title), in_order(found)
 
 
 def _annotated(rules: list[ast.Statement], comments: list[str]) -> tuple[ast.Statement, ...]:
