@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
+from datalog_gate.analysis.conversion import converted
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
@@ -20,7 +21,6 @@ from datalog_gate.gate.decide import MODES, Caller, Request, decide
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.policyset import PolicySet, RuleFile, load
 from datalog_gate.gate.query import ask, bind
-from datalog_gate.language.parser import parse
 from datalog_gate.sources import read_facts, read_rules
 from datalog_gate.values import Row, Unknown, from_python, to_json
 
@@ -100,16 +100,17 @@ class Rules:
         return first
 
 
-def load_rules(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> Rules:
+def load_rules(*paths: str | Path, catalogue: Catalogue = SHIPPED, congress: bool = False) -> Rules:
     """The rules of files and folders as one policy set. `catalogue` is what they may read and stacks are flattened to,
-    as `read_catalogue` gives it. Errors: RulesError with all that is wrong."""
-    return Rules(load(read_rules([Path(path) for path in paths]), catalogue))
+    as `read_catalogue` gives it. With `congress` all are read as Congress reads them, else only its libraries.
+    Errors: RulesError with all that is wrong."""
+    return Rules(load(read_rules([Path(path) for path in paths], congress), catalogue))
 
 
-def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SHIPPED) -> None:
+def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SHIPPED, congress: bool = False) -> None:
     """Check what an upgrade breaks. Errors: RulesError with what is wrong with the rules under the catalogue, or, if
     anything is, under the one `before` it alone. A warning counts: most often the rule would never hold again."""
-    files = read_rules([Path(path) for path in paths])
+    files = read_rules([Path(path) for path in paths], congress)
     known = {(one.code, one.span, one.message) for one in load(files, before).warnings}
     try:
         found = load(files, catalogue).warnings
@@ -127,11 +128,29 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
 
     files = read_rules([Path(path) for path in paths])
     rules = load(files, catalogue)
-    modules = [parse(one.text, one.file, one.module)[0] for one in files]
+    modules = [one.parse()[0] for one in files]
     tests = {Path(one.file).parent / "test.yaml" for one in files}
     tested = {name for test in tests if test.is_file() for case in read_cases(test) for name, _ in case.policies}
     if found := lints(modules, check(modules, catalogue=catalogue), tested, catalogue):
         raise RulesError(found, rules.sources)
+
+
+def from_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[str, str]:
+    """For each rule file at the paths the text of a rule file that means the same as it means to Congress.
+    Errors: RulesError."""
+    files = read_rules([Path(path) for path in paths], congress=True)
+    parsed = [one.parse() for one in files]
+    found = [one for _, wrong in parsed for one in wrong]
+    checked = check(
+        [module for module, _ in parsed],
+        found=found,
+        sources={one.file: one.text for one in files},
+        catalogue=catalogue,
+    )
+    return {
+        one.file: converted(module, [entry.comment for entry in one.entries or ()])
+        for one, module in zip(files, checked.modules, strict=True)
+    }
 
 
 def query(

@@ -68,6 +68,8 @@ CODES: dict[str, str] = {
     "never-read": "A relation that nothing reads, with a name much like that of another.",
     "unknown-value": "A value that the catalogue does not list.",
     "no-policy": "Rules without any policy.",
+    "congress": "A text that Congress reads in another way.",
+    "bad-library": "A library of Congress that is not in the format.",
     # rules: lints
     "never-fires": "A rule whose body can't hold.",
     "never-used": "A relation or import that nothing needs.",

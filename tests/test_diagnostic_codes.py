@@ -255,6 +255,14 @@ FILES: dict[str, tuple[str, Files, Files]] = {
         "check template.yaml --rules m.dl --format compact",
         {"template.yaml": GOOD, "m.dl": POLICY + "heat:stack(id=x), not nova:servers(_).\n"},
         {"template.yaml": GOOD, "m.dl": POLICY + "heat:stack(id=x), not os:neutron:net().\n"}),
+    "congress": (
+        "check template.yaml --rules m.dl --congress --format compact",
+        {"template.yaml": GOOD, "m.dl": "error(x) :- heat:stack(id=x), not heat:parameter(hidden='True')\n"},
+        {"template.yaml": GOOD, "m.dl": "error(x) :- heat:stack(id=x), heat:parameter(hidden=true)\n"}),
+    "bad-library": (
+        "check-rules --rules m.yaml",
+        {"m.yaml": "name: m\nrules:\n- rule: 5\n"},
+        {"m.yaml": "name: m\nrules:\n- rule: error(x) :- heat:stack(id=x)\n"}),
     "bad-facts": (
         "query q(_) --rules m.dl --facts q.jsonl",
         {"m.dl": "relation q(a: number).", "q.jsonl": '{"relation": "q", "row": [1, 2]}\n'},

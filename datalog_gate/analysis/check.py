@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from datalog_gate.analysis.congress import modern
 from datalog_gate.analysis.domains import strangers
-from datalog_gate.analysis.kinds import infer
+from datalog_gate.analysis.kinds import Inference, infer
 from datalog_gate.analysis.lowering import Lowering
 from datalog_gate.analysis.names import Names
 from datalog_gate.analysis.once import texts_once
@@ -35,8 +36,10 @@ GIVEN = "#given"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A program with its policies in order of id, its unlocks, and warnings."""
+    """A program with its policies in order of id, its unlocks, and warnings. In `modules` what is written for Congress
+    stands in our words."""
 
+    modules: tuple[Module, ...]
     program: CheckedProgram
     policies: tuple[Policy, ...]
     unlocks: tuple[Unlock, ...]
@@ -60,18 +63,16 @@ def check(
     files' texts for excerpts. Errors: RulesError.
     """
     names = Names(modules, given or {}, query, lenient, catalogue)
-    lowering = Lowering(names)
-    for module in modules:
-        for rule in module.statements:
-            if isinstance(rule, Rule):
-                lowering.lower(rule, module.name)
-    diagnostics = [*found, *lowering.diagnostics, *(one for module in modules for one in texts_once(module))]
+    notes: list[Diagnostic] = []
+    if names.congress:
+        written = modules
+        modules, _ = modern(written, names, {})
+        modules, notes = modern(written, names, _inferred(modules, names, []).relations)
+    diagnostics = [*found, *notes, *(one for module in modules for one in texts_once(module))]
+    inference = _inferred(modules, names, diagnostics)
     if query is None and not found:  # a query may read any relation, a rule that can't be read too
         diagnostics += names.unread(modules)
-    rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]
-    relations = {**names.own(), **lowering.relations}
-    rules += _given_rules(names, relations, {rule.relation for rule in rules})
-    inference = infer(rules, relations, names.own().keys() - names.undeclared)
+    rules = list(inference.rules)
     policies = Policies(modules, names, inference.relations)
     rules += _unlocking(policies.unlocks)
     strata, unstratified = stratify(rules)
@@ -88,7 +89,21 @@ def check(
     inputs = (used | names.own().keys()) - derived
     program = CheckedProgram({name: described[name] for name in sorted(inputs | derived)}, frozenset(inputs), strata)
     chosen = tuple(policies.policies[identity] for identity in sorted(policies.policies))
-    return Checked(program, chosen, tuple(policies.unlocks), in_order(diagnostics))
+    return Checked(tuple(modules), program, chosen, tuple(policies.unlocks), in_order(diagnostics))
+
+
+def _inferred(modules: Sequence[Module], names: Names, diagnostics: list[Diagnostic]) -> Inference:
+    """The rules of the modules in plain form, ordered, with the kinds of all columns."""
+    lowering = Lowering(names)
+    for module in modules:
+        for rule in module.statements:
+            if isinstance(rule, Rule):
+                lowering.lower(rule, module.name)
+    diagnostics += lowering.diagnostics
+    rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]
+    relations = {**names.own(), **lowering.relations}
+    rules += _given_rules(names, relations, {rule.relation for rule in rules})
+    return infer(rules, relations, names.own().keys() - names.undeclared)
 
 
 def input_of(program: CheckedProgram, name: str) -> str | None:

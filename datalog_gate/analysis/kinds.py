@@ -47,7 +47,7 @@ Kinds = dict[Var, Kind]
 
 def infer(rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str]) -> Inference:
     """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say."""
-    inference = Inference(dict(relations), frozenset(fixed))
+    inference = Inference(rules, dict(relations), frozenset(fixed))
     readers: dict[str, list[int]] = {}
     for at, rule in enumerate(rules):
         for name in {match.relation for _, match in reads(rule.body)}:
@@ -70,8 +70,9 @@ def infer(rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed
 
 @dataclass(slots=True)
 class Inference:
-    """`relations` with the kinds of their columns, `diagnostics` once `judging` is on."""
+    """The rules, `relations` with the kinds of their columns, `diagnostics` once `judging` is on."""
 
+    rules: Sequence[CheckedRule]
     relations: dict[str, Relation]
     fixed: frozenset[str]
     diagnostics: list[Diagnostic] = field(default_factory=list)

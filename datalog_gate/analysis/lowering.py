@@ -66,17 +66,22 @@ class Lowering:
         """Add the drafts of a rule of the module, or diagnostics."""
         said, named = len(self.diagnostics), len(self.names.diagnostics)
         relation = self.names.head(rule.head, module)
+        if len(relation.columns) != len(rule.head.arguments):
+            return  # the names say so
         self.relations.setdefault(relation.name, relation)
         self._module, self._spans, self._fresh = module, {}, 0
-        self.diagnostics += once(rule, lambda atom: self.names.relation(atom, module))
+        slips = once(rule, lambda atom: self.names.relation(atom, module))
+        if module in self.names.congress:  # there a variable that occurs once is how to say "any"
+            quotes = [replace(one, severity="warning") for one in slips if one.code == "forgotten-quotes"]
+            slips = [one for one in slips if one.code == "negated-once"] + quotes
+        self.diagnostics += slips
         scope = {name: Var(name) for name in shared((rule.head, *rule.body))}
         arguments, extra = self._terms(rule.head.arguments, scope)
         if any(argument is None for argument in arguments):
             self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
         bodies = self._body(rule.body, scope, rule.span)
-        fits = len(rule.head.arguments) == len(relation.columns)  # if not, `Names` has said so
         found = (*self.diagnostics[said:], *self.names.diagnostics[named:])
-        if not fits or any(one.severity == "error" for one in found):
+        if any(one.severity == "error" for one in found):
             return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)

@@ -7,6 +7,7 @@ or builtin it stands for, or a diagnostic with the nearest name there is.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -63,7 +64,11 @@ class Names:
         self.query = query
         self.lenient = lenient
         self._read: set[str] = set()
+        self.congress = {module.name for module in modules if module.congress}
+        titles = Counter(module.title for module in modules if module.title)
+        self.titles = {module.title: module.name for module in modules if titles[module.title] == 1}
         self._empty: dict[str, Relation] = {}
+        self._near: dict[str, str | None] = {}
         self.scopes: dict[str, Scope] = {}
         for module in modules:
             if module.name in self.scopes:
@@ -106,7 +111,9 @@ class Names:
                 for other in [name] if name in ANNOTATIONS else slips.of(name)[:1]:
                     near = f"@{other}" if other in ANNOTATIONS else other
                     declare = "" if name in scope.declared else f" Else declare it: `relation {name}(...).`"
-                    yield Diagnostic("never-read", f"nothing reads {name}", span, f"did you mean {near}?{declare}")
+                    severity: Severity = "warning" if module.congress else "error"
+                    suggestion = f"did you mean {near}?{declare}"
+                    yield Diagnostic("never-read", f"nothing reads {name}", span, suggestion, severity)
 
     def _meaning(self, atom: Atom, module: str) -> Relation | Builtin | None:
         prefix, _, bare = atom.name.rpartition(":")
@@ -118,6 +125,8 @@ class Names:
             return BUILTINS.get(bare)
         if atom.name in self.given:
             return self.given[atom.name]
+        if module in self.congress and prefix not in self.scopes:
+            prefix = self.titles.get(prefix, prefix)
         if prefix in self.scopes:
             return self._in_module(atom, prefix, bare, module)
         if atom.name.startswith("old:"):
@@ -166,6 +175,8 @@ class Names:
         return scope.relations[bare]
 
     def _undefined(self, atom: Atom, module: str) -> Relation | None:
+        if module in self.congress and not self.lenient:
+            return self._unfilled(atom, module)
         if self.lenient:
             message = f"nothing defines {atom.name}: it is empty"
             self._report("undefined-relation", message, atom.name_span, severity="warning")
@@ -174,6 +185,22 @@ class Names:
             return self._empty.setdefault(atom.name, empty)
         self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
         return None
+
+    def _unfilled(self, atom: Atom, module: str) -> Relation | None:
+        """What Congress takes an undefined relation for: one without rows, whose columns have no names."""
+        name = atom.name if ":" in atom.name else f"{module}:{atom.name}"
+        message = f"nothing defines {atom.name}: it is empty"
+        if atom.name not in self._near:
+            self._near[atom.name] = did_you_mean(atom.name, self._relation_names(module))
+        suggestion = self._near[atom.name]
+        if atom.named:
+            message = f"nothing defines {atom.name}, so its columns have no names"
+            self._report("undefined-relation", message, atom.name_span, suggestion)
+            return None
+        self._report("undefined-relation", message, atom.name_span, suggestion, severity="warning")
+        self.undeclared.add(name)
+        columns = tuple(Column(str(at), Kind(0)) for at in range(len(atom.arguments)))
+        return self._empty.setdefault(name, Relation(name, columns))
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
         declare = f"declare it: `relation {atom.name}(...).`" if ":" not in atom.name else None
@@ -261,6 +288,8 @@ class Names:
             self._report("redefined", f"{module} can't redefine the builtin {bare}", span, "choose another name")
 
     def _link(self, module: Module, scope: Scope) -> None:
+        if module.congress:
+            scope.exports.update(scope.relations)
         for statement in module.statements:
             match statement:
                 case Export():

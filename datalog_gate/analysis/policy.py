@@ -13,10 +13,11 @@ from datetime import date
 from typing import Literal as OneOf
 from typing import get_args
 
-from datalog_gate.analysis.names import ANNOTATIONS, ERRORS, Names
+from datalog_gate.analysis.names import ANNOTATIONS, Names
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
+from datalog_gate.language.library import LEVELS as LEVELS_OF_HEADS
 from datalog_gate.values import Kind
 
 Level = OneOf["deny", "warn", "record"]
@@ -77,12 +78,15 @@ class Policies:
             rules = [one for one in module.statements if isinstance(one, Rule)]
             annotated = {rule.head.name for rule in rules if rule.annotation}
             for rule in rules:
+                plain = LEVELS_OF_HEADS.get(rule.head.name)
+                if module.congress and rule.head.name.startswith("execute."):
+                    plain = "record"
                 relation = relations[names.head(rule.head, module.name).name]
                 if rule.annotation:
                     self._annotation(rule.annotation, rule, relation, module.name)
-                elif rule.head.name in ERRORS and rule.head.name not in annotated:
+                elif plain and rule.head.name not in annotated:
                     annotated.add(rule.head.name)
-                    self._add(Annotation(ERRORS[rule.head.name], span=rule.head.span), rule, relation, module.name)
+                    self._add(Annotation(plain, span=rule.head.span), rule, relation, module.name)
 
     def _annotation(self, annotation: Annotation, rule: Rule, relation: Relation, module: str) -> None:
         if relation.name in self._annotated:

@@ -63,7 +63,7 @@ def check(options: argparse.Namespace) -> int:
     roots = _roots(options)
     caller, unread = _caller(options.caller)
     catalogue = read_catalogue(*options.catalogue)
-    rules = load_rules(*(options.rules or [default_rules()]), catalogue=catalogue)
+    rules = load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
     for warning in (*rules.warnings, *_unfilled(rules, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
@@ -131,7 +131,7 @@ def query(options: argparse.Namespace) -> int:
     from datalog_gate.values import show, to_json
 
     catalogue = read_catalogue(*options.catalogue)
-    files = read_rules([Path(path) for path in options.rules])
+    files = read_rules([Path(path) for path in options.rules], options.congress)
     lines = [line for path in options.facts for line in read_facts(Path(path))]
     lenient, now = options.undefined == "empty", datetime.now(UTC)
     answer = ask(files, options.query, lines, engine(options.engine), lenient, catalogue, now)
@@ -161,7 +161,8 @@ def check_rules(options: argparse.Namespace) -> int:
     from datalog_gate.sources import default_rules, read_catalogue
 
     before, after = (read_catalogue(*options.catalogue, upgrade=upgrade) for upgrade in (False, True))
-    api.check_rules(*(options.rules or [default_rules()]), catalogue=after, before=before)
+    rules = options.rules or [default_rules()]
+    api.check_rules(*rules, catalogue=after, before=before, congress=options.congress)
     return OK
 
 
@@ -171,7 +172,8 @@ def docs(options: argparse.Namespace) -> int:
     from datalog_gate.enforce.handbook import handbook, pages
     from datalog_gate.sources import default_rules, read_catalogue
 
-    rules = load_rules(*(options.rules or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
+    paths = options.rules or [default_rules()]
+    rules = load_rules(*paths, catalogue=read_catalogue(*options.catalogue), congress=options.congress)
     if options.folder is None:
         print(handbook(rules), end="")
         return OK
@@ -187,6 +189,11 @@ def docs(options: argparse.Namespace) -> int:
 def fmt(options: argparse.Namespace) -> int:
     """Format rule files in place, or only check that they are formatted. Print those that differ. Nothing is written
     unless all can be read."""
+    if options.from_congress:
+        from datalog_gate.api import from_congress
+
+        print("\n".join(from_congress(*options.path).values()), end="")
+        return OK
     from datalog_gate.language.formatter import format_text
     from datalog_gate.sources import read_rules
 
@@ -194,6 +201,8 @@ def fmt(options: argparse.Namespace) -> int:
     found: list[Diagnostic] = []
     sources: dict[str, str] = {}
     for one in read_rules([Path(path) for path in options.path]):
+        if one.entries is not None:
+            continue  # a library of Congress is YAML
         try:
             formatted = format_text(one.text, one.file)
         except RulesError as error:

@@ -79,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
     ask = _command(commands, "query", "ask rules and facts a question", QUERY_EXAMPLE)
     ask.add_argument("query", metavar="QUERY", help="an atom, p(x, _), or a body, :- a(x), b(y)")
     ask.add_argument("--rules", action="extend", nargs="+", required=True, metavar="FILE", help="rule files or folders")
+    _add_congress(ask)
     ask.add_argument("--facts", action="append", default=[], metavar="FILE.jsonl", help="facts, as `facts` writes them")
     ask.add_argument("--undefined", choices=("error", "empty"), default="empty", help="what an undefined relation is")
     ask.add_argument("--engine", choices=("native", "pydatalog"), default="native")
@@ -93,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
     form = _command(commands, "fmt", "write rule files in the one layout, and say which changed", FMT_EXAMPLE)
     form.add_argument("path", nargs="+", metavar="PATH", help="rule files or folders")
     form.add_argument("--check", action="store_true", help="only say which would change; exit 1 if any")
+    form.add_argument("--from-congress", action="store_true", help="print what files of Congress mean, as rule files")
     form.set_defaults(format="text")
 
     upgrade = _command(commands, "check-rules", "say which rules an upgrade would break", UPGRADE_EXAMPLE)
@@ -131,6 +133,11 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
         help="rule file or folder (default: ./rules, "
         "else $DATALOG_GATE_RULES, else the packs that come with the program)",
     )
+    _add_congress(command)
+
+
+def _add_congress(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--congress", action="store_true", help="read rule files as OpenStack Congress reads them")
 
 
 def _add_catalogue(command: argparse.ArgumentParser) -> None:

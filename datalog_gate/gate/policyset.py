@@ -17,16 +17,27 @@ from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import RulesError
 from datalog_gate.language.ast import Module
+from datalog_gate.language.library import Entry, parse_library
 from datalog_gate.language.parser import parse
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:
-    """A rule file: the module it is by its path (``net:ssh``), its name in messages, its text."""
+    """A rule file: the module it is by its path (``net:ssh``), its name in messages, its text. One that is a library of
+    Congress has `entries` and a `title`; `congress` ones are read as Congress reads them."""
 
     module: str
     file: str
     text: str
+    congress: bool = False
+    entries: tuple[Entry, ...] | None = None
+    title: str = ""
+
+    def parse(self) -> tuple[Module, tuple[Diagnostic, ...]]:
+        """The module, and what is wrong with its text."""
+        if self.entries is not None:
+            return parse_library(self.entries, self.file, self.module, self.title)
+        return parse(self.text, self.file, self.module, congress=self.congress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,7 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
     modules: list[Module] = []
     found: list[Diagnostic] = []
     for one in files:
-        module, diagnostics = parse(one.text, one.file, one.module)
+        module, diagnostics = one.parse()
         modules.append(module)
         found += diagnostics
     checked = check(modules, found=found, sources=sources, catalogue=catalogue)
@@ -63,7 +74,9 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         message = "the rules hold no policy: everything would pass"
         suggestion = 'write @deny("id", "message") above a rule'
         raise RulesError([Diagnostic("no-policy", message, where, suggestion)], sources)
-    text = "\n".join(f"{one.module}\n{one.text}" for one in sorted(files, key=lambda one: one.module))
+    text = "\n".join(
+        f"{one.module}{' congress' * one.congress}\n{one.text}" for one in sorted(files, key=lambda one: one.module)
+    )
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     reads = rests_on(checked.program)
     return PolicySet(checked.program, checked.policies, checked.warnings, digest, sources, reads, catalogue)

@@ -20,7 +20,7 @@ from datalog_gate.errors import InputError, RulesError
 from datalog_gate.facts.lines import Line
 from datalog_gate.gate.policyset import RuleFile, rests_on
 from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Term, Variable, Wildcard
-from datalog_gate.language.parser import parse, parse_query
+from datalog_gate.language.parser import parse_query
 from datalog_gate.language.walk import shared
 from datalog_gate.values import Kind, Row, kind_of, row_key
 
@@ -55,16 +55,17 @@ def ask(
     modules: list[Module] = []
     found: list[Diagnostic] = []
     for one in files:
-        module, diagnostics = parse(one.text, one.file, one.module)
+        module, diagnostics = one.parse()
         modules.append(module)
         found += diagnostics
-    asked, diagnostics = parse_query(text)
+    congress = any(one.congress for one in files)
+    asked, diagnostics = parse_query(text, congress=congress)
     found += diagnostics
     if any(one.severity == "error" for one in diagnostics):
         raise RulesError(found, sources)
     given = _kinds(lines, catalogue)
     rule = _whole(asked, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
-    modules.append(Module(QUERY, "<query>", (rule,)))
+    modules.append(Module(QUERY, "<query>", (rule,), congress))
     checked = check(
         modules, given=given, query=QUERY, lenient=lenient, found=found, sources=sources, catalogue=catalogue
     )

@@ -22,8 +22,8 @@ _T = TypeVar("_T")
 class Cursor:
     """The tokens of a text from the one at `index` on. What a method does not find it refuses with `Refused`."""
 
-    def __init__(self, text: str, file: str) -> None:
-        self.source = Source(text, file)
+    def __init__(self, text: str, file: str, line: int = 1, column: int = 1) -> None:
+        self.source = Source(text, file, line, column)
         self.tokens = self.source.tokens
         self.index = 0
         self.nesting = 0

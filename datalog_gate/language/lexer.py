@@ -75,14 +75,15 @@ class Refused(Exception):  # noqa: N818 - it never leaves the package
 
 class Source:
     """A text, its tokens (the last is the ``end``, where the one before ends), its comments as tokens of the kind
-    ``comment``, and its places."""
+    ``comment``, and its places. It may be a part of its file, which starts at `line` and `column` there."""
 
-    __slots__ = ("_lines", "comments", "file", "tokens")
+    __slots__ = ("_above", "_lines", "comments", "file", "tokens")
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, line: int = 1, column: int = 1) -> None:
         self.file = file
         self.tokens, self.comments = _tokens(text)
-        self._lines = [0, *accumulate(map(len, text.splitlines(keepends=True)[:-1]))]
+        self._above = line - 1
+        self._lines = [1 - column, *accumulate(map(len, text.splitlines(keepends=True)[:-1]))]
 
     def span(self, start: int, end: int) -> Span:
         """The place of a stretch by its offsets."""
@@ -90,7 +91,8 @@ class Source:
         first = last = bisect_right(lines, start)
         if first < len(lines) and end > lines[first]:
             last = bisect_right(lines, end)
-        return Span(self.file, first, start - lines[first - 1] + 1, last, end - lines[last - 1] + 1)
+        above = self._above
+        return Span(self.file, above + first, start - lines[first - 1] + 1, above + last, end - lines[last - 1] + 1)
 
     def at_margin(self, token: Token) -> bool:
         """Whether the token stands at column 1."""

@@ -8,6 +8,7 @@ of the tree is bounded, so that whoever walks it may recurse.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, get_args
 
 from datalog_gate.diagnostics import Diagnostic, closest, in_order
@@ -27,12 +28,16 @@ _AFTER_TERM = frozenset({*_OPERATORS, *_COMPARATORS, "in"})
 _AFTER_OPERAND = _AFTER_TERM | {"{", "not", "==", "=<", "=>", "<>", ":="}  # with what is written for them by mistake
 _BEGIN = frozenset({"name", "update", "@"})  # what a statement may begin with
 _OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
+_WORDS_OF_CONGRESS = frozenset({*_OF_PYTHON, *_WORDS, "or", "in"})  # variables there
 
 
-def parse(text: str, file: str, name: str) -> tuple[ast.Module, tuple[Diagnostic, ...]]:
-    """The module `name` that the text of `file` writes. The diagnostics, all errors, stand in the order of the text;
-    a statement with one is not in the module."""
-    parser = _Parser(text, file)
+def parse(
+    text: str, file: str, name: str, *, congress: bool = False, line: int = 1, column: int = 1
+) -> tuple[ast.Module, tuple[Diagnostic, ...]]:
+    """The module `name` that the text of `file` writes, which starts there at `line` and `column`. The diagnostics, all
+    errors, stand in the order of the text; a statement with one is not in the module. With `congress` it may be as
+    Congress takes it: `analysis.congress` says what it means."""
+    parser = _Parser(text, file, congress, line, column)
     statements: list[ast.Statement] = []
     diagnostics: list[Diagnostic] = []
     while parser.token.kind != "end":
@@ -42,13 +47,15 @@ def parse(text: str, file: str, name: str) -> tuple[ast.Module, tuple[Diagnostic
         except Refused as refused:
             diagnostics.append(refused.diagnostic)
             parser.skip_statement(start)
-    return ast.Module(name, file, tuple(statements)), in_order(diagnostics)
+    return ast.Module(name, file, tuple(statements), congress), in_order(diagnostics)
 
 
-def parse_query(text: str, file: str = "<query>") -> tuple[ast.Atom | ast.Body, tuple[Diagnostic, ...]]:
+def parse_query(
+    text: str, file: str = "<query>", congress: bool = False
+) -> tuple[ast.Atom | ast.Body, tuple[Diagnostic, ...]]:
     """The atom that a query like ``p(x, _)`` is, or the body of one like ``:- a(x), b(y).``; its terminator is
     optional. A query that can't be read is the empty body, with its diagnostic."""
-    parser = _Parser(text, file)
+    parser = _Parser(text, file, congress)
     try:
         return parser.query(), ()
     except Refused as refused:
@@ -58,8 +65,11 @@ def parse_query(text: str, file: str = "<query>") -> tuple[ast.Atom | ast.Body, 
 class _Parser(Cursor):
     """One method for each construct of the grammar: it takes the construct's tokens, or raises `Refused`."""
 
-    def __init__(self, text: str, file: str) -> None:
-        super().__init__(text, file)
+    def __init__(self, text: str, file: str, congress: bool, line: int = 1, column: int = 1) -> None:
+        super().__init__(text, file, line, column)
+        self.congress = congress
+        if congress:
+            self.tokens[:] = [one._replace(kind="name") if one.kind == "update" else one for one in self.tokens]
         self.terms = 0
         self.operators = 0
 
@@ -80,12 +90,16 @@ class _Parser(Cursor):
 
     def rule(self, annotation: ast.Annotation | None) -> ast.Rule:
         token = self.token
-        if token.text in STATEMENTS:
+        if token.text in STATEMENTS and not self.at_action():
             if self.peek().kind == "[":
                 raise self.source.refused(token, f"`{token.text}[` is an action of Congress", code="unsupported")
             raise self.unexpected("{found} is reserved at the start of a statement")
         start = token.start
-        head = self.atom("the rule of the annotation" if annotation else "a statement")
+        head = (
+            self.action()
+            if self.at_action()
+            else self.atom("the rule of the annotation" if annotation else "a statement")
+        )
         body: ast.Body = ()
         if self.take(":-"):
             body = self.body()
@@ -95,6 +109,18 @@ class _Parser(Cursor):
             raise self.unexpected("found {found} in a body", advice)
         self.end_statement("`,` or `.`" if body else "`:-` or `.`", "," if body else ":-")
         return ast.Rule(head, body, annotation, span)
+
+    def at_action(self) -> bool:
+        """Whether an action of Congress is next, ``execute[nova:pause(x)]``."""
+        return self.congress and self.token.text == "execute" and self.peek().kind == "["
+
+    def action(self) -> ast.Atom:
+        """An action as the relation of what Congress would do, ``execute.nova.pause(x)``."""
+        start = self.advance().start
+        self.advance()
+        action = self.atom("an action")
+        self.expect("]", "`]`")
+        return replace(action, name=f"execute.{action.name.replace(':', '.')}", span=self.since(start))
 
     def annotation(self) -> ast.Annotation:
         start = self.advance().start
@@ -167,7 +193,11 @@ class _Parser(Cursor):
         return ast.Import(module, span)
 
     def query(self) -> ast.Atom | ast.Body:
-        found: ast.Atom | ast.Body = self.body() if self.take(":-") else self.atom("a relation or `:-`")
+        found: ast.Atom | ast.Body
+        if self.at_action():
+            found = self.action()
+        else:
+            found = self.body() if self.take(":-") else self.atom("a relation or `:-`")
         self.take(".")
         if self.token.kind != "end":
             advice = "write `:-` before a query of several conditions" if isinstance(found, ast.Atom) else None
@@ -273,6 +303,8 @@ class _Parser(Cursor):
         return ast.NamedArgument(column, self.term(), self.since(start))
 
     def column(self) -> str:
+        if self.congress and self.token.kind == "number" and self.token.text.isdigit():
+            return self.advance().text
         return self.word("a column", quoted=True)
 
     # terms
@@ -313,6 +345,9 @@ class _Parser(Cursor):
     def operand(self, expected: str = "a value") -> ast.Term:
         token = self.token
         value: Value
+        if self.congress and self.terms and token.text in _WORDS_OF_CONGRESS:
+            self.advance()
+            return ast.Variable(token.text, self.since(token.start))
         match token.kind:
             case "number":
                 value = self.source.number(token)
