@@ -114,8 +114,6 @@ class _Filled:
 
     def _data(self, ours: Data, heat: Any) -> Data:
         match heat:
-            case Refused():
-                return ours
             case str():
                 return self._ids.get(heat, heat)
             case dict() if isinstance(ours, dict) or not _refuses(heat):
@@ -125,9 +123,9 @@ class _Filled:
                 return [self._data(one, value) for one, value in zip(ours, heat, strict=True)]
             case list() if not _refuses(heat):
                 return [self._data(None, value) for value in heat]
-            case dict() | list():
-                return ours
-        return heat
+            case None | bool() | int() | float():
+                return heat
+        return ours  # refused, or a set or something else that only yaql knows
 
 
 def _paths(root: str, seen: Seen) -> Iterator[str]:
