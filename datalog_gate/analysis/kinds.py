@@ -25,7 +25,7 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.analysis.safety import binds
-from datalog_gate.analysis.strata import settle
+from datalog_gate.analysis.strata import reads, settle
 from datalog_gate.catalogue.builtins import CALLS
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Span
@@ -65,13 +65,14 @@ class Inference:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
     _told: set[Var] = field(default_factory=set)
+    _settled: dict[int, Kinds] = field(default_factory=dict)
 
     def spread(self, rule: CheckedRule) -> bool:
         """Let a rule's kinds flow into its head; True if that changed a column."""
         relation = self.relations[rule.relation]
         if relation.name in self.fixed:
             return False
-        kinds = self._settle(rule.body, {})
+        kinds = self._settled[id(rule)] = self._settle(rule.body, {})
         columns = list(relation.columns)
         for at, argument in enumerate(rule.arguments):
             given = self._kind(argument, kinds)
@@ -85,7 +86,11 @@ class Inference:
     def judge(self, rule: CheckedRule) -> None:
         """Report what can't fit in a rule, now that all kinds are known."""
         self._told.clear()
-        kinds = self._settle(rule.body, {})
+        kinds = self._settled.get(id(rule))
+        if kinds is None or any(self._unfilled(match.relation) for _, match in reads(rule.body)):
+            kinds = self._settle(rule.body, {})
+        else:
+            self._judge_all(rule.body, kinds)
         relation = self.relations[rule.relation]
         for column, argument in zip(relation.columns, rule.arguments, strict=True):
             given = self._kind(argument, kinds)
@@ -111,9 +116,16 @@ class Inference:
             for literal in body:
                 self._narrow(literal, kinds, binders)
         if self.judging:
-            for literal in body:
-                self._judge(literal, kinds)
+            self._judge_all(body, kinds)
         return kinds
+
+    def _judge_all(self, body: Sequence[CheckedLiteral], kinds: Kinds) -> None:
+        for literal in body:
+            self._judge(literal, kinds)
+
+    def _unfilled(self, relation: str) -> bool:
+        """Whether nothing fills a column of the relation: its kinds are then others in the end."""
+        return any(not column.kinds for column in self.relations[relation].columns)
 
     def _narrow(self, literal: CheckedLiteral, kinds: Kinds, binders: Counter[Var]) -> None:
         match literal:
