@@ -135,6 +135,12 @@ def test_plain_error_and_warning_heads_are_policies() -> None:
     ]
 
 
+def test_only_what_was_written_is_said_to_be_bound_by_nothing() -> None:
+    with pytest.raises(dg.RulesError) as raised:
+        _load(m="@deny p(x + 1, count{ y : heat:member(group=x, index=y) }) :- heat:stack(id=_).")
+    assert [one.message for one in raised.value.diagnostics] == ["nothing binds x"]
+
+
 def test_a_head_with_the_name_of_its_own_module_is_a_policy_too() -> None:
     policies = _load(m="m:error(x) :- heat:stack(id=x). @warn m:p(x) :- heat:stack(id=x).").policies
     assert [(one.id, one.level) for one in policies] == [("m:error", "deny"), ("m:p", "warn")]

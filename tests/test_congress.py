@@ -233,9 +233,18 @@ def test_yaml_that_is_no_library_is_left_alone_beside_rules(tmp_path: Path) -> N
     (tmp_path / "test.yaml").write_text("rules: wrong\n", "utf-8")
     (tmp_path / "lib.yml").write_text("rules: [{rule: 'error(1)'}]", "utf-8")
     assert [one.module for one in read_rules([tmp_path])] == ["lib"]
-    with pytest.raises(RulesError) as raised:
-        read_rules([tmp_path / "web.yaml"])
-    assert [one.code for one in raised.value.diagnostics] == ["bad-library"]
+    for name, text in {
+        "web.yaml": None,
+        "a.yaml": "Rules: []",
+        "b.yaml": "rule: p(1)",
+        "c.YAML": "[{rule: p(1)}]",
+    }.items():
+        if text:
+            (tmp_path / name).write_text(text, "utf-8")
+        with pytest.raises(RulesError) as raised:
+            read_rules([tmp_path / name if text is None else tmp_path])
+        assert [one.code for one in raised.value.diagnostics] == ["bad-library"], name
+        (tmp_path / name).unlink()
 
 
 def test_files_of_congress_find_a_library_under_its_own_name(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
     head = {one for one in draft.arguments if isinstance(one, Var)}
     body, unbound = _order(scoped(draft.body, head), set(), head)
     if unbound:
-        diagnostics.extend(_report(var, draft, body) for var in unbound)
+        diagnostics.extend(_report(var, draft, body) for var in _written(unbound) or unbound)
         return None
     return CheckedRule(draft.relation, draft.arguments, body, draft.span)
 
@@ -132,7 +132,12 @@ def _order(body: Iterable[Scoped], bound: set[Var], wanted: set[Var]) -> tuple[C
 def _blocking(pending: Iterable[Scoped], bound: set[Var]) -> set[Var]:
     """The variables to name: those that some literal needs, the author's own if there are any."""
     needed = {var for one in pending for var in (one.needs or variables(one.literal))} - bound
-    return {var for var in needed if not var.name.startswith("#")} or needed
+    return _written(needed) or needed
+
+
+def _written(unbound: Iterable[Var]) -> set[Var]:
+    """Those that the author wrote; others have no name, and follow from them."""
+    return {var for var in unbound if _name(var)}
 
 
 def _report(var: Var, draft: Draft, ordered: Conjunction) -> Diagnostic:
