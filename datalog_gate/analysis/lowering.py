@@ -34,11 +34,9 @@ from datalog_gate.language.walk import shared
 from datalog_gate.values import Kind, Value
 
 MOST_ALTERNATIVES = 1000
-MOST_LITERALS = 20_000
-"""The literals of a rule with its alternatives multiplied out, those inside of negations and aggregates too."""
-LARGE = 100
-MOST_IN_ALL = 100_000
-"""The literals of all rules that have more than `LARGE`."""
+MOST_CONDITIONS = 500  # of one conjunction: finding their order takes the square of that
+MOST_LITERALS = 20_000  # of a rule, alternatives multiplied out, those inside of negations and aggregates too
+LARGE, MOST_IN_ALL = 100, 100_000  # literals of a large rule, and of all such together
 NOW = "gate:now"
 Conjunction = tuple[CheckedLiteral, ...]
 Scope = Mapping[str, Var]
@@ -104,14 +102,19 @@ class Lowering:
     def _body(self, body: ast.Body, scope: Scope, span: Span) -> list[Conjunction]:
         """The alternatives of a conjunction."""
         alternatives: list[Conjunction] = [()]
-        size = 0
+        size = longest = 0
         for literal in body:
             choices = self._literal(literal, scope)
+            longest += max(map(len, choices), default=0)
             size = size * len(choices) + len(alternatives) * sum(map(_size, choices))
-            many = len(alternatives) * len(choices) > MOST_ALTERNATIVES
-            if many or size > MOST_LITERALS:
-                limit = f"{MOST_ALTERNATIVES}" if many else f"{MOST_LITERALS} conditions"
-                message = f"the alternatives of this rule multiply to more than {limit}"
+            message = ""
+            if longest > MOST_CONDITIONS:
+                message = f"this rule has more than {MOST_CONDITIONS} conditions that hold together"
+            elif len(alternatives) * len(choices) > MOST_ALTERNATIVES:
+                message = f"the alternatives of this rule multiply to more than {MOST_ALTERNATIVES}"
+            elif size > MOST_LITERALS:
+                message = f"the alternatives of this rule multiply to more than {MOST_LITERALS} conditions"
+            if message:
                 self._report("too-complex", message, span, "write some of them as rules of a relation of their own")
                 return [()]
             alternatives = [one + choice for one in alternatives for choice in choices]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from datalog_gate.analysis.lowering import Conjunction, Draft, variables
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
-from datalog_gate.diagnostics import Diagnostic, slip
+from datalog_gate.diagnostics import Diagnostic, Slips
 
 
 def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
@@ -20,7 +20,8 @@ def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
     head = {one for one in draft.arguments if isinstance(one, Var)}
     body, unbound = _order(scoped(draft.body, head), set(), head)
     if unbound:
-        diagnostics.extend(_report(var, draft, body) for var in _written(unbound) or unbound)
+        slips = Slips(_name(one) for one in draft.spans)
+        diagnostics.extend(_report(var, draft, body, slips) for var in _written(unbound) or unbound)
         return None
     return CheckedRule(draft.relation, draft.arguments, body, draft.span)
 
@@ -140,7 +141,7 @@ def _written(unbound: Iterable[Var]) -> set[Var]:
     return {var for var in unbound if _name(var)}
 
 
-def _report(var: Var, draft: Draft, ordered: Conjunction) -> Diagnostic:
+def _report(var: Var, draft: Draft, ordered: Conjunction, slips: Slips) -> Diagnostic:
     """What is not bound, after the steps that the order got to: ``q (a.dl:1:9) binds x``."""
     name = _name(var) or "the result"
     steps, bound = [], set[Var]()
@@ -148,7 +149,7 @@ def _report(var: Var, draft: Draft, ordered: Conjunction) -> Diagnostic:
         if new := sorted({_name(one) for one in binds(literal) - bound} - {""}):
             steps.append(f"{_what(literal)} ({literal.span}) binds {', '.join(new)}")
         bound |= binds(literal)
-    near = slip(name, {_name(one) for one in draft.spans})
+    near = next(iter(slips.of(name)), None)
     quotes = f'use {name} in a relation that is not negated, or write "{name}" if it is a text'
     message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
     suggestion = f"did you mean {near}?" if near else quotes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
 from datalog_gate.language import ast
@@ -47,9 +47,9 @@ def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, No
     direct: dict[str, None] = {}
     held: Counter[str] = Counter()
     negated: dict[str, None] = {}
-    pending: list[Node] = [*body, *terms]
+    pending: deque[Node] = deque([*body, *terms])
     while pending:
-        node = pending.pop(0)
+        node = pending.popleft()
         match node:
             case ast.Variable():
                 direct[node.name] = None
@@ -58,5 +58,5 @@ def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, No
                 held.update(inner.keys())
                 negated |= inner if isinstance(node, ast.Negation) else {}
             case _:
-                pending[:0] = children(node)
+                pending.extendleft(reversed(children(node)))
     return {**direct, **{name: None for name in negated if held[name] > 1}}
