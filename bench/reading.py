@@ -14,8 +14,8 @@ from pathlib import Path
 import yaml
 
 from bench import templates
-from datalog_gate import catalogue
 from datalog_gate.analysis.check import EFFECTIVE
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.gate.decide import GRANTS
 from datalog_gate.gate.policyset import load
@@ -31,12 +31,12 @@ TEXT = yaml.safe_dump(templates.attached(2000), sort_keys=False)
 def body_to_facts() -> None:
     """As the filter reads a request."""
     body = json.loads(BODY)
-    flatten(read_stack(template=body["template"], stack_name=body["stack_name"]), catalogue, WANTED)
+    flatten(read_stack(template=body["template"], stack_name=body["stack_name"]), SHIPPED, WANTED)
 
 
 def text_to_facts() -> None:
     """As the command reads a file."""
-    flatten(read_stack(template=TEXT), catalogue, WANTED)
+    flatten(read_stack(template=TEXT), SHIPPED, WANTED)
 
 
 def group_to_facts(members: int) -> Callable[[], None]:
@@ -51,7 +51,7 @@ def tree_to_facts(depth: int) -> Callable[[], None]:
 
 
 def _flattened(template: object, files: dict[str, str]) -> None:
-    flatten(read_stack(template=template, files=files), catalogue, WANTED)  # type: ignore[arg-type]
+    flatten(read_stack(template=template, files=files), SHIPPED, WANTED)  # type: ignore[arg-type]
 
 
 TABLES: dict[str, dict[str, Callable[[], object]]] = {

@@ -28,11 +28,11 @@ COMMANDS = {
 
 READ_BODY = """
 import json, sys
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.sources import read_stack
 body = json.load(open(sys.argv[1]))
-flatten(read_stack(template=body), catalogue, sys.argv[2:])
+flatten(read_stack(template=body), SHIPPED, sys.argv[2:])
 """
 RELATIONS = ("os:nova:server", "os:nova:server.security_groups", "os:cinder:volume", "os:cinder:volume_attachment")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Protocol
 
+from datalog_gate.catalogue import Catalogue
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.resource_types import tables_of
-from datalog_gate.catalogue.schema import Relation, ResourceType
+from datalog_gate.catalogue.schema import Relation
 from datalog_gate.collection import paused
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet, Origin
@@ -28,13 +28,6 @@ _WHOLE = frozenset({"value", "_value"})
 ENVIRONMENT = "heat:environment"
 DEPLOYMENT = "heat:deployment"
 EVERY_RESOURCE = RESOURCE_ROWS | SOURCE_ROWS | {DEPLOYMENT: deployments}
-
-
-class Catalogue(Protocol):
-    """What is read of the catalogue; the package `datalog_gate.catalogue` is one."""
-
-    def type(self, name: str, /) -> ResourceType | None: ...
-    def types(self) -> Iterable[str]: ...
 
 
 @paused()

@@ -18,7 +18,7 @@ from datalog_gate.diagnostics import Diagnostic, closest
 from datalog_gate.engine.model import Engine, ModelError
 from datalog_gate.errors import InputError, RulesError
 from datalog_gate.facts.lines import Line
-from datalog_gate.gate.policyset import RuleFile, rests_on
+from datalog_gate.gate.policyset import RuleFile, parse_all, rests_on
 from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Term, Variable, Wildcard
 from datalog_gate.language.parser import parse_query
 from datalog_gate.language.walk import shared
@@ -52,12 +52,7 @@ def ask(
     Errors: RulesError for rules or query, InputError for facts, EngineError.
     """
     sources = {one.file: one.text for one in files} | {"<query>": text}
-    modules: list[Module] = []
-    found: list[Diagnostic] = []
-    for one in files:
-        module, diagnostics = one.parse()
-        modules.append(module)
-        found += diagnostics
+    modules, found = parse_all(files)
     congress = any(one.congress for one in files)
     asked, diagnostics = parse_query(text, congress=congress)
     found += diagnostics

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.collection import paused
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, EnvironmentFile, Stack
@@ -40,7 +40,7 @@ def read_template(
     environments: Iterable[tuple[str, Text]] = (),
     environment: Text | None = None,
     parameters: Mapping[str, Data] | None = None,
-    type_of: TypeOf = catalogue.type,
+    type_of: TypeOf = SHIPPED.type,
 ) -> Stack:
     """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
     `environments`, which are pairs of file and text, later over earlier. Errors: InputError with all diagnostics of the
