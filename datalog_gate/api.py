@@ -135,6 +135,30 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
         raise RulesError(found, rules.sources)
 
 
+def formatted(*paths: str | Path) -> dict[str, str]:
+    """The text in the one layout of each rule file at the paths that has another; libraries of Congress are left out.
+    Errors: RulesError with all that can't be read."""
+    from datalog_gate.language.formatter import format_text
+
+    changed: dict[str, str] = {}
+    found: list[Diagnostic] = []
+    sources: dict[str, str] = {}
+    for one in read_rules([Path(path) for path in paths]):
+        if one.entries is not None:
+            continue
+        try:
+            text = format_text(one.text, one.file)
+        except RulesError as error:
+            found += error.diagnostics
+            sources |= error.sources
+            continue
+        if text != one.text:
+            changed[one.file] = text
+    if found:
+        raise RulesError(found, sources)
+    return changed
+
+
 def from_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[str, str]:
     """For each rule file at the paths the text of a rule file that means the same as it means to Congress.
     Errors: RulesError."""
