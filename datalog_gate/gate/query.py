@@ -5,7 +5,7 @@ In: rule files, the text of a query, lines of facts. Out: sorted rows. A query s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,9 +19,9 @@ from datalog_gate.engine.model import Engine, ModelError
 from datalog_gate.errors import InputError, RulesError
 from datalog_gate.facts.lines import Line
 from datalog_gate.gate.policyset import RuleFile, parse_all, rests_on
-from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Term, Variable, Wildcard
+from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
 from datalog_gate.language.parser import parse_query
-from datalog_gate.language.walk import shared
+from datalog_gate.language.walk import shared, terms, with_terms
 from datalog_gate.values import Kind, Row, kind_of, row_key
 
 QUERY = "query#"
@@ -122,16 +122,13 @@ def _whole(asked: Atom | Body, names: Names) -> Rule:
     """The query as a rule whose head holds what is to be answered."""
     if not isinstance(asked, Atom):
         body = asked
-        terms: tuple[Term, ...] = tuple(Variable(name) for name in shared(body))
-        return Rule(Atom(ANSWER, terms), body)
+        return Rule(Atom(ANSWER, tuple(Variable(name) for name in shared(body))), body)
     blanks = (Variable(f"#{at}") for at in range(1, 1_000_000))
     relation = names.relation(asked, QUERY)
     if asked.named and isinstance(relation, Relation):
         asked = _with_all_columns(asked, relation)
-    positional = tuple(_filled(term, blanks) for term in asked.arguments)
-    named = tuple(replace(one, term=_filled(one.term, blanks)) for one in asked.named)
-    atom = replace(asked, arguments=positional, named=named)
-    return Rule(Atom(ANSWER, positional + tuple(one.term for one in named), span=asked.span), (atom,), span=asked.span)
+    filled = tuple(next(blanks) if isinstance(term, Wildcard) else term for term in terms(asked))
+    return Rule(Atom(ANSWER, filled, span=asked.span), (with_terms(asked, filled),), span=asked.span)
 
 
 def _with_all_columns(asked: Atom, relation: Relation) -> Atom:
@@ -140,7 +137,3 @@ def _with_all_columns(asked: Atom, relation: Relation) -> Atom:
     unknown = [one for one in asked.named if one.column not in relation.positions]
     named = [written.get(column.name, NamedArgument(column.name, Wildcard(asked.span), asked.span)) for column in rest]
     return replace(asked, named=(*named, *unknown))
-
-
-def _filled(term: Term, blanks: Iterator[Variable]) -> Term:
-    return next(blanks) if isinstance(term, Wildcard) else term

@@ -198,7 +198,7 @@ class _Parser(BodyParser):
             return f"nothing opens it: leave `{token.kind}` out"
         if comma == ":-" and token.kind in ("<", ":", "=", "-"):
             return "write `:-` between a head and its body"
-        closing = self.closing(self.index + 1)
+        closing = self.closings.get(self.index + 1)
         begins = token.kind == "@" or (closing is not None and self.tokens[closing + 1].kind == ":-")
         return self.forgotten("." if begins or not comma else comma)
 
