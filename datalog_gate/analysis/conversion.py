@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datalog_gate.language import ast
 from datalog_gate.language.formatter import format_text
 from datalog_gate.language.lexer import RESERVED
-from datalog_gate.language.library import LEVELS
+from datalog_gate.language.library import LEVEL_OF_HEAD
 from datalog_gate.language.printer import print_literal, print_module
 from datalog_gate.language.walk import terms, variables, with_terms
 
@@ -48,7 +48,7 @@ def converted(module: ast.Module, comments: Sequence[str] = ()) -> str:
     for one in told:
         one.rule = _tidy(one.rule)
         head = one.rule.head.name
-        level = "record" if head.startswith("execute.") else LEVELS.get(head)
+        level = "record" if head.startswith("execute.") else LEVEL_OF_HEAD.get(head)
         if level and head not in annotated:
             annotated.add(head)
             one.rule = replace(one.rule, annotation=ast.Annotation(level))

@@ -16,10 +16,9 @@ from datalog_gate.catalogue.builtins import BUILTINS, Builtin
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Severity, Slips, Span, closest, did_you_mean
 from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
+from datalog_gate.language.library import LEVEL_OF_HEAD
 from datalog_gate.values import Kind
 
-ERRORS = {"error": "deny", "warning": "warn"}
-"""Heads that are policies without an annotation, and their levels."""
 ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 KINDS = {
@@ -97,9 +96,9 @@ class Names:
         annotation. A declaration with rules says that one is meant."""
         for module in modules:
             scope = self.scopes[module.name]
-            slips = Slips([*scope.relations, *ERRORS, *ANNOTATIONS])
+            slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
             annotated = {one.head.name for one in module.statements if isinstance(one, Rule) and one.annotation}
-            meant = annotated | (scope.declared & scope.derived) | ERRORS.keys()
+            meant = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
             for statement in module.statements:
                 match statement:
                     case Rule(head):

@@ -17,7 +17,7 @@ from datalog_gate.analysis.names import ANNOTATIONS, Names
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
-from datalog_gate.language.library import LEVELS as LEVELS_OF_HEADS
+from datalog_gate.language.library import LEVEL_OF_HEAD
 from datalog_gate.values import Kind
 
 Level = OneOf["deny", "warn", "record"]
@@ -78,7 +78,7 @@ class Policies:
             rules = [one for one in module.statements if isinstance(one, Rule)]
             annotated = {rule.head.name for rule in rules if rule.annotation}
             for rule in rules:
-                plain = LEVELS_OF_HEADS.get(rule.head.name)
+                plain = LEVEL_OF_HEAD.get(rule.head.name)
                 if module.congress and rule.head.name.startswith("execute."):
                     plain = "record"
                 relation = relations[names.head(rule.head, module.name).name]

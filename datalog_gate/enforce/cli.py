@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
-    from datalog_gate.enforce.reports import LEVELS, WHOLE, Judged, report
+    from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report
     from datalog_gate.enforce.roots import read_all, roots
 
     given = roots(options)
@@ -63,7 +63,7 @@ def check(options: argparse.Namespace) -> int:
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
         raise unread
-    fails = LEVELS[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
+    fails = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
     codes, judged = [], []
     for some in [given] if options.together else [[root] for root in given]:
         answer: Decision | GateError
@@ -90,9 +90,9 @@ def check(options: argparse.Namespace) -> int:
         if options.format not in WHOLE:
             _show(judged[-1], options.format)
     if options.format in WHOLE:
-        print(report(options.format, judged, rules.policies, fails or LEVELS[:1]), end="")
+        print(report(options.format, judged, rules.policies, fails or SEVERITIES[:1]), end="")
     for form, path in options.output:
-        _write(path, report(form, judged, rules.policies, fails or LEVELS[:1]))
+        _write(path, report(form, judged, rules.policies, fails or SEVERITIES[:1]))
     return min(codes, key=PRECEDENCE.index)
 
 
@@ -245,9 +245,9 @@ def _unfilled(rules: Rules, given: str | None) -> list[Diagnostic]:
 
 def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespace) -> int:
     """The exit code of one decision. `fails` are the levels of `--fail-on`."""
-    from datalog_gate.enforce.reports import level
+    from datalog_gate.enforce.reports import severity
 
-    found = {level(one) for one in decision.violations}
+    found = {severity(one) for one in decision.violations}
     if options.fail_on != "never" and (decision.outcome == "deny" or found & set(fails)):
         return DENIED
     if decision.outcome == "indeterminate" or (options.strict_unknown and decision.undetermined):

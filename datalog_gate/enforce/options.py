@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from datalog_gate import __version__
-from datalog_gate.analysis.policy import ACTIONS
+from datalog_gate.analysis.policy import ACTIONS, LEVELS
 
 USAGE = 64
-FAIL_ON = ("deny", "warn", "record", "never")
+FAIL_ON = (*LEVELS, "never")
 FORMATS = ("text", "compact", "json", "junit", "sarif", "github")
 OF_DIAGNOSTICS = ("text", "json", "sarif", "github")
 CHECK_EXAMPLE = "example: datalog-gate check web.yaml -e production.yaml -P key=ops --services edge"
