@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import yaml
 
 from bench import templates
+from bench.run import table
 from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.catalogue import SHIPPED
 from datalog_gate.facts.flatten import flatten
@@ -68,16 +68,7 @@ TABLES: dict[str, dict[str, Callable[[], object]]] = {
 def main(rounds: int) -> None:
     """Print every table."""
     for title, jobs in TABLES.items():
-        best = dict.fromkeys(jobs, float("inf"))
-        for _ in range(rounds):
-            for name, job in jobs.items():
-                began = time.process_time()
-                job()
-                best[name] = min(best[name], time.process_time() - began)
-        base = next(iter(best.values()))
-        print(f"\n| {title} (best of {rounds}) | ms | ratio |\n|---|---|---|")
-        for name, seconds in best.items():
-            print(f"| {name} | {seconds * 1000:.1f} | {seconds / base:.2f} |")
+        table(title, rounds, jobs)
 
 
 if __name__ == "__main__":

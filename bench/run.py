@@ -10,6 +10,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.templates import BOMBS
@@ -73,6 +75,20 @@ def run(command: list[str], expected: tuple[int, ...] = (0, 1)) -> tuple[float, 
     if process.returncode not in expected:
         raise SystemExit(f"{' '.join(command)} exits {process.returncode}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, process.returncode
+
+
+def table(title: str, rounds: int, jobs: dict[str, Callable[[], object]]) -> None:
+    """The best CPU times of jobs that take turns."""
+    best = dict.fromkeys(jobs, float("inf"))
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            began = time.process_time()
+            job()
+            best[name] = min(best[name], time.process_time() - began)
+    base = next(iter(best.values()))
+    print(f"\n| {title} (best of {rounds}) | ms | ratio |\n|---|---|---|")
+    for name, seconds in best.items():
+        print(f"| {name} | {seconds * 1000:.1f} | {seconds / base:.2f} |")
 
 
 if __name__ == "__main__":

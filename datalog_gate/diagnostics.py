@@ -24,7 +24,7 @@ class Span:
     end_column: int
 
     def to_json(self) -> dict[str, object]:
-        """The place of contracts: file, line, column."""
+        """The place as JSON data: file, line, column."""
         return {"file": self.file, "line": self.line, "column": self.column}
 
     def __str__(self) -> str:
@@ -114,7 +114,7 @@ class Diagnostic:
         assert self.code in CODES, self.code
 
     def to_json(self) -> dict[str, object]:
-        """The object of contracts: code, severity, message, place, suggestion."""
+        """As JSON data: code, severity, message, place, suggestion."""
         place = self.span.to_json() if self.span else None
         return {
             "code": self.code,

@@ -77,7 +77,7 @@ def _part(form: str, answer: Decision | GateError) -> str:
             return f"{json.dumps(answer.to_json(), ensure_ascii=False)}\n"
         case "json", DiagnosticsError():
             return f"{diagnostics_json(answer.diagnostics)}\n"
-        case "json", _:  # an engine that gave up has no object in the contracts
+        case "json", _:  # an engine that gave up has no object in JSON
             return ""
         case "compact", Decision():
             return f"{compact(answer)}\n"
