@@ -40,12 +40,10 @@ def parse(
     return module, in_order(diagnostics)
 
 
-def parse_query(
-    text: str, file: str = "<query>", congress: bool = False
-) -> tuple[ast.Atom | ast.Body, tuple[Diagnostic, ...]]:
+def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body, tuple[Diagnostic, ...]]:
     """The atom that a query like ``p(x, _)`` is, or the body of one like ``:- a(x), b(y).``; its terminator is
-    optional. A query that can't be read is the empty body, with its diagnostic."""
-    parser = _Parser(text, file, congress)
+    optional. A query that can't be read is the empty body, with its diagnostic. Its file is ``<query>``."""
+    parser = _Parser(text, "<query>", congress)
     try:
         return parser.query(), ()
     except Refused as refused:
