@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.conversion import converted
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
@@ -21,6 +20,7 @@ from datalog_gate.gate.decide import MODES, Caller, Request, decide
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all
 from datalog_gate.gate.query import ask, bind
+from datalog_gate.language.conversion import converted
 from datalog_gate.sources import read_facts, read_rules
 from datalog_gate.values import Row, Unknown, from_python, to_json
 

@@ -1,4 +1,4 @@
-"""From a module of Congress to the text that we would write (layer 2).
+"""From a module of Congress to the text that we would write (layer 1).
 
 In: a module that `analysis.congress` has said in our words, and the comments of its rules. Out: the text of a rule file
 that means the same: policies have annotations, actions are records, and rules that differ only in what is null in one
