@@ -6,11 +6,12 @@ gives a *wildcard*: a maybe row that stands for whatever may be in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
+from datalog_gate.facts.factset import Origin
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
 from datalog_gate.values import ResourceId, Row, Unknown, show
@@ -36,8 +37,18 @@ class Home(NamedTuple):
         return self.outer.find(id) if self.outer else None
 
 
-Placed = tuple[Resource, Home, Unknown | None]
-"""A resource, where it is, and the undecided condition under which it exists."""
+class Alike(NamedTuple):
+    """Resources of one type in one stack, and the undecided condition under which they exist."""
+
+    resources: Sequence[Resource]
+    home: Home
+    maybe: Unknown | None
+
+
+Found = tuple[Row, Origin, Unknown | None]
+"""A row, where it comes from, and what decides whether it is there at all."""
+Rows = Callable[[Sequence[Resource], Home], Iterable[Found]]
+"""Makes the rows that resources of one type in one stack have in a relation."""
 _PROPERTIES = ("properties",)
 
 
@@ -54,13 +65,18 @@ class TableRows:
         self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
 
-    def rows(self, resource: Resource, home: Home) -> Iterable[Fact]:
-        """The rows of a resource of the table's type."""
+    def rows(self, resources: Sequence[Resource], home: Home) -> Iterator[Found]:
+        """The rows of resources of the table's type."""
         if not self._steps:
-            return ((self._row((resource.id, home.stack.id), resource.properties), _PROPERTIES, None),)
-        if self._empty and self._steps[0].name not in resource.properties:
-            return ()
-        return self._below(self._steps, resource.properties, (resource.id,), _PROPERTIES)
+            stack = home.stack.id
+            for one in resources:
+                yield self._row((one.id, stack), one.properties), (one, _PROPERTIES), None
+            return
+        first = self._steps[0].name
+        for one in resources:
+            if first in one.properties or not self._empty:
+                for row, path, unsure in self._below(self._steps, one.properties, (one.id,), _PROPERTIES):
+                    yield row, (one, path), unsure
 
     def _row(self, known: Row, data: Mapping[str, Data]) -> Row:
         """The known values, and those of the columns: what the data says, else the default, else null."""
