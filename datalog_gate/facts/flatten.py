@@ -14,7 +14,7 @@ from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
 from datalog_gate.facts.moved import as_heat_reads
-from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows
+from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows, identities
 from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Path, Resource, Stack
 from datalog_gate.facts.tables import Alike, Fact, Found, Home, Rows, TableRows, wildcard
@@ -28,7 +28,6 @@ _WHOLE = frozenset({"value", "_value"})
 
 ENVIRONMENT = "heat:environment"
 DEPLOYMENT = "heat:deployment"
-EVERY_RESOURCE = RESOURCE_ROWS | SOURCE_ROWS | {DEPLOYMENT: deployments}
 
 
 class Catalogue(Protocol):
@@ -160,6 +159,12 @@ def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]]) -> Rows:
     return of_all
 
 
+EVERY_RESOURCE = {
+    "heat:resource": identities,
+    **{name: _one_by_one(rows) for name, rows in (RESOURCE_ROWS | SOURCE_ROWS | {DEPLOYMENT: deployments}).items()},
+}
+
+
 class _Wanted:
     """The functions and tables of the wanted relations. The tables of a type are chosen once."""
 
@@ -170,7 +175,7 @@ class _Wanted:
         self._wanted = None if wanted is None else frozenset(wanted)
         self._tables: dict[str, tuple[TableRows, ...]] = {}
         self.of_stack = {name: rows for name, rows in STACK_ROWS.items() if self._wants(name)}
-        self.of_resource = {name: _one_by_one(rows) for name, rows in EVERY_RESOURCE.items() if self._wants(name)}
+        self.of_resource = {name: rows for name, rows in EVERY_RESOURCE.items() if self._wants(name)}
         self.of_grant = {name: _one_by_one(rows) for name, rows in GRANT_ROWS.items() if self._wants(name)}
 
     def tables(self, type_name: str) -> tuple[TableRows, ...]:

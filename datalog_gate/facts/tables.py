@@ -60,8 +60,9 @@ class TableRows:
     def __init__(self, table: Table) -> None:
         self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
         self._empty = not table.steps or table.steps[0].default is None
-        self._columns = {one.name: (at, one) for at, one in enumerate(table.columns)}
-        self._texts = {one.name: at for at, one in enumerate(table.columns) if one.kind == "string"}
+        first = len(self.relation.columns) - len(table.columns)
+        self._columns = {one.name: (at, one) for at, one in enumerate(table.columns, first)}
+        self._texts = {one.name: at for at, one in enumerate(table.columns, first) if one.kind == "string"}
         self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
 
@@ -81,13 +82,13 @@ class TableRows:
     def _row(self, known: Row, data: Mapping[str, Data]) -> Row:
         """The known values, and those of the columns: what the data says, else the default, else null."""
         row = [*known, *self._blank]
-        offset, texts = len(known), self._texts
+        texts = self._texts
         for name, value in data.items():
-            if type(value) is str and name in texts:
-                row[offset + texts[name]] = value
+            if (type(value) is str or type(value) is ResourceId) and name in texts:
+                row[texts[name]] = value
             elif name in self._columns:
                 at, column = self._columns[name]
-                row[offset + at] = typed(column.kind, column.default if value is None else value)
+                row[at] = typed(column.kind, column.default if value is None else value)
         return tuple(row)
 
     def _below(self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path) -> Iterator[Fact]:
@@ -101,28 +102,23 @@ class TableRows:
         if step.kind == "map" and isinstance(found, dict):
             yield from self._member(steps, found, known, path)
         elif step.kind == "list" and isinstance(found, list):
-            flat = len(steps) == 1 and self._shape == "columns"
             for index, member in enumerate(found):
-                if flat and isinstance(member, dict):
-                    yield self._row((*known, index), member), (*path, index), None
-                else:
-                    yield from self._member(steps, member, (*known, index), (*path, index))
+                yield from self._member(steps, member, (*known, index), (*path, index))
         else:
             yield self._open(found, known, path)
 
-    def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterator[Fact]:
+    def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterable[Fact]:
         """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
         if len(steps) == 1 and self._shape == "value":
             value = EMPTY.get(self._item) if member is None else typed(self._item, member)
-            yield (*known, value), path, None
-        elif not isinstance(member, dict | None):
-            yield self._open(member, known, path)
-        elif len(steps) > 1:
-            yield from self._below(steps[1:], member or {}, known, path)
-        elif self._shape == "columns":
-            yield self._row(known, member or {}), path, None
-        else:
-            yield from entries(self.relation, known, member or {}, path)
+            return (((*known, value), path, None),)
+        if not isinstance(member, dict | None):
+            return (self._open(member, known, path),)
+        if len(steps) > 1:
+            return self._below(steps[1:], member or {}, known, path)
+        if self._shape == "columns":
+            return ((self._row(known, member or {}), path, None),)
+        return entries(self.relation, known, member or {}, path)
 
     def _open(self, data: Data, known: Row, path: Path) -> Fact:
         """The wildcard for data that is no list or map where Heat wants one: unknown, or something that Heat will
