@@ -57,6 +57,13 @@ class FactSet:
         if not rows:
             del self.rows[relation], self.maybe[relation]
 
+    def fill(self, relation: str, rows: dict[Row, Origin | None]) -> None:
+        """Add certain rows, as `add` does, all at once."""
+        if relation in self.rows:
+            self.extend(relation, ((row, origin, None) for row, origin in rows.items()))
+        elif rows:
+            self.rows[relation], self.maybe[relation] = rows, {}
+
     def hide(self, relation: str, row: Row, columns: Iterable[int]) -> None:
         """Note columns of a row that hold what came from a hidden parameter. A reference is the template's own, and a
         null says that there is nothing."""

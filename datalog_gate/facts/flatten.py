@@ -145,16 +145,25 @@ def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Hom
 
 def _add(facts: FactSet, relation: str, rows: Rows, alike: Iterable[Alike]) -> None:
     """Add the rows of a relation that resources have."""
+    found = Found()
     for resources, home, maybe in alike:
-        found = rows(resources, home)
-        facts.extend(relation, ((row, of, maybe or unsure) for row, of, unsure in found) if maybe else found)
+        if maybe:
+            below = Found()
+            rows(resources, home, below)
+            found.uncertain += ((row, of, maybe) for row, of in below.certain.items())
+            found.uncertain += ((row, of, maybe) for row, of, _ in below.uncertain)
+        else:
+            rows(resources, home, found)
+    facts.fill(relation, found.certain)
+    facts.extend(relation, found.uncertain)
 
 
 def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]]) -> Rows:
     """The rows of many resources from those of each."""
 
-    def of_all(resources: Sequence[Resource], home: Home) -> Iterator[Found]:
-        return ((row, (one, path), unsure) for one in resources for row, path, unsure in rows(one, home))
+    def of_all(resources: Sequence[Resource], home: Home, found: Found) -> None:
+        for one in resources:
+            found.add(one, rows(one, home))
 
     return of_all
 

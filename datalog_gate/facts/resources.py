@@ -67,10 +67,11 @@ def _files(stack: Stack) -> Iterator[Fact]:
         yield (stack.id, path, sha256(data).hexdigest(), len(data)), (), None
 
 
-def identities(resources: Sequence[Resource], home: Home) -> Iterator[Found]:
+def identities(resources: Sequence[Resource], home: Home, found: Found) -> None:
     """The rows of ``heat:resource``, of many resources at once since most rules read it."""
-    stack = home.stack.id
-    return (((one.id, stack, one.name, one.type, one.declared), (one, ()), None) for one in resources)
+    stack, certain = home.stack.id, found.certain
+    for one in resources:
+        certain.setdefault((one.id, stack, one.name, one.type, one.declared), (one, ()))
 
 
 def _properties(one: Resource, home: Home) -> Iterator[Fact]:

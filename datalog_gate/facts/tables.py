@@ -7,6 +7,7 @@ gives a *wildcard*: a maybe row that stands for whatever may be in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
@@ -45,39 +46,64 @@ class Alike(NamedTuple):
     maybe: Unknown | None
 
 
-Found = tuple[Row, Origin, Unknown | None]
-"""A row, where it comes from, and what decides whether it is there at all."""
-Rows = Callable[[Sequence[Resource], Home], Iterable[Found]]
-"""Makes the rows that resources of one type in one stack have in a relation."""
+@dataclass(slots=True)
+class Found:
+    """The rows of one relation with their origins, and what decides whether the uncertain ones are there at all."""
+
+    certain: dict[Row, Origin | None] = field(default_factory=dict)
+    uncertain: list[tuple[Row, Origin | None, Unknown]] = field(default_factory=list)
+
+    def add(self, resource: Resource, facts: Iterable[Fact]) -> None:
+        """Add rows of a resource."""
+        for row, path, unsure in facts:
+            if unsure:
+                self.uncertain.append((row, (resource, path), unsure))
+            else:
+                self.certain.setdefault(row, (resource, path))
+
+
+Rows = Callable[[Sequence[Resource], Home, Found], None]
+"""Adds the rows that resources of one type in one stack have in a relation."""
 _PROPERTIES = ("properties",)
 
 
 class TableRows:
     """Makes the rows of one table; what of it depends on the catalogue alone is computed once."""
 
-    __slots__ = ("_blank", "_columns", "_empty", "_item", "_shape", "_steps", "_texts", "relation")
+    __slots__ = ("_blank", "_columns", "_default", "_flat", "_item", "_shape", "_steps", "_texts", "relation")
 
     def __init__(self, table: Table) -> None:
         self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
-        self._empty = not table.steps or table.steps[0].default is None
         first = len(self.relation.columns) - len(table.columns)
         self._columns = {one.name: (at, one) for at, one in enumerate(table.columns, first)}
         self._texts = {one.name: at for at, one in enumerate(table.columns, first) if one.kind == "string"}
         self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
+        self._default = table.steps[0].default if table.steps else None
+        self._flat = len(table.steps) == 1 and table.steps[0].kind == "list" and table.shape != "free"
 
-    def rows(self, resources: Sequence[Resource], home: Home) -> Iterator[Found]:
-        """The rows of resources of the table's type."""
+    def rows(self, resources: Sequence[Resource], home: Home, found: Found) -> None:
+        """Add the rows of resources of the table's type."""
+        certain, stack = found.certain, home.stack.id
         if not self._steps:
-            stack = home.stack.id
             for one in resources:
-                yield self._row((one.id, stack), one.properties), (one, _PROPERTIES), None
+                certain.setdefault(self._row((one.id, stack), one.properties), (one, _PROPERTIES))
             return
-        first = self._steps[0].name
+        name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
         for one in resources:
-            if first in one.properties or not self._empty:
-                for row, path, unsure in self._below(self._steps, one.properties, (one.id,), _PROPERTIES):
-                    yield row, (one, path), unsure
+            data = one.properties.get(name)
+            if self._flat and type(data) is list:
+                for index, member in enumerate(data):
+                    if maps and type(member) is dict:
+                        row = self._row((one.id, index), member)
+                    elif texts and type(member) is str:
+                        row = (one.id, index, member)
+                    else:
+                        found.add(one, self._member(self._steps, member, (one.id, index), ("properties", name, index)))
+                        continue
+                    certain.setdefault(row, (one, ("properties", name, index)))
+            elif data is not None or self._default is not None:
+                found.add(one, self._below(self._steps, one.properties, (one.id,), _PROPERTIES))
 
     def _row(self, known: Row, data: Mapping[str, Data]) -> Row:
         """The known values, and those of the columns: what the data says, else the default, else null."""
