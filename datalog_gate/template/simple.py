@@ -24,12 +24,14 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
         return {}
     ids, names, veiled = scope.ids, names_of(scope.dialect.hot), bool(scope.hidden.paths)
     stops = scope.dialect.functions | scope.dialect.removed
-    kinds: dict[Data, bool] = {}
+    plain: set[str] = set()
     found: dict[str, Resource] = {}
     work = 0
 
-    def defined(name: str) -> Where:
-        return Where(scope.document, ("resources", name), names, scope.hidden, scope.given)
+    document, hidden, given = scope.document, scope.hidden, scope.given
+
+    def defined(name: str) -> Where:  # not through the scope, which holds the resources: a circle is freed late
+        return Where(document, ("resources", name), names, hidden, given)
 
     for name, definition in scope.definitions.items():
         if type(definition) is not dict or len(definition) != 2 or name not in ids or "/" in name:
@@ -37,10 +39,10 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
         kind, properties = definition.get("type"), definition.get("properties")
         if type(kind) is not str or type(properties) is not dict:
             continue
-        if kind not in kinds:
-            kinds[kind] = kind not in NESTING and not kind.endswith(TEMPLATE_ENDINGS)
-        if not kinds[kind]:
-            continue
+        if kind not in plain:
+            if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
+                continue
+            plain.add(kind)
         parts = len(properties)
         if parts == 1 and not stops.isdisjoint(properties):
             continue
@@ -65,7 +67,7 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
                 own, name, kind, kind, resolved, None, None, None, requires, None, None, None, (), (), veiled, defined
             )  # fmt: skip
     scope.tree.spend(work)
-    scope.tree.count(len(found), scope.document.below(("resources",)))
+    scope.tree.count(len(found), document.below(("resources",)))
     return found
 
 
