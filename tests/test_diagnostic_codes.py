@@ -355,6 +355,20 @@ def test_all_mistakes_of_a_run_are_reported_together_in_order_of_place() -> None
     ]
 
 
+def test_what_could_not_be_read_is_not_said_to_be_undefined_as_well() -> None:
+    with pytest.raises(RulesError) as raised:
+        load(
+            _files(
+                {
+                    "a": "export p.\np(x) :- q(x) r(x).\nq(1).\ns(x) :- p(x), t(x).\n",
+                    "b": "import a.\nu(x) :- a:p(x), p(x).",
+                }
+            )
+        )
+    found = [(one.code, str(one.span)) for one in raised.value.diagnostics]
+    assert found == [("syntax", "a.dl:2:14"), ("undefined-relation", "a.dl:4:15")]
+
+
 def golden() -> str:
     """All that the failing cases print, by code."""
     return "\n".join(f"== {code}\n{_shown(code)[2]}\n" for code in CODES)

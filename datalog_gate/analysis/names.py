@@ -48,6 +48,7 @@ class Names:
 
     `given` are relations that facts fill, with the kinds of their columns. The module `query`, if any, sees private
     relations and finds bare names wherever they are defined. With `lenient` an undefined relation is an empty one.
+    `consequences` are those diagnostics that only follow from a rule which could not be read.
     """
 
     def __init__(
@@ -60,6 +61,8 @@ class Names:
     ) -> None:
         self.catalogue = catalogue
         self.diagnostics: list[Diagnostic] = []
+        self.consequences: set[Diagnostic] = set()
+        self._refused = {module.name: module.refused for module in modules}
         self.given = {name: _given(name, kinds) for name, kinds in given.items()}
         self.query = query
         self.lenient = lenient
@@ -184,6 +187,10 @@ class Names:
             empty = Relation(atom.name, tuple(Column(column, Kind(0)) for column in columns))
             return self._empty.setdefault(atom.name, empty)
         self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
+        prefix, _, bare = atom.name.rpartition(":")
+        known = [prefix] if prefix else [module, *(one.module for one in self.scopes[module].imports)]
+        if any(bare in self._refused.get(one, ()) for one in known):
+            self.consequences.add(self.diagnostics[-1])
         return None
 
     def _unfilled(self, atom: Atom, module: str) -> Relation | None:
@@ -298,6 +305,8 @@ class Names:
                             message = f"{module.name} has no relation {name} to export"
                             suggestion = did_you_mean(name, scope.relations)
                             self._report("unknown-module", message, statement.span, suggestion)
+                            if name in module.refused:
+                                self.consequences.add(self.diagnostics[-1])
                     scope.exports.update(statement.names)
                 case Import() if statement.module not in self.scopes:
                     message = f"there is no module {statement.module}"

@@ -8,7 +8,7 @@ The order of the rules changes nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Fold, Match, Stratum, Var, Without
@@ -61,6 +61,25 @@ def reads(body: Sequence[CheckedLiteral], through: str = "") -> Iterator[tuple[s
                 yield from reads(literal.body, f"{literal.function} of ")
             case _:
                 pass
+
+
+def settle(rules: Sequence[CheckedRule], step: Callable[[CheckedRule], bool]) -> None:
+    """Take a step with each rule, and again with those that read its relation whenever the step says that this
+    changed: until a fixpoint."""
+    readers: dict[str, list[int]] = {}
+    for at, rule in enumerate(rules):
+        for name in {match.relation for _, match in reads(rule.body)}:
+            readers.setdefault(name, []).append(at)
+    waiting = deque(range(len(rules)))
+    done = [False] * len(rules)
+    while waiting:
+        at = waiting.popleft()
+        done[at] = True
+        if step(rules[at]):
+            for reader in readers.get(rules[at].relation, ()):
+                if done[reader]:
+                    done[reader] = False
+                    waiting.append(reader)
 
 
 def _components(successors: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:

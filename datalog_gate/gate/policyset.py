@@ -14,6 +14,7 @@ from datalog_gate.analysis.check import check, matches
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
+from datalog_gate.collection import paused
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import RulesError
 from datalog_gate.language.ast import Module
@@ -60,6 +61,7 @@ def load(files: Sequence[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet
 
 
 @lru_cache(maxsize=2)
+@paused()
 def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
     sources = {one.file: one.text for one in files}
     modules: list[Module] = []

@@ -40,6 +40,7 @@ def parse(
     parser = _Parser(text, file, congress, line, column)
     statements: list[ast.Statement] = []
     diagnostics: list[Diagnostic] = []
+    lost: set[str] = set()
     while parser.token.kind != "end":
         start = parser.index
         try:
@@ -47,7 +48,10 @@ def parse(
         except Refused as refused:
             diagnostics.append(refused.diagnostic)
             parser.skip_statement(start)
-    return ast.Module(name, file, tuple(statements), congress), in_order(diagnostics)
+            skipped = parser.tokens[start : parser.index]
+            lost |= {one.text for one in skipped if one.kind == "name" and parser.source.at_margin(one)}
+    module = ast.Module(name, file, tuple(statements), congress, refused=frozenset(lost))
+    return module, in_order(diagnostics)
 
 
 def parse_query(
