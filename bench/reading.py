@@ -16,6 +16,7 @@ from bench import templates
 from bench.run import table
 from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.catalogue import SHIPPED
+from datalog_gate.collection import paused
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.gate.decide import GRANTS
 from datalog_gate.gate.policyset import load
@@ -28,8 +29,9 @@ BODY = json.dumps({"stack_name": "big", "template": templates.attached(2000)})
 TEXT = yaml.safe_dump(templates.attached(2000), sort_keys=False)
 
 
+@paused()
 def body_to_facts() -> None:
-    """As the filter reads a request."""
+    """As the filter reads a request, which pauses the garbage collector until it has judged."""
     body = json.loads(BODY)
     flatten(read_stack(template=body["template"], stack_name=body["stack_name"]), SHIPPED, WANTED)
 

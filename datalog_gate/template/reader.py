@@ -205,11 +205,11 @@ def _section(tree: Tree, document: Document, data: Mapping[str, Data], name: str
     if not isinstance(section, dict):
         tree.report("bad-template", f"the section `{name}` must be a map", document.key_place((name,)))
         return {}
-    for key in section:
-        if not isinstance(key, str):
-            place = document.key_place((name, key))
-            tree.report("bad-template", f"the name `{key}` is no text", place, "write it in quotes")
-    return {key: value for key, value in section.items() if isinstance(key, str)}
+    wrong = [key for key in section if not isinstance(key, str)]
+    for key in wrong:
+        place = document.key_place((name, key))
+        tree.report("bad-template", f"the name `{key}` is no text", place, "write it in quotes")
+    return {key: value for key, value in section.items() if key not in wrong} if wrong else section
 
 
 def _outputs(scope: Scope, inside: Nesting, section: Mapping[str, Data]) -> dict[str, Data]:
