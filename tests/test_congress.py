@@ -118,6 +118,16 @@ READ: list[tuple[str, list[str], list[tuple[object, ...]]]] = [
         ["a:2:14 note: 'None' is read as the value null"],
         [("any",)],
     ),
+    (
+        "p(x) :- neutronv2:security_group_rules(id=x, port_range_min=s), equal(s, None)",
+        ["a:1:74 note: None is read as the value null"],
+        [("any",)],
+    ),
+    (
+        "p(x) :- nova:tags(x, _), nova:tags(_, y)",
+        ["a:1:36 warning: in Congress all `_` of a rule are the same value, here each is any value"],
+        [("s",)],
+    ),
     ("p(x) :- nova:tags(0=x, 1='t')", [], [("s",)]),
     (
         "p(in) :- nova:tags(in, or)",

@@ -34,6 +34,11 @@ from datalog_gate.language.walk import shared
 from datalog_gate.values import Kind, Value
 
 MOST_ALTERNATIVES = 1000
+MOST_LITERALS = 20_000
+"""The literals of a rule with its alternatives multiplied out, those inside of negations and aggregates too."""
+LARGE = 100
+MOST_IN_ALL = 100_000
+"""The literals of all rules that have more than `LARGE`."""
 NOW = "gate:now"
 Conjunction = tuple[CheckedLiteral, ...]
 Scope = Mapping[str, Var]
@@ -61,9 +66,12 @@ class Lowering:
     _module: str = ""
     _spans: dict[Var, Span] = field(default_factory=dict)
     _fresh: int = 0
+    _literals: int = 0
 
     def lower(self, rule: ast.Rule, module: str) -> None:
         """Add the drafts of a rule of the module, or diagnostics."""
+        if self._literals > MOST_IN_ALL:
+            return
         said, named = len(self.diagnostics), len(self.names.diagnostics)
         relation = self.names.head(rule.head, module)
         if len(relation.columns) != len(rule.head.arguments):
@@ -83,6 +91,12 @@ class Lowering:
         found = (*self.diagnostics[said:], *self.names.diagnostics[named:])
         if any(one.severity == "error" for one in found):
             return
+        size = sum(map(_size, bodies))
+        self._literals += size if size > LARGE else 0
+        if self._literals > MOST_IN_ALL:
+            message = f"the large rules have more than {MOST_IN_ALL} conditions, alternatives multiplied out"
+            self._report("too-complex", message, rule.span, "write alternatives as rules of a relation of their own")
+            return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)
         self.drafts += [Draft(relation.name, head, body + extra, rule.span, spans) for body in bodies]
@@ -90,10 +104,14 @@ class Lowering:
     def _body(self, body: ast.Body, scope: Scope, span: Span) -> list[Conjunction]:
         """The alternatives of a conjunction."""
         alternatives: list[Conjunction] = [()]
+        size = 0
         for literal in body:
             choices = self._literal(literal, scope)
-            if len(alternatives) * len(choices) > MOST_ALTERNATIVES:
-                message = f"the alternatives of this rule multiply to more than {MOST_ALTERNATIVES}"
+            size = size * len(choices) + len(alternatives) * sum(map(_size, choices))
+            many = len(alternatives) * len(choices) > MOST_ALTERNATIVES
+            if many or size > MOST_LITERALS:
+                limit = f"{MOST_ALTERNATIVES}" if many else f"{MOST_LITERALS} conditions"
+                message = f"the alternatives of this rule multiply to more than {limit}"
                 self._report("too-complex", message, span, "write some of them as rules of a relation of their own")
                 return [()]
             alternatives = [one + choice for one in alternatives for choice in choices]
@@ -348,6 +366,10 @@ def variables(literal: CheckedLiteral) -> Iterator[Var]:
             yield from (one for one in literal.terms if isinstance(one, Var))
             for inner in literal.body:
                 yield from variables(inner)
+
+
+def _size(body: Conjunction) -> int:
+    return sum(1 + _size(one.body) if isinstance(one, Without | Fold) else 1 for one in body)
 
 
 def _gives(literal: CheckedLiteral, var: Var) -> bool:

@@ -19,6 +19,8 @@ from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module,
 from datalog_gate.language.library import LEVEL_OF_HEAD
 from datalog_gate.values import Kind
 
+MOST_SUGGESTIONS = 50
+"""Each is searched among all names there are; who misspells more has another file in mind."""
 ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 KINDS = {
@@ -97,7 +99,8 @@ class Names:
         for module in modules:
             scope = self.scopes[module.name]
             slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
-            annotated = {one.head.name for one in module.statements if isinstance(one, Rule) and one.annotation}
+            rules = [one for one in module.statements if isinstance(one, Rule)]
+            annotated = {one.head.name.rpartition(":")[2] for one in rules if one.annotation}
             meant = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
             for statement in module.statements:
                 match statement:
@@ -125,10 +128,10 @@ class Names:
             if bare not in BUILTINS:
                 self._unknown(atom, "unknown-builtin", "builtin", self._builtin_names())
             return BUILTINS.get(bare)
-        if atom.name in self.given:
-            return self.given[atom.name]
         if module in self.congress and prefix not in self.scopes:
             prefix = self.titles.get(prefix, prefix)
+        if atom.name in self.given and not (prefix in self.scopes and bare in self.scopes[prefix].relations):
+            return self.given[atom.name]
         if prefix in self.scopes:
             return self._in_module(atom, prefix, bare, module)
         if atom.name.startswith("old:"):
@@ -165,7 +168,7 @@ class Names:
             return None
         if owners:
             return self.scopes[owners[0]].relations[atom.name]
-        return self.given.get(atom.name) or BUILTINS.get(atom.name) or self._undefined(atom, module)
+        return BUILTINS.get(atom.name) or self.given.get(atom.name) or self._undefined(atom, module)
 
     def _in_module(self, atom: Atom, owner: str, bare: str, module: str) -> Relation | None:
         scope = self.scopes[owner]
@@ -196,9 +199,7 @@ class Names:
         """What Congress takes an undefined relation for: one without rows, whose columns have no names."""
         name = atom.name if ":" in atom.name else f"{module}:{atom.name}"
         message = f"nothing defines {atom.name}: it is empty"
-        if atom.name not in self._near:
-            self._near[atom.name] = did_you_mean(atom.name, self._relation_names(module))
-        suggestion = self._near[atom.name]
+        suggestion = self._suggestion(atom.name, self._relation_names(module))
         if atom.named:
             message = f"nothing defines {atom.name}, so its columns have no names"
             self._report("undefined-relation", message, atom.name_span, suggestion)
@@ -210,8 +211,14 @@ class Names:
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
         declare = f"declare it: `relation {atom.name}(...).`" if ":" not in atom.name else None
-        suggestion = did_you_mean(atom.name, candidates, declare)
+        suggestion = self._suggestion(atom.name, candidates) or declare
         self._report(code, f"there is no {what} {atom.name}", atom.name_span, suggestion)
+
+    def _suggestion(self, name: str, candidates: Iterable[str]) -> str | None:
+        """What else was meant by a name, which is looked for as long as there are not too many."""
+        if name not in self._near and len(self._near) < MOST_SUGGESTIONS:
+            self._near[name] = did_you_mean(name, candidates)
+        return self._near.get(name)
 
     def _relation_names(self, module: str) -> Iterable[str]:
         yield from self.scopes[module].relations
@@ -302,7 +309,7 @@ class Names:
                     for name in statement.names:
                         if name not in scope.relations:
                             message = f"{module.name} has no relation {name} to export"
-                            suggestion = did_you_mean(name, scope.relations)
+                            suggestion = self._suggestion(name, scope.relations)
                             self._report("unknown-module", message, statement.span, suggestion)
                             if name in module.refused:
                                 self.consequences.add(self.diagnostics[-1])
@@ -310,7 +317,7 @@ class Names:
                 case Import() if statement.module not in self.scopes:
                     message = f"there is no module {statement.module}"
                     path = "a module is a file: net:ssh is net/ssh.dl"
-                    suggestion = did_you_mean(statement.module, self.scopes, path)
+                    suggestion = self._suggestion(statement.module, self.scopes) or path
                     self._report("unknown-module", message, statement.span, suggestion)
 
     def _report(

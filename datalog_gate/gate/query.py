@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from datalog_gate.analysis.check import check, input_of
+from datalog_gate.analysis.check import GIVEN, check, input_of
 from datalog_gate.analysis.names import Names
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue, inventory
+from datalog_gate.catalogue.builtins import BUILTINS
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, closest
 from datalog_gate.engine.model import Engine, ModelError
@@ -25,7 +26,8 @@ from datalog_gate.language.walk import shared, terms, with_terms
 from datalog_gate.values import Kind, Row, kind_of, row_key
 
 QUERY = "query#"
-ANSWER = "answer"
+ANSWER = "answer#"
+"""Where a query is a rule of its own. No text can write these names, so that they hide none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +88,17 @@ def bind(
     for line in lines:
         cloud = inventory.relation(line.relation)
         try:
+            if "#" in line.relation:
+                raise ValueError(f"{line.relation} is no name of a relation")
             target = input_of(program, line.relation)
             if target is not None:
                 row_of = line.positional if lenient and not cloud else line.typed
-                inputs[target].append(row_of(program.relations[target.partition("#")[0]]))
+                inputs[target].append(row_of(program.relations[target.removesuffix(GIVEN)]))
             elif cloud:
                 line.typed(cloud)
+            elif line.relation in BUILTINS:
+                message = f"{line.relation} is a builtin, and no rule declares such a relation"
+                diagnostics.append(Diagnostic("bad-facts", message, line.span, "give the relation another name"))
             elif not lenient and catalogue.relation(line.relation) is None:
                 message = f"no rule declares the relation {line.relation}"
                 known = [one.partition("#")[0] for one in program.inputs]
