@@ -179,8 +179,8 @@ SEVERAL = "r(1).\n@deny s(1) :- r(1).\n" + "p(x) :- r(x), (" + " or ".join(["r(1
     [
         (NESTED, ["the alternatives of this rule multiply to more than 20000 conditions"]),
         (
-            f"r(1). @deny p(x) :- r(x){', not r(2)' * 500}.",
-            ["this rule has more than 500 conditions that hold together"],
+            f"r(1). @deny p(x) :- r(x){', not r(2)' * 1000}.",
+            ["this rule has more than 1000 conditions that hold together"],
         ),
         (SEVERAL * 51, ["the large rules have more than 100000 conditions, alternatives multiplied out"]),
     ],

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.conversion import converted
 from datalog_gate.api import from_congress
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.enforce.cli import main
@@ -31,6 +30,7 @@ from datalog_gate.facts.lines import Line
 from datalog_gate.gate.policyset import RuleFile, load
 from datalog_gate.gate.query import ask
 from datalog_gate.language.ast import NOWHERE, Constant, Rule
+from datalog_gate.language.conversion import converted
 from datalog_gate.language.library import Entry
 from datalog_gate.language.parser import parse
 from datalog_gate.sources import read_facts, read_rules

@@ -16,7 +16,7 @@ from datalog_gate.catalogue.builtins import Builtin
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.language import ast
-from datalog_gate.language.walk import nodes, variables
+from datalog_gate.language.walk import nodes, terms, variables, with_terms
 from datalog_gate.values import FALSE, TRUE, Kind, Value
 
 WORDS: Mapping[str, tuple[Kind, Value]] = {
@@ -116,13 +116,7 @@ class _Rewriting:
         if title in self.names.titles and title not in self.names.scopes:
             atom = replace(atom, name=f"{self.names.titles[title]}{colon}{bare}")
         kinds = {id(term): relation.columns[at].kinds for at, term in _places(atom, relation)}
-        return replace(
-            atom,
-            arguments=tuple(self._term(one, kinds.get(id(one), NO_KIND)) for one in atom.arguments),
-            named=tuple(
-                replace(one, term=self._term(one.term, kinds.get(id(one.term), NO_KIND))) for one in atom.named
-            ),
-        )
+        return with_terms(atom, [self._term(one, kinds.get(id(one), NO_KIND)) for one in terms(atom)])
 
     def _by_name(self, atom: ast.Atom, relation: Relation) -> ast.Atom:
         """The atom with the names of columns that it gives by number; another number is no column, as is said later."""

@@ -36,6 +36,8 @@ MOST_VISITS = 20
 """After as many visits in a fixpoint that is slow to come, what a rule derives is taken as anything."""
 MOST_TEXTS = 1000
 """A column with more is taken as one that can hold any."""
+LONGEST = 200
+"""In a longer body no fact is judged by what it is joined with: that takes time by the square of its length."""
 
 
 class Domain(NamedTuple):
@@ -188,7 +190,7 @@ class _Judge:
                     domain = self._properties(match, body)
                     argument = Const(str(argument.value).partition(".")[0])
                 yield from _strange(what, argument, domain, match.span)
-            elif argument and domain and not domain.listed:
+            elif argument and domain and not domain.listed and match.relation in self._facts and len(body) <= LONGEST:
                 rest = _held([one for one in body if one is not match], outer, self._domains).get(argument)
                 if rest and rest.listed:
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")

@@ -104,10 +104,9 @@ class Inference:
     def _settle(self, body: Sequence[CheckedLiteral], outer: Mapping[Var, Kind]) -> Kinds:
         """The kinds of a body's variables: each literal narrows them until nothing changes, then each is judged."""
         kinds: Kinds = dict(outer)
-        tests = [one for one in body if isinstance(one, Compare) and one.null_test]
         binders = Counter(outer)
         for literal in body:
-            if literal not in tests:
+            if not (isinstance(literal, Compare) and literal.null_test):
                 for var in _bound(literal):
                     binders[var] += 1
         before = None

@@ -34,7 +34,7 @@ from datalog_gate.language.walk import shared
 from datalog_gate.values import Kind, Value
 
 MOST_ALTERNATIVES = 1000
-MOST_CONDITIONS = 500  # of one conjunction: finding their order takes the square of that
+MOST_CONDITIONS = 1000  # of one conjunction: finding their order takes the square of that
 MOST_LITERALS = 20_000  # of a rule, alternatives multiplied out, those inside of negations and aggregates too
 LARGE, MOST_IN_ALL = 100, 100_000  # literals of a large rule, and of all such together
 NOW = "gate:now"

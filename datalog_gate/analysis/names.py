@@ -16,12 +16,11 @@ from datalog_gate.catalogue.builtins import BUILTINS, Builtin
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Severity, Slips, Span, closest, did_you_mean
 from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
+from datalog_gate.language.library import LEVEL_OF_HEAD
 from datalog_gate.values import Kind
 
 MOST_SUGGESTIONS = 50
 """Each is searched among all names there are; who misspells more has another file in mind."""
-ERRORS = {"error": "deny", "warning": "warn"}
-"""Heads that are policies without an annotation, and their levels."""
 ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 KINDS = {
@@ -99,10 +98,10 @@ class Names:
         annotation. A declaration with rules says that one is meant."""
         for module in modules:
             scope = self.scopes[module.name]
-            slips = Slips([*scope.relations, *ERRORS, *ANNOTATIONS])
+            slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
             rules = [one for one in module.statements if isinstance(one, Rule)]
             annotated = {one.head.name.rpartition(":")[2] for one in rules if one.annotation}
-            meant = annotated | (scope.declared & scope.derived) | ERRORS.keys()
+            meant = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
             for statement in module.statements:
                 match statement:
                     case Rule(head):

@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 from datalog_gate.catalogue.builtins import Builtin
 from datalog_gate.catalogue.schema import Relation
-from datalog_gate.diagnostics import Diagnostic, Slips, Span, slip
+from datalog_gate.diagnostics import Diagnostic, Slips, Span
 from datalog_gate.language import ast
 from datalog_gate.language.walk import Node, children, nodes, variables
 
 WORDS = ("null", "true", "false")
+_WORDS = Slips(WORDS)
 Meaning = Callable[[ast.Atom], Relation | Builtin | None]
 
 
@@ -96,9 +97,9 @@ def _places(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Place]:
                 yield from (_Place(one, equation=True) for one in (term, *items) if isinstance(one, ast.Variable))
 
 
-def _judged(place: _Place, slips: Slips, negated: bool, every: bool) -> Diagnostic | None:
+def _judged(place: _Place, names: Slips, negated: bool, every: bool) -> Diagnostic | None:
     name, span = place.variable.name, place.variable.span
-    near = next((one for one in (slip(name, WORDS), *slips.of(name)) if one), None)
+    near = next(iter((*_WORDS.of(name), *names.of(name))), None)
     meant = f"did you mean {near}?" if near else None
     message = f"{name} is a variable that occurs once"
     if near in WORDS:

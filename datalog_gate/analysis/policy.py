@@ -17,7 +17,7 @@ from datalog_gate.analysis.names import ANNOTATIONS, Names
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
-from datalog_gate.language.library import LEVELS as LEVELS_OF_HEADS
+from datalog_gate.language.library import LEVEL_OF_HEAD
 from datalog_gate.values import Kind
 
 Level = OneOf["deny", "warn", "record"]
@@ -80,7 +80,7 @@ class Policies:
             for rule in rules:
                 relation = relations[names.head(rule.head, module.name).name]
                 bare = relation.name.rpartition(":")[2]
-                plain = LEVELS_OF_HEADS.get(bare)
+                plain = LEVEL_OF_HEAD.get(bare)
                 if module.congress and bare.startswith("execute."):
                     plain = "record"
                 if rule.annotation:

@@ -7,6 +7,7 @@ order bodies by cost, ask here too what a literal needs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -52,6 +53,7 @@ def scoped(
     where x has a value of its own: a row with an unknown x would not be found by the other side's value.
     """
     around = frozenset(outside)
+    occurrences = Counter(var for literal in body for var in set(variables(literal)))
     first = []
     for literal in body:
         needs: frozenset[Var] = frozenset()
@@ -61,17 +63,20 @@ def scoped(
             case Call():
                 needs = frozenset(one for one in literal.inputs if isinstance(one, Var))
             case Without() | Fold():
-                others = around.union(*(variables(one) for one in body if one is not literal))
-                needs = others.intersection(variables(literal)) - binds(literal)
+                shared = (var for var in variables(literal) if var in around or occurrences[var] > 1)
+                needs = frozenset(shared) - binds(literal)
             case _:
                 pass
         first.append(Scoped(literal, needs))
+    matched = given.union(var for literal in body if isinstance(literal, Match) for var in variables(literal))
     result = []
     for one in first:
         literal = one.literal
         if isinstance(literal, Compare) and literal.comparator == "=" and (literal.when_unknown or literal.null_test):
-            rivals = _bindable([other for other in first if other is not one], given, literal.null_test)
-            one = Scoped(literal, rivals.intersection(variables(literal)))
+            own = frozenset(variables(literal))
+            if not own <= matched:
+                own &= _bindable([other for other in first if other is not one], given, literal.null_test)
+            one = Scoped(literal, own)
         result.append(one)
     return tuple(result)
 
