@@ -56,6 +56,16 @@ ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
         NULLS,
         {(3, 5)},
     ),
+    "so have three": (
+        "p(n, m, k) :- n = count{ x : q(x, _) }, m = max{ x : q(x, _) }, k = min{ x : q(x, _) }.",
+        NULLS,
+        {(3, 3, 1)},
+    ),
+    "a join of facts of different kinds is empty": (
+        "p(x) :- s(x), t(x).",
+        {"s": [(1,), (None,)], "t": [("1",), (True,)]},
+        set(),
+    ),
     "recursion": (
         "p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z).",
         {"e": [(1, 2), (2, 1)]},
@@ -153,6 +163,9 @@ def test_the_subject_is_the_first_column_of_resources(head: str, body: str, subj
         ("@deny p(x) :- os:cinder:volume(_id=x, size=n), heat:stack(id=n).", ["kind-mismatch"]),
         ("@deny p(x) :- os:cinder:volume(_id=x, name=n), n = 3.", ["kind-mismatch"]),
         ("@deny p(x) :- os:cinder:volume(_id=x, name=n), lower(n, m), m != x.", ["nullable", "kind-mismatch"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), m = n, m > 1.", ["nullable"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), m = n ?? null, m > 1.", ["nullable"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), os:cinder:volume(size=k), n = k, n > 1.", []),
         ("@deny p(x) :- os:cinder:volume(_id=x), not (os:cinder:volume(_id=x, size=n), n > 1).", ["nullable"]),
         ("@deny p(n) :- n = sum{ x : heat:stack(id=x) }.", ["kind-mismatch"]),
         ("@deny p(x) :- heat:stack(id=x, parent=null).", []),

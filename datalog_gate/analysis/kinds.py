@@ -105,9 +105,7 @@ class Inference:
     def _settle(self, body: Sequence[CheckedLiteral], outer: Mapping[Var, Kind]) -> Kinds:
         """The kinds of a body's variables: each literal narrows them until nothing changes, then each is judged."""
         kinds: Kinds = dict(outer)
-        tests = [one for one in body if isinstance(one, Compare) and one.null_test]
-        binders = Counter(var for literal in body if literal not in tests for var in _bound(literal))
-        binders.update(outer.keys())
+        binders = _binders(body, outer)
         before = None
         while kinds != before:
             before = dict(kinds)
@@ -127,8 +125,7 @@ class Inference:
             case Compare(comparator="="):
                 for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
                     if isinstance(one, Var):
-                        joined = isinstance(other, Var) and binders[one] > 1 and binders[other] > 1
-                        self._meet(kinds, one, self._kind(other, kinds), joined)
+                        self._meet(kinds, one, self._kind(other, kinds), binders[one] > 1)
             case Compare(comparator="!="):
                 for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
                     if isinstance(one, Var) and other == Const(None):
@@ -259,9 +256,19 @@ class Inference:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
 
 
-def _bound(literal: CheckedLiteral) -> Iterable[Var]:
-    """The variables that a literal binds, one as often as a match has it: it joins with itself too."""
-    return variables(literal) if isinstance(literal, Match) else binds(literal)
+def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Var]:
+    """How often something gives each variable a value: more than once is a join. A match that has a variable twice joins
+    with itself. An equation gives a variable the value of another, and so both what gives either."""
+    found = Counter(outer)
+    same: dict[Var, set[Var]] = {}
+    for literal in body:
+        if not isinstance(literal, Compare):
+            found.update(variables(literal) if isinstance(literal, Match) else binds(literal))
+        elif literal.comparator == "=":
+            pair = {side for side in (literal.left, literal.right) if isinstance(side, Var)}
+            group = pair.union(*(same.get(var, ()) for var in pair))
+            same.update(dict.fromkeys(group, group))
+    return found + Counter({var: sum(found[one] for one in group) - found[var] for var, group in same.items()})
 
 
 def name_of(operand: Operand) -> str:

@@ -42,10 +42,11 @@ def variables(roots: Iterable[Node]) -> Iterator[ast.Variable]:
 
 
 def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, None]:
-    """The names that belong to this level: written on it, or in two negations below it (whose locals they then can't
-    be). What only one negation or aggregate holds is local there; two aggregates have separate locals."""
+    """The names that belong to this level: written on it, or in a negation below it and in another
+    negation or an aggregate (whose locals they then can't be). Aggregates alone have separate locals."""
     direct: dict[str, None] = {}
-    negated: Counter[str] = Counter()
+    held: Counter[str] = Counter()
+    negated: set[str] = set()
     pending: list[Node] = [*body, *terms]
     while pending:
         node = pending.pop(0)
@@ -53,8 +54,9 @@ def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, No
             case ast.Variable():
                 direct[node.name] = None
             case ast.Negation() | ast.Aggregate():
-                inner = {variable.name for variable in variables(children(node))}
-                negated.update({name: 2 if isinstance(node, ast.Negation) else 1 for name in inner})
+                inner = {variable.name: None for variable in variables(children(node))}
+                held.update(inner.keys())
+                negated.update(inner if isinstance(node, ast.Negation) else ())
             case _:
                 pending[:0] = children(node)
-    return {**direct, **{name: None for name, weight in negated.items() if weight > 2}}
+    return {**direct, **{name: None for name in held if held[name] > 1 and name in negated}}
