@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
@@ -14,7 +16,7 @@ from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.model import Engine
-from datalog_gate.errors import EngineError, RulesError, UsageError
+from datalog_gate.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.facts.lines import Line
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decide import MODES, Caller, Request, decide
@@ -22,7 +24,7 @@ from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.policyset import PolicySet, RuleFile, load
 from datalog_gate.gate.query import ask, bind
 from datalog_gate.sources import read_facts, read_rules
-from datalog_gate.values import Row, Unknown, from_python, to_json
+from datalog_gate.values import Unknown, Value, from_python, to_json
 
 Inventory = Path | str | Mapping[str, Iterable[Sequence[object]]]
 
@@ -161,16 +163,23 @@ def query(
     engine: str = "native",
 ) -> set[tuple[object, ...]]:
     """The answer to a query over the text of rules and facts, as a set of tuples of plain data; a resource is its path,
-    an unknown stays one.
+    an unknown stays one, and so does a decimal that no float holds exactly.
 
-    Errors: RulesError; EngineError, also for an evaluation that met an error.
+    Errors: RulesError; UsageError; EngineError, also for an evaluation that met an error.
     """
+    if undefined not in ("error", "empty"):
+        raise UsageError(f"undefined is error or empty, not {undefined}")
     files = [RuleFile("rules", "<rules>", rules)]
     answer = ask(files, query, _lines(facts), _engine(engine), undefined == "empty", now=_utc(None))
     if answer.errors:
         first = answer.errors[0]
         raise EngineError(f"{first.span}: {first.message}")
-    return {tuple(one if isinstance(one, Unknown) else to_json(one) for one in row) for row in answer.rows}
+    return {tuple(map(_plain, row)) for row in answer.rows}
+
+
+def _plain(value: Value) -> object:
+    plain = to_json(value)
+    return value if isinstance(value, Unknown) or (isinstance(value, Decimal) and isinstance(plain, str)) else plain
 
 
 def _engine(name: str) -> Engine:
@@ -188,8 +197,11 @@ def _lines(facts: Inventory | None) -> list[Line]:
     lines = []
     for relation, rows in facts.items():
         for at, row in enumerate(rows, 1):
-            values: Row = tuple(from_python(value) for value in row)
-            lines.append(Line(relation, values, Span(f"<{relation}>", at, 1, at, 1)))
+            span = Span(f"<{relation}>", at, 1, at, 1)
+            for value in row:
+                if isinstance(value, float) and not isfinite(value):
+                    raise InputError([Diagnostic("bad-facts", f"{value} is no number", span)])
+            lines.append(Line(relation, tuple(map(from_python, row)), span))
     return lines
 
 

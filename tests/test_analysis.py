@@ -61,10 +61,10 @@ ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
         NULLS,
         {(3, 3, 1)},
     ),
-    "a join of facts of different kinds is empty": (
+    "a join of facts of several kinds finds what is equal": (
         "p(x) :- s(x), t(x).",
-        {"s": [(1,), (None,)], "t": [("1",), (True,)]},
-        set(),
+        {"s": [(1,), (None,), ("b",)], "t": [("1",), (True,), ("b",)]},
+        {("b",)},
     ),
     "recursion": (
         "p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z).",
@@ -190,6 +190,8 @@ def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) ->
         ('@deny("a", hint=["b"])', "hint is a text"),
         ('@deny("a", tags=[1])', "tags is a list of texts"),
         ('@deny("a", preexisting="no")', "preexisting can't be 'no'"),
+        ('@deny("a", worse="x sideways")', "worse can't be 'x sideways'"),
+        ('@deny("a", worse="y up")', "worse names y, which is no column of the head"),
         ('@deny("a", enforce_from="2027-13-01")', "'2027-13-01' is no date"),
         ('@deny("a", id="b")', "id is given twice"),
         ('@deny("a", "b", "c")', "@deny takes an id and a message, then attributes by name"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,14 @@ def test_a_query_that_can_not_be_answered_raises() -> None:
     assert str(error.value).partition(" ")[0] == "<rules>:1:15:"
     with pytest.raises(dg.UsageError):
         dg.query("p(1).", "p(x)", engine="both")
+    with pytest.raises(dg.UsageError, match="undefined is error or empty"):
+        dg.query("p(1).", "p(x)", undefined="warn")
+    with pytest.raises(dg.InputError, match="nan is no number"):
+        dg.query("", "p(x)", facts={"p": [(float("nan"),)]})
+
+
+def test_a_decimal_that_no_float_holds_stays_exact() -> None:
+    assert dg.query("p(1 / 3).", "p(x)") == {(Decimal("0." + 28 * "3"),)}
 
 
 def test_the_package_offers_what_it_names_and_imports_it_when_asked() -> None:

@@ -257,8 +257,8 @@ class Inference:
 
 
 def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Var]:
-    """How often something gives each variable a value: more than once is a join. A match that has a variable twice joins
-    with itself. An equation gives a variable the value of another, and so both what gives either."""
+    """How often something gives each variable a value: more than once is a join. A match that has a variable twice
+    joins with itself. An equation gives a variable the value of another, and so both what gives either."""
     found = Counter(outer)
     same: dict[Var, set[Var]] = {}
     for literal in body:

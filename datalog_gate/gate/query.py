@@ -114,8 +114,8 @@ def bind(
 
 
 def _kinds(lines: Sequence[Line], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
-    """The relations that lines fill and the catalogue does not have. Nothing says their kinds, so that their columns may
-    hold anything, and null where one does."""
+    """The relations that lines fill and the catalogue does not have. Nothing says their kinds, so that their columns
+    may hold anything, and null where one does."""
     kinds: dict[str, list[Kind]] = {}
     for line in lines:
         if isinstance(line.row, tuple) and catalogue.relation(line.relation) is None:
