@@ -69,15 +69,15 @@ class Rules:
         services: Collection[str] = (),
         inventory: Inventory | None = None,
         waivers: Sequence[object] = (),
-        now: datetime | None = None,
+        now: datetime | str | None = None,
         engine: str = "native",
         mode: str = "enforce",
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
         `caller` has user, project, domain (texts) and roles (a list of texts). `services` are those enabled that the
-        caller may use. `inventory` is a file of lines of facts, or rows by relation. `now` is UTC where it names no
-        zone, and the present if omitted. `engine` is native, pydatalog, or both, which must agree.
+        caller may use. `inventory` is a file of lines of facts, or rows by relation. `now`, in ISO 8601 if a text, is
+        UTC where it names no zone, and the present if omitted. `engine` is native, pydatalog, or both, which agree.
         Errors: UsageError, InputError for the inventory, EngineError.
         """
         if against is not None or waivers:
@@ -220,10 +220,11 @@ def caller_of(caller: Mapping[str, object] | None) -> Caller | None:
     return Caller(**{name: str(value) for name, value in texts.items() if value is not None}, roles=tuple(roles))
 
 
-def _utc(now: datetime | None) -> datetime:
+def _utc(now: datetime | str | None) -> datetime:
     if now is None:
         return datetime.now(UTC)
     try:
+        now = datetime.fromisoformat(now) if isinstance(now, str) else now
         return now.astimezone(UTC) if now.tzinfo else now.replace(tzinfo=UTC)
-    except OverflowError:
-        raise UsageError(f"{now.isoformat()} is no time in UTC") from None
+    except (OverflowError, ValueError):
+        raise UsageError(f"{now} is no time in UTC") from None

@@ -115,6 +115,13 @@ def test_a_module_reads_what_another_exports() -> None:
     }
 
 
+def test_a_declaration_is_of_its_own_module() -> None:
+    assert _load(m='relation m:t(a: string). m:t("x"). @deny("a") p(x) :- t(x).').warnings == ()
+    with pytest.raises(dg.RulesError) as error:
+        _load(m='relation heat:t(a: string). @deny("a") p(x) :- heat:stack(id=x).')
+    assert [one.message for one in error.value.diagnostics] == ["m can't declare heat:t"]
+
+
 def test_a_policy_says_all_that_its_annotation_says() -> None:
     text = """@warn("a.b", "{n} of {x}", hint="less", doc="d", tags=["t"], on=["create"], on_unknown="deny",
       subject="x", enforce_from="2027-03-01", key="x")
