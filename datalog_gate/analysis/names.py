@@ -212,7 +212,7 @@ class Names:
         for name, scope in self.scopes.items():
             yield from (f"{name}:{bare}" for bare in scope.exports)
         yield from self.catalogue.names()
-        yield from BUILTINS
+        yield from filter(str.isidentifier, BUILTINS)
         yield from self.given
 
     @staticmethod
