@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
@@ -13,7 +15,7 @@ from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.model import Engine
-from datalog_gate.errors import EngineError, RulesError, UsageError
+from datalog_gate.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.facts.lines import Line
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decide import MODES, Caller, Request, decide
@@ -22,7 +24,7 @@ from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all
 from datalog_gate.gate.query import ask, bind
 from datalog_gate.language.conversion import converted
 from datalog_gate.sources import read_facts, read_rules
-from datalog_gate.values import Row, Unknown, from_python, to_json
+from datalog_gate.values import Unknown, Value, from_python, to_json
 
 Inventory = Path | str | Mapping[str, Iterable[Sequence[object]]]
 
@@ -67,15 +69,15 @@ class Rules:
         services: Collection[str] = (),
         inventory: Inventory | None = None,
         waivers: Sequence[object] = (),
-        now: datetime | None = None,
+        now: datetime | str | None = None,
         engine: str = "native",
         mode: str = "enforce",
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
         `caller` has user, project, domain (texts) and roles (a list of texts). `services` are those enabled that the
-        caller may use. `inventory` is a file of lines of facts, or rows by relation. `now` is UTC where it names no
-        zone, and the present if omitted. `engine` is native, pydatalog, or both, which must agree.
+        caller may use. `inventory` is a file of lines of facts, or rows by relation. `now`, in ISO 8601 if a text, is
+        UTC where it names no zone, and the present if omitted. `engine` is native, pydatalog, or both, which agree.
         Errors: UsageError, InputError for the inventory, EngineError.
         """
         if against is not None or waivers:
@@ -179,16 +181,23 @@ def query(
     engine: str = "native",
 ) -> set[tuple[object, ...]]:
     """The answer to a query over the text of rules and facts, as a set of tuples of plain data; a resource is its path,
-    an unknown stays one.
+    an unknown stays one, and so does a decimal that no float holds exactly.
 
-    Errors: RulesError; EngineError, also for an evaluation that met an error.
+    Errors: RulesError; UsageError; EngineError, also for an evaluation that met an error.
     """
+    if undefined not in ("error", "empty"):
+        raise UsageError(f"undefined is error or empty, not {undefined}")
     files = [RuleFile("rules", "<rules>", rules)]
     answer = ask(files, query, _lines(facts), _engine(engine), undefined == "empty", now=_utc(None))
     if answer.errors:
         first = answer.errors[0]
         raise EngineError(f"{first.span}: {first.message}")
-    return {tuple(one if isinstance(one, Unknown) else to_json(one) for one in row) for row in answer.rows}
+    return {tuple(map(_plain, row)) for row in answer.rows}
+
+
+def _plain(value: Value) -> object:
+    plain = to_json(value)
+    return value if isinstance(value, Unknown) or (isinstance(value, Decimal) and isinstance(plain, str)) else plain
 
 
 def _engine(name: str) -> Engine:
@@ -206,8 +215,11 @@ def _lines(facts: Inventory | None) -> list[Line]:
     lines = []
     for relation, rows in facts.items():
         for at, row in enumerate(rows, 1):
-            values: Row = tuple(from_python(value) for value in row)
-            lines.append(Line(relation, values, Span(f"<{relation}>", at, 1, at, 1)))
+            span = Span(f"<{relation}>", at, 1, at, 1)
+            for value in row:
+                if isinstance(value, float) and not isfinite(value):
+                    raise InputError([Diagnostic("bad-facts", f"{value} is no number", span)])
+            lines.append(Line(relation, tuple(map(from_python, row)), span))
     return lines
 
 
@@ -226,10 +238,11 @@ def caller_of(caller: Mapping[str, object] | None) -> Caller | None:
     return Caller(**{name: str(value) for name, value in texts.items() if value is not None}, roles=tuple(roles))
 
 
-def _utc(now: datetime | None) -> datetime:
+def _utc(now: datetime | str | None) -> datetime:
     if now is None:
         return datetime.now(UTC)
     try:
+        now = datetime.fromisoformat(now) if isinstance(now, str) else now
         return now.astimezone(UTC) if now.tzinfo else now.replace(tzinfo=UTC)
-    except OverflowError:
-        raise UsageError(f"{now.isoformat()} is no time in UTC") from None
+    except (OverflowError, ValueError):
+        raise UsageError(f"{now} is no time in UTC") from None

@@ -160,7 +160,8 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     """The rule files at the paths: ``*.dl``, and libraries of Congress in YAML. A folder holds modules by their path
     below it, a file given alone is its stem. With `congress` all are read as Congress reads them.
 
-    Errors: RulesError with every file that can't be read, and for a path without any rule file.
+    Errors: RulesError with every file that can't be read, what can't be read in the others, and for a path without any
+    rule file.
     """
     files: list[RuleFile] = []
     found: list[Diagnostic] = []
@@ -182,7 +183,8 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
         if len(files) + len(found) == before:
             found.append(Diagnostic("no-policy", f"{path} holds no rule file", None, "rule files end in .dl"))
     if found:
-        raise RulesError(found, sources)
+        found += [one for file in files for one in file.parse()[1]]
+        raise RulesError(found, sources | {one.file: one.text for one in files})
     return files
 
 

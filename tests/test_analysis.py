@@ -62,6 +62,11 @@ ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
         {(3, 1, 3)},
     ),
     "a relation by the name that a query has for itself": ("answer(x) :- q(x, 5). p(x) :- answer(x).", NULLS, {(2,)}),
+    "a join of facts of several kinds finds what is equal": (
+        "p(x) :- s(x), t(x).",
+        {"s": [(1,), (None,), ("b",)], "t": [("1",), (True,), ("b",)]},
+        {("b",)},
+    ),
     "recursion": (
         "p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z).",
         {"e": [(1, 2), (2, 1)]},
@@ -109,6 +114,13 @@ def test_a_module_reads_what_another_exports() -> None:
         "a:p": ["a:p", "net:ssh:open"],
         "b:p": ["b:p", "net:ssh:open"],
     }
+
+
+def test_a_declaration_is_of_its_own_module() -> None:
+    assert _load(m='relation m:t(a: string). m:t("x"). @deny("a") p(x) :- t(x).').warnings == ()
+    with pytest.raises(dg.RulesError) as error:
+        _load(m='relation heat:t(a: string). @deny("a") p(x) :- heat:stack(id=x).')
+    assert [one.message for one in error.value.diagnostics] == ["m can't declare heat:t"]
 
 
 def test_a_policy_says_all_that_its_annotation_says() -> None:
@@ -215,6 +227,9 @@ def test_the_subject_is_the_first_column_of_resources(head: str, body: str, subj
         ("@deny p(x) :- os:cinder:volume(_id=x, size=n), heat:stack(id=n).", ["kind-mismatch"]),
         ("@deny p(x) :- os:cinder:volume(_id=x, name=n), n = 3.", ["kind-mismatch"]),
         ("@deny p(x) :- os:cinder:volume(_id=x, name=n), lower(n, m), m != x.", ["nullable", "kind-mismatch"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), m = n, m > 1.", ["nullable"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), m = n ?? null, m > 1.", ["nullable"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), os:cinder:volume(size=k), n = k, n > 1.", []),
         ("@deny p(x) :- os:cinder:volume(_id=x), not (os:cinder:volume(_id=x, size=n), n > 1).", ["nullable"]),
         ("@deny p(n) :- n = sum{ x : heat:stack(id=x) }.", ["kind-mismatch"]),
         ("@deny p(x) :- heat:stack(id=x, parent=null).", []),
@@ -239,6 +254,8 @@ def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) ->
         ('@deny("a", hint=["b"])', "hint is a text"),
         ('@deny("a", tags=[1])', "tags is a list of texts"),
         ('@deny("a", preexisting="no")', "preexisting can't be 'no'"),
+        ('@deny("a", worse="x sideways")', "worse can't be 'x sideways'"),
+        ('@deny("a", worse="y up")', "worse names y, which is no column of the head"),
         ('@deny("a", enforce_from="2027-13-01")', "'2027-13-01' is no date"),
         ('@deny("a", id="b")', "id is given twice"),
         ('@deny("a", "b", "c")', "@deny takes an id and a message, then attributes by name"),

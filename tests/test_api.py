@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,7 @@ def test_inventory_may_be_a_file_and_without_a_time_it_is_now(asks: dg.Rules, tm
     given: dict[str, Any] = {"caller": ADMIN, "inventory": str(tmp_path / "i.jsonl")}
     stack = dg.read_stack(BASTION)
     assert asks.decide(stack, now=NOW, **given).outcome == "deny"
+    assert asks.decide(stack, now=NOW.isoformat(), **given) == asks.decide(stack, now=NOW, **given)
     assert asks.decide(stack, **given).outcome == ("deny" if datetime.now(UTC) < NOW + timedelta(hours=12) else "allow")
 
 
@@ -153,7 +155,8 @@ def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(ask
         ({"action": "creat"}, "there is no action creat: one of create, update, adopt, restore, delete, suspend, "
                               "resume, check, snapshot, rollback"),
         ({"now": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=9)))},
-         "0001-01-01T00:00:00+09:00 is no time in UTC"),
+         "0001-01-01 00:00:00+09:00 is no time in UTC"),
+        ({"now": "tomorrow"}, "tomorrow is no time in UTC"),
         ({"mode": "off"}, "there is no mode off: one of record, warn, enforce"),
         ({"engine": "fast"}, "there is no engine fast: one of native, pydatalog"),
         ({"caller": {"name": "ann", "role": "x"}}, "a caller has user, project, domain and roles, not name, role"),
@@ -205,6 +208,14 @@ def test_a_query_that_can_not_be_answered_raises() -> None:
     assert str(error.value).partition(" ")[0] == "<rules>:1:15:"
     with pytest.raises(dg.UsageError):
         dg.query("p(1).", "p(x)", engine="both")
+    with pytest.raises(dg.UsageError, match="undefined is error or empty"):
+        dg.query("p(1).", "p(x)", undefined="warn")
+    with pytest.raises(dg.InputError, match="nan is no number"):
+        dg.query("", "p(x)", facts={"p": [(float("nan"),)]})
+
+
+def test_a_decimal_that_no_float_holds_stays_exact() -> None:
+    assert dg.query("p(1 / 3).", "p(x)") == {(Decimal("0." + 28 * "3"),)}
 
 
 def test_the_package_offers_what_it_names_and_imports_it_when_asked() -> None:

@@ -220,6 +220,17 @@ bad.dl:2:45: error[undefined-relation] there is no relation q
 """)  # fmt: skip
 
 
+def test_a_rule_file_that_can_not_be_read_hides_no_error_of_another(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.dl").write_bytes(b"\xff")
+    Path("b.dl").write_text("p(x) :- q(x)).\n")
+    run("check ok.yaml --rules a.dl --rules b.dl --rules absent.dl")
+    assert [line for line in capsys.readouterr().err.splitlines() if "error[" in line] == [
+        "a.dl:1:1: error[encoding] byte 0 of the file is not UTF-8",
+        "b.dl:1:13: error[syntax] missing `,` or `.` before `)`",
+        "error[unreadable] absent.dl can't be read: No such file or directory",
+    ]
+
+
 def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     Path("c.dl").write_text('@deny("c", "m")\np(s) :- nova:servers(id=s), not cinder:volumes(id=s).\n')
     Path("i.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s"}}\n')

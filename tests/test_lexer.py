@@ -19,6 +19,7 @@ TOKENS = [
     ("x1.5", ["name x1.5"]),
     ("1.5 1. 2", ["number 1.5", "number 1", ". .", "number 2"]),
     ("1e5 1E-5 1e+5", ["number 1e5", "number 1E-5", "number 1e+5"]),
+    ("1.p(2.5.q)", ["number 1", ". .", "name p", "( (", "number 2.5", ". .", "name q", ") )"]),
     ("10.0.0.1 1.e5 0x1F 1e", ["bad_number 10.0.0.1", "bad_number 1.e5", "bad_number 0x1F", "bad_number 1e"]),
     ("not NOT ! or in", ["not not", "not NOT", "not !", "or or", "in in"]),
     ("true false null True", ["true true", "false false", "null null", "name True"]),

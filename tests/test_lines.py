@@ -111,6 +111,7 @@ def test_hidden_values_of_two_lines_are_not_equal() -> None:
     ("line", "message", "suggestion"),
     [
         ("p(1).", "this is no JSON: Expecting value: line 1 column 1 (char 0)", None),
+        ('{"relation": "q", "row": [NaN]}', "this is no JSON: NaN is no number", None),
         ("[1]", "a fact is an object with a relation and a row", '{"relation": "name", "row": ["value"]}'),
         ('{"row": [1]}', "a fact is an object with a relation and a row", '{"relation": "name", "row": ["value"]}'),
         ('{"relation": "q"}', "a row is an object or an array", '"row": {"column": "value"}'),

@@ -104,11 +104,7 @@ class Inference:
     def _settle(self, body: Sequence[CheckedLiteral], outer: Mapping[Var, Kind]) -> Kinds:
         """The kinds of a body's variables: each literal narrows them until nothing changes, then each is judged."""
         kinds: Kinds = dict(outer)
-        binders = Counter(outer)
-        for literal in body:
-            if not (isinstance(literal, Compare) and literal.null_test):
-                for var in _bound(literal):
-                    binders[var] += 1
+        binders = _binders(body, outer)
         before = None
         while kinds != before:
             before = dict(kinds)
@@ -135,8 +131,7 @@ class Inference:
             case Compare(comparator="="):
                 for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
                     if isinstance(one, Var):
-                        joined = isinstance(other, Var) and binders[one] > 1 and binders[other] > 1
-                        self._meet(kinds, one, self._kind(other, kinds), joined)
+                        self._meet(kinds, one, self._kind(other, kinds), binders[one] > 1)
             case Compare(comparator="!="):
                 for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
                     if isinstance(one, Var) and other == Const(None):
@@ -267,9 +262,22 @@ class Inference:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
 
 
-def _bound(literal: CheckedLiteral) -> Iterable[Var]:
-    """The variables that a literal binds, one as often as a match has it: it joins with itself too."""
-    return variables(literal) if isinstance(literal, Match) else binds(literal)
+def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Var]:
+    """How often something gives each variable a value: more than once is a join. A match that has a variable twice
+    joins with itself. An equation gives a variable the value of another, and so both what gives either."""
+    found = Counter(outer)
+    same: dict[Var, set[Var]] = {}
+    for literal in body:
+        if not isinstance(literal, Compare):
+            found.update(variables(literal) if isinstance(literal, Match) else binds(literal))
+        elif literal.comparator == "=":
+            pair = {side for side in (literal.left, literal.right) if isinstance(side, Var)}
+            group = pair.union(*(same.get(var, ()) for var in pair))
+            same.update(dict.fromkeys(group, group))
+    joined = {var: sum(found[one] for one in group) for var, group in same.items()}
+    for var, count in joined.items():
+        found[var] = count
+    return found
 
 
 def name_of(operand: Operand) -> str:

@@ -107,7 +107,7 @@ class Names:
                     case Rule(head):
                         name, span = head.name.rpartition(":")[2], head.name_span
                     case Declaration(name, span=span):
-                        pass
+                        name = name.rpartition(":")[2]
                     case _:
                         continue
                 if name in meant or scope.relations[name].name in self._read:
@@ -225,7 +225,7 @@ class Names:
         for name, scope in self.scopes.items():
             yield from (f"{name}:{bare}" for bare in scope.exports)
         yield from self.catalogue.names()
-        yield from BUILTINS
+        yield from filter(str.isidentifier, BUILTINS)
         yield from self.given
 
     @staticmethod
@@ -251,9 +251,14 @@ class Names:
                 self._define_by_rule(module, scope, statement)
 
     def _declare(self, module: Module, scope: Scope, declaration: Declaration) -> None:
-        if declaration.name in scope.relations:
-            self._report("redefined", f"{declaration.name} is declared twice", declaration.span, "keep one of the two")
-        self._check_name(declaration.name, module.name, declaration.span)
+        prefix, _, bare = declaration.name.rpartition(":")
+        if prefix and prefix != module.name:
+            message = f"{module.name} can't declare {declaration.name}"
+            suggestion = f"name it {bare}, which other modules read as {module.name}:{bare}"
+            self._report("reserved-name", message, declaration.span, suggestion)
+        if bare in scope.relations:
+            self._report("redefined", f"{bare} is declared twice", declaration.span, "keep one of the two")
+        self._check_name(bare, module.name, declaration.span)
         columns = []
         for column in declaration.columns:
             kinds = Kind(0)
@@ -271,9 +276,9 @@ class Names:
             if name not in names:
                 message = f"{declaration.name} has no column {name}"
                 self._report("unknown-column", message, declaration.span, did_you_mean(name, names))
-        full = f"{module.name}:{declaration.name}"
-        scope.relations[declaration.name] = Relation(full, tuple(columns), declaration.key, declaration.meaning)
-        scope.declared.add(declaration.name)
+        full = f"{module.name}:{bare}"
+        scope.relations[bare] = Relation(full, tuple(columns), declaration.key, declaration.meaning)
+        scope.declared.add(bare)
 
     def _define_by_rule(self, module: Module, scope: Scope, rule: Rule) -> None:
         name = rule.head.name

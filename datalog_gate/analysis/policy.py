@@ -124,6 +124,13 @@ class Policies:
             self._column("message-column", "the message", at, columns, annotation.span)
         for at in lists.get("key", ()):
             self._column("annotation-attribute", "key", at, columns, annotation.span)
+        if "worse" in texts:
+            column, _, direction = texts["worse"].partition(" ")
+            if direction not in ("up", "down"):
+                message = f"worse can't be {texts['worse']!r}"
+                self._report("annotation-attribute", message, annotation.span, 'write a column and a way, "n up"')
+            else:
+                self._column("annotation-attribute", "worse", column, columns, annotation.span)
         subject = _first_resource(relation)
         if "subject" in texts and self._column(
             "annotation-attribute", "subject", texts["subject"], columns, annotation.span

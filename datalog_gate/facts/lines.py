@@ -136,7 +136,7 @@ def _brief(text: str) -> str:
 
 def _line(line: str, span: Span) -> Line:
     try:
-        data = json.loads(line, parse_float=Decimal)
+        data = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise _bad(f"this is no JSON: {error}", span) from None
     if not isinstance(data, dict) or not isinstance(data.get("relation"), str):
@@ -163,6 +163,10 @@ def _value(cell: object, span: Span) -> Value:
         return from_python(cell)
     except ValueError as error:
         raise _bad(str(error), span) from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no number")
 
 
 def _bad(message: str, span: Span, suggestion: str | None = None) -> InputError:

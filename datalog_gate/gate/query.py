@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from datalog_gate.analysis.check import GIVEN, check, input_of
+from datalog_gate.analysis.kinds import NOT_NULL
 from datalog_gate.analysis.names import MOST_SUGGESTIONS, Names
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue, inventory
@@ -118,13 +119,14 @@ def bind(
 
 
 def _kinds(lines: Sequence[Line], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
-    """The relations that lines fill and the catalogue does not have, with the kinds that occur in each column."""
+    """The relations that lines fill and the catalogue does not have. Nothing says their kinds, so that their columns
+    may hold anything, and null where one does."""
     kinds: dict[str, list[Kind]] = {}
     for line in lines:
         if isinstance(line.row, tuple) and catalogue.relation(line.relation) is None:
-            columns = kinds.setdefault(line.relation, [Kind(0)] * len(line.row))
+            columns = kinds.setdefault(line.relation, [NOT_NULL] * len(line.row))
             for at, value in enumerate(line.row[: len(columns)]):
-                columns[at] |= kind_of(value) & Kind.ANY
+                columns[at] |= kind_of(value) & Kind.NULL
     return {name: tuple(columns) for name, columns in kinds.items()}
 
 
