@@ -53,7 +53,7 @@ def flatten(
     facts = FactSet() if facts is None else facts
     for name, rows in asked.of_stack.items():
         for one, maybe in _stacks(stack, None):
-            facts.extend(name, ((row, (one, ()), maybe or unsure) for row, _path, unsure in rows(one)))
+            facts.extend(name, ((row, (one, path), maybe or unsure) for row, path, unsure in rows(one)))
     for name, of in asked.of_resource.items():
         _add(facts, name, of, placed)
     by_type: dict[str, list[Placed]] = {}
