@@ -9,11 +9,9 @@ import ast
 import re
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from bench.run import run
+from bench.run import run, table
 from datalog_gate.gate.policyset import RuleFile, load
 from datalog_gate.language.formatter import format_text
 from datalog_gate.language.parser import parse
@@ -82,20 +80,6 @@ def main(rounds: int) -> None:
         print(f"\n| whole command, 300 policies (best of {rounds}) | CPU s |\n|---|---|")
         command = [sys.executable, "-m", "datalog_gate.enforce.cli", "check", "--rules", folder, str(STACK)]
         print(f"| check, 50 resources | {min(run(command)[0] for _ in range(rounds)):.2f} |")
-
-
-def table(title: str, rounds: int, jobs: dict[str, Callable[[], object]]) -> None:
-    """The best CPU times of jobs that take turns."""
-    best = dict.fromkeys(jobs, float("inf"))
-    for _ in range(rounds):
-        for name, job in jobs.items():
-            began = time.process_time()
-            job()
-            best[name] = min(best[name], time.process_time() - began)
-    base = next(iter(best.values()))
-    print(f"\n| {title} (best of {rounds}) | ms | ratio |\n|---|---|---|")
-    for name, seconds in best.items():
-        print(f"| {name} | {seconds * 1000:.1f} | {seconds / base:.2f} |")
 
 
 if __name__ == "__main__":

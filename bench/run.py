@@ -10,6 +10,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.templates import BOMBS
@@ -28,11 +30,11 @@ COMMANDS = {
 
 READ_BODY = """
 import json, sys
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.sources import read_stack
 body = json.load(open(sys.argv[1]))
-flatten(read_stack(template=body), catalogue, sys.argv[2:])
+flatten(read_stack(template=body), SHIPPED, sys.argv[2:])
 """
 RELATIONS = ("os:nova:server", "os:nova:server.security_groups", "os:cinder:volume", "os:cinder:volume_attachment")
 
@@ -73,6 +75,20 @@ def run(command: list[str], expected: tuple[int, ...] = (0, 1)) -> tuple[float, 
     if process.returncode not in expected:
         raise SystemExit(f"{' '.join(command)} exits {process.returncode}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, process.returncode
+
+
+def table(title: str, rounds: int, jobs: dict[str, Callable[[], object]]) -> None:
+    """The best CPU times of jobs that take turns."""
+    best = dict.fromkeys(jobs, float("inf"))
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            began = time.process_time()
+            job()
+            best[name] = min(best[name], time.process_time() - began)
+    base = next(iter(best.values()))
+    print(f"\n| {title} (best of {rounds}) | ms | ratio |\n|---|---|---|")
+    for name, seconds in best.items():
+        print(f"| {name} | {seconds * 1000:.1f} | {seconds / base:.2f} |")
 
 
 if __name__ == "__main__":

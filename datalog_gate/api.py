@@ -9,7 +9,6 @@ from math import isfinite
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.conversion import converted
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
@@ -21,8 +20,9 @@ from datalog_gate.facts.lines import Line
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decide import MODES, Caller, Request, decide
 from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.policyset import PolicySet, RuleFile, load
+from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all
 from datalog_gate.gate.query import ask, bind
+from datalog_gate.language.conversion import converted
 from datalog_gate.sources import read_facts, read_rules
 from datalog_gate.values import Unknown, Value, from_python, to_json
 
@@ -130,25 +130,43 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
 
     files = read_rules([Path(path) for path in paths])
     rules = load(files, catalogue)
-    modules = [one.parse()[0] for one in files]
+    modules, _ = parse_all(files)
     tests = {Path(one.file).parent / "test.yaml" for one in files}
     tested = {name for test in tests if test.is_file() for case in read_cases(test) for name, _ in case.policies}
     if found := lints(modules, check(modules, catalogue=catalogue), tested, catalogue):
         raise RulesError(found, rules.sources)
 
 
+def formatted(*paths: str | Path) -> dict[str, str]:
+    """The text in the one layout of each rule file at the paths that has another; libraries of Congress are left out.
+    Errors: RulesError with all that can't be read."""
+    from datalog_gate.language.formatter import format_text
+
+    changed: dict[str, str] = {}
+    found: list[Diagnostic] = []
+    sources: dict[str, str] = {}
+    for one in read_rules([Path(path) for path in paths]):
+        if one.entries is not None:
+            continue
+        try:
+            text = format_text(one.text, one.file)
+        except RulesError as error:
+            found += error.diagnostics
+            sources |= error.sources
+            continue
+        if text != one.text:
+            changed[one.file] = text
+    if found:
+        raise RulesError(found, sources)
+    return changed
+
+
 def from_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[str, str]:
     """For each rule file at the paths the text of a rule file that means the same as it means to Congress.
     Errors: RulesError."""
     files = read_rules([Path(path) for path in paths], congress=True)
-    parsed = [one.parse() for one in files]
-    found = [one for _, wrong in parsed for one in wrong]
-    checked = check(
-        [module for module, _ in parsed],
-        found=found,
-        sources={one.file: one.text for one in files},
-        catalogue=catalogue,
-    )
+    modules, found = parse_all(files)
+    checked = check(modules, found=found, sources={one.file: one.text for one in files}, catalogue=catalogue)
     return {
         one.file: converted(module, [entry.comment for entry in one.entries or ()])
         for one, module in zip(files, checked.modules, strict=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["error", "warning", "note"]
+WIDTH = 100
+"""How many characters of a line an excerpt shows."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -24,7 +26,7 @@ class Span:
     end_column: int
 
     def to_json(self) -> dict[str, object]:
-        """The place of contracts: file, line, column."""
+        """The place as JSON data: file, line, column."""
         return {"file": self.file, "line": self.line, "column": self.column}
 
     def __str__(self) -> str:
@@ -114,7 +116,7 @@ class Diagnostic:
         assert self.code in CODES, self.code
 
     def to_json(self) -> dict[str, object]:
-        """The object of contracts: code, severity, message, place, suggestion."""
+        """As JSON data: code, severity, message, place, suggestion."""
         place = self.span.to_json() if self.span else None
         return {
             "code": self.code,
@@ -202,9 +204,9 @@ def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def excerpt(span: Span, sources: Mapping[str, str], width: int = 100) -> list[str]:
+def excerpt(span: Span, sources: Mapping[str, str]) -> list[str]:
     """Two lines: the first line of the span, and its underline. Empty if the file's text is not there. A long line is
-    cut to `width` characters around the span; control characters print as a replacement."""
+    cut to `WIDTH` characters around the span; control characters print as a replacement."""
     text = sources.get(span.file)
     rows = text.splitlines() if text is not None else []
     if not 1 <= span.line <= len(rows):
@@ -212,9 +214,9 @@ def excerpt(span: Span, sources: Mapping[str, str], width: int = 100) -> list[st
     row = rows[span.line - 1]
     start = min(span.column - 1, len(row))
     end = span.end_column - 1 if span.end_line == span.line else len(row)
-    cut = max(0, min(start - width // 2, len(row) - width))
+    cut = max(0, min(start - WIDTH // 2, len(row) - WIDTH))
     shown = "".join(
-        char if char.isprintable() else " " if char == "\t" else "\ufffd" for char in row[cut : cut + width]
+        char if char.isprintable() else " " if char == "\t" else "\ufffd" for char in row[cut : cut + WIDTH]
     )
     length = max(1, min(end, cut + len(shown)) - start)
     margin = str(span.line)

@@ -169,6 +169,10 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     for path in paths:
         before = len(files) + len(found)
         for file in _rule_files(path) if path.is_dir() else [path]:
+            if file.is_dir() and file.is_symlink():
+                message = f"{file} is a link to a folder, which is not followed"
+                found.append(Diagnostic("unreadable", message, None, f"name it: --rules {file}"))
+                continue
             module = ":".join(file.relative_to(path).with_suffix("").parts) if path.is_dir() else file.stem
             try:
                 if rules := _rule_file(file, module, congress, alone=file == path):
@@ -185,9 +189,17 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
 
 
 def _rule_files(folder: Path) -> list[Path]:
-    """What may hold rules; tests of policies stand beside them."""
+    """What may hold rules, and links to folders; tests of policies stand beside them. A folder that Kubernetes mounts
+    keeps its files in ``..data`` and the like, and links to them."""
     return sorted(
-        file for file in folder.rglob("*") if file.suffix == ".dl" or (file.suffix in YAML and file.name != "test.yaml")
+        file
+        for file in folder.rglob("*")
+        if not any(part.startswith("..") for part in file.relative_to(folder).parts)
+        and (
+            file.suffix.lower() == ".dl"
+            or (file.suffix.lower() in YAML and file.name != "test.yaml")
+            or (file.is_dir() and file.is_symlink())
+        )
     )
 
 
@@ -196,13 +208,14 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
     from datalog_gate.gate.policyset import RuleFile
 
     text = read_text(file)
-    if file.suffix not in YAML:
+    if file.suffix.lower() not in YAML:
         return RuleFile(module, str(file), text, congress)
     from datalog_gate.template.document import read_document
 
     document = read_document(text, str(file))
     data = document.data if isinstance(document.data, dict) else {}
-    if not alone and not data.keys() & {"rules", "name"}:
+    listed = isinstance(document.data, list) and any(isinstance(one, dict) and "rule" in one for one in document.data)
+    if not (alone or listed or {str(one).lower() for one in data} & {"rules", "rule", "name"}):
         return None
     rules = data.get("rules")
     wrong = [] if isinstance(rules, list) else [("the file has no list `rules`", document.place(()))]

@@ -30,7 +30,7 @@ p(x, n) :- q(x), not (r(x, _), x in [1, 'a', null]), n = sum{ size, v : s(x, v, 
 relation q(x: string or null) key(x) "Where." import net:ssh. export p, q
 q("\\u00e9"). r(1, -2.5e3). s(x, y, z) :- q(x), r(y, z), y = z + 1, old:p(x). r(x, y) :- r(y, x), split(x, ",", 0, y).
 """
-SNIPPETS = [text for bad, _, _, good in CASES.values() for text in (bad, good) if len(text) < 1000]
+SNIPPETS = [text for _, *both in CASES.values() for text in both if isinstance(text, str) and len(text) < 1000]
 VALID = [
     MORE,
     " ".join(SNIPPETS),
@@ -39,24 +39,9 @@ VALID = [
 ]
 WORDS = sorted({token.text for text in VALID for token in Source(text, "").tokens})
 DEEP = [
-    "(",
-    "[",
-    "{",
-    "p(",
-    "not (",
-    "x = count{ x : ",
-    "- ",
-    "1 + ",
-    "x ?? ",
-    "a or ",
-    "p(x),",
-    "@a(",
-    "/*",
-    '"',
-    "p.",
-    "1.",
-    "\n",
-]
+    "(", "[", "{", "p(", "not (", "x = count{ x : ", "- ", "1 + ", "x ?? ", "a or ", "p(x),", "@a(", "/*", '"', "p.",
+    "1.", "\n",
+]  # fmt: skip
 LIMIT = 20
 """How many seconds of CPU one text may take: hundreds of times what the slowest needs."""
 

@@ -194,3 +194,43 @@ def shuffled(draw: st.DrawFn, original: CheckedProgram) -> CheckedProgram:
         changed = [replace(rule, body=body(rule.body)) for rule in draw(st.permutations(stratum.rules))]
         strata.append(replace(stratum, rules=tuple(changed)))
     return replace(original, strata=tuple(strata))
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Rules as text over e(_, _), n(_) and s(_): `or`, `not` and aggregates inside each other, and builtins. Many are
+    refused when they are checked."""
+    fresh = count(1)
+
+    def one(*choices: str) -> str:
+        return draw(st.sampled_from(choices))
+
+    def literal(known: tuple[str, ...], depth: int) -> str:
+        kinds = ["atom", "atom", "compare", "in", "builtin"] + ["not", "or", "fold"] * (depth > 0)
+        x, y = one(*known), one(*known, "z", "_", "1")
+        match one(*kinds):
+            case "atom":
+                return one(f"e({x}, {y})", f"e({y}, {x})", f"n({y})", f"s({x})")
+            case "compare":
+                return f"{x} {one('=', '!=', '<')} {one(*known, 'null', '1')}"
+            case "in":
+                return f'{x} in [{one("1", "null")}, "a"]'
+            case "builtin":
+                return one(
+                    f'unpack_date({x} ?? "2027-03-01", {y}, z, _)',
+                    f'matches({x} ?? "b", "a|0")',
+                    f"z = {x} ?? 1",
+                    f"{x} != null, z = {x} + 1",
+                )
+            case "not":
+                return f"not ({body(known, depth - 1)})"
+            case "or":
+                return f"({body(known, depth - 1)} or {body(known, depth - 1)})"
+        local, result = f"v{next(fresh)}", one(*known, f"w{next(fresh)}")
+        inner = f"{one('n', 's')}({local}), {body((*known, local), depth - 1)}"
+        return f"{result} = {one('count', 'sum', 'min', 'list')}{{ {local} : {inner} }}"
+
+    def body(known: tuple[str, ...], depth: int) -> str:
+        return ", ".join(literal(known, depth) for _ in range(draw(st.integers(1, 2))))
+
+    return "\n".join(f"{name}(x, y) :- e(x, y), {body(('x', 'y'), 3)}." for name in ("p", "q"))

@@ -56,11 +56,12 @@ ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
         NULLS,
         {(3, 5)},
     ),
-    "so have three": (
-        "p(n, m, k) :- n = count{ x : q(x, _) }, m = max{ x : q(x, _) }, k = min{ x : q(x, _) }.",
+    "three sets have locals of their own": (
+        "p(n, m, o) :- n = count{ x : q(x, y) }, m = count{ x : q(_, x) }, o = count{ z : q(z, y) }.",
         NULLS,
-        {(3, 3, 1)},
+        {(3, 1, 3)},
     ),
+    "a relation by the name that a query has for itself": ("answer(x) :- q(x, 5). p(x) :- answer(x).", NULLS, {(2,)}),
     "a join of facts of several kinds finds what is equal": (
         "p(x) :- s(x), t(x).",
         {"s": [(1,), (None,), ("b",)], "t": [("1",), (True,), ("b",)]},
@@ -144,6 +145,62 @@ def test_plain_error_and_warning_heads_are_policies() -> None:
         ("m:error", "deny", "error({x})"),
         ("m:warning", "warn", "warning({x})"),
     ]
+
+
+def test_only_what_was_written_is_said_to_be_bound_by_nothing() -> None:
+    with pytest.raises(dg.RulesError) as raised:
+        _load(m="@deny p(x + 1, count{ y : heat:member(group=x, index=y) }) :- heat:stack(id=_).")
+    assert [one.message for one in raised.value.diagnostics] == ["nothing binds x"]
+
+
+def test_a_head_with_the_name_of_its_own_module_is_a_policy_too() -> None:
+    policies = _load(m="m:error(x) :- heat:stack(id=x). @warn m:p(x) :- heat:stack(id=x).").policies
+    assert [(one.id, one.level) for one in policies] == [("m:error", "deny"), ("m:p", "warn")]
+
+
+@pytest.mark.parametrize("query", ["answer(x)", ":- answer(x)"])
+def test_a_query_hides_no_relation_by_a_name_of_its_own(query: str) -> None:
+    assert dg.query("answer(x) :- q(x).", query, facts={"q": [(1,)], "answer": [(2,)]}) == {(1,), (2,)}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("lt", "lt is a builtin, and no rule declares such a relation"),
+        ("contains", "contains is a builtin, and no rule declares such a relation"),
+        ("rules:in#1.14", "rules:in#1.14 is no name of a relation"),
+        ("query#:answer#", "query#:answer# is no name of a relation"),
+    ],
+)
+def test_facts_hide_no_builtin_and_nothing_of_the_analysis(name: str, message: str) -> None:
+    with pytest.raises(dg.InputError) as raised:
+        dg.query("p(x) :- q(x), x in [1, 2], lt(x, 2).", "p(x)", facts={"q": [(1,), (7,)], name: [(7,)]})
+    assert [one.message for one in raised.value.diagnostics] == [message]
+
+
+def test_facts_under_the_full_name_of_a_relation_join_its_rows_of_other_kinds() -> None:
+    assert dg.query("r(1). p(x) :- rules:r(x).", "p(x)", facts={"rules:r": [("a",)]}) == {(1,), ("a",)}
+
+
+NESTED = "r(1). @deny p(x) :- r(x), " + "not ((r(1) or r(2)), (r(1) or r(3)), (r(4) or " * 8 + "r(5)" + "))" * 8 + "."
+SEVERAL = "r(1).\n@deny s(1) :- r(1).\n" + "p(x) :- r(x), (" + " or ".join(["r(1)"] * 1000) + ").\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (NESTED, ["the alternatives of this rule multiply to more than 20000 conditions"]),
+        (
+            f"r(1). @deny p(x) :- r(x){', not r(2)' * 1000}.",
+            ["this rule has more than 1000 conditions that hold together"],
+        ),
+        (SEVERAL * 51, ["the large rules have more than 100000 conditions, alternatives multiplied out"]),
+    ],
+)
+def test_alternatives_are_bounded_however_they_nest(text: str, said: list[str]) -> None:
+    with pytest.raises(dg.RulesError) as raised:
+        _load(m=text)
+    assert [one.message for one in raised.value.diagnostics if one.code == "too-complex"] == said
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,21 @@ def test_rules_that_are_wrong_carry_all_diagnostics(tmp_path: Path) -> None:
     ]
 
 
+def test_no_rule_of_a_folder_is_left_out_unsaid(tmp_path: Path) -> None:
+    rules, other = tmp_path / "rules", tmp_path / "other"
+    rules.mkdir()
+    (other / "..data").mkdir(parents=True)
+    (other / "..data" / "A.DL").write_text('@deny("a", "bad")\np(s) :- os:nova:server(_id=s).\n')
+    (other / "A.DL").symlink_to("..data/A.DL")
+    assert [one.id for one in dg.load_rules(other).policies] == ["a"]
+    (rules / "link").symlink_to(other)
+    with pytest.raises(dg.RulesError) as raised:
+        dg.load_rules(rules)
+    assert [one.message for one in raised.value.diagnostics] == [
+        f"{rules}/link is a link to a folder, which is not followed"
+    ]
+
+
 def test_rules_without_a_policy_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.dl").write_text("p(1).\n")
     with pytest.raises(dg.RulesError) as error:

@@ -1,4 +1,4 @@
-"""The builtins: an example of each, what they refuse, and that table and implementations agree."""
+"""The builtins: what they give beyond the examples of their page, what they refuse, and that each is implemented."""
 
 from __future__ import annotations
 
@@ -16,63 +16,34 @@ from datalog_gate.values import FALSE, TRUE, Kind, ResourceId, Row, Unknown, Val
 LONG = 10**3999
 PARTS = {"year": 2028, "month": 2, "day": 29, "hour": 1, "minute": 2, "second": 3}
 EXAMPLES: list[tuple[str, tuple[Value, ...], Value | bool]] = [
-    ("+", (1, Decimal("0.5")), Decimal("1.5")),
     ("+", (Decimal("0.1"), Decimal("1E-40")), Decimal("0.1000000000000000000000000000000000000001")),
-    ("-", (1, 3), -2),
-    ("*", (Decimal("0.5"), 4), 2),
     ("/", (6, 3), 2),
     ("/", (2, 3), Decimal("0.6666666666666666666666666667")),
-    ("%", (-7, 3), 2),
     ("%", (Decimal("7.5"), -2), Decimal("-0.5")),
     ("%", (6, 3), 0),
-    ("??", (None, 7), 7),
     ("??", (FALSE, 7), FALSE),
-    ("starts_with", ("web-1", "web-"), True),
     ("ends_with", ("web-1", "-2"), False),
-    ("contains", ("web-1", "b-"), True),
-    ("lower", ("Web",), "web"),
-    ("upper", ("Web",), "WEB"),
-    ("split", ("a:b:c", ":", 1), "b"),
     ("replace", ("a-b-c", "-", "+"), "a+b+c"),
     ("trim", (" a b\n",), "a b"),
-    ("cidr_contains", ("10.0.0.0/8", "10.1.2.3"), True),
     ("cidr_contains", ("10.1.2.3", "10.0.0.0/8"), False),
     ("cidr_contains", ("10.0.0.7/8", "10.9.0.0/16"), True),
     ("cidr_contains", ("::/0", "10.0.0.0/8"), False),
-    ("cidr_overlaps", ("10.1.0.0/16", "10.0.0.0/8"), True),
     ("cidr_overlaps", ("10.0.0.0/8", "10.1.0.0/16"), True),
     ("cidr_overlaps", ("::/0", "0.0.0.0/0"), False),
-    ("cidr_host_count", ("10.0.0.0/24",), 256),
-    ("abs", (Decimal("-2.5"),), Decimal("2.5")),
-    ("min2", (2, 10), 2),
-    ("max2", ("2", "10"), "2"),
-    ("round", (Decimal("2.5"),), 2),
     ("round", (Decimal("-2.6"),), -3),
-    ("parse_size", ("2 GiB",), 2 * 1024**3),
     ("parse_size", ("1.5kB",), 1500),
     ("parse_size", ("512",), 512),
-    ("lt", (1, 2), True),
     ("lteq", ("b", "a"), False),
     ("equal", (1, 1), True),
     ("equal", (1, "1"), False),
     ("equal", (None, None), False),
     ("gt", (1, 2), False),
-    ("gteq", (2, 2), True),
-    ("max", (2, 10), 10),
-    ("plus", (1, 2), 3),
-    ("minus", (1, 2), -1),
-    ("mul", (2, 3), 6),
-    ("div", (-7, 2), -4),
     ("div", (7, Decimal("0.5")), 14),
-    ("concat", ("web", "-1"), "web-1"),
-    ("len", ("web",), 3),
-    ("int", ("-2.5",), -2),
     ("int", (Decimal("2.5"),), 2),
     ("float", (" 2.50",), Decimal("2.5")),
     ("matches", ("web-01", "b-[0-9]"), True),
     ("matches", ("web-01", "^b"), False),
     ("validate_int", (2, 7, "5"), ""),
-    ("validate_int", (2, 7, 9), "9 is more than 7"),
     ("validate_int", (2, 7, 1), "1 is less than 2"),
     ("validate_int", (2, 7, Decimal("2.5")), "2.5 is no whole number"),
     ("validate_int", (2, 7, "two"), "'two' is no number"),
@@ -84,8 +55,6 @@ EXAMPLES: list[tuple[str, tuple[Value, ...], Value | bool]] = [
     ("validate_string", ("^a*$", 2, 0, 0, "aaa"), "'aaa' is longer than 2"),
     ("validate_string", ("^a*$", 3, 1, 0, "'aaa'"), ""),
     ("validate_string", ("^a*$", 0, 1, 0, "'aaa"), '"\'aaa" has no closing quote'),
-    ("ips_equal", ("2001:DB8::1", "2001:db8:0::1"), True),
-    ("ips_lt", ("9.0.0.0", "10.0.0.0"), True),
     ("ips_lt", ("255.0.0.0", "::1"), True),
     ("ips_lteq", ("10.0.0.1", "10.0.0.0"), False),
     ("ips_gt", ("10.0.0.1", "10.0.0.0"), True),
@@ -94,7 +63,6 @@ EXAMPLES: list[tuple[str, tuple[Value, ...], Value | bool]] = [
     ("networks_equal", ("10.0.0.0/8", "10.0.0.0/9"), False),
     ("networks_overlap", ("10.0.1.0/24", "10.0.0.0/8"), True),
     ("networks_overlap", ("10.0.0.0/8", "10.0.1.0/24"), True),
-    ("ip_in_network", ("10.1.2.3", "10.0.0.0/8"), True),
     ("ip_in_network", ("::ffff:10.1.2.3", "10.0.0.0/8"), False),
     ("now", ("2027-03-01T13:30:00.25+01:00",), "2027-03-01 12:30:00"),
     ("days_until", ("2027-03-03", "2027-03-01T23:59:59+00:00"), 2),
@@ -129,8 +97,8 @@ def test_a_builtin_gives(name: str, inputs: tuple[Value, ...], result: Value | b
     assert applied(name, inputs) == result
 
 
-def test_every_builtin_is_implemented_and_has_an_example() -> None:
-    assert set(IMPLEMENTATIONS) == {name for name, _, _ in EXAMPLES} == set(CALLS)
+def test_every_builtin_is_implemented() -> None:
+    assert set(IMPLEMENTATIONS) == set(CALLS)
 
 
 def test_a_signature_names_columns_with_their_kinds() -> None:

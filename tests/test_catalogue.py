@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate import catalogue
-from datalog_gate.catalogue import inventory
+from datalog_gate.catalogue import SHIPPED, inventory, relations_of
 from datalog_gate.catalogue import resource_types as types
 from datalog_gate.catalogue.data.harvest import compact, relation_name
 from datalog_gate.catalogue.relations import FIXED
@@ -27,7 +26,7 @@ TEXT = "string or resource"
 
 def columns(name: str) -> str:
     """The columns of a relation with their kinds in words."""
-    relation = catalogue.relation(name)
+    relation = SHIPPED.relation(name)
     assert relation is not None, name
     return ", ".join(f"{column.name}: {column.kinds.describe()}" for column in relation.columns)
 
@@ -106,7 +105,7 @@ def test_a_type_has_one_relation_and_one_for_each_list_and_map(name: str, expect
     ],
 )
 def test_what_is_in_the_cloud_has_the_columns_of_congress(name: str, key: tuple[str, ...], expected: str) -> None:
-    found = catalogue.relation(name)
+    found = SHIPPED.relation(name)
     assert found is not None
     assert (columns(name), found.key, found.named_only) == (expected, key, False)
 
@@ -118,14 +117,14 @@ SCHEMAS = Path(os.environ.get("DATALOG_GATE_SHARED", Path(__file__).parents[2] /
 def test_every_table_of_a_driver_of_congress_is_there_in_its_order_of_columns() -> None:
     drivers = json.loads((SCHEMAS / "congress-schemas.json").read_text())
     tables = [(table, tuple(its)) for one in drivers.values() for table, its in one.items() if its]
-    found = [one for name in inventory.names() if (one := catalogue.relation(name))]
+    found = [one for name in inventory.names() if (one := SHIPPED.relation(name))]
     assert sorted((one.name.partition(":")[2], tuple(one.positions)) for one in found) == sorted(tables)
 
 
 def test_the_relations_of_a_type_are_named_only_and_come_in_the_order_of_its_properties() -> None:
-    kind = catalogue.type("OS::Heat::ResourceGroup")
+    kind = SHIPPED.type("OS::Heat::ResourceGroup")
     assert kind is not None
-    assert [(one.name, one.key, one.named_only) for one in catalogue.relations_of(kind)] == [
+    assert [(one.name, one.key, one.named_only) for one in relations_of(kind)] == [
         ("os:heat:resource_group", ("_id",), True),
         ("os:heat:resource_group.removal_policies", ("_id", "_index"), True),
         ("os:heat:resource_group.removal_policies.resource_list", ("_id", "_index", "_index2"), True),
@@ -147,13 +146,13 @@ def test_the_relations_of_a_type_are_named_only_and_come_in_the_order_of_its_pro
     ],
 )
 def test_a_text_of_listed_values_is_closed(relation: str, closed: dict[str, tuple[str, ...]]) -> None:
-    found = catalogue.relation(relation)
+    found = SHIPPED.relation(relation)
     assert found is not None
     assert {one.name: one.allowed for one in found.columns if one.closed} == closed
 
 
 def test_a_resource_type_says_what_heat_says_of_it() -> None:
-    assert catalogue.type("OS::Cinder::QoSAssociation") == ResourceType(
+    assert SHIPPED.type("OS::Cinder::QoSAssociation") == ResourceType(
         "OS::Cinder::QoSAssociation",
         "os:cinder:qos_association",
         (
@@ -171,7 +170,7 @@ def test_a_resource_type_says_what_heat_says_of_it() -> None:
 
 
 def test_an_attribute_that_gives_back_a_property_names_it() -> None:
-    kind = catalogue.type("OS::Neutron::VPNService")
+    kind = SHIPPED.type("OS::Neutron::VPNService")
     assert kind is not None
     assert kind.attributes == {
         "admin_state_up": "admin_state_up",
@@ -185,7 +184,7 @@ def test_an_attribute_that_gives_back_a_property_names_it() -> None:
 
 
 def test_a_property_that_heat_reads_as_another_names_it() -> None:
-    found = {name: kind.moved for name in catalogue.types() if (kind := catalogue.type(name)) and kind.moved}
+    found = {name: kind.moved for name in SHIPPED.types() if (kind := SHIPPED.type(name)) and kind.moved}
     assert {name: moved for name, moved in found.items() if name in ("OS::Neutron::Port", "OS::Neutron::Router")} == {
         "OS::Neutron::Router": ((("l3_agent_id",), ("l3_agent_ids",)),),
         "OS::Neutron::Port": (
@@ -197,7 +196,7 @@ def test_a_property_that_heat_reads_as_another_names_it() -> None:
 
 @pytest.mark.parametrize("name", ["OS::Nova::Nothing", "", "os:nova:server"])
 def test_a_type_that_heat_does_not_have_is_none(name: str) -> None:
-    assert catalogue.type(name) is None
+    assert SHIPPED.type(name) is None
 
 
 @pytest.mark.parametrize(
@@ -214,27 +213,27 @@ def test_a_type_that_heat_does_not_have_is_none(name: str) -> None:
     ],
 )
 def test_a_relation_that_nothing_fills_is_none(name: str) -> None:
-    assert catalogue.relation(name) is None
+    assert SHIPPED.relation(name) is None
 
 
 def test_every_name_is_the_name_of_a_relation_in_a_namespace_of_the_catalogue() -> None:
-    found: dict[str, Relation | None] = {name: catalogue.relation(name) for name in catalogue.names()}
+    found: dict[str, Relation | None] = {name: SHIPPED.relation(name) for name in SHIPPED.names()}
     assert [name for name, one in found.items() if one is None or one.name != name] == []
-    assert {name.partition(":")[0] for name in found} - catalogue.SHIPPED.namespaces() == set()
-    assert [name for name in catalogue.names() if name not in found] == []
+    assert {name.partition(":")[0] for name in found} - SHIPPED.namespaces() == set()
+    assert [name for name in SHIPPED.names() if name not in found] == []
     assert {*FIXED, *inventory.names()} <= set(found)
-    assert len(found) == len(list(catalogue.names()))
+    assert len(found) == len(list(SHIPPED.names()))
     assert {name.partition(":")[0] for name in inventory.names()} == inventory.CLOUD | {"heat"}
     assert {one["relation"] for one in TYPES.values()} <= set(found)
 
 
 def test_the_columns_of_every_relation_are_different() -> None:
-    relations = [catalogue.relation(name) for name in catalogue.names()]
+    relations = [SHIPPED.relation(name) for name in SHIPPED.names()]
     assert [one.name for one in relations if one and len(one.positions) != len(one.columns)] == []
 
 
 def test_every_type_can_be_read_and_relation_names_are_made_by_the_rule_and_no_two_are_one() -> None:
-    found = {name: one.relation for name in catalogue.types() if (one := catalogue.type(name))}
+    found = {name: one.relation for name in SHIPPED.types() if (one := SHIPPED.type(name))}
     assert found == {name: one["relation"] for name, one in TYPES.items()}
     assert found == {name: relation_name(name) for name in HEAT if name != "source"} | {
         "DatalogGate::Policy": "datalog_gate:policy"
@@ -271,7 +270,7 @@ def test_the_data_holds_one_resource_type_a_line(source: str) -> None:
 def test_every_fixed_relation_shows_a_row_of_its_columns_kinds_and_values() -> None:
     wrong = [
         (relation.name, column.name, value)
-        for relation in (*FIXED.values(), *filter(None, map(catalogue.relation, inventory.names())))
+        for relation in (*FIXED.values(), *filter(None, map(SHIPPED.relation, inventory.names())))
         for column, value in zip(relation.columns, relation.example, strict=True)
         if not kind_of(value) & column.kinds or (column.closed and value not in column.allowed)
     ]

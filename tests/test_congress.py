@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.conversion import converted
 from datalog_gate.api import from_congress
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.enforce.cli import main
@@ -31,6 +30,7 @@ from datalog_gate.facts.lines import Line
 from datalog_gate.gate.policyset import RuleFile, load
 from datalog_gate.gate.query import ask
 from datalog_gate.language.ast import NOWHERE, Constant, Rule
+from datalog_gate.language.conversion import converted
 from datalog_gate.language.library import Entry
 from datalog_gate.language.parser import parse
 from datalog_gate.sources import read_facts, read_rules
@@ -117,6 +117,16 @@ READ: list[tuple[str, list[str], list[tuple[object, ...]]]] = [
         "t(x, s) :- neutronv2:security_group_rules(id=x, port_range_min=s)\np(x) :- t(x, 'None')",
         ["a:2:14 note: 'None' is read as the value null"],
         [("any",)],
+    ),
+    (
+        "p(x) :- neutronv2:security_group_rules(id=x, port_range_min=s), equal(s, None)",
+        ["a:1:74 note: None is read as the value null"],
+        [("any",)],
+    ),
+    (
+        "p(x) :- nova:tags(x, _), nova:tags(_, y)",
+        ["a:1:36 warning: in Congress all `_` of a rule are the same value, here each is any value"],
+        [("s",)],
     ),
     ("p(x) :- nova:tags(0=x, 1='t')", [], [("s",)]),
     (
@@ -223,9 +233,18 @@ def test_yaml_that_is_no_library_is_left_alone_beside_rules(tmp_path: Path) -> N
     (tmp_path / "test.yaml").write_text("rules: wrong\n", "utf-8")
     (tmp_path / "lib.yml").write_text("rules: [{rule: 'error(1)'}]", "utf-8")
     assert [one.module for one in read_rules([tmp_path])] == ["lib"]
-    with pytest.raises(RulesError) as raised:
-        read_rules([tmp_path / "web.yaml"])
-    assert [one.code for one in raised.value.diagnostics] == ["bad-library"]
+    for name, text in {
+        "web.yaml": None,
+        "a.yaml": "Rules: []",
+        "b.yaml": "rule: p(1)",
+        "c.YAML": "[{rule: p(1)}]",
+    }.items():
+        if text:
+            (tmp_path / name).write_text(text, "utf-8")
+        with pytest.raises(RulesError) as raised:
+            read_rules([tmp_path / name if text is None else tmp_path])
+        assert [one.code for one in raised.value.diagnostics] == ["bad-library"], name
+        (tmp_path / name).unlink()
 
 
 def test_files_of_congress_find_a_library_under_its_own_name(tmp_path: Path) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
+from datalog_gate.analysis.check import check
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine import native
 from datalog_gate.engine.model import Model
-from datalog_gate.values import Row
+from datalog_gate.errors import RulesError
+from datalog_gate.language.parser import parse
+from datalog_gate.values import TRUE, Row
 from tests import naive
-from tests.programs import EVERYTHING, Facts, facts, programs, shuffled
+from tests.programs import EVERYTHING, Facts, facts, programs, shuffled, texts
 
 Answer = tuple[dict[str, set[Row]], set[tuple[str, Row, Span, str]]]
 many = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
@@ -32,6 +35,22 @@ def oracle(program: CheckedProgram, given_facts: Facts) -> Answer:
 @many
 @given(programs(), facts())
 def test_the_engine_gives_the_rows_and_errors_of_the_oracle(program: CheckedProgram, given_facts: Facts) -> None:
+    assert answer(native.evaluate(program, given_facts)) == oracle(program, given_facts)
+
+
+TEXTS = replace(EVERYTHING, values=(None, TRUE, 1, 2, "a", "2027-03-02"), inputs={"m:e": 2, "m:n": 1, "m:s": 1})
+DECLARED = "relation e(a: any, b: any). relation n(a: any). relation s(a: any).\n"
+
+
+@many
+@given(texts(), facts(TEXTS))
+def test_rules_as_written_mean_the_same_to_the_oracle(text: str, given_facts: Facts) -> None:
+    module, wrong = parse(DECLARED + text, "m.dl", "m")
+    assert not wrong
+    try:
+        program = check([module]).program
+    except RulesError:
+        reject()
     assert answer(native.evaluate(program, given_facts)) == oracle(program, given_facts)
 
 

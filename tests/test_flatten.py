@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datalog_gate import catalogue
-from datalog_gate.catalogue import inventory
+from datalog_gate.catalogue import SHIPPED, inventory
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.factset import place_of
 from datalog_gate.facts.flatten import flatten
@@ -34,7 +33,7 @@ def stack(*resources: Resource, id: str = WEB, depth: int = 0) -> Stack:
 
 def facts(of: Stack, *wanted: str) -> dict[str, dict[Row, bool]]:
     """The rows by relation, each with whether it is a maybe row; all relations if none is wanted."""
-    found = flatten(of, catalogue, wanted or None)
+    found = flatten(of, SHIPPED, wanted or None)
     return {name: {row: row in found.maybe[name] for row in rows} for name, rows in found.rows.items() if rows}
 
 
@@ -116,7 +115,7 @@ def test_a_small_stack_gives_these_facts() -> None:
 
 def values(relation: str, given: dict[str, Value]) -> Row:
     """The values of the columns after `_id` and `_stack`, null where none is given."""
-    described = catalogue.relation(relation)
+    described = SHIPPED.relation(relation)
     assert described is not None
     assert given.keys() <= described.positions.keys()
     return tuple(given.get(column.name) for column in described.columns[2:])
@@ -148,11 +147,11 @@ def test_every_row_has_a_value_for_each_column() -> None:
     deep: dict[str, Data] = {"networks": [{"port_extra_properties": {"allowed_address_pairs": [{}, Unknown("p")]}}]}
     deep |= {"block_device_mapping": Unknown("b"), "metadata": {"a": Unknown("m")}, "scheduler_hints": "nonsense"}
     group = replace(resource("g", "OS::Heat::ResourceGroup"), open_members=Unknown("count"))
-    found = flatten(stack(resource("s", "OS::Nova::Server", **deep), group), catalogue)
-    described = {name: catalogue.relation(name) for name in found.rows}
+    found = flatten(stack(resource("s", "OS::Nova::Server", **deep), group), SHIPPED)
+    described = {name: SHIPPED.relation(name) for name in found.rows}
     wrong = [(name, row) for name, row, _ in found if not (one := described[name]) or len(one.columns) != len(row)]
     assert wrong == []
-    assert set(catalogue.names()) - set(inventory.names()) - set(described) == {
+    assert set(SHIPPED.names()) - set(inventory.names()) - set(described) == {
         *("gate:request", "gate:caller", "gate:role", "gate:now", "gate:service", "gate:unlocked", "heat:environment")
     }
 
@@ -245,7 +244,7 @@ def test_a_null_switches_a_boolean_off_but_not_one_with_a_default() -> None:
             (port.id, "port_security_enabled", FALSE), (port.id, "admin_state_up", TRUE), (port.id, "name", None)
         )
     }
-    described, found = catalogue.relation("os:neutron:port"), flatten(stack(port), catalogue, ["os:neutron:port"])
+    described, found = SHIPPED.relation("os:neutron:port"), flatten(stack(port), SHIPPED, ["os:neutron:port"])
     assert described is not None
     (row,) = found.rows["os:neutron:port"]
     wanted = ("port_security_enabled", "admin_state_up", "name", "propagate_uplink_status")
@@ -339,7 +338,7 @@ def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
     hidden = Unknown("hidden value of key in web")
     digest = "4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c"
     found = facts(of)
-    assert flatten(of, catalogue, ["heat:parameter"]).hidden == {
+    assert flatten(of, SHIPPED, ["heat:parameter"]).hidden == {
         "heat:parameter": {(WEB, "key", "string", "s3cret", "environment", TRUE): {3}}
     }
     assert found == {
@@ -359,7 +358,7 @@ def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
         "heat:condition": certain((WEB, "prod", TRUE)),
         "heat:file": certain((WEB, "é.sh", digest, 2)),
     }
-    assert [place_of(origin, "value") for _, _, origin in flatten(of, catalogue, ["heat:output"]) if origin] == [
+    assert [place_of(origin, "value") for _, _, origin in flatten(of, SHIPPED, ["heat:output"]) if origin] == [
         of.place
     ] * 2
 
@@ -429,7 +428,7 @@ def test_each_row_knows_where_it_was_written() -> None:
         defined=lambda _: Asked(),
     )
     wanted = ("heat:resource", "heat:property", "heat:requires", RULES, "os:neutron:security_group")
-    for name, _, origin in flatten(stack(group), catalogue, wanted):
+    for name, _, origin in flatten(stack(group), SHIPPED, wanted):
         assert origin is not None
         place_of(origin, None if name.startswith("heat") else "protocol")
     assert asked == [

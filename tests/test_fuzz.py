@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -23,11 +24,40 @@ def test_no_text_crashes(seed: int) -> None:
 def test_reading_takes_steps_in_proportion_to_the_length() -> None:
     for number in range(400):
         written = text(Random(number))
-        assert steps(written) <= 2000 + 60 * len(written), f"seed {number}"
+        taken = steps(parse, written, "f.dl", "f")
+        assert taken <= 2000 + 60 * len(written), f"seed {number}"
 
 
-def steps(written: str) -> int:
-    """How many calls the parser makes, of its own functions and of Python's."""
+HEAD = '@deny("a", "{x}") p(x) :- heat:stack(id=x)'
+LONG: dict[str, Callable[[int], str]] = {
+    "a relation again and again": lambda many: 'q("a").\n' + HEAD + ", q(x)" * many + ".",
+    "negations": lambda many: HEAD + "".join(f', not heat:stack(id=x, name="{at}")' for at in range(many)) + ".",
+    "tests for null": lambda many: (
+        HEAD + "".join(f", heat:stack(id=x, parent=d{at}), d{at} = null" for at in range(many)) + "."
+    ),
+    "aggregates": lambda many: (
+        HEAD
+        + "".join(f", n{at} = count{{ r{at} : heat:resource(stack=x, id=r{at}) }}, n{at} > 1" for at in range(many))
+        + "."
+    ),
+    "alternatives": lambda many: (
+        HEAD + ", (" + " or ".join(f'heat:stack(id=x, name="{at}")' for at in range(many)) + ")."
+    ),
+    "a chain of rules": lambda many: (
+        "".join(f"p{at}(x) :- p{at + 1}(x).\n" for at in range(many)) + f"p{many}(1).\n" + HEAD + ", p0(_)."
+    ),
+}
+"""Rules of any length."""
+
+
+@pytest.mark.parametrize("shape", LONG)
+def test_checking_takes_steps_in_proportion_to_the_length(shape: str) -> None:
+    short, long = (steps(load, [RuleFile("f", "f.dl", LONG[shape](many))]) for many in (100, 200))
+    assert long <= 2.4 * short
+
+
+def steps(reading: Callable[..., object], *of: object) -> int:
+    """How many calls a reading makes, of our own functions and of Python's."""
     count = 0
 
     def called(*_: object) -> None:
@@ -36,7 +66,7 @@ def steps(written: str) -> int:
 
     sys.setprofile(called)
     try:
-        parse(written, "f.dl", "f")
+        reading(*of)
     finally:
         sys.setprofile(None)
     return count

@@ -109,6 +109,11 @@ def test_all_pages_are_one_document(rules: dg.Rules) -> None:
     assert handbook(rules) == "# Policies\n\n" + "\n".join(deeper)
 
 
+def test_lines_are_those_of_diagnostics_whatever_ends_them(rules: dg.Rules) -> None:
+    Path("r/m.dl").write_text("// a\u2028\n" + RULES)
+    assert pages(dg.load_rules("r")) == pages(rules)
+
+
 def test_the_command_prints_the_document_or_writes_the_pages(
     rules: dg.Rules, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""The house of architecture.md: each layer imports only what stands above it, and nothing derived from text is run."""
+"""The layers: each imports only what stands above it, and nothing derived from text is run."""
 
 from __future__ import annotations
 

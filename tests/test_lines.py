@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import InputError
 from datalog_gate.facts.factset import FactSet
@@ -34,7 +34,7 @@ def facts_of(values: tuple[Value, ...], place: Span | None = None) -> FactSet:
 
 
 def rows_of(text: str) -> list[Row]:
-    relation = catalogue.relation("heat:property")
+    relation = SHIPPED.relation("heat:property")
     assert relation is not None
     return sorted((line.positional(relation) for line in read(text, "facts.jsonl")), key=row_key)
 
@@ -146,7 +146,7 @@ def test_all_bad_lines_are_told_at_once_with_their_text() -> None:
 def test_a_row_that_does_not_fit_its_relation_is_told(
     row: dict[str, Value] | Row, message: str, suggestion: str | None
 ) -> None:
-    relation = catalogue.relation("heat:property")
+    relation = SHIPPED.relation("heat:property")
     assert relation is not None
     with pytest.raises(InputError) as error:
         Line("heat:property", row, PLACE).positional(relation)

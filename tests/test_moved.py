@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write_text
 from datalog_gate.facts.moved import as_heat_reads
@@ -18,7 +18,7 @@ LATER = Unknown("{get_param: p} in s")
 
 
 def moved(kind: str, properties: dict[str, Any]) -> object:
-    return as_heat_reads(Resource(ResourceId("s/r"), "r", kind, kind, properties), catalogue.type(kind)).properties
+    return as_heat_reads(Resource(ResourceId("s/r"), "r", kind, kind, properties), SHIPPED.type(kind)).properties
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ resources:
 
 def test_facts_have_the_names_that_heat_reads_and_the_places_of_those_that_were_written() -> None:
     wanted = ["heat:property", "heat:reference", "os:nova:server.networks", "os:neutron:router.l3_agent_ids"]
-    facts = flatten(read_stack(TEMPLATE, stack_name="s"), catalogue, wanted)
+    facts = flatten(read_stack(TEMPLATE, stack_name="s"), SHIPPED, wanted)
     assert list(write_text(facts)) == [
         'heat:property(id=s/edge, path="l3_agent_ids.0", value="agent")   <template>:14:20',
         'heat:property(id=s/vm, path="flavor", value="m1")   <template>:7:15',

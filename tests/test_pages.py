@@ -8,7 +8,7 @@ import pytest
 
 from datalog_gate.catalogue.builtins import BUILTINS
 from datalog_gate.values import Row
-from tests.pages import DOCS, EXAMPLES, NOW, TABLES, Table, answer, builtins_page, outcome, truth_page
+from tests.pages import DOCS, EXAMPLES, NOW, TABLES, Table, answer, assert_written, builtins_page, outcome, truth_page
 
 CELLS = [
     pytest.param(table, literal, row, expected, id=f"{table.title}: {literal} of {row}")
@@ -35,4 +35,4 @@ def test_each_builtin_has_an_example_of_its_own() -> None:
 
 @pytest.mark.parametrize(("name", "page"), [("truth.md", truth_page), ("builtins.md", builtins_page)])
 def test_the_page_is_the_generated_one(name: str, page: Callable[[], str]) -> None:
-    assert (DOCS / name).read_text("utf-8") == page(), "python -m tests.pages writes it"
+    assert_written(DOCS / name, page())

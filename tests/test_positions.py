@@ -8,6 +8,7 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.enforce.cli import main
+from tests.pages import assert_written
 
 ROOT = Path(__file__).parents[1]
 STACKS = sorted((ROOT / "fixtures/stacks").iterdir())
@@ -115,7 +116,7 @@ def test_every_violation_of_the_fixtures_stands_at_the_value_at_fault_or_at_what
 ) -> None:
     monkeypatch.chdir(ROOT)
     found = "".join(shown(stack, capsys) for stack in STACKS)
-    assert found == (ROOT / "tests/golden/positions.txt").read_text("utf-8")
+    assert_written(ROOT / "tests/golden/positions.txt", found)
 
 
 def test_a_secret_is_not_shown_where_its_parameter_leads(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

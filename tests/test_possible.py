@@ -192,7 +192,7 @@ def covers(row: Row, stands: Mapping[Value, Value], actual: Row) -> bool:
     return all(isinstance(one, Unknown) or one == other for one, other in zip(known, actual, strict=True))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_certain_holds_in_every_outcome_and_possible_covers_every_outcome(
     case: tuple[CheckedProgram, Facts, Facts, list[Value]],

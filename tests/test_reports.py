@@ -16,6 +16,7 @@ from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.enforce.cli import main
 from datalog_gate.enforce.reports import Judged, report
 from datalog_gate.errors import EngineError, GateError, RulesError
+from tests.pages import assert_written
 
 GOLDEN = Path(__file__).parent / "golden"
 RULES = """\
@@ -60,25 +61,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("form", ["junit", "sarif", "github"])
 def test_the_findings_of_several_templates_are_one_document(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [
-        "check",
-        "a b/web.yaml",
-        "odd.yaml",
-        "absent.yaml",
-        "ok.yaml",
-        "--rules",
-        "m.dl",
-        "--format",
-        form,
-        "--output",
-        f"{form}=out",
-    ]
-    assert main(command) == 3
+    options = f"odd.yaml absent.yaml ok.yaml --rules m.dl --format {form} --output {form}=out"
+    assert main(["check", "a b/web.yaml", *options.split()]) == 3
     printed = capsys.readouterr()
     assert printed == (Path("out").read_text(), "")
-    assert printed.out.replace(f'"version": "{__version__}"', '"version": "VERSION"') == (
-        GOLDEN / f"report.{form}"
-    ).read_text("utf-8")
+    assert_written(
+        GOLDEN / f"report.{form}", printed.out.replace(f'"version": "{__version__}"', '"version": "VERSION"')
+    )
 
 
 @pytest.mark.parametrize(

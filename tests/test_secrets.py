@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datalog_gate as dg
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.enforce.cli import main
 from datalog_gate.enforce.render import compact, text
 from datalog_gate.enforce.wsgi import Gate
@@ -153,7 +153,7 @@ def shown_by_all_doors(rules: dg.Rules, path: Path, template: Mapping[str, Data]
     shown.write(text(decision) + compact(decision) + json.dumps(decision.to_json()))
     shown.write(difference({"rows": dict.fromkeys(every, ())}, (), every))
     shown.write(repr((decision.violations, decision.undetermined, decision.derived)))
-    facts = flatten(stack, catalogue)
+    facts = flatten(stack, SHIPPED)
     return shown.getvalue() + "\n".join([*write(facts), *write_text(facts)])
 
 
@@ -411,7 +411,7 @@ def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Pa
     stack = dg.read_stack(
         template=template, parameters={"pw": PW, "open": "o"}, files={"nested.yaml": json.dumps(nested)}
     )
-    facts = flatten(stack, catalogue, ["heat:property"])
+    facts = flatten(stack, SHIPPED, ["heat:property"])
     shown = [facts.shown("heat:property", row) for row in facts.rows["heat:property"]]
     assert {path for _, path, value in shown if value == SECRET} == {
         *("security_groups.0", "name", "image", "key_name", "value", "count", SECRET),

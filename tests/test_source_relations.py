@@ -7,7 +7,8 @@ from hashlib import sha256
 
 import pytest
 
-from datalog_gate import catalogue, read_stack
+from datalog_gate import read_stack
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.errors import InputError
 from datalog_gate.facts.factset import place_of
 from datalog_gate.facts.flatten import flatten
@@ -61,7 +62,7 @@ NAME = 'name {"list_join": ["", ["k", "ey"]]} of get_param in stack/srv'
 
 def rows(of: Stack, relation: str) -> list[list[object]]:
     """The rows of a relation as plain data, sorted; an unknown is its expression, and maybe rows end with a mark."""
-    found = flatten(of, catalogue, [relation])
+    found = flatten(of, SHIPPED, [relation])
     assert set(found.rows) <= {relation}
     maybe = found.maybe.get(relation, {})
     return [
@@ -147,7 +148,7 @@ def test_environments_give_what_they_say_and_where() -> None:
         ["<environment>", "parameters", r"tags.1.b\.c", True],
         ["<environment>", "resource_registry", "My::A", "OS::Heat::None"],
     ]
-    found = flatten(of, catalogue, ["heat:environment"]).rows["heat:environment"]
+    found = flatten(of, SHIPPED, ["heat:environment"]).rows["heat:environment"]
     assert [str(place_of(origin)) for origin in found.values() if origin] == [
         "<environment>:2:11",
         "<environment>:3:10",
@@ -258,7 +259,7 @@ resources:
   cfg: {{type: OS::Heat::SoftwareConfig, properties: {{{secret}}}}}
   d: {{type: OS::Heat::SoftwareDeployment, properties: {{config: {{get_resource: cfg}}, server: s, actions: [CREATE]}}}}
 """
-    [line] = write(flatten(stack(HOT + text), catalogue, ["heat:deployment"]))
+    [line] = write(flatten(stack(HOT + text), SHIPPED, ["heat:deployment"]))
     assert json.loads(line)["row"]["digest"] == {"$hidden": True}
 
 

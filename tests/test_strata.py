@@ -51,6 +51,14 @@ def rules(*texts: str) -> list[CheckedRule]:
     return [rule(text, line) for line, text in enumerate(texts, 1)]
 
 
+def test_of_a_long_cycle_not_all_is_told() -> None:
+    names = [f"p{at:03}" for at in range(200)]
+    _, found = stratify(rules(*(f"{name}: not {names[at - 1]}" for at, name in enumerate(names))))
+    steps = [f"p{(200 - at) % 200:03} on not p{199 - at:03} (r.dl:{(200 - at) % 200 + 1}:10)" for at in range(50)]
+    told = ", ".join(steps).replace("p000 on", "p000 depends on", 1) + ", and so on, 150 steps more"
+    assert [one.message for one in found] == [told]
+
+
 def test_what_is_read_comes_first_and_what_reads_itself_is_recursive() -> None:
     top, base, loop, back = made = rules("top: not loop, base", "base: given", "loop: back, base", "back: loop")
     assert stratify(made) == (

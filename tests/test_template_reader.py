@@ -821,14 +821,3 @@ resources:
     own = {"list": ["a-here", "b-here"], "other": ResourceId("web/h")}
     assert group == {"web/g/0": ("T", own), "web/g/1": ("T", own)}
     assert scaling == {"web/h/0": ("T", {"none": None, "if": [True, 1, 2]})}
-
-
-def test_what_a_load_balancer_holds_is_open() -> None:
-    """Heat builds a server from settings of its own there (heat/engine/resources/aws/lb/loadbalancer.py)."""
-    stack = read_stack(
-        template={
-            "heat_template_version": "2018-08-31",
-            "resources": {"lb": {"type": "AWS::ElasticLoadBalancing::LoadBalancer", "properties": {"Listeners": []}}},
-        }
-    )
-    assert [one.open_members for one in stack.resources] == [Unknown("what stack/lb holds", unread=True)]

@@ -22,437 +22,226 @@ from datalog_gate.policytest.testfile import Case
 RULES = Path(__file__).parents[1] / "rules"
 POLICY = '@deny("a.b", "{x}", hint="h")\np(x) :- '
 
-TYPOS: dict[str, tuple[str | None, ...]] = {
-    "relation": (
-        POLICY + "os:nova:sever(_id=x).",
-        "2:9-22 undefined-relation: there is no relation os:nova:sever",
-        "did you mean os:nova:server?",
-    ),
-    "relation of the module": (
-        POLICY + "wants(x).\n"
+TYPOS: dict[str, tuple[str, ...]] = {
+    "relation": (POLICY + "os:nova:sever(_id=x).",
+        "2:9-22 undefined-relation: there is no relation os:nova:sever; did you mean os:nova:server?"),
+    "relation of the module": (POLICY + "wants(x).\n"
         "want(x) :- os:nova:server(_id=x).",
-        "2:9-14 undefined-relation: there is no relation wants",
-        "did you mean want?",
-    ),
-    "head": (
-        POLICY + "big(x).\n"
+        "2:9-14 undefined-relation: there is no relation wants; did you mean want?"),
+    "head": (POLICY + "big(x).\n"
         "big(x) :- os:nova:server(_id=x).\n"
         "bgi(x) :- os:cinder:volume(_id=x).",
-        "4:1-4 never-read: nothing reads bgi",
-        "did you mean big? Else declare it: `relation bgi(...).`",
-    ),
-    "head of a fact": (
-        POLICY + "os:nova:server(_id=x, flavor=f), bad(f).\n"
+        "4:1-4 never-read: nothing reads bgi; did you mean big? Else declare it: `relation bgi(...).`"),
+    "head of a fact": (POLICY + "os:nova:server(_id=x, flavor=f), bad(f).\n"
         'bad("m1").\n'
         'bda("m2").',
-        "4:1-4 never-read: nothing reads bda",
-        "did you mean bad? Else declare it: `relation bda(...).`",
-    ),
-    "head of the policy": (
-        '@deny("a.b", "{x}")\n'
+        "4:1-4 never-read: nothing reads bda; did you mean bad? Else declare it: `relation bda(...).`"),
+    "head of the policy": ('@deny("a.b", "{x}")\n'
         "bare_srver(x) :- os:nova:server(_id=x).\n"
         "bare_server(x) :- os:cinder:volume(_id=x).\n"
         "export bare_server.",
-        "3:1-12 never-read: nothing reads bare_server",
-        "did you mean bare_srver? Else declare it: `relation bare_server(...).`",
-    ),
-    "plain policy": (
-        POLICY + "os:nova:server(_id=x).\n"
+        "3:1-12 never-read: nothing reads bare_server; "
+        "did you mean bare_srver? Else declare it: `relation bare_server(...).`"),
+    "plain policy": (POLICY + "os:nova:server(_id=x).\n"
         "warnin(x) :- os:cinder:volume(_id=x).",
-        "3:1-7 never-read: nothing reads warnin",
-        "did you mean warning? Else declare it: `relation warnin(...).`",
-    ),
-    "forgotten at": (
-        POLICY + "os:nova:server(_id=x).\n"
+        "3:1-7 never-read: nothing reads warnin; did you mean warning? Else declare it: `relation warnin(...).`"),
+    "forgotten at": (POLICY + "os:nova:server(_id=x).\n"
         'deny("a.c", "{x}")\n'
         "q(x) :- os:nova:server(_id=x).",
-        "3:1-5 never-read: nothing reads deny",
-        "did you mean @deny? Else declare it: `relation deny(...).`",
-    ),
-    "column": (
-        POLICY + 'heat:resource(id=x, tpye="OS::Nova::Server").',
-        "2:29-52 unknown-column: heat:resource has no column tpye",
-        "did you mean type?",
-    ),
-    "property": (
-        POLICY + 'os:nova:server(_id=x, flavour="m1").',
-        "2:31-43 unknown-column: os:nova:server has no column flavour",
-        "did you mean flavor?",
-    ),
-    "property of a list": (
-        POLICY + "os:nova:server.networks(_id=x, prot=null).",
-        "2:40-49 unknown-column: os:nova:server.networks has no column prot",
-        "did you mean port?",
-    ),
-    "list": (
-        POLICY + "os:nova:server.network(_id=x, port=null).",
-        "2:9-31 undefined-relation: there is no relation os:nova:server.network",
-        "did you mean os:nova:server.networks?",
-    ),
-    "column of a declaration": (
-        "relation rack(host: string, row: number).\n"
+        "3:1-5 never-read: nothing reads deny; did you mean @deny? Else declare it: `relation deny(...).`"),
+    "column": (POLICY + 'heat:resource(id=x, tpye="OS::Nova::Server").',
+        "2:29-52 unknown-column: heat:resource has no column tpye; did you mean type?"),
+    "property": (POLICY + 'os:nova:server(_id=x, flavour="m1").',
+        "2:31-43 unknown-column: os:nova:server has no column flavour; did you mean flavor?"),
+    "property of a list": (POLICY + "os:nova:server.networks(_id=x, prot=null).",
+        "2:40-49 unknown-column: os:nova:server.networks has no column prot; did you mean port?"),
+    "list": (POLICY + "os:nova:server.network(_id=x, port=null).",
+        "2:9-31 undefined-relation: there is no relation os:nova:server.network; "
+        "did you mean os:nova:server.networks?"),
+    "column of a declaration": ("relation rack(host: string, row: number).\n"
         '@deny("a.b", "{x}", hint="h")\n'
         "p(x) :- rack(hots=_), os:nova:server(_id=x).",
-        "3:14-20 unknown-column: m:rack has no column hots",
-        "did you mean host?",
-    ),
-    "builtin": (
-        POLICY + 'os:nova:server(_id=x, name=n), n != null, start_with(n, "a").',
-        "2:51-61 undefined-relation: there is no relation start_with",
-        "did you mean starts_with?",
-    ),
-    "builtin, full": (
-        POLICY + 'os:nova:server(_id=x, name=n), n != null, builtin:lowr(n, "a").',
-        "2:51-63 unknown-builtin: there is no builtin builtin:lowr",
-        "did you mean builtin:lower?",
-    ),
-    "attribute path": (
-        POLICY + 'heat:property(id=x, path="flavr", value="m1").',
-        "2:9-54 unknown-value: path of heat:property is never 'flavr'",
-        "did you mean flavor?",
-    ),
-    "type": (
-        POLICY + 'heat:resource(id=x, type="OS::Nova::Servr").',
-        "2:9-52 unknown-value: type of heat:resource is never 'OS::Nova::Servr'",
-        "did you mean OS::Nova::Server?",
-    ),
-    "type by equation": (
-        POLICY + 'heat:resource(id=x, type=t), t = "OS::Nova::Servr".',
-        "2:38-59 unknown-value: t is never 'OS::Nova::Servr'",
-        "did you mean OS::Nova::Server?",
-    ),
-    "declared": (
-        POLICY + 'heat:resource(id=x, declared="OS::Nova::Servr").',
-        "2:9-56 unknown-value: declared of heat:resource is never 'OS::Nova::Servr'",
-        "did you mean OS::Nova::Server?",
-    ),
-    "type in choice": (
-        POLICY + 'heat:resource(id=x, type=t), t in ["OS::Nova::Servr", "OS::Nova::KeyPair"].',
-        "2:38-83 unknown-value: t is never 'OS::Nova::Servr'",
-        "did you mean OS::Nova::Server?",
-    ),
-    "enum": (
-        POLICY + 'os:neutron:security_group.rules(_id=x, direction="ingres").',
-        "2:9-67 unknown-value: direction of os:neutron:security_group.rules is never 'ingres'",
-        "did you mean ingress?",
-    ),
-    "enum ne": (
-        POLICY + 'os:neutron:security_group.rules(_id=x, direction=d), d != "ingres".',
-        "2:62-75 unknown-value: d is never 'ingres'",
-        "did you mean ingress?",
-    ),
-    "enum in": (
-        POLICY + 'os:neutron:security_group.rules(_id=x, direction=d), d in ["ingres", "egress"].',
-        "2:62-87 unknown-value: d is never 'ingres'",
-        "did you mean ingress?",
-    ),
-    "enum default": (
-        POLICY + 'os:neutron:security_group.rules(_id=x, protocol=d), d ?? "tpc" = "tcp".',
-        "2:61-71 unknown-value: d is never 'tpc'",
-        "did you mean tcp?",
-        "2:66-71 warning used-once: 'tpc' occurs once in the module",
-        "did you mean 'tcp'?",
-        "2:74-79 warning used-once: 'tcp' occurs once in the module",
-        "did you mean 'tpc'?",
-    ),
-    "enum in table": (
-        POLICY + "os:neutron:security_group.rules(_id=x, ethertype=d), all(d).\n"
+        "3:14-20 unknown-column: m:rack has no column hots; did you mean host?"),
+    "builtin": (POLICY + 'os:nova:server(_id=x, name=n), n != null, start_with(n, "a").',
+        "2:51-61 undefined-relation: there is no relation start_with; did you mean starts_with?"),
+    "builtin, full": (POLICY + 'os:nova:server(_id=x, name=n), n != null, builtin:lowr(n, "a").',
+        "2:51-63 unknown-builtin: there is no builtin builtin:lowr; did you mean builtin:lower?"),
+    "attribute path": (POLICY + 'heat:property(id=x, path="flavr", value="m1").',
+        "2:9-54 unknown-value: path of heat:property is never 'flavr'; did you mean flavor?"),
+    "type": (POLICY + 'heat:resource(id=x, type="OS::Nova::Servr").',
+        "2:9-52 unknown-value: type of heat:resource is never 'OS::Nova::Servr'; did you mean OS::Nova::Server?"),
+    "type by equation": (POLICY + 'heat:resource(id=x, type=t), t = "OS::Nova::Servr".',
+        "2:38-59 unknown-value: t is never 'OS::Nova::Servr'; did you mean OS::Nova::Server?"),
+    "declared": (POLICY + 'heat:resource(id=x, declared="OS::Nova::Servr").',
+        "2:9-56 unknown-value: declared of heat:resource is never 'OS::Nova::Servr'; did you mean OS::Nova::Server?"),
+    "type in choice": (POLICY + 'heat:resource(id=x, type=t), t in ["OS::Nova::Servr", "OS::Nova::KeyPair"].',
+        "2:38-83 unknown-value: t is never 'OS::Nova::Servr'; did you mean OS::Nova::Server?"),
+    "enum": (POLICY + 'os:neutron:security_group.rules(_id=x, direction="ingres").',
+        "2:9-67 unknown-value: direction of os:neutron:security_group.rules is never 'ingres'; did you mean ingress?"),
+    "enum ne": (POLICY + 'os:neutron:security_group.rules(_id=x, direction=d), d != "ingres".',
+        "2:62-75 unknown-value: d is never 'ingres'; did you mean ingress?"),
+    "enum in": (POLICY + 'os:neutron:security_group.rules(_id=x, direction=d), d in ["ingres", "egress"].',
+        "2:62-87 unknown-value: d is never 'ingres'; did you mean ingress?"),
+    "enum default": (POLICY + 'os:neutron:security_group.rules(_id=x, protocol=d), d ?? "tpc" = "tcp".',
+        "2:61-71 unknown-value: d is never 'tpc'; did you mean tcp?",
+        "2:66-71 warning used-once: 'tpc' occurs once in the module; did you mean 'tcp'?",
+        "2:74-79 warning used-once: 'tcp' occurs once in the module; did you mean 'tpc'?"),
+    "enum in table": (POLICY + "os:neutron:security_group.rules(_id=x, ethertype=d), all(d).\n"
         'all("IPv4").\n'
         'all("IPv").',
-        "4:1-11 unknown-value: d is never 'IPv'",
-        "did you mean IPv6?",
-    ),
-    "enum via relation": (
-        POLICY + 'dir(x, "ingres").\n'
+        "4:1-11 unknown-value: d is never 'IPv'; did you mean IPv6?"),
+    "enum via relation": (POLICY + 'dir(x, "ingres").\n'
         "dir(x, d) :- os:neutron:security_group.rules(_id=x, direction=d).",
-        "2:9-25 unknown-value: d of m:dir is never 'ingres'",
-        "did you mean ingress?",
-    ),
-    "own enum": (
-        POLICY + 'dir(x, "inn").\n'
+        "2:9-25 unknown-value: d of m:dir is never 'ingres'; did you mean ingress?"),
+    "own enum": (POLICY + 'dir(x, "inn").\n'
         'dir(x, "in") :- os:nova:server(_id=x).',
-        "2:9-22 unknown-value: column2 of m:dir is never 'inn'",
-        "did you mean in?",
-        "3:8-12 warning used-once: 'in' occurs once in the module",
-        "did you mean 'inn'?",
-    ),
-    "action": (
-        POLICY + 'gate:request(action="crate"), os:nova:server(_id=x).',
-        "2:9-37 unknown-value: action of gate:request is never 'crate'",
-        "did you mean create?",
-    ),
-    "annotation": (
-        '@dney("a.b", "{x}")\n'
+        "2:9-22 unknown-value: column2 of m:dir is never 'inn'; did you mean in?",
+        "3:8-12 warning used-once: 'in' occurs once in the module; did you mean 'inn'?"),
+    "action": (POLICY + 'gate:request(action="crate"), os:nova:server(_id=x).',
+        "2:9-37 unknown-value: action of gate:request is never 'crate'; did you mean create?"),
+    "annotation": ('@dney("a.b", "{x}")\n'
         "p(x) :- os:nova:server(_id=x).",
-        "1:1-20 unknown-annotation: there is no annotation @dney",
-        "did you mean @deny?",
-    ),
-    "annotation attr": (
-        '@deny("a.b", "{x}", hnit="h")\n'
+        "1:1-20 unknown-annotation: there is no annotation @dney; did you mean @deny?"),
+    "annotation attr": ('@deny("a.b", "{x}", hnit="h")\n'
         "p(x) :- os:nova:server(_id=x).",
-        "1:21-29 annotation-attribute: @deny has no attribute hnit",
-        "did you mean hint?",
-    ),
-    "annotation value": (
-        '@deny("a.b", "{x}", on=["craete"])\n'
+        "1:21-29 annotation-attribute: @deny has no attribute hnit; did you mean hint?"),
+    "annotation value": ('@deny("a.b", "{x}", on=["craete"])\n'
         "p(x) :- os:nova:server(_id=x).",
-        "1:21-34 annotation-attribute: on can't be 'craete'",
-        "did you mean create?",
-    ),
-    "on_unknown": (
-        '@deny("a.b", "{x}", on_unknown="dney")\n'
+        "1:21-34 annotation-attribute: on can't be 'craete'; did you mean create?"),
+    "on_unknown": ('@deny("a.b", "{x}", on_unknown="dney")\n'
         "p(x) :- os:nova:server(_id=x).",
-        "1:21-38 annotation-attribute: on_unknown can't be 'dney'",
-        "did you mean deny?",
-    ),
-    "message column": (
-        '@deny("a.b", "{sevrer}")\n'
+        "1:21-38 annotation-attribute: on_unknown can't be 'dney'; did you mean deny?"),
+    "message column": ('@deny("a.b", "{sevrer}")\n'
         "p(server) :- os:nova:server(_id=server).",
-        "1:1-25 message-column: the message names sevrer, which is no column of the head",
-        "did you mean server?",
-    ),
-    "key": (
-        '@deny("a.b", "{server}", key="sevrer")\n'
+        "1:1-25 message-column: the message names sevrer, which is no column of the head; did you mean server?"),
+    "key": ('@deny("a.b", "{server}", key="sevrer")\n'
         "p(server) :- os:nova:server(_id=server).",
-        "1:1-39 annotation-attribute: key names sevrer, which is no column of the head",
-        "did you mean server?",
-    ),
-    "subject": (
-        '@deny("a.b", "{server}", subject="sever")\n'
+        "1:1-39 annotation-attribute: key names sevrer, which is no column of the head; did you mean server?"),
+    "subject": ('@deny("a.b", "{server}", subject="sever")\n'
         "p(server) :- os:nova:server(_id=server).",
-        "1:1-42 annotation-attribute: subject names sever, which is no column of the head",
-        "did you mean server?",
-    ),
-    "export": (
-        "export pp, qeue.\n"
+        "1:1-42 annotation-attribute: subject names sever, which is no column of the head; did you mean server?"),
+    "export": ("export pp, qeue.\n"
         "queue(1).\n"
         "@deny pp(x) :- os:nova:server(_id=x), not queue(1).",
-        "1:1-16 unknown-module: m has no relation qeue to export",
-        "did you mean queue?",
-    ),
-    "import": (
-        "import mm2.\n"
+        "1:1-16 unknown-module: m has no relation qeue to export; did you mean queue?"),
+    "import": ("import mm2.\n"
         "@deny p(x) :- os:nova:server(_id=x).",
-        "1:1-11 unknown-module: there is no module mm2",
-        "a module is a file: net:ssh is net/ssh.dl",
-    ),
-    "kind": (
-        "relation rack(host: strng).\n"
+        "1:1-11 unknown-module: there is no module mm2; a module is a file: net:ssh is net/ssh.dl"),
+    "kind": ("relation rack(host: strng).\n"
         '@deny("a.b", "{x}", hint="h")\n'
         "p(x) :- rack(n), os:nova:server(_id=x, name=n).",
-        "1:15-26 kind-mismatch: there is no kind strng",
-        "did you mean string?",
-    ),
-    "key of declaration": (
-        "relation rack(host: string) key(hots).\n"
+        "1:15-26 kind-mismatch: there is no kind strng; did you mean string?"),
+    "key of declaration": ("relation rack(host: string) key(hots).\n"
         '@deny("a.b", "{x}", hint="h")\n'
         "p(x) :- rack(n), os:nova:server(_id=x, name=n).",
-        "1:1-38 unknown-column: rack has no column hots",
-        "did you mean host?",
-    ),
-    "keyword": (
-        "relatin rack(host: string).",
-        "1:9-13 syntax: missing `:-` or `.` before `rack`",
-        "did you mean `relation`?",
-    ),
-    "keyword2": (
-        "exprot p.\n"
+        "1:1-38 unknown-column: rack has no column hots; did you mean host?"),
+    "keyword": ("relatin rack(host: string).",
+        "1:9-13 syntax: missing `:-` or `.` before `rack`; did you mean `relation`?"),
+    "keyword2": ("exprot p.\n"
         "@deny p(1).",
-        "1:8-9 syntax: missing `:-` or `.` before `p`",
-        "did you mean `export`?",
-    ),
-    "keyword3": (
-        "imprt p.\n"
+        "1:8-9 syntax: missing `:-` or `.` before `p`; did you mean `export`?"),
+    "keyword3": ("imprt p.\n"
         "@deny p(1).",
-        "1:7-8 syntax: missing `:-` or `.` before `p`",
-        "did you mean `import`?",
-    ),
-    "not": (
-        POLICY + "os:nova:server(_id=x), nt os:nova:server.networks(_id=x).",
-        "2:35-58 syntax: missing `,` or `.` before `os:nova:server.networks`",
-        "did you mean `not`?",
-    ),
-    "null": (
-        POLICY + "os:nova:server(_id=x, name=nul).",
-        "2:36-39 used-once: nul is a variable that occurs once",
-        "did you mean null?",
-    ),
-    "null eq": (
-        POLICY + "os:nova:server(_id=x, name=n), n = nulll.",
-        "2:44-49 used-once: nulll is a variable that occurs once",
-        "did you mean null?",
-    ),
-    "aggregate": (
-        "@deny p(n) :- n = cuont{ x : os:nova:server(_id=x) }, n > 3.",
-        "1:19-24 syntax: `cuont` is no aggregate",
-        "did you mean `count`?",
-    ),
-    "comma": (
-        POLICY + "os:nova:server(_id=x) os:nova:server.networks(_id=x).",
-        "2:31-54 syntax: missing `,` or `.` before `os:nova:server.networks`",
-        "write `,` before `os:nova:server.networks`",
-    ),
-    "comma newline": (
-        POLICY + "os:nova:server(_id=x)\n"
+        "1:7-8 syntax: missing `:-` or `.` before `p`; did you mean `import`?"),
+    "not": (POLICY + "os:nova:server(_id=x), nt os:nova:server.networks(_id=x).",
+        "2:35-58 syntax: missing `,` or `.` before `os:nova:server.networks`; did you mean `not`?"),
+    "null": (POLICY + "os:nova:server(_id=x, name=nul).",
+        "2:36-39 used-once: nul is a variable that occurs once; did you mean null?"),
+    "null eq": (POLICY + "os:nova:server(_id=x, name=n), n = nulll.",
+        "2:44-49 used-once: nulll is a variable that occurs once; did you mean null?"),
+    "aggregate": ("@deny p(n) :- n = cuont{ x : os:nova:server(_id=x) }, n > 3.",
+        "1:19-24 syntax: `cuont` is no aggregate; did you mean `count`?"),
+    "comma": (POLICY + "os:nova:server(_id=x) os:nova:server.networks(_id=x).",
+        "2:31-54 syntax: missing `,` or `.` before `os:nova:server.networks`; "
+        "write `,` before `os:nova:server.networks`"),
+    "comma newline": (POLICY + "os:nova:server(_id=x)\n"
         "  not os:nova:server.networks(_id=x).",
-        "3:3-6 syntax: missing `,` or `.` before `not`",
-        "write `,` before `not`",
-    ),
-    "comma args": (
-        POLICY + 'os:nova:server(_id=x name="a").',
-        "2:30-34 syntax: found `name`, expected `,` or `)`",
-        "write `,` before `name`",
-    ),
-    "quotes": (
-        POLICY + "os:nova:server(_id=x, name=ACTIVE).",
-        "2:36-42 forgotten-quotes: ACTIVE is a variable that occurs once",
-        'write name="ACTIVE" for the text, or leave the column out',
-    ),
-    "quotes low": (
-        POLICY + "os:neutron:security_group.rules(_id=x, direction=ingress).",
-        "2:58-65 forgotten-quotes: ingress is a variable that occurs once",
-        'write direction="ingress" for the text, or leave the column out',
-    ),
-    "quotes low2": (
-        POLICY + "os:nova:server(_id=x, name=web).",
-        "2:36-39 warning used-once: web is a variable that occurs once",
-        'write name="web" for the text, or leave the column out',
-    ),
-    "quotes eq": (
-        POLICY + "os:nova:server(_id=x, name=n), n = active.",
-        "2:44-50 forgotten-quotes: active is a variable that occurs once: the condition holds of any value",
-        'write "active" for the text',
-    ),
-    "quotes in": (
-        POLICY + 'os:nova:server(_id=x, name=n), n in [active, "b"].',
-        "2:46-52 forgotten-quotes: active is a variable that occurs once: the condition holds of any value",
-        'write "active" for the text',
-    ),
-    "quotes ne": (
-        POLICY + "os:nova:server(_id=x, name=n), n != active.",
-        "2:45-51 unsafe-variable: nothing binds active; os:nova:server (m.dl:2:9) binds n, x",
-        'use active in a relation that is not negated, or write "active" if it is a text',
-    ),
-    "quotes pos": (
-        "relation s(h: string, v: string).\n"
+        "3:3-6 syntax: missing `,` or `.` before `not`; write `,` before `not`"),
+    "comma args": (POLICY + 'os:nova:server(_id=x name="a").',
+        "2:30-34 syntax: found `name`, expected `,` or `)`; write `,` before `name`"),
+    "quotes": (POLICY + "os:nova:server(_id=x, name=ACTIVE).",
+        '2:36-42 forgotten-quotes: ACTIVE is a variable that occurs once; '
+        'write name="ACTIVE" for the text, or leave the column out'),
+    "quotes low": (POLICY + "os:neutron:security_group.rules(_id=x, direction=ingress).",
+        '2:58-65 forgotten-quotes: ingress is a variable that occurs once; '
+        'write direction="ingress" for the text, or leave the column out'),
+    "quotes low2": (POLICY + "os:nova:server(_id=x, name=web).",
+        '2:36-39 warning used-once: web is a variable that occurs once; '
+        'write name="web" for the text, or leave the column out'),
+    "quotes eq": (POLICY + "os:nova:server(_id=x, name=n), n = active.",
+        '2:44-50 forgotten-quotes: active is a variable that occurs once: the condition holds of any value; '
+        'write "active" for the text'),
+    "quotes in": (POLICY + 'os:nova:server(_id=x, name=n), n in [active, "b"].',
+        '2:46-52 forgotten-quotes: active is a variable that occurs once: the condition holds of any value; '
+        'write "active" for the text'),
+    "quotes ne": (POLICY + "os:nova:server(_id=x, name=n), n != active.",
+        '2:45-51 unsafe-variable: nothing binds active; os:nova:server (m.dl:2:9) binds n, x; '
+        'use active in a relation that is not negated, or write "active" if it is a text'),
+    "quotes pos": ("relation s(h: string, v: string).\n"
         '@deny("a.b", "{x}", hint="h")\n'
         "p(x) :- os:nova:server(_id=x, name=n), s(n, ACTIVE).",
-        "3:45-51 forgotten-quotes: ACTIVE is a variable that occurs once",
-        'write "ACTIVE" for the text, or `_`',
-    ),
-    "quotes type": (
-        POLICY + "heat:resource(id=x, type=OS::Nova::Server).",
-        "2:34-36 syntax: `OS` is no text",
-        'write the text in quotes, `"OS::..."`',
-    ),
-    "quote end": (
-        POLICY + 'os:nova:server(_id=x, name="a).',
-        "2:36-40 bad-string: the string does not end on its line",
-        'write " at both ends of the text',
-    ),
-    "quote start": (
-        POLICY + 'os:nova:server(_id=x, name=a").',
-        "2:37-40 bad-string: the string does not end on its line",
-        'write " at both ends of the text',
-    ),
-    "quotes not": (
-        POLICY + "os:nova:server(_id=x), not os:neutron:port(_id=x, name=ACTIVE).",
-        "2:64-70 forgotten-quotes: ACTIVE is a variable that occurs once",
-        'write name="ACTIVE" for the text, or leave the column out',
-    ),
-    "var head": (
-        '@deny("a.b", "{server}")\n'
+        '3:45-51 forgotten-quotes: ACTIVE is a variable that occurs once; write "ACTIVE" for the text, or `_`'),
+    "quotes type": (POLICY + "heat:resource(id=x, type=OS::Nova::Server).",
+        '2:34-36 syntax: `OS` is no text; write the text in quotes, `"OS::..."`'),
+    "quote end": (POLICY + 'os:nova:server(_id=x, name="a).',
+        '2:36-40 bad-string: the string does not end on its line; write " at both ends of the text'),
+    "quote start": (POLICY + 'os:nova:server(_id=x, name=a").',
+        '2:37-40 bad-string: the string does not end on its line; write " at both ends of the text'),
+    "quotes not": (POLICY + "os:nova:server(_id=x), not os:neutron:port(_id=x, name=ACTIVE).",
+        '2:64-70 forgotten-quotes: ACTIVE is a variable that occurs once; '
+        'write name="ACTIVE" for the text, or leave the column out'),
+    "var head": ('@deny("a.b", "{server}")\n'
         "p(server) :- os:nova:server(_id=sevrer).",
-        "2:3-9 unsafe-variable: nothing binds server; os:nova:server (m.dl:2:14) binds sevrer",
-        "did you mean sevrer?",
-        "2:33-39 warning used-once: sevrer is a variable that occurs once",
-        "did you mean server?",
-    ),
-    "var join": (
-        '@deny("a.b", "{server}")\n'
+        "2:3-9 unsafe-variable: nothing binds server; os:nova:server (m.dl:2:14) binds sevrer; did you mean sevrer?",
+        "2:33-39 warning used-once: sevrer is a variable that occurs once; did you mean server?"),
+    "var join": ('@deny("a.b", "{server}")\n'
         "p(server) :- os:nova:server(_id=server, flavor=flavor), bad(flavr).\n"
         'bad("m1").',
-        "2:48-54 warning used-once: flavor is a variable that occurs once",
-        "did you mean flavr?",
-        "2:61-66 warning used-once: flavr is a variable that occurs once",
-        "did you mean flavor?",
-    ),
-    "var join3": (
-        '@deny("a.b", "{server}")\n'
+        "2:48-54 warning used-once: flavor is a variable that occurs once; did you mean flavr?",
+        "2:61-66 warning used-once: flavr is a variable that occurs once; did you mean flavor?"),
+    "var join3": ('@deny("a.b", "{server}")\n'
         "p(server) :- os:nova:server(_id=server), os:nova:server.networks(_id=sevrer).",
-        "2:70-76 warning used-once: sevrer is a variable that occurs once",
-        "did you mean server?",
-    ),
-    "var agg": (
-        '@deny("a.b", "{stack}")\n'
+        "2:70-76 warning used-once: sevrer is a variable that occurs once; did you mean server?"),
+    "var agg": ('@deny("a.b", "{stack}")\n'
         "p(stack, n) :- heat:stack(id=stack), n = count{ s : os:nova:server(_stack=stak, _id=s) }, n > 100.",
-        "2:75-79 warning used-once: stak is a variable that occurs once",
-        "did you mean stack?",
-    ),
-    "var not": (
-        '@deny("a.b", "{server}")\n'
+        "2:75-79 warning used-once: stak is a variable that occurs once; did you mean stack?"),
+    "var not": ('@deny("a.b", "{server}")\n'
         "p(server) :- os:nova:server(_id=server), not os:nova:server.networks(_id=servr).",
-        "2:74-79 negated-once: servr occurs only here, under not",
-        "did you mean server?",
-    ),
-    "service": (
-        '@unlock("egde") g(x) :- gate:grant(id=x).\n'
+        "2:74-79 negated-once: servr occurs only here, under not; did you mean server?"),
+    "service": ('@unlock("egde") g(x) :- gate:grant(id=x).\n'
         '@deny("a.b", "{x}", hint="h")\n'
         'p(x) :- os:nova:server(_id=x), not gate:unlocked("edge", x).',
-        "3:36-60 unknown-service: no rule unlocks the service edge",
-        "did you mean egde?",
-    ),
-    "service grant": (
-        '@unlock("edge") g(x) :- gate:grant(id=x, service="egde").\n'
+        "3:36-60 unknown-service: no rule unlocks the service edge; did you mean egde?"),
+    "service grant": ('@unlock("edge") g(x) :- gate:grant(id=x, service="egde").\n'
         '@deny("a.b", "{x}", hint="h")\n'
         'p(x) :- os:nova:server(_id=x), not gate:unlocked("edge", x).',
-        "1:25-57 unknown-service: no rule unlocks the service egde",
-        "did you mean edge?",
-        "1:50-56 warning used-once: 'egde' occurs once in the module",
-        "did you mean 'edge'?",
-        "3:50-56 warning used-once: 'edge' occurs once in the module",
-        "did you mean 'egde'?",
-    ),
-    "old": (
-        POLICY + "odl:os:nova:server(_id=x).",
-        "2:9-27 undefined-relation: there is no relation odl:os:nova:server",
-        "did you mean os:nova:server?",
-    ),
-    "severity": (
-        '@wran("a.b", "{x}")\n'
+        "1:25-57 unknown-service: no rule unlocks the service egde; did you mean edge?",
+        "1:50-56 warning used-once: 'egde' occurs once in the module; did you mean 'edge'?",
+        "3:50-56 warning used-once: 'edge' occurs once in the module; did you mean 'egde'?"),
+    "old": (POLICY + "odl:os:nova:server(_id=x).",
+        "2:9-27 undefined-relation: there is no relation odl:os:nova:server; did you mean os:nova:server?"),
+    "severity": ('@wran("a.b", "{x}")\n'
         "p(x) :- os:nova:server(_id=x).",
-        "1:1-20 unknown-annotation: there is no annotation @wran",
-        "did you mean @warn?",
-    ),
-    "name in a declaration": (
-        "relation lst(name: string).\n"
+        "1:1-20 unknown-annotation: there is no annotation @wran; did you mean @warn?"),
+    "name in a declaration": ("relation lst(name: string).\n"
         'list("a").\n'
         '@deny("a.b", "{x}", hint="h")\n'
         "p(x) :- os:nova:server(_id=x, name=n), not list(n).",
-        "1:1-27 never-read: nothing reads lst",
-        "did you mean list?",
-    ),
-    "text": (
-        POLICY + 'os:nova:server(_id=x, name=n), n ?? "none" = "nnoe".',
-        "2:45-51 warning used-once: 'none' occurs once in the module",
-        "did you mean 'nnoe'?",
-        "2:54-60 warning used-once: 'nnoe' occurs once in the module",
-        "did you mean 'none'?",
-    ),
-    "date": (
-        '@warn("a.b", "{x}", enforce_from="2027-13-01")\n'
+        "1:1-27 never-read: nothing reads lst; did you mean list?"),
+    "text": (POLICY + 'os:nova:server(_id=x, name=n), n ?? "none" = "nnoe".',
+        "2:45-51 warning used-once: 'none' occurs once in the module; did you mean 'nnoe'?",
+        "2:54-60 warning used-once: 'nnoe' occurs once in the module; did you mean 'none'?"),
+    "date": ('@warn("a.b", "{x}", enforce_from="2027-13-01")\n'
         "p(x) :- os:nova:server(_id=x).",
-        "1:1-47 annotation-attribute: '2027-13-01' is no date",
-        'write "2027-03-01"',
-    ),
+        "1:1-47 annotation-attribute: '2027-13-01' is no date; write \"2027-03-01\""),
 }  # fmt: skip
-"""What is misspelt: a module, then of each diagnostic its place and what it says, and what to write."""
+"""What is misspelt: a module, then of each diagnostic its place, what it says, and what to write."""
 
 
 @pytest.mark.parametrize("what", TYPOS)
 def test_a_misspelling_is_said_with_its_place_and_what_was_meant(what: str) -> None:
     text, *expected = TYPOS[what]
-    assert [said for one in _found(text or "") for said in (_told(one), one.suggestion)] == expected
+    assert [_told(one) for one in _found(text)] == expected
 
 
 def test_a_policy_that_a_test_file_misspells_is_an_error_of_that_file(tmp_path: Path) -> None:
@@ -564,4 +353,5 @@ def _found(text: str) -> tuple[Diagnostic, ...]:
 def _told(one: Diagnostic) -> str:
     assert one.span
     severity = "" if one.severity == "error" else f"{one.severity} "
-    return f"{one.span.line}:{one.span.column}-{one.span.end_column} {severity}{one.code}: {one.message}"
+    place = f"{one.span.line}:{one.span.column}-{one.span.end_column}"
+    return f"{place} {severity}{one.code}: {one.message}" + (f"; {one.suggestion}" if one.suggestion else "")

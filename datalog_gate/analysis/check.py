@@ -76,7 +76,8 @@ def check(
     policies = Policies(modules, names, inference.relations)
     rules += _unlocking(policies.unlocks)
     strata, unstratified = stratify(rules)
-    diagnostics += [*names.diagnostics, *inference.diagnostics, *policies.diagnostics, *unstratified]
+    diagnostics += [one for one in names.diagnostics if one not in names.consequences]
+    diagnostics += [*inference.diagnostics, *policies.diagnostics, *unstratified]
     diagnostics += _unknown_services(rules, policies.unlocks)
     whole = all(one.severity != "error" for one in diagnostics)
     in_strata = [rule for stratum in strata for rule in stratum.rules]

@@ -16,7 +16,7 @@ from datalog_gate.catalogue.builtins import Builtin
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.language import ast
-from datalog_gate.language.walk import variables
+from datalog_gate.language.walk import nodes, terms, variables, with_terms
 from datalog_gate.values import FALSE, TRUE, Kind, Value
 
 WORDS: Mapping[str, tuple[Kind, Value]] = {
@@ -65,6 +65,9 @@ class _Rewriting:
     def rule(self) -> ast.Rule:
         rule = self.written
         self.variables = {one.name for one in variables((rule.head, *rule.body))}
+        if [second := one for one in nodes(rule.body) if isinstance(one, ast.Wildcard)][1:]:
+            message = "in Congress all `_` of a rule are the same value, here each is any value"
+            self.notes.append(Diagnostic("congress", message, second.span, "name the variable, if they are", "warning"))
         for atom in _positive(rule.body):
             self._learn(atom)
         head = replace(rule.head, arguments=tuple(map(self._term, rule.head.arguments)))
@@ -113,13 +116,7 @@ class _Rewriting:
         if title in self.names.titles and title not in self.names.scopes:
             atom = replace(atom, name=f"{self.names.titles[title]}{colon}{bare}")
         kinds = {id(term): relation.columns[at].kinds for at, term in _places(atom, relation)}
-        return replace(
-            atom,
-            arguments=tuple(self._term(one, kinds.get(id(one), NO_KIND)) for one in atom.arguments),
-            named=tuple(
-                replace(one, term=self._term(one.term, kinds.get(id(one.term), NO_KIND))) for one in atom.named
-            ),
-        )
+        return with_terms(atom, [self._term(one, kinds.get(id(one), NO_KIND)) for one in terms(atom)])
 
     def _by_name(self, atom: ast.Atom, relation: Relation) -> ast.Atom:
         """The atom with the names of columns that it gives by number; another number is no column, as is said later."""
@@ -135,12 +132,9 @@ class _Rewriting:
         """A builtin as a condition; comparisons of Congress are false on null."""
         if len(atom.arguments) != len(builtin.inputs) + len(builtin.outputs):
             return (atom,)
-        arguments = tuple(map(self._term, atom.arguments))
-        if builtin.name == "equal":
-            arguments = tuple(
-                self._term(one, self.kinds.get(other.name, NO_KIND) if isinstance(other, ast.Variable) else NO_KIND)
-                for one, other in zip(arguments, reversed(arguments), strict=True)
-            )
+        others = reversed(atom.arguments) if builtin.name == "equal" else [None] * len(atom.arguments)
+        kinds = (self.kinds.get(one.name, NO_KIND) if isinstance(one, ast.Variable) else NO_KIND for one in others)
+        arguments = tuple(map(self._term, atom.arguments, kinds))
         guards: ast.Body = ()
         if builtin.fixed and builtin.name != "equal" and (not builtin.outputs or builtin.name == "max"):
             nullable = dict.fromkeys(

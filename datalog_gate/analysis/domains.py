@@ -8,6 +8,7 @@ text that is near; else a warning.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -24,16 +25,19 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
+from datalog_gate.analysis.strata import settle
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Span, closest, did_you_mean
 
 OF_PROPERTIES = ("heat:property", "heat:reference", "heat:unknown")
 """Relations whose `path` begins with the name of a property."""
-MOST_ROUNDS = 20
-"""After as many rounds of a fixpoint that is slow to come, what rules derive is taken as anything."""
+MOST_VISITS = 20
+"""After as many visits in a fixpoint that is slow to come, what a rule derives is taken as anything."""
 MOST_TEXTS = 1000
 """A column with more is taken as one that can hold any."""
+LONGEST = 200
+"""In a longer body no fact is judged by what it is joined with: that takes time by the square of its length."""
 
 
 class Domain(NamedTuple):
@@ -69,16 +73,21 @@ def strangers(
         for name, relation in relations.items()
         for at, column in enumerate(relation.columns)
     }
-    changed, rounds = whole, 0
-    while changed:
-        changed, rounds = False, rounds + 1
-        for rule in others:
-            held = _held(rule.body, {}, domains) if rounds < MOST_ROUNDS else {}
-            for at, argument in enumerate(rule.arguments):
-                old = domains[rule.relation, at]
-                new = _either(old, _of(argument, held)) if rounds < MOST_ROUNDS else None
-                domains[rule.relation, at] = new
-                changed |= new != old
+    visits: Counter[int] = Counter()
+
+    def flow(rule: CheckedRule) -> bool:
+        visits[id(rule)] += 1
+        before = [domains[rule.relation, at] for at in range(len(rule.arguments))]
+        if visits[id(rule)] > MOST_VISITS:
+            after: list[Domain | None] = [None] * len(before)
+        else:
+            held = _held(rule.body, {}, domains) if any(before) else {}
+            after = [_either(old, _of(one, held)) for old, one in zip(before, rule.arguments, strict=True)]
+        domains.update(((rule.relation, at), new) for at, new in enumerate(after))
+        return before != after
+
+    if whole:
+        settle(others, flow)
     judge = _Judge(domains, relations, facts, catalogue)
     return [one for rule in others for one in judge.body(rule.body, {})]
 
@@ -181,7 +190,7 @@ class _Judge:
                     domain = self._properties(match, body)
                     argument = Const(str(argument.value).partition(".")[0])
                 yield from _strange(what, argument, domain, match.span)
-            elif argument and domain and not domain.listed:
+            elif argument and domain and not domain.listed and match.relation in self._facts and len(body) <= LONGEST:
                 rest = _held([one for one in body if one is not match], outer, self._domains).get(argument)
                 if rest and rest.listed:
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")

@@ -6,7 +6,7 @@ holds what some rule puts there) and a diagnostic for each comparison, join or b
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,7 +25,7 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.analysis.safety import binds
-from datalog_gate.analysis.strata import reads
+from datalog_gate.analysis.strata import reads, settle
 from datalog_gate.catalogue.builtins import CALLS
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Span
@@ -48,23 +48,10 @@ Kinds = dict[Var, Kind]
 def infer(rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str]) -> Inference:
     """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say."""
     inference = Inference(rules, dict(relations), frozenset(fixed))
-    readers: dict[str, list[int]] = {}
-    for at, rule in enumerate(rules):
-        for name in {match.relation for _, match in reads(rule.body)}:
-            readers.setdefault(name, []).append(at)
-    waiting = deque(range(len(rules)))
-    known = [False] * len(rules)
-    while waiting:
-        at = waiting.popleft()
-        known[at] = True
-        if inference.spread(rules[at]):
-            for reader in readers.get(rules[at].relation, ()):
-                if known[reader]:
-                    known[reader] = False
-                    waiting.append(reader)
+    settle(rules, inference.spread)
     inference.judging = True
     for rule in rules:
-        inference.spread(rule)
+        inference.judge(rule)
     return inference
 
 
@@ -78,29 +65,41 @@ class Inference:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
     _told: set[Var] = field(default_factory=set)
+    _settled: dict[int, Kinds] = field(default_factory=dict)
 
     def spread(self, rule: CheckedRule) -> bool:
         """Let a rule's kinds flow into its head; True if that changed a column."""
-        self._told.clear()
-        kinds = self._settle(rule.body, {})
         relation = self.relations[rule.relation]
+        if relation.name in self.fixed:
+            return False
+        kinds = self._settled[id(rule)] = self._settle(rule.body, {})
         columns = list(relation.columns)
         for at, argument in enumerate(rule.arguments):
             given = self._kind(argument, kinds)
-            if relation.name not in self.fixed:
-                if given not in columns[at].kinds:
-                    columns[at] = replace(columns[at], kinds=columns[at].kinds | given)
-            elif self.judging and given & ~columns[at].kinds and not given & columns[at].kinds:
-                self._mismatch(
-                    f"the column {columns[at].name} of {relation.name} is", columns[at].kinds, given, rule.span
-                )
-            elif self.judging and Kind.NULL in given & ~columns[at].kinds:
-                message = f"null may flow into the column {columns[at].name} of {relation.name}"
-                self._report("nullable", message, rule.span, "say `!= null`, or declare the column `... or null`")
+            if given not in columns[at].kinds:
+                columns[at] = replace(columns[at], kinds=columns[at].kinds | given)
         if tuple(columns) == relation.columns:
             return False
         self.relations[rule.relation] = replace(relation, columns=tuple(columns))
         return True
+
+    def judge(self, rule: CheckedRule) -> None:
+        """Report what can't fit in a rule, now that all kinds are known."""
+        self._told.clear()
+        kinds = self._settled.get(id(rule))
+        if kinds is None or any(self._unfilled(match.relation) for _, match in reads(rule.body)):
+            kinds = self._settle(rule.body, {})
+        else:
+            self._judge_all(rule.body, kinds)
+        relation = self.relations[rule.relation]
+        for column, argument in zip(relation.columns, rule.arguments, strict=True):
+            given = self._kind(argument, kinds)
+            if relation.name in self.fixed and given & ~column.kinds:
+                if not given & column.kinds:
+                    self._mismatch(f"the column {column.name} of {relation.name} is", column.kinds, given, rule.span)
+                elif Kind.NULL in given & ~column.kinds:
+                    message = f"null may flow into the column {column.name} of {relation.name}"
+                    self._report("nullable", message, rule.span, "say `!= null`, or declare the column `... or null`")
 
     def _settle(self, body: Sequence[CheckedLiteral], outer: Mapping[Var, Kind]) -> Kinds:
         """The kinds of a body's variables: each literal narrows them until nothing changes, then each is judged."""
@@ -112,9 +111,16 @@ class Inference:
             for literal in body:
                 self._narrow(literal, kinds, binders)
         if self.judging:
-            for literal in body:
-                self._judge(literal, kinds)
+            self._judge_all(body, kinds)
         return kinds
+
+    def _judge_all(self, body: Sequence[CheckedLiteral], kinds: Kinds) -> None:
+        for literal in body:
+            self._judge(literal, kinds)
+
+    def _unfilled(self, relation: str) -> bool:
+        """Whether nothing fills a column of the relation: its kinds are then others in the end."""
+        return any(not column.kinds for column in self.relations[relation].columns)
 
     def _narrow(self, literal: CheckedLiteral, kinds: Kinds, binders: Counter[Var]) -> None:
         match literal:
@@ -268,7 +274,10 @@ def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Va
             pair = {side for side in (literal.left, literal.right) if isinstance(side, Var)}
             group = pair.union(*(same.get(var, ()) for var in pair))
             same.update(dict.fromkeys(group, group))
-    return found + Counter({var: sum(found[one] for one in group) - found[var] for var, group in same.items()})
+    joined = {var: sum(found[one] for one in group) for var, group in same.items()}
+    for var, count in joined.items():
+        found[var] = count
+    return found
 
 
 def name_of(operand: Operand) -> str:

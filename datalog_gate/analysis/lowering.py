@@ -34,6 +34,9 @@ from datalog_gate.language.walk import shared
 from datalog_gate.values import Kind, Value
 
 MOST_ALTERNATIVES = 1000
+MOST_CONDITIONS = 1000  # of one conjunction: finding their order takes the square of that
+MOST_LITERALS = 20_000  # of a rule, alternatives multiplied out, those inside of negations and aggregates too
+LARGE, MOST_IN_ALL = 100, 100_000  # literals of a large rule, and of all such together
 NOW = "gate:now"
 Conjunction = tuple[CheckedLiteral, ...]
 Scope = Mapping[str, Var]
@@ -61,9 +64,12 @@ class Lowering:
     _module: str = ""
     _spans: dict[Var, Span] = field(default_factory=dict)
     _fresh: int = 0
+    _literals: int = 0
 
     def lower(self, rule: ast.Rule, module: str) -> None:
         """Add the drafts of a rule of the module, or diagnostics."""
+        if self._literals > MOST_IN_ALL:
+            return
         said, named = len(self.diagnostics), len(self.names.diagnostics)
         relation = self.names.head(rule.head, module)
         if len(relation.columns) != len(rule.head.arguments):
@@ -83,6 +89,12 @@ class Lowering:
         found = (*self.diagnostics[said:], *self.names.diagnostics[named:])
         if any(one.severity == "error" for one in found):
             return
+        size = sum(map(_size, bodies))
+        self._literals += size if size > LARGE else 0
+        if self._literals > MOST_IN_ALL:
+            message = f"the large rules have more than {MOST_IN_ALL} conditions, alternatives multiplied out"
+            self._report("too-complex", message, rule.span, "write alternatives as rules of a relation of their own")
+            return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)
         self.drafts += [Draft(relation.name, head, body + extra, rule.span, spans) for body in bodies]
@@ -90,10 +102,19 @@ class Lowering:
     def _body(self, body: ast.Body, scope: Scope, span: Span) -> list[Conjunction]:
         """The alternatives of a conjunction."""
         alternatives: list[Conjunction] = [()]
+        size = longest = 0
         for literal in body:
             choices = self._literal(literal, scope)
-            if len(alternatives) * len(choices) > MOST_ALTERNATIVES:
+            longest += max(map(len, choices), default=0)
+            size = size * len(choices) + len(alternatives) * sum(map(_size, choices))
+            message = ""
+            if longest > MOST_CONDITIONS:
+                message = f"this rule has more than {MOST_CONDITIONS} conditions that hold together"
+            elif len(alternatives) * len(choices) > MOST_ALTERNATIVES:
                 message = f"the alternatives of this rule multiply to more than {MOST_ALTERNATIVES}"
+            elif size > MOST_LITERALS:
+                message = f"the alternatives of this rule multiply to more than {MOST_LITERALS} conditions"
+            if message:
                 self._report("too-complex", message, span, "write some of them as rules of a relation of their own")
                 return [()]
             alternatives = [one + choice for one in alternatives for choice in choices]
@@ -348,6 +369,10 @@ def variables(literal: CheckedLiteral) -> Iterator[Var]:
             yield from (one for one in literal.terms if isinstance(one, Var))
             for inner in literal.body:
                 yield from variables(inner)
+
+
+def _size(body: Conjunction) -> int:
+    return sum(1 + _size(one.body) if isinstance(one, Without | Fold) else 1 for one in body)
 
 
 def _gives(literal: CheckedLiteral, var: Var) -> bool:

@@ -16,10 +16,11 @@ from datalog_gate.catalogue.builtins import BUILTINS, Builtin
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Severity, Slips, Span, closest, did_you_mean
 from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
+from datalog_gate.language.library import LEVEL_OF_HEAD
 from datalog_gate.values import Kind
 
-ERRORS = {"error": "deny", "warning": "warn"}
-"""Heads that are policies without an annotation, and their levels."""
+MOST_SUGGESTIONS = 50
+"""Each is searched among all names there are; who misspells more has another file in mind."""
 ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 KINDS = {
@@ -48,6 +49,7 @@ class Names:
 
     `given` are relations that facts fill, with the kinds of their columns. The module `query`, if any, sees private
     relations and finds bare names wherever they are defined. With `lenient` an undefined relation is an empty one.
+    `consequences` are those diagnostics that only follow from a rule which could not be read.
     """
 
     def __init__(
@@ -60,6 +62,8 @@ class Names:
     ) -> None:
         self.catalogue = catalogue
         self.diagnostics: list[Diagnostic] = []
+        self.consequences: set[Diagnostic] = set()
+        self._refused = {module.name: module.refused for module in modules}
         self.given = {name: _given(name, kinds) for name, kinds in given.items()}
         self.query = query
         self.lenient = lenient
@@ -94,9 +98,10 @@ class Names:
         annotation. A declaration with rules says that one is meant."""
         for module in modules:
             scope = self.scopes[module.name]
-            slips = Slips([*scope.relations, *ERRORS, *ANNOTATIONS])
-            annotated = {one.head.name for one in module.statements if isinstance(one, Rule) and one.annotation}
-            meant = annotated | (scope.declared & scope.derived) | ERRORS.keys()
+            slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
+            rules = [one for one in module.statements if isinstance(one, Rule)]
+            annotated = {one.head.name.rpartition(":")[2] for one in rules if one.annotation}
+            meant = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
             for statement in module.statements:
                 match statement:
                     case Rule(head):
@@ -123,10 +128,10 @@ class Names:
             if bare not in BUILTINS:
                 self._unknown(atom, "unknown-builtin", "builtin", self._builtin_names())
             return BUILTINS.get(bare)
-        if atom.name in self.given:
-            return self.given[atom.name]
         if module in self.congress and prefix not in self.scopes:
             prefix = self.titles.get(prefix, prefix)
+        if atom.name in self.given and not (prefix in self.scopes and bare in self.scopes[prefix].relations):
+            return self.given[atom.name]
         if prefix in self.scopes:
             return self._in_module(atom, prefix, bare, module)
         if atom.name.startswith("old:"):
@@ -163,7 +168,7 @@ class Names:
             return None
         if owners:
             return self.scopes[owners[0]].relations[atom.name]
-        return self.given.get(atom.name) or BUILTINS.get(atom.name) or self._undefined(atom, module)
+        return BUILTINS.get(atom.name) or self.given.get(atom.name) or self._undefined(atom, module)
 
     def _in_module(self, atom: Atom, owner: str, bare: str, module: str) -> Relation | None:
         scope = self.scopes[owner]
@@ -184,15 +189,17 @@ class Names:
             empty = Relation(atom.name, tuple(Column(column, Kind(0)) for column in columns))
             return self._empty.setdefault(atom.name, empty)
         self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
+        prefix, _, bare = atom.name.rpartition(":")
+        known = [prefix] if prefix else [module, *(one.module for one in self.scopes[module].imports)]
+        if any(bare in self._refused.get(one, ()) for one in known):
+            self.consequences.add(self.diagnostics[-1])
         return None
 
     def _unfilled(self, atom: Atom, module: str) -> Relation | None:
         """What Congress takes an undefined relation for: one without rows, whose columns have no names."""
         name = atom.name if ":" in atom.name else f"{module}:{atom.name}"
         message = f"nothing defines {atom.name}: it is empty"
-        if atom.name not in self._near:
-            self._near[atom.name] = did_you_mean(atom.name, self._relation_names(module))
-        suggestion = self._near[atom.name]
+        suggestion = self._suggestion(atom.name, self._relation_names(module))
         if atom.named:
             message = f"nothing defines {atom.name}, so its columns have no names"
             self._report("undefined-relation", message, atom.name_span, suggestion)
@@ -204,8 +211,14 @@ class Names:
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
         declare = f"declare it: `relation {atom.name}(...).`" if ":" not in atom.name else None
-        suggestion = did_you_mean(atom.name, candidates, declare)
+        suggestion = self._suggestion(atom.name, candidates) or declare
         self._report(code, f"there is no {what} {atom.name}", atom.name_span, suggestion)
+
+    def _suggestion(self, name: str, candidates: Iterable[str]) -> str | None:
+        """What else was meant by a name, which is looked for as long as there are not too many."""
+        if name not in self._near and len(self._near) < MOST_SUGGESTIONS:
+            self._near[name] = did_you_mean(name, candidates)
+        return self._near.get(name)
 
     def _relation_names(self, module: str) -> Iterable[str]:
         yield from self.scopes[module].relations
@@ -301,13 +314,15 @@ class Names:
                     for name in statement.names:
                         if name not in scope.relations:
                             message = f"{module.name} has no relation {name} to export"
-                            suggestion = did_you_mean(name, scope.relations)
+                            suggestion = self._suggestion(name, scope.relations)
                             self._report("unknown-module", message, statement.span, suggestion)
+                            if name in module.refused:
+                                self.consequences.add(self.diagnostics[-1])
                     scope.exports.update(statement.names)
                 case Import() if statement.module not in self.scopes:
                     message = f"there is no module {statement.module}"
                     path = "a module is a file: net:ssh is net/ssh.dl"
-                    suggestion = did_you_mean(statement.module, self.scopes, path)
+                    suggestion = self._suggestion(statement.module, self.scopes) or path
                     self._report("unknown-module", message, statement.span, suggestion)
 
     def _report(

@@ -9,16 +9,17 @@ stands for a column that could be left out. A name that begins with ``_`` is mea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from datalog_gate.catalogue.builtins import Builtin
 from datalog_gate.catalogue.schema import Relation
-from datalog_gate.diagnostics import Diagnostic, Slips, Span, slip
+from datalog_gate.diagnostics import Diagnostic, Slips, Span
 from datalog_gate.language import ast
 from datalog_gate.language.walk import Node, children, nodes, variables
 
 WORDS = ("null", "true", "false")
+_WORDS = Slips(WORDS)
 Meaning = Callable[[ast.Atom], Relation | Builtin | None]
 
 
@@ -31,7 +32,8 @@ def once(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnost
     negations = (node for node in nodes(whole) if isinstance(node, ast.Negation))
     negated = {variable.name for node in negations for variable in variables(node.body)}
     places = (place for place in _places(whole, meaning) if counts[place.variable.name] == 1)
-    found = (_judged(place, counts, place.variable.name in negated, every) for place in places)
+    slips = Slips(counts)
+    found = (_judged(place, slips, place.variable.name in negated, every) for place in places)
     return [one for one in found if one]
 
 
@@ -95,9 +97,9 @@ def _places(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Place]:
                 yield from (_Place(one, equation=True) for one in (term, *items) if isinstance(one, ast.Variable))
 
 
-def _judged(place: _Place, names: Collection[str], negated: bool, every: bool) -> Diagnostic | None:
+def _judged(place: _Place, names: Slips, negated: bool, every: bool) -> Diagnostic | None:
     name, span = place.variable.name, place.variable.span
-    near = next((word for word in WORDS if slip(name, [word])), None) or slip(name, names)
+    near = next(iter((*_WORDS.of(name), *names.of(name))), None)
     meant = f"did you mean {near}?" if near else None
     message = f"{name} is a variable that occurs once"
     if near in WORDS:

@@ -17,7 +17,7 @@ from datalog_gate.analysis.names import ANNOTATIONS, Names
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
-from datalog_gate.language.library import LEVELS as LEVELS_OF_HEADS
+from datalog_gate.language.library import LEVEL_OF_HEAD
 from datalog_gate.values import Kind
 
 Level = OneOf["deny", "warn", "record"]
@@ -76,24 +76,25 @@ class Policies:
         self._annotated: dict[str, Span] = {}
         for module in modules:
             rules = [one for one in module.statements if isinstance(one, Rule)]
-            annotated = {rule.head.name for rule in rules if rule.annotation}
+            annotated = {names.head(rule.head, module.name).name for rule in rules if rule.annotation}
             for rule in rules:
-                plain = LEVELS_OF_HEADS.get(rule.head.name)
-                if module.congress and rule.head.name.startswith("execute."):
-                    plain = "record"
                 relation = relations[names.head(rule.head, module.name).name]
+                bare = relation.name.rpartition(":")[2]
+                plain = LEVEL_OF_HEAD.get(bare)
+                if module.congress and bare.startswith("execute."):
+                    plain = "record"
                 if rule.annotation:
-                    self._annotation(rule.annotation, rule, relation, module.name)
-                elif plain and rule.head.name not in annotated:
-                    annotated.add(rule.head.name)
-                    self._add(Annotation(plain, span=rule.head.span), rule, relation, module.name)
+                    self._annotation(rule.annotation, rule, relation)
+                elif plain and relation.name not in annotated:
+                    annotated.add(relation.name)
+                    self._add(Annotation(plain, span=rule.head.span), rule, relation)
 
-    def _annotation(self, annotation: Annotation, rule: Rule, relation: Relation, module: str) -> None:
+    def _annotation(self, annotation: Annotation, rule: Rule, relation: Relation) -> None:
         if relation.name in self._annotated:
             self._report("redefined", f"{rule.head.name} is annotated twice", annotation.span, "annotate one rule only")
         self._annotated[relation.name] = annotation.span
         if annotation.name in LEVELS:
-            self._add(annotation, rule, relation, module)
+            self._add(annotation, rule, relation)
         elif annotation.name == "unlock":
             self._unlock(annotation, rule, relation)
         else:
@@ -114,11 +115,11 @@ class Policies:
             return
         self.unlocks.append(Unlock(texts[0], relation.name, annotation.span))
 
-    def _add(self, annotation: Annotation, rule: Rule, relation: Relation, module: str) -> None:
+    def _add(self, annotation: Annotation, rule: Rule, relation: Relation) -> None:
         before = len(self.diagnostics)
         texts, lists = self._attributes(annotation)
         columns = tuple(term.name if isinstance(term, Variable) else "" for term in rule.head.arguments)
-        identity = texts.get("id") or f"{module}:{rule.head.name}"
+        identity = texts.get("id") or relation.name
         for at in PLACEHOLDER.findall(texts.get("message", "")):
             self._column("message-column", "the message", at, columns, annotation.span)
         for at in lists.get("key", ()):

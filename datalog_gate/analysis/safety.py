@@ -7,12 +7,13 @@ order bodies by cost, ask here too what a literal needs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from datalog_gate.analysis.lowering import Conjunction, Draft, variables
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
-from datalog_gate.diagnostics import Diagnostic, slip
+from datalog_gate.diagnostics import Diagnostic, Slips
 
 
 def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
@@ -20,7 +21,8 @@ def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
     head = {one for one in draft.arguments if isinstance(one, Var)}
     body, unbound = _order(scoped(draft.body, head), set(), head)
     if unbound:
-        diagnostics.extend(_report(var, draft, body) for var in unbound)
+        slips = Slips(_name(one) for one in draft.spans)
+        diagnostics.extend(_report(var, draft, body, slips) for var in _written(unbound) or unbound)
         return None
     return CheckedRule(draft.relation, draft.arguments, body, draft.span)
 
@@ -51,6 +53,7 @@ def scoped(
     where x has a value of its own: a row with an unknown x would not be found by the other side's value.
     """
     around = frozenset(outside)
+    occurrences = Counter(var for literal in body for var in set(variables(literal)))
     first = []
     for literal in body:
         needs: frozenset[Var] = frozenset()
@@ -60,17 +63,20 @@ def scoped(
             case Call():
                 needs = frozenset(one for one in literal.inputs if isinstance(one, Var))
             case Without() | Fold():
-                others = around.union(*(variables(one) for one in body if one is not literal))
-                needs = others.intersection(variables(literal)) - binds(literal)
+                shared = (var for var in variables(literal) if var in around or occurrences[var] > 1)
+                needs = frozenset(shared) - binds(literal)
             case _:
                 pass
         first.append(Scoped(literal, needs))
+    matched = given.union(var for literal in body if isinstance(literal, Match) for var in variables(literal))
     result = []
     for one in first:
         literal = one.literal
         if isinstance(literal, Compare) and literal.comparator == "=" and (literal.when_unknown or literal.null_test):
-            rivals = _bindable([other for other in first if other is not one], given, literal.null_test)
-            one = Scoped(literal, rivals.intersection(variables(literal)))
+            own = frozenset(variables(literal))
+            if not own <= matched:
+                own &= _bindable([other for other in first if other is not one], given, literal.null_test)
+            one = Scoped(literal, own)
         result.append(one)
     return tuple(result)
 
@@ -132,10 +138,15 @@ def _order(body: Iterable[Scoped], bound: set[Var], wanted: set[Var]) -> tuple[C
 def _blocking(pending: Iterable[Scoped], bound: set[Var]) -> set[Var]:
     """The variables to name: those that some literal needs, the author's own if there are any."""
     needed = {var for one in pending for var in (one.needs or variables(one.literal))} - bound
-    return {var for var in needed if not var.name.startswith("#")} or needed
+    return _written(needed) or needed
 
 
-def _report(var: Var, draft: Draft, ordered: Conjunction) -> Diagnostic:
+def _written(unbound: Iterable[Var]) -> set[Var]:
+    """Those that the author wrote; others have no name, and follow from them."""
+    return {var for var in unbound if _name(var)}
+
+
+def _report(var: Var, draft: Draft, ordered: Conjunction, slips: Slips) -> Diagnostic:
     """What is not bound, after the steps that the order got to: ``q (a.dl:1:9) binds x``."""
     name = _name(var) or "the result"
     steps, bound = [], set[Var]()
@@ -143,7 +154,7 @@ def _report(var: Var, draft: Draft, ordered: Conjunction) -> Diagnostic:
         if new := sorted({_name(one) for one in binds(literal) - bound} - {""}):
             steps.append(f"{_what(literal)} ({literal.span}) binds {', '.join(new)}")
         bound |= binds(literal)
-    near = slip(name, {_name(one) for one in draft.spans})
+    near = next(iter(slips.of(name)), None)
     quotes = f'use {name} in a relation that is not negated, or write "{name}" if it is a text'
     message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
     suggestion = f"did you mean {near}?" if near else quotes

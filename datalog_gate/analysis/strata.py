@@ -8,11 +8,17 @@ The order of the rules changes nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Fold, Match, Stratum, Var, Without
 from datalog_gate.diagnostics import Diagnostic, Span, in_order
+
+MOST_CYCLES = 100
+"""The cycles of one component that are looked for: each takes a walk through it."""
+MOST_STEPS = 50
+"""The steps of a cycle that are told."""
 
 
 class Step(NamedTuple):
@@ -45,7 +51,7 @@ def stratify(rules: Sequence[CheckedRule]) -> tuple[tuple[Stratum, ...], tuple[D
         recursive = any(not step.through for steps in inside.values() for step in steps)
         strata.append(Stratum(tuple(component), tuple(own), recursive))
         found += _unstratified(inside)
-        found += (one for rule in own for one in _growth(rule, inside))
+        found += islice((one for rule in own for one in _growth(rule, inside)), MOST_CYCLES)
     return tuple(strata), in_order(found)
 
 
@@ -61,6 +67,25 @@ def reads(body: Sequence[CheckedLiteral], through: str = "") -> Iterator[tuple[s
                 yield from reads(literal.body, f"{literal.function} of ")
             case _:
                 pass
+
+
+def settle(rules: Sequence[CheckedRule], step: Callable[[CheckedRule], bool]) -> None:
+    """Take a step with each rule, and again with those that read its relation whenever the step says that this
+    changed: until a fixpoint."""
+    readers: dict[str, list[int]] = {}
+    for at, rule in enumerate(rules):
+        for name in {match.relation for _, match in reads(rule.body)}:
+            readers.setdefault(name, []).append(at)
+    waiting = deque(range(len(rules)))
+    done = [False] * len(rules)
+    while waiting:
+        at = waiting.popleft()
+        done[at] = True
+        if step(rules[at]):
+            for reader in readers.get(rules[at].relation, ()):
+                if done[reader]:
+                    done[reader] = False
+                    waiting.append(reader)
 
 
 def _components(successors: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
@@ -101,7 +126,8 @@ def _components(successors: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
 
 def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
     """One diagnostic for each negative step of a component, but for those on a cycle that an earlier one shows."""
-    cycles = [_cycle(name, step, inside) for name, steps in inside.items() for step in steps if step.through]
+    negative = ((name, step) for name, steps in inside.items() for step in steps if step.through)
+    cycles = [_cycle(name, step, inside) for name, step in islice(negative, MOST_CYCLES)]
     shown: set[tuple[str, Step]] = set()
     for cycle in sorted(cycles, key=lambda one: (len(one), one[0][1].span, one)):
         name, step = cycle[0]
@@ -170,6 +196,8 @@ def _cycle(start: str, first: Step, inside: Steps) -> list[tuple[str, Step]]:
 
 def _told(cycle: Sequence[tuple[str, Step]]) -> str:
     """The cycle step by step: ``p depends on not q (rules/a.dl:3:8), q on p (rules/a.dl:7:4)``."""
-    steps = [f"on {step.through}{step.relation} ({step.span})" for _, step in cycle]
-    names = [f"{cycle[0][0]} depends", *(name for name, _ in cycle[1:])]
-    return ", ".join(f"{name} {step}" for name, step in zip(names, steps, strict=True))
+    told = cycle[:MOST_STEPS]
+    steps = [f"on {step.through}{step.relation} ({step.span})" for _, step in told]
+    names = [f"{cycle[0][0]} depends", *(name for name, _ in told[1:])]
+    more = f", and so on, {len(cycle) - MOST_STEPS} steps more" if len(cycle) > MOST_STEPS else ""
+    return ", ".join(f"{name} {step}" for name, step in zip(names, steps, strict=True)) + more

@@ -10,8 +10,6 @@ from datalog_gate.catalogue.relations import FIXED, NAMESPACES
 from datalog_gate.catalogue.resource_types import SOURCES, shipped, tables_of, type_of_line
 from datalog_gate.catalogue.schema import Relation, ResourceType
 
-__all__ = ["SHIPPED", "Catalogue", "names", "relation", "relations_of", "type", "types"]
-
 
 class Catalogue:
     """Relations and resource types. It is immutable to all who read it: threads may share it.
@@ -90,4 +88,3 @@ def relations_of(kind: ResourceType) -> tuple[Relation, ...]:
 
 SHIPPED = Catalogue()
 """What the wheel holds: the types of the newest Heat, and our own."""
-relation, names, type, types = SHIPPED.relation, SHIPPED.names, SHIPPED.type, SHIPPED.types

@@ -6,29 +6,17 @@ In: `data/inventory.json`, a relation a line, read when a rule first names one. 
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
 
 from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.values import Kind, Row, from_python
+from datalog_gate.values import Kind, from_python
 
-CLOUD = frozenset(
-    {
-        *("nova", "neutronv2", "neutronv2_qos", "cinder", "keystone", "keystonev3", "glancev2", "swift", "ironic"),
-        *(
-            "monasca",
-            "monasca_webhook",
-            "aodh",
-            "mistral",
-            "tacker",
-            "vitrage",
-            "doctor",
-            "config",
-            "plexxi",
-            "vcenter",
-        ),
-    }
-)
+CLOUD = frozenset((
+    "nova", "neutronv2", "neutronv2_qos", "cinder", "keystone", "keystonev3", "glancev2", "swift", "ironic", "monasca",
+    "monasca_webhook", "aodh", "mistral", "tacker", "vitrage", "doctor", "config", "plexxi", "vcenter",
+))  # fmt: skip
 """The namespaces that hold nothing else. Congress's tables of Heat stand in `heat`, beside those of the template."""
 KINDS = {
     "s": Kind.STRING,
@@ -38,6 +26,7 @@ KINDS = {
     "a": Kind.ANY,
     "?": Kind.NULL,
 }
+"""What the letters of the data stand for; several are any of their kinds."""
 
 
 def relation(name: str) -> Relation | None:
@@ -56,21 +45,13 @@ def _all() -> dict[str, Relation]:
     return {
         name: Relation(
             name,
-            tuple(Column(column, _kinds(letters)) for column, letters in told["columns"].items()),
+            tuple(
+                Column(column, reduce(or_, map(KINDS.__getitem__, letters)))
+                for column, letters in told["columns"].items()
+            ),
             tuple(told["key"]),
             told["meaning"],
-            example=_row(told["example"]),
+            example=tuple(map(from_python, told["example"])),
         )
         for name, told in json.loads(text).items()
     }
-
-
-def _kinds(letters: str) -> Kind:
-    kinds = Kind(0)
-    for letter in letters:
-        kinds |= KINDS[letter]
-    return kinds
-
-
-def _row(cells: list[object]) -> Row:
-    return tuple(from_python(cell) for cell in cells)

@@ -11,15 +11,12 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from datalog_gate.catalogue import Catalogue
 from datalog_gate.diagnostics import Diagnostic, render
 from datalog_gate.enforce.options import FAIL_ON, USAGE, parser
 from datalog_gate.errors import EngineError, GateError, InputError, RulesError, UsageError
-from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decision import Decision
 
 if TYPE_CHECKING:
@@ -56,26 +53,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
-    from datalog_gate.api import load_rules
-    from datalog_gate.enforce.reports import LEVELS, WHOLE, Judged, report
-    from datalog_gate.sources import default_rules, read_catalogue
+    from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report
+    from datalog_gate.enforce.roots import read_all, roots
 
-    roots = _roots(options)
+    given = roots(options)
     caller, unread = _caller(options.caller)
-    catalogue = read_catalogue(*options.catalogue)
-    rules = load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
+    rules = _rules(options)
     for warning in (*rules.warnings, *_unfilled(rules, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
         raise unread
-    fails = LEVELS[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
+    fails = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
     codes, judged = [], []
-    for some in [roots] if options.together else [[root] for root in roots]:
+    for some in [given] if options.together else [[root] for root in given]:
         answer: Decision | GateError
         name = ", ".join(root.template for root in some)
         try:
             answer = rules.decide(
-                _read_all(some, options, catalogue),
+                read_all(some, options, rules.catalogue),
                 action=options.action,
                 caller=caller,
                 services=options.services,
@@ -95,15 +90,16 @@ def check(options: argparse.Namespace) -> int:
         if options.format not in WHOLE:
             _show(judged[-1], options.format)
     if options.format in WHOLE:
-        print(report(options.format, judged, rules.policies, fails or LEVELS[:1]), end="")
+        print(report(options.format, judged, rules.policies, fails or SEVERITIES[:1]), end="")
     for form, path in options.output:
-        _write(path, report(form, judged, rules.policies, fails or LEVELS[:1]))
+        _write(path, report(form, judged, rules.policies, fails or SEVERITIES[:1]))
     return min(codes, key=PRECEDENCE.index)
 
 
 def facts(options: argparse.Namespace) -> int:
     """Print the facts of each template."""
     from datalog_gate.diagnostics import closest
+    from datalog_gate.enforce.roots import Root, read
     from datalog_gate.facts.flatten import flatten
     from datalog_gate.facts.lines import write, write_text
     from datalog_gate.sources import read_catalogue
@@ -114,8 +110,8 @@ def facts(options: argparse.Namespace) -> int:
             near = closest(name, catalogue.names())
             raise UsageError(f"there is no relation {name}" + (f": did you mean {near}?" if near else ""))
     for template in options.template:
-        root = _Root(template, (), options.stack_name)
-        found = flatten(_read(root, options, catalogue), catalogue, options.relation)
+        root = Root(template, (), options.stack_name)
+        found = flatten(read(root, options, catalogue), catalogue, options.relation)
         for line in write(found, catalogue) if options.format == "jsonl" else write_text(found, catalogue):
             print(line)
     return OK
@@ -168,12 +164,9 @@ def check_rules(options: argparse.Namespace) -> int:
 
 def docs(options: argparse.Namespace) -> int:
     """Print what the policies say of themselves, or write a page for each."""
-    from datalog_gate.api import load_rules
     from datalog_gate.enforce.handbook import handbook, pages
-    from datalog_gate.sources import default_rules, read_catalogue
 
-    paths = options.rules or [default_rules()]
-    rules = load_rules(*paths, catalogue=read_catalogue(*options.catalogue), congress=options.congress)
+    rules = _rules(options)
     if options.folder is None:
         print(handbook(rules), end="")
         return OK
@@ -189,30 +182,12 @@ def docs(options: argparse.Namespace) -> int:
 def fmt(options: argparse.Namespace) -> int:
     """Format rule files in place, or only check that they are formatted. Print those that differ. Nothing is written
     unless all can be read."""
-    if options.from_congress:
-        from datalog_gate.api import from_congress
+    from datalog_gate.api import formatted, from_congress
 
+    if options.from_congress:
         print("\n".join(from_congress(*options.path).values()), end="")
         return OK
-    from datalog_gate.language.formatter import format_text
-    from datalog_gate.sources import read_rules
-
-    changed: dict[str, str] = {}
-    found: list[Diagnostic] = []
-    sources: dict[str, str] = {}
-    for one in read_rules([Path(path) for path in options.path]):
-        if one.entries is not None:
-            continue  # a library of Congress is YAML
-        try:
-            formatted = format_text(one.text, one.file)
-        except RulesError as error:
-            found += error.diagnostics
-            sources |= error.sources
-            continue
-        if formatted != one.text:
-            changed[one.file] = formatted
-    if found:
-        raise RulesError(found, sources)
+    changed = formatted(*options.path)
     for file, text in changed.items():
         if not options.check:
             _replace(Path(file), text)
@@ -232,66 +207,12 @@ def lint(options: argparse.Namespace) -> int:
     return OK
 
 
-class _Root(NamedTuple):
-    """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one."""
+def _rules(options: argparse.Namespace) -> Rules:
+    from datalog_gate.api import load_rules
+    from datalog_gate.sources import default_rules, read_catalogue
 
-    template: str
-    environments: tuple[str, ...]
-    name: str | None
-
-
-def _roots(options: argparse.Namespace) -> list[_Root]:
-    """The templates, then the modules. Of those that are judged together no two have one name: the second `web` is
-    `web-2`."""
-    from datalog_gate.sources import root_name
-
-    given = [*((template, ()) for template in options.template), *options.module]
-    if not given:
-        raise UsageError("check takes a TEMPLATE or a --module")
-    roots: list[_Root] = []
-    for template, environments in given:
-        name = options.stack_name
-        if options.together:
-            stem = name or root_name(Path(template))
-            taken = {root.name for root in roots}
-            name = next(one for at in count(1) if (one := stem if at == 1 else f"{stem}-{at}") not in taken)
-        roots.append(_Root(template, environments, name))
-    return roots
-
-
-def _read_all(roots: Sequence[_Root], options: argparse.Namespace, catalogue: Catalogue) -> list[Stack]:
-    """The stacks of all roots. Errors: InputError with what is wrong with any."""
-    stacks: list[Stack] = []
-    found: list[Diagnostic] = []
-    sources: dict[str, str] = {}
-    for root in roots:
-        try:
-            stacks.append(_read(root, options, catalogue))
-        except InputError as error:
-            found += error.diagnostics
-            sources |= error.sources
-    if found:
-        raise InputError(found, sources)
-    return stacks
-
-
-def _read(root: _Root, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
-    from datalog_gate.sources import read_stack
-
-    stack = read_stack(
-        Path(root.template),
-        environments=(*options.environment, *root.environments),
-        parameters=dict(options.parameter),
-        files_root=options.files_root,
-        stack_name=root.name,
-        catalogue=catalogue,
-    )
-    if not any(one.resources for one in stack.walk()):
-        message = (
-            f"{root.template} leaves nothing to judge: it has no resource, or its conditions switch all of them off"
-        )
-        raise InputError([Diagnostic("no-resources", message, stack.place)], stack.sources)
-    return stack
+    catalogue = read_catalogue(*options.catalogue)
+    return load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
 
 
 def _caller(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
@@ -324,9 +245,9 @@ def _unfilled(rules: Rules, given: str | None) -> list[Diagnostic]:
 
 def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespace) -> int:
     """The exit code of one decision. `fails` are the levels of `--fail-on`."""
-    from datalog_gate.enforce.reports import level
+    from datalog_gate.enforce.reports import severity
 
-    found = {level(one) for one in decision.violations}
+    found = {severity(one) for one in decision.violations}
     if options.fail_on != "never" and (decision.outcome == "deny" or found & set(fails)):
         return DENIED
     if decision.outcome == "indeterminate" or (options.strict_unknown and decision.undetermined):

@@ -87,11 +87,11 @@ def _texts(rules: Rules, policy: Policy) -> Iterator[str]:
     for span in sorted(one for one in spans if one.file == policy.span.file):
         start = starts.get(span, span)
         for line in _cut(text, start, span):
-            yield "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in line.rstrip("\r"))
+            yield "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in line)
 
 
 def _cut(text: str, start: Span, end: Span) -> list[str]:
-    lines = text.split("\n")[start.line - 1 : end.end_line]
+    lines = text.splitlines()[start.line - 1 : end.end_line]
     rest = lines[-1][end.end_column - 1 :]
     lines[-1] = lines[-1][: end.end_column - 1] + (rest[:1] if rest.startswith((".", ";")) else "")
     lines[0] = lines[0][start.column - 1 :]

@@ -9,20 +9,23 @@ from pathlib import Path
 from typing import NoReturn
 
 from datalog_gate import __version__
-from datalog_gate.analysis.policy import ACTIONS
+from datalog_gate.analysis.policy import ACTIONS, LEVELS
 
 USAGE = 64
-FAIL_ON = ("deny", "warn", "record", "never")
+FAIL_ON = (*LEVELS, "never")
 FORMATS = ("text", "compact", "json", "junit", "sarif", "github")
 OF_DIAGNOSTICS = ("text", "json", "sarif", "github")
-CHECK_EXAMPLE = "example: datalog-gate check web.yaml -e production.yaml -P key=ops --services edge"
-FACTS_EXAMPLE = "example: datalog-gate facts web.yaml --relation os:nova:server --format jsonl"
-QUERY_EXAMPLE = "example: datalog-gate query 'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"
-UPGRADE_EXAMPLE = "example: datalog-gate check-rules --rules rules --catalogue heat-28.0.0.json"
-DOCS_EXAMPLE = "example: datalog-gate docs --rules rules --output docs/policies"
-FMT_EXAMPLE = "example: datalog-gate fmt --check rules/"
-LINT_EXAMPLE = "example: datalog-gate lint rules/"
-TEST_EXAMPLE = "example: datalog-gate test rules/"
+COMMANDS = {
+    "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
+    "facts": ("print the facts of templates", "web.yaml --relation os:nova:server --format jsonl"),
+    "query": ("ask rules and facts a question", "'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"),
+    "test": ("run the policy tests (test.yaml) below the paths", "rules/"),
+    "fmt": ("write rule files in the one layout, and say which changed", "--check rules/"),
+    "check-rules": ("say which rules an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
+    "docs": ("print a page of each policy, in Markdown", "--rules rules --output docs/policies"),
+    "lint": ("say what is no error in rules, but hardly meant", "rules/"),
+}
+"""What each command does, and an example of its arguments."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -39,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    judge = _command(commands, "check", "judge templates by the rules", CHECK_EXAMPLE)
+    judge = _command(commands, "check")
     _add_template(judge, "*")
     judge.add_argument("--together", action="store_true", help="judge all templates as one set of facts")
     judge.add_argument(
@@ -70,13 +73,13 @@ def parser() -> argparse.ArgumentParser:
         "--output", type=_output, action="append", default=[], metavar="FMT=FILE", help="write a format to a file too"
     )
 
-    flat = _command(commands, "facts", "print the facts of templates", FACTS_EXAMPLE)
+    flat = _command(commands, "facts")
     _add_template(flat, "+")
     flat.add_argument("--relation", action="append", metavar="NAME", help="only this relation (default: all)")
     flat.add_argument("--format", choices=("text", "jsonl"), default="text")
     _add_catalogue(flat)
 
-    ask = _command(commands, "query", "ask rules and facts a question", QUERY_EXAMPLE)
+    ask = _command(commands, "query")
     ask.add_argument("query", metavar="QUERY", help="an atom, p(x, _), or a body, :- a(x), b(y)")
     ask.add_argument("--rules", action="extend", nargs="+", required=True, metavar="FILE", help="rule files or folders")
     _add_congress(ask)
@@ -86,43 +89,39 @@ def parser() -> argparse.ArgumentParser:
     ask.add_argument("--format", choices=("text", "json"), default="text")
     _add_catalogue(ask)
 
-    suite = _command(commands, "test", "run the policy tests (test.yaml) below the paths", TEST_EXAMPLE)
+    suite = _command(commands, "test")
     suite.add_argument("path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: here)")
     suite.set_defaults(format="text")
     _add_catalogue(suite)
 
-    form = _command(commands, "fmt", "write rule files in the one layout, and say which changed", FMT_EXAMPLE)
+    form = _command(commands, "fmt")
     form.add_argument("path", nargs="+", metavar="PATH", help="rule files or folders")
     form.add_argument("--check", action="store_true", help="only say which would change; exit 1 if any")
     form.add_argument("--from-congress", action="store_true", help="print what files of Congress mean, as rule files")
     form.set_defaults(format="text")
 
-    upgrade = _command(commands, "check-rules", "say which rules an upgrade would break", UPGRADE_EXAMPLE)
+    upgrade = _command(commands, "check-rules")
     _add_rules(upgrade)
     _add_catalogue(upgrade)
     upgrade.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
 
-    book = _command(commands, "docs", "print a page of each policy, in Markdown", DOCS_EXAMPLE)
+    book = _command(commands, "docs")
     _add_rules(book)
     _add_catalogue(book)
     book.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
     book.set_defaults(format="text")
 
-    look = _command(commands, "lint", "say what is no error in rules, but hardly meant", LINT_EXAMPLE)
+    look = _command(commands, "lint")
     look.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
     _add_catalogue(look)
     look.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
     return whole
 
 
-def _command(
-    commands: argparse._SubParsersAction[_Parser],
-    name: str,
-    what: str,
-    example: str,
-) -> argparse.ArgumentParser:
-    said = what.capitalize() + "."
-    return commands.add_parser(name, help=what, description=said, epilog=example, allow_abbrev=False)
+def _command(commands: argparse._SubParsersAction[_Parser], name: str) -> argparse.ArgumentParser:
+    what, arguments = COMMANDS[name]
+    example = f"example: datalog-gate {name} {arguments}"
+    return commands.add_parser(name, help=what, description=f"{what.capitalize()}.", epilog=example, allow_abbrev=False)
 
 
 def _add_rules(command: argparse.ArgumentParser) -> None:

@@ -73,7 +73,7 @@ def printable(line: str) -> str:
 
 
 def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
-    """Errors in rules or input as the object of contracts, in one line."""
+    """Errors in rules or input as JSON, in one line."""
     return json.dumps({"schema": DIAGNOSTICS, "diagnostics": [one.to_json() for one in diagnostics]})
 
 

@@ -11,19 +11,19 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from typing import Literal as OneOf
 from urllib.parse import quote
 
 from datalog_gate import __version__
-from datalog_gate.analysis.policy import Policy
-from datalog_gate.diagnostics import CODES, Span
+from datalog_gate.analysis.policy import LEVELS, Policy
+from datalog_gate.diagnostics import CODES, Severity, Span
 from datalog_gate.enforce.render import compact, diagnostics_json, printable, text
 from datalog_gate.errors import DiagnosticsError, GateError
 from datalog_gate.gate.decision import Decision, Violation
 
-Level = OneOf["error", "warning", "note"]
-LEVELS: tuple[Level, ...] = ("error", "warning", "note")
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""From the gravest on, as the levels of policies are."""
 WHOLE = ("junit", "sarif")
 """The formats that say everything in one document. Of the others each answer is a part of its own."""
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -43,7 +43,7 @@ class Finding:
     told for what is not known yet, or because something is broken."""
 
     rule: str
-    level: Level
+    level: Severity
     state: OneOf["holds", "unknown", "broken"]
     message: str
     place: Span | None
@@ -58,7 +58,7 @@ class Finding:
 
 
 def report(
-    form: str, judged: Sequence[Judged], policies: Sequence[Policy] = (), fails: Sequence[Level] = LEVELS[:1]
+    form: str, judged: Sequence[Judged], policies: Sequence[Policy] = (), fails: Sequence[Severity] = SEVERITIES[:1]
 ) -> str:
     """The document of a format. `policies` are those that judged, `fails` the levels of findings that fail a test."""
     match form:
@@ -77,7 +77,7 @@ def _part(form: str, answer: Decision | GateError) -> str:
             return f"{json.dumps(answer.to_json(), ensure_ascii=False)}\n"
         case "json", DiagnosticsError():
             return f"{diagnostics_json(answer.diagnostics)}\n"
-        case "json", _:  # an engine that gave up has no object in the contracts
+        case "json", _:  # an engine that gave up has no object in JSON
             return ""
         case "compact", Decision():
             return f"{compact(answer)}\n"
@@ -86,9 +86,9 @@ def _part(form: str, answer: Decision | GateError) -> str:
     return f"{answer}\n"
 
 
-def level(one: Violation) -> Level:
+def severity(one: Violation) -> Severity:
     """How grave a finding is: a deny in warn mode is a warning."""
-    return LEVELS[max(("deny", "warn", "record").index(one.level), ("enforce", "warn", "record").index(one.mode))]
+    return SEVERITIES[max(LEVELS.index(one.level), ("enforce", "warn", "record").index(one.mode))]
 
 
 def findings(answer: Decision | GateError) -> Iterator[Finding]:
@@ -103,11 +103,11 @@ def findings(answer: Decision | GateError) -> Iterator[Finding]:
         return
     for one in answer.violations:
         resource = one.resource.path if one.resource else ""
-        yield Finding(one.policy, level(one), "holds", one.message, one.place, one.hint, resource)
+        yield Finding(one.policy, severity(one), "holds", one.message, one.place, one.hint, resource)
     for one in answer.undetermined:
         refused = one.enforced and one.on_unknown == "deny"
-        deferred = LEVELS[max(LEVELS.index(level(one)), 2 if one.on_unknown == "allow" else 1)]
-        grave: Level = "error" if refused else deferred
+        deferred = SEVERITIES[max(SEVERITIES.index(severity(one)), 2 if one.on_unknown == "allow" else 1)]
+        grave: Severity = "error" if refused else deferred
         because = tuple((unknown.expression, unknown.place) for unknown in one.because)
         resource = one.resource.path if one.resource else ""
         yield Finding(
@@ -137,7 +137,7 @@ def _escaped(value: str, more: str = "") -> str:
     return printable(value)
 
 
-def junit(judged: Sequence[Judged], policies: Sequence[Policy], fails: Sequence[Level]) -> str:
+def junit(judged: Sequence[Judged], policies: Sequence[Policy], fails: Sequence[Severity]) -> str:
     """A suite for each stack, or set of stacks, with a case for each policy. A case fails by its findings of the levels
     `fails`, is skipped if it is undetermined, and is an error if the policy, or the request, could not be judged."""
     from xml.etree import ElementTree as Xml
@@ -160,7 +160,7 @@ def junit(judged: Sequence[Judged], policies: Sequence[Policy], fails: Sequence[
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(top, encoding="unicode")}\n'
 
 
-def _outcome(case: Any, found: Sequence[Finding], fails: Sequence[Level]) -> None:
+def _outcome(case: Any, found: Sequence[Finding], fails: Sequence[Severity]) -> None:
     from xml.etree import ElementTree as Xml
 
     failed = [one for one in found if one.state == "holds" and one.level in fails]
@@ -200,7 +200,7 @@ def sarif(found: Sequence[Finding], policies: Sequence[Policy]) -> str:
 
 
 def _policy(one: Policy) -> dict[str, object]:
-    default = dict(zip(("deny", "warn", "record"), LEVELS, strict=True))[one.level]
+    default = dict(zip(LEVELS, SEVERITIES, strict=True))[one.level]
     rule: dict[str, object] = {
         "id": one.id,
         "shortDescription": _message(one.message),

@@ -16,6 +16,7 @@ from typing import Any
 
 from datalog_gate.analysis.check import matches
 from datalog_gate.api import Rules, load_rules
+from datalog_gate.collection import paused
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.enforce.render import printable, reason
 from datalog_gate.errors import EngineError, InputError, RulesError
@@ -102,6 +103,7 @@ def _creates(environ: Environ) -> bool:
     return posted and CREATE.match(environ.get("PATH_INFO", "")) is not None
 
 
+@paused()
 def _judge(rules: Rules, services: frozenset[str], body: bytes) -> Decision:
     """The decision on a creation that may go on. Errors: RefusalError."""
     try:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Protocol
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from datalog_gate.catalogue import Catalogue
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.resource_types import tables_of
-from datalog_gate.catalogue.schema import Relation, ResourceType
+from datalog_gate.catalogue.schema import Relation
 from datalog_gate.collection import paused
 from datalog_gate.facts.deployments import deployments
-from datalog_gate.facts.factset import FactSet, Origin
+from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
 from datalog_gate.facts.moved import as_heat_reads
-from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows
+from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows, identities
 from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Path, Resource, Stack
-from datalog_gate.facts.tables import Fact, Home, Placed, TableRows, wildcard
+from datalog_gate.facts.tables import Alike, Fact, Found, Home, Rows, TableRows, wildcard
 from datalog_gate.facts.typed import path_text
-from datalog_gate.values import ResourceId, Row, Unknown
+from datalog_gate.values import ResourceId, Unknown
 
 _NAMES = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 """Columns that say which resource it is, or which item of a list."""
@@ -27,14 +28,6 @@ _WHOLE = frozenset({"value", "_value"})
 
 ENVIRONMENT = "heat:environment"
 DEPLOYMENT = "heat:deployment"
-EVERY_RESOURCE = RESOURCE_ROWS | SOURCE_ROWS | {DEPLOYMENT: deployments}
-
-
-class Catalogue(Protocol):
-    """What is read of the catalogue; the package `datalog_gate.catalogue` is one."""
-
-    def type(self, name: str, /) -> ResourceType | None: ...
-    def types(self) -> Iterable[str]: ...
 
 
 @paused()
@@ -49,47 +42,49 @@ def flatten(
     were: it gives one wildcard for each relation that their types have, and if none was read for every relation.
     """
     asked = _Wanted(catalogue, wanted)
-    placed = tuple(_placed(stack, catalogue, None))
+    stacks = tuple(_stacks(stack, None))
+    alike = tuple(_alike(stack, catalogue, None))
     facts = FactSet() if facts is None else facts
-    for name, rows in asked.of_stack.items():
-        for one, maybe in _stacks(stack, None):
-            facts.extend(name, ((row, (one, path), maybe or unsure) for row, path, unsure in rows(one)))
-    for name, of in asked.of_resource.items():
-        _add(facts, name, of, placed)
-    by_type: dict[str, list[Placed]] = {}
-    for found in placed:
-        by_type.setdefault(found[0].type, []).append(found)
-    for kind, those in by_type.items():
+    for name, of in asked.of_stack.items():
+        for one, maybe in stacks:
+            facts.extend(name, ((row, (one, path), maybe or unsure) for row, path, unsure in of(one)))
+    for name, rows in asked.of_resource.items():
+        _add(facts, name, rows, alike)
+    by_type: dict[str, list[Alike]] = {}
+    for those in alike:
+        by_type.setdefault(those.resources[0].type, []).append(those)
+    for kind, found in by_type.items():
         for table in asked.tables(kind):
-            _add(facts, table.relation.name, table.rows, those)
-    for name, of in asked.of_grant.items():
-        _add(facts, name, of, by_type.get(POLICY, ()))
-    for resource, _home, maybe in placed:
-        if resource.open_members:
-            for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
-                facts.add(name, row, (resource, path), maybe or unsure)
+            _add(facts, table.relation.name, table.rows, found)
+    for name, rows in asked.of_grant.items():
+        _add(facts, name, rows, by_type.get(POLICY, ()))
+    for those in alike:
+        for resource in those.resources:
+            if resource.open_members:
+                for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
+                    facts.add(name, row, (resource, path), those.maybe or unsure)
     if wanted is None or ENVIRONMENT in wanted:
         for file, (row, path, _) in environment_rows(stack):
             facts.add(ENVIRONMENT, row, (file, path))
-    _hide(facts, asked, stack, placed)
+    _hide(facts, asked, [one for one, _ in stacks], alike)
     return facts
 
 
-def _hide(facts: FactSet, asked: _Wanted, stack: Stack, placed: Iterable[Placed]) -> None:
+def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], alike: Iterable[Alike]) -> None:
     """Note in the facts which values came from a hidden parameter."""
-    for one in stack.walk():
+    for one in stacks:
         hidden = {("parameters", each.name) for each in one.parameters if each.hidden}.union(one.hidden)
         for name, rows in asked.of_stack.items() if hidden else ():
             for row, path, _ in rows(one):
                 if path in hidden:
                     facts.hide(name, row, [FIXED[name].positions["value"]])
-    secret = {path_text((each.name,)) for one in stack.walk() for each in one.parameters if each.hidden}
+    secret = {path_text((each.name,)) for one in stacks for each in one.parameters if each.hidden}
     for row in facts.rows.get(ENVIRONMENT, ()) if secret else ():
         if row[1] in ("parameters", "parameter_defaults") and any(
             f"{row[2]}.".startswith(f"{name}.") for name in secret
         ):
             facts.hide(ENVIRONMENT, row, [3])
-    secretive = {one.id: one.hides for one, _, _ in placed if one.veiled}
+    secretive = {one.id: one.hides for those in alike for one in those.resources if one.veiled}
     for row in (
         facts.rows.get(DEPLOYMENT, ()) if secretive else ()
     ):  # a digest of a short secret tells it to who guesses
@@ -123,36 +118,53 @@ def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknow
             yield from _stacks(resource.nested, maybe or resource.maybe)
 
 
-def _placed(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Home | None = None) -> Iterator[Placed]:
-    """Every resource as Heat reads it, with its home and the undecided condition under which it exists."""
+def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Home | None = None) -> Iterator[Alike]:
+    """All resources as Heat reads them, those of a stack that have a type and no condition of their own together."""
     home = Home(stack, {one.name: one for one in stack.resources}, catalogue.type, outer)
-    kinds = {name: catalogue.type(name) for name in {one.type for one in stack.resources}}
+    certain: dict[str, list[Resource]] = defaultdict(list)
     for resource in stack.resources:
-        uncertain = maybe or resource.maybe
-        kind = kinds[resource.type]
-        if kind and not kind.movable.isdisjoint(resource.properties):
-            yield as_heat_reads(resource, kind), home, uncertain
+        if resource.maybe:
+            yield Alike((as_heat_reads(resource, catalogue.type(resource.type)),), home, maybe or resource.maybe)
         else:
-            yield resource, home, uncertain
+            certain[resource.type].append(resource)
         if resource.nested:
-            yield from _placed(resource.nested, catalogue, uncertain, home)
+            yield from _alike(resource.nested, catalogue, maybe or resource.maybe, home)
+    for name, resources in certain.items():
+        kind = catalogue.type(name)
+        if kind and kind.movable:
+            resources = [as_heat_reads(one, kind) for one in resources]
+        yield Alike(resources, home, maybe)
 
 
-def _add(
-    facts: FactSet, relation: str, of: Callable[[Resource, Home], Iterable[Fact]], placed: Iterable[Placed]
-) -> None:
-    """Add the rows of a relation that resources have. Most are certain, and are added at once."""
-    certain: dict[Row, Origin | None] = {}
-    uncertain: list[tuple[Row, Origin, Unknown]] = []
-    for resource, home, maybe in placed:
-        for row, path, unsure in of(resource, home):
-            if why := maybe or unsure:
-                uncertain.append((row, (resource, path), why))
-            elif row not in certain:
-                certain[row] = (resource, path)
-    facts.fill(relation, certain)
-    if uncertain:
-        facts.extend(relation, uncertain)
+def _add(facts: FactSet, relation: str, rows: Rows, alike: Iterable[Alike]) -> None:
+    """Add the rows of a relation that resources have."""
+    found = Found()
+    for resources, home, maybe in alike:
+        if maybe:
+            below = Found()
+            rows(resources, home, below)
+            found.uncertain += ((row, of, maybe) for row, of in below.certain.items())
+            found.uncertain += ((row, of, maybe) for row, of, _ in below.uncertain)
+        else:
+            rows(resources, home, found)
+    facts.fill(relation, found.certain)
+    facts.extend(relation, found.uncertain)
+
+
+def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]]) -> Rows:
+    """The rows of many resources from those of each."""
+
+    def of_all(resources: Sequence[Resource], home: Home, found: Found) -> None:
+        for one in resources:
+            found.add(one, rows(one, home))
+
+    return of_all
+
+
+EVERY_RESOURCE = {
+    "heat:resource": identities,
+    **{name: _one_by_one(rows) for name, rows in (RESOURCE_ROWS | SOURCE_ROWS | {DEPLOYMENT: deployments}).items()},
+}
 
 
 class _Wanted:
@@ -166,7 +178,7 @@ class _Wanted:
         self._tables: dict[str, tuple[TableRows, ...]] = {}
         self.of_stack = {name: rows for name, rows in STACK_ROWS.items() if self._wants(name)}
         self.of_resource = {name: rows for name, rows in EVERY_RESOURCE.items() if self._wants(name)}
-        self.of_grant = {name: rows for name, rows in GRANT_ROWS.items() if self._wants(name)}
+        self.of_grant = {name: _one_by_one(rows) for name, rows in GRANT_ROWS.items() if self._wants(name)}
 
     def tables(self, type_name: str) -> tuple[TableRows, ...]:
         """The wanted tables of a type; none if the catalogue does not know it."""

@@ -6,7 +6,7 @@ places that still lead to what the user wrote. Source: heat/engine/translation.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from datalog_gate.catalogue.schema import Property, ResourceType
@@ -20,7 +20,12 @@ Way = tuple[str, ...]
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
     """The resource with every property where its type has it moved."""
     given = resource.properties
-    if kind is None or kind.movable.isdisjoint(given) or not _holds_one(given, [source for source, _ in kind.moved]):
+    if kind is None or kind.movable.isdisjoint(given):
+        return resource
+    for source, _ in kind.moved:
+        if _holds(given, source, 0):
+            break
+    else:
         return resource
     origins: dict[Path, Path] = {}
     data: Data = dict(given)
@@ -54,27 +59,16 @@ class _Moved:
         return self.resource.written(key, functions)
 
 
-def _holds_one(data: Data, ways: Iterable[Way]) -> bool:
-    """Whether something lies under one of the ways in any member of the lists on it. It is asked of every resource
+def _holds(data: Data, way: Way, at: int) -> bool:
+    """Whether something lies under the rest of the way, in any member of the lists on it. It is asked of every resource
     there is."""
-    for way in ways:
-        found = data
-        for at, step in enumerate(way):
-            if isinstance(found, list):
-                for one in found:
-                    if _holds_one(one, [way[at:]]):
-                        return True
-                break
-            if not isinstance(found, dict):
-                if isinstance(found, Unknown):
-                    return True
-                break
-            if step not in found:
-                break
-            found = found[step]
-        else:
-            return True
-    return False
+    if isinstance(data, dict):
+        return way[at] in data and (at + 1 == len(way) or _holds(data[way[at]], way, at + 1))
+    if isinstance(data, list):
+        for one in data:
+            if _holds(one, way, at):
+                return True
+    return isinstance(data, Unknown)
 
 
 def _moved(

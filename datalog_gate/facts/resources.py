@@ -6,13 +6,13 @@ the function that makes the rows of each relation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.stack import Data, EnvironmentFile, Resource, Stack
-from datalog_gate.facts.tables import Fact, Home, entries
+from datalog_gate.facts.tables import Fact, Found, Home, entries
 from datalog_gate.facts.typed import leaves, path_text, typed
 from datalog_gate.values import HIDDEN, ResourceId, Unknown, boolean
 
@@ -67,6 +67,13 @@ def _files(stack: Stack) -> Iterator[Fact]:
         yield (stack.id, path, sha256(data).hexdigest(), len(data)), (), None
 
 
+def identities(resources: Sequence[Resource], home: Home, found: Found) -> None:
+    """The rows of ``heat:resource``, of many resources at once since most rules read it."""
+    stack, certain = home.stack.id, found.certain
+    for one in resources:
+        certain.setdefault((one.id, stack, one.name, one.type, one.declared), (one, ()))
+
+
 def _properties(one: Resource, home: Home) -> Iterator[Fact]:
     kind = home.type_of(one.type)
     schema = Property("properties", "map", children=kind.properties) if kind else None
@@ -116,7 +123,6 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:section": lambda one: [((one.id, name), (name,), None) for name in one.sections],
 }
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
-    "heat:resource": lambda one, home: [((one.id, home.stack.id, one.name, one.type, one.declared), (), None)],
     "heat:property": _properties,
     "heat:metadata": lambda one, _: entries(FIXED["heat:metadata"], (one.id,), one.metadata, ("metadata",)),
     "heat:deletion_policy": lambda one, _: [((one.id, one.deletion_policy or "Delete"), ("deletion_policy",), None)],

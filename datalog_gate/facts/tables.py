@@ -6,11 +6,13 @@ gives a *wildcard*: a maybe row that stands for whatever may be in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
+from datalog_gate.facts.factset import Origin
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
 from datalog_gate.values import ResourceId, Row, Unknown, show
@@ -36,42 +38,83 @@ class Home(NamedTuple):
         return self.outer.find(id) if self.outer else None
 
 
-Placed = tuple[Resource, Home, Unknown | None]
-"""A resource, where it is, and the undecided condition under which it exists."""
+class Alike(NamedTuple):
+    """Resources of one type in one stack, and the undecided condition under which they exist."""
+
+    resources: Sequence[Resource]
+    home: Home
+    maybe: Unknown | None
+
+
+@dataclass(slots=True)
+class Found:
+    """The rows of one relation with their origins, and what decides whether the uncertain ones are there at all."""
+
+    certain: dict[Row, Origin | None] = field(default_factory=dict)
+    uncertain: list[tuple[Row, Origin | None, Unknown]] = field(default_factory=list)
+
+    def add(self, resource: Resource, facts: Iterable[Fact]) -> None:
+        """Add rows of a resource."""
+        for row, path, unsure in facts:
+            if unsure:
+                self.uncertain.append((row, (resource, path), unsure))
+            else:
+                self.certain.setdefault(row, (resource, path))
+
+
+Rows = Callable[[Sequence[Resource], Home, Found], None]
+"""Adds the rows that resources of one type in one stack have in a relation."""
 _PROPERTIES = ("properties",)
 
 
 class TableRows:
     """Makes the rows of one table; what of it depends on the catalogue alone is computed once."""
 
-    __slots__ = ("_blank", "_columns", "_empty", "_item", "_shape", "_steps", "_texts", "relation")
+    __slots__ = ("_blank", "_columns", "_default", "_flat", "_item", "_shape", "_steps", "_texts", "relation")
 
     def __init__(self, table: Table) -> None:
         self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
-        self._empty = not table.steps or table.steps[0].default is None
-        self._columns = {one.name: (at, one) for at, one in enumerate(table.columns)}
-        self._texts = {one.name: at for at, one in enumerate(table.columns) if one.kind == "string"}
+        first = len(self.relation.columns) - len(table.columns)
+        self._columns = {one.name: (at, one) for at, one in enumerate(table.columns, first)}
+        self._texts = {one.name: at for at, one in enumerate(table.columns, first) if one.kind == "string"}
         self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
+        self._default = table.steps[0].default if table.steps else None
+        self._flat = len(table.steps) == 1 and table.steps[0].kind == "list" and table.shape != "free"
 
-    def rows(self, resource: Resource, home: Home) -> Iterable[Fact]:
-        """The rows of a resource of the table's type."""
+    def rows(self, resources: Sequence[Resource], home: Home, found: Found) -> None:
+        """Add the rows of resources of the table's type."""
+        certain, stack = found.certain, home.stack.id
         if not self._steps:
-            return ((self._row((resource.id, home.stack.id), resource.properties), _PROPERTIES, None),)
-        if self._empty and self._steps[0].name not in resource.properties:
-            return ()
-        return self._below(self._steps, resource.properties, (resource.id,), _PROPERTIES)
+            for one in resources:
+                certain.setdefault(self._row((one.id, stack), one.properties), (one, _PROPERTIES))
+            return
+        name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
+        for one in resources:
+            data = one.properties.get(name)
+            if self._flat and type(data) is list:
+                for index, member in enumerate(data):
+                    if maps and type(member) is dict:
+                        row = self._row((one.id, index), member)
+                    elif texts and type(member) is str:
+                        row = (one.id, index, member)
+                    else:
+                        found.add(one, self._member(self._steps, member, (one.id, index), ("properties", name, index)))
+                        continue
+                    certain.setdefault(row, (one, ("properties", name, index)))
+            elif data is not None or self._default is not None:
+                found.add(one, self._below(self._steps, one.properties, (one.id,), _PROPERTIES))
 
     def _row(self, known: Row, data: Mapping[str, Data]) -> Row:
         """The known values, and those of the columns: what the data says, else the default, else null."""
         row = [*known, *self._blank]
-        offset, texts = len(known), self._texts
+        texts = self._texts
         for name, value in data.items():
-            if type(value) is str and name in texts:
-                row[offset + texts[name]] = value
+            if (type(value) is str or type(value) is ResourceId) and name in texts:
+                row[texts[name]] = value
             elif name in self._columns:
                 at, column = self._columns[name]
-                row[offset + at] = typed(column.kind, column.default if value is None else value)
+                row[at] = typed(column.kind, column.default if value is None else value)
         return tuple(row)
 
     def _below(self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path) -> Iterator[Fact]:
@@ -85,28 +128,23 @@ class TableRows:
         if step.kind == "map" and isinstance(found, dict):
             yield from self._member(steps, found, known, path)
         elif step.kind == "list" and isinstance(found, list):
-            flat = len(steps) == 1 and self._shape == "columns"
             for index, member in enumerate(found):
-                if flat and isinstance(member, dict):
-                    yield self._row((*known, index), member), (*path, index), None
-                else:
-                    yield from self._member(steps, member, (*known, index), (*path, index))
+                yield from self._member(steps, member, (*known, index), (*path, index))
         else:
             yield self._open(found, known, path)
 
-    def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterator[Fact]:
+    def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterable[Fact]:
         """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
         if len(steps) == 1 and self._shape == "value":
             value = EMPTY.get(self._item) if member is None else typed(self._item, member)
-            yield (*known, value), path, None
-        elif not isinstance(member, dict | None):
-            yield self._open(member, known, path)
-        elif len(steps) > 1:
-            yield from self._below(steps[1:], member or {}, known, path)
-        elif self._shape == "columns":
-            yield self._row(known, member or {}), path, None
-        else:
-            yield from entries(self.relation, known, member or {}, path)
+            return (((*known, value), path, None),)
+        if not isinstance(member, dict | None):
+            return (self._open(member, known, path),)
+        if len(steps) > 1:
+            return self._below(steps[1:], member or {}, known, path)
+        if self._shape == "columns":
+            return ((self._row(known, member or {}), path, None),)
+        return entries(self.relation, known, member or {}, path)
 
     def _open(self, data: Data, known: Row, path: Path) -> Fact:
         """The wildcard for data that is no list or map where Heat wants one: unknown, or something that Heat will

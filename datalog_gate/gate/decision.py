@@ -35,7 +35,7 @@ class Violation:
     on_unknown: str = "defer"
 
     def to_json(self) -> dict[str, object]:
-        """The object V of contracts. There is no older state to compare with, so `change` is null."""
+        """The violation as JSON data. There is no older state to compare with, so `change` is null."""
         return {
             "policy": self.policy,
             "level": self.level,
@@ -67,7 +67,7 @@ class PolicyError:
     code: str = "evaluation"
 
     def to_json(self) -> dict[str, object]:
-        """The object of contracts: code, policy, message, place."""
+        """As JSON data: code, policy, message, place."""
         return {"code": self.code, "policy": self.policy, "message": self.message, "place": _place(self.place)}
 
 
@@ -81,7 +81,7 @@ class Grant:
     reason: str
 
     def to_json(self) -> dict[str, object]:
-        """The object of contracts: grant, service, unlocked, reason."""
+        """As JSON data: grant, service, unlocked, reason."""
         return {
             "grant": self.grant.path,
             "service": self.service,
@@ -111,7 +111,7 @@ class Decision:
     sources: Mapping[str, str]
 
     def to_json(self) -> dict[str, object]:
-        """The decision as JSON data (contracts.md)."""
+        """The decision as JSON data."""
         return {
             "schema": SCHEMA,
             "id": self.id,

@@ -14,6 +14,7 @@ from datalog_gate.analysis.check import check, matches
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
+from datalog_gate.collection import paused
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import RulesError
 from datalog_gate.language.ast import Module
@@ -60,14 +61,10 @@ def load(files: Sequence[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet
 
 
 @lru_cache(maxsize=2)
+@paused()
 def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
     sources = {one.file: one.text for one in files}
-    modules: list[Module] = []
-    found: list[Diagnostic] = []
-    for one in files:
-        module, diagnostics = one.parse()
-        modules.append(module)
-        found += diagnostics
+    modules, found = parse_all(files)
     checked = check(modules, found=found, sources=sources, catalogue=catalogue)
     if not checked.policies:
         where = Span(files[0].file, 1, 1, 1, 1) if files else None
@@ -80,6 +77,12 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     reads = rests_on(checked.program)
     return PolicySet(checked.program, checked.policies, checked.warnings, digest, sources, reads, catalogue)
+
+
+def parse_all(files: Sequence[RuleFile]) -> tuple[list[Module], list[Diagnostic]]:
+    """The module of each file, and all that is wrong with their texts."""
+    parsed = [one.parse() for one in files]
+    return [module for module, _ in parsed], [one for _, diagnostics in parsed for one in diagnostics]
 
 
 def rests_on(program: CheckedProgram) -> dict[str, frozenset[str]]:

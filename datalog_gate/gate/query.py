@@ -5,28 +5,30 @@ In: rule files, the text of a query, lines of facts. Out: sorted rows. A query s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from datalog_gate.analysis.check import check, input_of
+from datalog_gate.analysis.check import GIVEN, check, input_of
 from datalog_gate.analysis.kinds import NOT_NULL
-from datalog_gate.analysis.names import Names
+from datalog_gate.analysis.names import MOST_SUGGESTIONS, Names
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue, inventory
+from datalog_gate.catalogue.builtins import BUILTINS
 from datalog_gate.catalogue.schema import Relation
-from datalog_gate.diagnostics import Diagnostic, closest
+from datalog_gate.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.engine.model import Engine, ModelError
 from datalog_gate.errors import InputError, RulesError
 from datalog_gate.facts.lines import Line
-from datalog_gate.gate.policyset import RuleFile, rests_on
-from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Term, Variable, Wildcard
+from datalog_gate.gate.policyset import RuleFile, parse_all, rests_on
+from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
 from datalog_gate.language.parser import parse_query
-from datalog_gate.language.walk import shared
+from datalog_gate.language.walk import shared, terms, with_terms
 from datalog_gate.values import Kind, Row, kind_of, row_key
 
 QUERY = "query#"
-ANSWER = "answer"
+ANSWER = "answer#"
+"""Where a query is a rule of its own. No text can write these names, so that they hide none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,7 @@ def ask(
     Errors: RulesError for rules or query, InputError for facts, EngineError.
     """
     sources = {one.file: one.text for one in files} | {"<query>": text}
-    modules: list[Module] = []
-    found: list[Diagnostic] = []
-    for one in files:
-        module, diagnostics = one.parse()
-        modules.append(module)
-        found += diagnostics
+    modules, found = parse_all(files)
     congress = any(one.congress for one in files)
     asked, diagnostics = parse_query(text, congress=congress)
     found += diagnostics
@@ -89,20 +86,28 @@ def bind(
     """
     inputs: dict[str, list[Row]] = {name: [] for name in program.inputs}
     diagnostics: list[Diagnostic] = []
+    meant: dict[str, str | None] = {}
     for line in lines:
         cloud = inventory.relation(line.relation)
         try:
+            if "#" in line.relation:
+                raise ValueError(f"{line.relation} is no name of a relation")
             target = input_of(program, line.relation)
             if target is not None:
                 row_of = line.positional if lenient and not cloud else line.typed
-                inputs[target].append(row_of(program.relations[target.partition("#")[0]]))
+                inputs[target].append(row_of(program.relations[target.removesuffix(GIVEN)]))
             elif cloud:
                 line.typed(cloud)
+            elif line.relation in BUILTINS:
+                message = f"{line.relation} is a builtin, and no rule declares such a relation"
+                diagnostics.append(Diagnostic("bad-facts", message, line.span, "give the relation another name"))
             elif not lenient and catalogue.relation(line.relation) is None:
                 message = f"no rule declares the relation {line.relation}"
                 known = [one.partition("#")[0] for one in program.inputs]
-                near = closest(line.relation, [*known, *(one.rpartition(":")[2] for one in known), *catalogue.names()])
-                suggestion = f"did you mean {near}?" if near else None
+                known += [*(one.rpartition(":")[2] for one in known), *catalogue.names()]
+                if line.relation not in meant and len(meant) < MOST_SUGGESTIONS:
+                    meant[line.relation] = did_you_mean(line.relation, known)
+                suggestion = meant.get(line.relation)
                 diagnostics.append(Diagnostic("bad-facts", message, line.span, suggestion))
         except ValueError as error:
             diagnostics.append(Diagnostic("bad-facts", str(error), line.span))
@@ -129,16 +134,13 @@ def _whole(asked: Atom | Body, names: Names) -> Rule:
     """The query as a rule whose head holds what is to be answered."""
     if not isinstance(asked, Atom):
         body = asked
-        terms: tuple[Term, ...] = tuple(Variable(name) for name in shared(body))
-        return Rule(Atom(ANSWER, terms), body)
+        return Rule(Atom(ANSWER, tuple(Variable(name) for name in shared(body))), body)
     blanks = (Variable(f"#{at}") for at in range(1, 1_000_000))
     relation = names.relation(asked, QUERY)
     if asked.named and isinstance(relation, Relation):
         asked = _with_all_columns(asked, relation)
-    positional = tuple(_filled(term, blanks) for term in asked.arguments)
-    named = tuple(replace(one, term=_filled(one.term, blanks)) for one in asked.named)
-    atom = replace(asked, arguments=positional, named=named)
-    return Rule(Atom(ANSWER, positional + tuple(one.term for one in named), span=asked.span), (atom,), span=asked.span)
+    filled = tuple(next(blanks) if isinstance(term, Wildcard) else term for term in terms(asked))
+    return Rule(Atom(ANSWER, filled, span=asked.span), (with_terms(asked, filled),), span=asked.span)
 
 
 def _with_all_columns(asked: Atom, relation: Relation) -> Atom:
@@ -147,7 +149,3 @@ def _with_all_columns(asked: Atom, relation: Relation) -> Atom:
     unknown = [one for one in asked.named if one.column not in relation.positions]
     named = [written.get(column.name, NamedArgument(column.name, Wildcard(asked.span), asked.span)) for column in rest]
     return replace(asked, named=(*named, *unknown))
-
-
-def _filled(term: Term, blanks: Iterator[Variable]) -> Term:
-    return next(blanks) if isinstance(term, Wildcard) else term

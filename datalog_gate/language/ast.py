@@ -201,10 +201,12 @@ Statement = Rule | Declaration | Export | Import
 @dataclass(frozen=True, slots=True)
 class Module:
     """One rule file: its name by its path (``net:ssh``), its file for messages, its statements in order, whether it is
-    written for Congress, and the name that it has there."""
+    written for Congress, and the name that it has there. `refused` are the names at column 1 of what could not be read:
+    the relations that it may have defined."""
 
     name: str
     file: str
     statements: tuple[Statement, ...]
     congress: bool = False
     title: str = ""
+    refused: frozenset[str] = field(default=frozenset(), compare=False)

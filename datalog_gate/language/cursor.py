@@ -27,7 +27,7 @@ class Cursor:
         self.tokens = self.source.tokens
         self.index = 0
         self.nesting = 0
-        self._closings = _closings(self.tokens)
+        self.closings = _closings(self.tokens)
 
     @property
     def token(self) -> Token:
@@ -95,12 +95,8 @@ class Cursor:
 
     def after_closing(self) -> str:
         """The kind of the token after the one that closes the next, a parenthesis; empty if nothing closes it."""
-        closing = self.closing(self.index)
+        closing = self.closings.get(self.index)
         return "" if closing is None else self.tokens[closing + 1].kind
-
-    def closing(self, opening: int) -> int | None:
-        """The index of the token that closes the parenthesis at an index; None if nothing does or it is none."""
-        return self._closings.get(opening)
 
     def since(self, start: int) -> Span:
         """The place from an offset up to the last token taken."""

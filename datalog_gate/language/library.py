@@ -14,8 +14,8 @@ from datalog_gate.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.language import ast
 from datalog_gate.language.parser import parse
 
-LEVELS = {"error": "deny", "warning": "warn"}
-"""The heads that Congress reports, with the level that each is here."""
+LEVEL_OF_HEAD = {"error": "deny", "warning": "warn"}
+"""Heads that are policies without an annotation, as Congress reports them, and their levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def _annotated(rules: list[ast.Statement], comments: list[str]) -> tuple[ast.Sta
     """The rules, of errors and of warnings the first with their comment as message where all have the same one."""
     places = defaultdict(list)
     for at, rule in enumerate(rules):
-        if isinstance(rule, ast.Rule) and rule.head.name in LEVELS:
+        if isinstance(rule, ast.Rule) and rule.head.name in LEVEL_OF_HEAD:
             places[rule.head.name].append(at)
     for head, several in places.items():
         first, said = rules[several[0]], {comments[at] for at in several}
@@ -61,6 +61,6 @@ def _annotated(rules: list[ast.Statement], comments: list[str]) -> tuple[ast.Sta
             text = comment.strip().replace("{", "(").replace("}", ")")
             message = ": ".join(filter(None, [text, ", ".join(f"{{{one}}}" for one in variables)]))
             attribute = ast.Attribute("message", message, first.head.span)
-            annotation = ast.Annotation(LEVELS[head], (), (attribute,), first.head.span)
+            annotation = ast.Annotation(LEVEL_OF_HEAD[head], (), (attribute,), first.head.span)
             rules[several[0]] = replace(first, annotation=annotation)
     return tuple(rules)

@@ -1,9 +1,11 @@
-"""Walks through the syntax tree (layer 1): all nodes below some, their variables, and to which level a name belongs."""
+"""Walks through the syntax tree (layer 1): all nodes below some, their variables, the terms of an atom, and to which
+level a name belongs."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from datalog_gate.language import ast
 
@@ -21,7 +23,7 @@ def children(node: Node) -> tuple[Node, ...]:
     """The nodes right below one."""
     match node:
         case ast.Atom():
-            return (*node.arguments, *(named.term for named in node.named))
+            return terms(node)
         case ast.Comparison() | ast.Operation():
             return (node.left, node.right)
         case ast.Membership():
@@ -36,27 +38,39 @@ def children(node: Node) -> tuple[Node, ...]:
             return ()
 
 
+def terms(atom: ast.Atom) -> tuple[ast.Term, ...]:
+    """The arguments of an atom, those of named columns last."""
+    return (*atom.arguments, *(named.term for named in atom.named))
+
+
+def with_terms(atom: ast.Atom, terms: Sequence[ast.Term]) -> ast.Atom:
+    """The atom with others in the place of its `terms`."""
+    count = len(atom.arguments)
+    named = tuple(replace(one, term=term) for one, term in zip(atom.named, terms[count:], strict=True))
+    return replace(atom, arguments=tuple(terms[:count]), named=named)
+
+
 def variables(roots: Iterable[Node]) -> Iterator[ast.Variable]:
     """Each occurrence of a variable."""
     return (node for node in nodes(roots) if isinstance(node, ast.Variable))
 
 
-def shared(body: Iterable[Node], terms: Iterable[ast.Term] = ()) -> dict[str, None]:
-    """The names that belong to this level: written on it, or in a negation below it and in another
-    negation or an aggregate (whose locals they then can't be). Aggregates alone have separate locals."""
+def shared(body: Iterable[Node], more: Iterable[ast.Term] = ()) -> dict[str, None]:
+    """The names that belong to this level: written on it, or in a negation below it and in something else there (whose
+    locals they then can't be). What only one negation holds is local there; aggregates have separate locals."""
     direct: dict[str, None] = {}
     held: Counter[str] = Counter()
-    negated: set[str] = set()
-    pending: list[Node] = [*body, *terms]
+    negated: dict[str, None] = {}
+    pending: deque[Node] = deque([*body, *more])
     while pending:
-        node = pending.pop(0)
+        node = pending.popleft()
         match node:
             case ast.Variable():
                 direct[node.name] = None
             case ast.Negation() | ast.Aggregate():
-                inner = {variable.name: None for variable in variables(children(node))}
+                inner = dict.fromkeys(variable.name for variable in variables(children(node)))
                 held.update(inner.keys())
-                negated.update(inner if isinstance(node, ast.Negation) else ())
+                negated |= inner if isinstance(node, ast.Negation) else {}
             case _:
-                pending[:0] = children(node)
-    return {**direct, **{name: None for name in held if held[name] > 1 and name in negated}}
+                pending.extendleft(reversed(children(node)))
+    return {**direct, **{name: None for name in negated if held[name] > 1}}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.collection import paused
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, EnvironmentFile, Stack
@@ -40,7 +40,7 @@ def read_template(
     environments: Iterable[tuple[str, Text]] = (),
     environment: Text | None = None,
     parameters: Mapping[str, Data] | None = None,
-    type_of: TypeOf = catalogue.type,
+    type_of: TypeOf = SHIPPED.type,
 ) -> Stack:
     """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
     `environments`, which are pairs of file and text, later over earlier. Errors: InputError with all diagnostics of the
@@ -206,11 +206,11 @@ def _section(tree: Tree, document: Document, data: Mapping[str, Data], name: str
     if not isinstance(section, dict):
         tree.report("bad-template", f"the section `{name}` must be a map", document.key_place((name,)))
         return {}
-    for key in section:
-        if not isinstance(key, str):
-            place = document.key_place((name, key))
-            tree.report("bad-template", f"the name `{key}` is no text", place, "write it in quotes")
-    return {key: value for key, value in section.items() if isinstance(key, str)}
+    wrong = [key for key in section if not isinstance(key, str)]
+    for key in wrong:
+        place = document.key_place((name, key))
+        tree.report("bad-template", f"the name `{key}` is no text", place, "write it in quotes")
+    return {key: value for key, value in section.items() if key not in wrong} if wrong else section
 
 
 def _outputs(scope: Scope, inside: Nesting, section: Mapping[str, Data]) -> dict[str, Data]:

@@ -14,6 +14,9 @@ from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.template.nesting import NESTING, Where, names_of
 from datalog_gate.template.scope import SCALARS, Scope
 
+_NOTHING: dict[str, str] = {}
+"""What most resources require."""
+
 
 def simple_resources(scope: Scope) -> dict[str, Resource]:
     """The simple resources of a template by name. Errors: InputError beyond the bounds of the tree."""
@@ -21,12 +24,14 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
         return {}
     ids, names, veiled = scope.ids, names_of(scope.dialect.hot), bool(scope.hidden.paths)
     stops = scope.dialect.functions | scope.dialect.removed
-    kinds: dict[Data, bool] = {}
+    plain: set[str] = set()
     found: dict[str, Resource] = {}
     work = 0
 
-    def defined(name: str) -> Where:
-        return Where(scope.document, ("resources", name), names, scope.hidden, scope.given)
+    document, hidden, given = scope.document, scope.hidden, scope.given
+
+    def defined(name: str) -> Where:  # not through the scope, which holds the resources: a circle is freed late
+        return Where(document, ("resources", name), names, hidden, given)
 
     for name, definition in scope.definitions.items():
         if type(definition) is not dict or len(definition) != 2 or name not in ids or "/" in name:
@@ -34,37 +39,35 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
         kind, properties = definition.get("type"), definition.get("properties")
         if type(kind) is not str or type(properties) is not dict:
             continue
-        if kind not in kinds:
-            kinds[kind] = kind not in NESTING and not kind.endswith(TEMPLATE_ENDINGS)
-        if not kinds[kind]:
-            continue
-        requires: dict[str, str] = {}
+        if kind not in plain:
+            if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
+                continue
+            plain.add(kind)
         parts = len(properties)
         if parts == 1 and not stops.isdisjoint(properties):
             continue
-        if not SCALARS.issuperset(map(type, properties.values())):
-            changed: dict[str, Data] = {}
-            for key, value in properties.items():
-                if type(value) not in SCALARS:
-                    target = value.get("get_resource") if type(value) is dict and len(value) == 1 else None
-                    if type(target) is str and target in ids:
-                        requires[target] = "reference"
-                        changed[key] = ids[target]
-                    elif (more := _parts(value, stops, MAX_DEPTH - 4)) is None:
-                        parts = 0
-                        break
-                    else:
-                        parts += more
-            if not parts:
+        resolved, requires = properties, _NOTHING
+        for key, value in properties.items():
+            if type(value) in SCALARS:
                 continue
-            properties = {**properties, **changed} if changed else properties
-        work += parts
-        own = ids[name]
-        found[name] = Resource(
-            own, name, kind, kind, properties, None, None, None, requires, None, None, None, (), (), veiled, defined
-        )  # fmt: skip
+            target = value.get("get_resource") if type(value) is dict and len(value) == 1 else None
+            if type(target) is str and target in ids:
+                if requires is _NOTHING:
+                    resolved, requires = properties.copy(), {}
+                requires[target] = "reference"
+                resolved[key] = ids[target]
+            elif (more := _parts(value, stops, MAX_DEPTH - 4)) is not None:
+                parts += more
+            else:
+                break
+        else:
+            work += parts
+            own = ids[name]
+            found[name] = Resource(
+                own, name, kind, kind, resolved, None, None, None, requires, None, None, None, (), (), veiled, defined
+            )  # fmt: skip
     scope.tree.spend(work)
-    scope.tree.count(len(found), scope.document.below(("resources",)))
+    scope.tree.count(len(found), document.below(("resources",)))
     return found
 
 
@@ -80,8 +83,6 @@ def _parts(data: Data, stops: frozenset[str], depth: int) -> int | None:
     else:
         return None
     parts = len(data)
-    if SCALARS.issuperset(map(type, values)):
-        return parts
     for value in values:
         if type(value) not in SCALARS:
             more = _parts(value, stops, depth - 1) if depth else None

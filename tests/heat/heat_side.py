@@ -38,7 +38,7 @@ from heat.objects import service
 from oslo_config import cfg
 from oslo_log import log
 
-from datalog_gate import catalogue
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.facts.stack import Resource
 from datalog_gate.template.arguments import Undecided
 from datalog_gate.template.echo import echo
@@ -318,7 +318,7 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
         marked = {name: ResourceId(value) if self._refers(value) else value for name, value in given.items()}
         resource = Resource(ResourceId(self.path), self.name, self.seen.type, self.seen.type, marked)
         try:
-            value = echo(resource, catalogue.type(self.seen.type), list(keys))
+            value = echo(resource, SHIPPED.type(self.seen.type), list(keys))
         except (Undecided, LookupError, ValueError, TypeError):
             key = keys[0] if len(keys) == 1 else keys
             return of_the_cloud(f"{self.path} {key}", self.shape)

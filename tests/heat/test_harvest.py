@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate import catalogue
-from datalog_gate.catalogue import resource_types
+from datalog_gate.catalogue import SHIPPED, resource_types
 from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.moved import as_heat_reads
 from datalog_gate.facts.stack import Resource
@@ -19,7 +18,7 @@ from datalog_gate.values import ResourceId
 
 pytest.importorskip("heat.engine.resources", reason="openstack-heat is not installed")
 DATA = Path(resource_types.__file__).parent / "data"
-MOVING = [name for name in catalogue.types() if (kind := catalogue.type(name)) and kind.moved]
+MOVING = [name for name in SHIPPED.types() if (kind := SHIPPED.type(name)) and kind.moved]
 
 
 def test_the_data_is_what_the_installed_heat_says() -> None:
@@ -43,7 +42,7 @@ def registry() -> dict[str, Any]:
 def test_properties_are_moved_as_heat_moves_them(name: str, left_out: str, registry: dict[str, Any]) -> None:
     from heat.engine import properties
 
-    kind = catalogue.type(name)
+    kind = SHIPPED.type(name)
     assert kind is not None
     sources = {source for source, _ in kind.moved}
     targets = {target for _, target in kind.moved if target}

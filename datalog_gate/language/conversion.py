@@ -1,4 +1,4 @@
-"""From a module of Congress to the text that we would write (layer 2).
+"""From a module of Congress to the text that we would write (layer 1).
 
 In: a module that `analysis.congress` has said in our words, and the comments of its rules. Out: the text of a rule file
 that means the same: policies have annotations, actions are records, and rules that differ only in what is null in one
@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from datalog_gate.language import ast
 from datalog_gate.language.formatter import format_text
 from datalog_gate.language.lexer import RESERVED
-from datalog_gate.language.library import LEVELS
+from datalog_gate.language.library import LEVEL_OF_HEAD
 from datalog_gate.language.printer import print_literal, print_module
-from datalog_gate.language.walk import variables
+from datalog_gate.language.walk import terms, variables, with_terms
 
 MOST_PASSES = 10
 MOST_PARTS = 100
@@ -48,7 +48,7 @@ def converted(module: ast.Module, comments: Sequence[str] = ()) -> str:
     for one in told:
         one.rule = _tidy(one.rule)
         head = one.rule.head.name
-        level = "record" if head.startswith("execute.") else LEVELS.get(head)
+        level = "record" if head.startswith("execute.") else LEVEL_OF_HEAD.get(head)
         if level and head not in annotated:
             annotated.add(head)
             one.rule = replace(one.rule, annotation=ast.Annotation(level))
@@ -68,13 +68,7 @@ def _tidy(rule: ast.Rule) -> ast.Rule:
 def _tidy_literal(literal: ast.Literal, once: set[str]) -> ast.Literal:
     match literal:
         case ast.Atom():
-            atom = _renamed(literal)
-            arguments = tuple(_tidy_term(one, once) for one in atom.arguments)
-            return replace(
-                atom,
-                arguments=arguments,
-                named=tuple(replace(one, term=_tidy_term(one.term, once)) for one in atom.named),
-            )
+            return with_terms(_renamed(literal), [_tidy_term(one, once) for one in terms(literal)])
         case ast.Negation():
             return replace(literal, body=tuple(_tidy_literal(one, set()) for one in literal.body))
         case ast.Disjunction():
@@ -129,7 +123,7 @@ def _optional(rule: ast.Rule) -> Iterator[tuple[ast.Rule, ast.Rule]]:
     for at, atom in enumerate(rule.body):
         if not isinstance(atom, ast.Atom):
             continue
-        for place, term in enumerate((*atom.arguments, *(one.term for one in atom.named))):
+        for place, term in enumerate(terms(atom)):
             if isinstance(term, ast.Variable):
                 yield _both(rule, at, atom, place, term)
 
@@ -168,14 +162,8 @@ def _choices(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Body
 
 def _with(atom: ast.Atom, place: int, term: ast.Term) -> ast.Atom:
     """The atom with another term at that place among its arguments."""
-    terms = [*atom.arguments, *(one.term for one in atom.named)]
-    terms[place] = term
-    positional, named = terms[: len(atom.arguments)], terms[len(atom.arguments) :]
-    return replace(
-        atom,
-        arguments=tuple(positional),
-        named=tuple(replace(one, term=term) for one, term in zip(atom.named, named, strict=True)),
-    )
+    before = terms(atom)
+    return with_terms(atom, (*before[:place], term, *before[place + 1 :]))
 
 
 def _fresh(rule: ast.Rule, atom: ast.Atom, place: int, term: ast.Variable) -> str:

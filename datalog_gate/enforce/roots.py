@@ -1,0 +1,77 @@
+"""The templates that a command line names, and their stacks (layer 6).
+
+In: the options of a command. Out: its roots, which are read one by one or all together.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from datalog_gate.catalogue import Catalogue
+from datalog_gate.diagnostics import Diagnostic
+from datalog_gate.errors import InputError, UsageError
+from datalog_gate.facts.stack import Stack
+from datalog_gate.sources import read_stack, root_name
+
+
+class Root(NamedTuple):
+    """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one."""
+
+    template: str
+    environments: tuple[str, ...]
+    name: str | None
+
+
+def roots(options: argparse.Namespace) -> list[Root]:
+    """The templates, then the modules. Of those that are judged together no two have one name: the second `web` is
+    `web-2`."""
+    given = [*((template, ()) for template in options.template), *options.module]
+    if not given:
+        raise UsageError("check takes a TEMPLATE or a --module")
+    named: list[Root] = []
+    for template, environments in given:
+        name = options.stack_name
+        if options.together:
+            stem = name or root_name(Path(template))
+            taken = {root.name for root in named}
+            name = next(one for at in count(1) if (one := stem if at == 1 else f"{stem}-{at}") not in taken)
+        named.append(Root(template, environments, name))
+    return named
+
+
+def read_all(roots: Sequence[Root], options: argparse.Namespace, catalogue: Catalogue) -> list[Stack]:
+    """The stacks of all roots. Errors: InputError with what is wrong with any."""
+    stacks: list[Stack] = []
+    found: list[Diagnostic] = []
+    sources: dict[str, str] = {}
+    for root in roots:
+        try:
+            stacks.append(read(root, options, catalogue))
+        except InputError as error:
+            found += error.diagnostics
+            sources |= error.sources
+    if found:
+        raise InputError(found, sources)
+    return stacks
+
+
+def read(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
+    """The stack of a root, which has a resource. Errors: InputError."""
+    stack = read_stack(
+        Path(root.template),
+        environments=(*options.environment, *root.environments),
+        parameters=dict(options.parameter),
+        files_root=options.files_root,
+        stack_name=root.name,
+        catalogue=catalogue,
+    )
+    if not any(one.resources for one in stack.walk()):
+        message = (
+            f"{root.template} leaves nothing to judge: it has no resource, or its conditions switch all of them off"
+        )
+        raise InputError([Diagnostic("no-resources", message, stack.place)], stack.sources)
+    return stack
