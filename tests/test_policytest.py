@@ -177,6 +177,12 @@ def test_the_rules_are_those_of_the_nearest_folder_named_rules_or_of_a_chain_of_
     assert top_folder(tmp_path / folder) == tmp_path / top
 
 
+def test_a_run_over_a_folder_takes_it_for_the_top_of_the_packs(tmp_path: Path) -> None:
+    write(tmp_path, {"packs/b/lib.dl": FLAVOR + "export near. near(1).", "packs/a/p.dl": "far(x) :- b:lib:near(x).",
+                     "web/template.yaml": STACK, "packs/a/test.yaml": case("{rows: {a:p:far: [[1]]}}")})  # fmt: skip
+    assert [run([str(tmp_path / folder)]) for folder in ("packs", "packs/a")] == [0, 2]
+
+
 @pytest.mark.parametrize(
     ("test", "report"),
     [

@@ -143,3 +143,33 @@ def test_nested_servers_stand_where_the_stacks_around_them_say_their_values(tmp_
         "shop/front/server m1.medium template.yaml:20:15",
         "shop/front/server nova-1 template.yaml:8:33",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        (
+            "heat_template_version: 2018-08-31\nparameters:\n  n: {type: number, default: 1, description: d}\n"
+            "conditions:\n  c: {equals: [1, 1]}\noutputs:\n  o: {value: 1}\nresources: {r: {type: OS::Heat::None}}\n",
+            "condition 5:3, output 7:3, parameter 3:3, parameter_attribute 3:33, section 4:1, section 1:1, "
+            "section 6:1, section 2:1, section 8:1",
+        ),
+        (
+            "AWSTemplateFormatVersion: 2010-09-09\nParameters:\n  n: {Type: Number, Default: 1, Description: d}\n"
+            "Outputs:\n  o: {Value: 1}\nResources: {r: {Type: OS::Heat::None}}\n",
+            "output 5:3, parameter 3:3, parameter_attribute 3:33, section 1:1, section 4:1, section 2:1, section 6:1",
+        ),
+    ],
+)
+def test_what_a_template_says_beside_its_resources_stands_where_it_says_it(
+    text: str, places: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.yaml").write_text(text)
+    relations = [
+        f"--relation=heat:{one}" for one in ("condition", "output", "parameter", "parameter_attribute", "section")
+    ]
+    main(["facts", str(tmp_path / "t.yaml"), *relations])
+    found = [
+        line.partition("(")[0] + " " + line.partition("t.yaml:")[2] for line in capsys.readouterr().out.splitlines()
+    ]
+    assert ", ".join(found).replace("heat:", "") == places

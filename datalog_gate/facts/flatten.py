@@ -47,7 +47,7 @@ def flatten(
     facts = FactSet() if facts is None else facts
     for name, of in asked.of_stack.items():
         for one, maybe in stacks:
-            facts.extend(name, ((row, (one, ()), maybe or unsure) for row, _path, unsure in of(one)))
+            facts.extend(name, ((row, (one, path), maybe or unsure) for row, path, unsure in of(one)))
     for name, rows in asked.of_resource.items():
         _add(facts, name, rows, alike)
     by_type: dict[str, list[Alike]] = {}

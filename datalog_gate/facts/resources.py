@@ -40,12 +40,12 @@ def _parameters(stack: Stack) -> Iterator[Fact]:
 def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
     """The default of a hidden parameter is as secret as its value."""
     for one in stack.parameters:
-        attributes = dict(one.attributes)
+        attributes, path = dict(one.attributes), ("parameters", one.name)
         if one.hidden and "default" in attributes:
             hidden = Unknown(f"{HIDDEN}{one.name} in {stack.id}")
-            yield (stack.id, one.name, "default", hidden), (), None
+            yield (stack.id, one.name, "default", hidden), (*path, "default"), None
             del attributes["default"]
-        yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), attributes, ())
+        yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), attributes, path)
 
 
 def environment_rows(stack: Stack) -> Iterator[tuple[EnvironmentFile, Fact]]:
@@ -120,7 +120,7 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:output": lambda one: _named(one, "outputs", one.outputs),
     "heat:condition": lambda one: _named(one, "conditions", one.conditions),
     "heat:file": _files,
-    "heat:section": lambda one: [((one.id, name), (), None) for name in one.sections],
+    "heat:section": lambda one: [((one.id, name), (name,), None) for name in one.sections],
 }
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
     "heat:property": _properties,

@@ -141,10 +141,11 @@ class Stack:
     template: Template | None = field(default=None, compare=False, repr=False)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
+    defined: Locate = field(default=nowhere, compare=False, repr=False)
 
-    def locate(self, _path: Path) -> Span | None:
-        """The place of the stack, whatever part of it is asked for."""
-        return self.place
+    def locate(self, path: Path) -> Span | None:
+        """Where the user wrote the section, or what stands under its name in it; else the place of the stack."""
+        return (self.defined(path) if path else None) or self.place
 
     def walk(self) -> Iterator[Stack]:
         """This stack and every stack within, parents first."""

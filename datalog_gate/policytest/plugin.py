@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Policy tests may need an operator's resource types."""
+    """Policy tests may need an operator's resource types, and to know which folder holds the packs."""
     group = parser.getgroup("datalog_gate")
     group.addoption(
         "--datalog-catalogue", action="append", default=[], metavar="FILE", help="resource types of a plugin"
     )
+    group.addoption("--datalog-packs", action="append", default=[], metavar="DIR", help="the top folder of the packs")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -40,7 +41,8 @@ class PolicyFile(pytest.File):
         from datalog_gate.policytest.suite import read_suite
 
         try:
-            suite = read_suite(self.path, self.config.getoption("datalog_catalogue"))
+            options = (self.config.getoption(f"datalog_{name}") for name in ("catalogue", "packs"))
+            suite = read_suite(self.path, *options)
         except DiagnosticsError as error:
             raise self.CollectError(str(error)) from error
         for case in suite.cases:

@@ -125,12 +125,12 @@ def _unexpected(one: Finding) -> str:
     return f"  unexpected  {one.list}: {one.name}{resource}{line}: {one.message}"
 
 
-def read_suite(file: Path, catalogues: Sequence[str] = ()) -> Suite:
-    """The suite of a test file, with the types of an operator's catalogue files. Errors: InputError for the files,
-    RulesError for the rules."""
+def read_suite(file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] = ()) -> Suite:
+    """The suite of a test file, with the types of an operator's catalogue files; for `packs` see `top_folder`.
+    Errors: InputError for the files, RulesError for the rules."""
     file = file.resolve()
     cases = read_cases(file)
-    rules = dg.load_rules(top_folder(file.parent), catalogue=dg.read_catalogue(*catalogues))
+    rules = dg.load_rules(top_folder(file.parent, packs), catalogue=dg.read_catalogue(*catalogues))
     policies = frozenset(one.id for one in rules.policies if Path(one.span.file).resolve().parent == file.parent)
     if not policies and not all("rows" in case.expect for case in cases):
         message = f"no rule file beside {file} holds a policy, so its cases would test nothing"
@@ -149,12 +149,14 @@ def read_suite(file: Path, catalogues: Sequence[str] = ()) -> Suite:
     return Suite(cases, rules, policies)
 
 
-def top_folder(folder: Path) -> Path:
+def top_folder(folder: Path, packs: Sequence[str] = ()) -> Path:
     """The folder whose rules are loaded: the nearest one named ``rules``, the given one or above it. If there is none,
-    the highest that is reached by going up for as long as the folder above holds a rule file itself."""
+    the highest that is reached, from the one of `packs` that holds it if any, by going up for as long as the folder
+    above holds a rule file itself."""
     for one in (folder, *folder.parents):
         if one.name == "rules":
             return one
+    folder = next((top for one in packs if folder.is_relative_to(top := Path(one).resolve())), folder)
     while folder != folder.parent and any(folder.parent.glob("*.dl")):
         folder = folder.parent
     return folder
@@ -173,6 +175,7 @@ def run(paths: Sequence[str] = (), catalogues: Sequence[str] = ()) -> int:
         raise UsageError("policy tests need pytest: install datalog-gate[test]") from None
     unread = _Unread()
     where = list(paths) or ["rules" if Path("rules").is_dir() else "."]
+    where += [f"--datalog-packs={os.path.abspath(one)}" for one in paths if Path(one).is_dir()]
     where += [f"--datalog-catalogue={os.path.abspath(file)}" for file in catalogues]
     code = pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *where], plugins=[unread])
     return min(unread.codes, default=EXITS.get(int(code), FAILED))

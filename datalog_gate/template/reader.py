@@ -196,6 +196,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         template=scope.template(),
         sources=tree.sources,
         place=document.key_place((next(name for name in _VERSIONS if name in data),)),
+        defined=lambda path: document.key_place((dialect.key(str(path[0])) if path[1:] else path[0], *path[1:])),
         hidden=scope.veiled,
     )
 
