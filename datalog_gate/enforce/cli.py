@@ -184,10 +184,13 @@ def fmt(options: argparse.Namespace) -> int:
     unless all can be read."""
     from datalog_gate.api import formatted, from_congress
 
+    paths = options.path or ["rules"]
+    if not options.path and not Path("rules").is_dir():
+        raise UsageError("fmt: there is no folder rules here; name the rule files or folders")
     if options.from_congress:
-        print("\n".join(from_congress(*options.path).values()), end="")
+        print("\n".join(from_congress(*paths).values()), end="")
         return OK
-    changed = formatted(*options.path)
+    changed = formatted(*paths)
     for file, text in changed.items():
         if not options.check:
             _replace(Path(file), text)

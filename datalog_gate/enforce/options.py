@@ -95,7 +95,7 @@ def parser() -> argparse.ArgumentParser:
     _add_catalogue(suite)
 
     form = _command(commands, "fmt")
-    form.add_argument("path", nargs="+", metavar="PATH", help="rule files or folders")
+    form.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: ./rules)")
     form.add_argument("--check", action="store_true", help="only say which would change; exit 1 if any")
     form.add_argument("--from-congress", action="store_true", help="print what files of Congress mean, as rule files")
     form.set_defaults(format="text")
