@@ -199,6 +199,12 @@ def test_an_unknown_stays_one_in_a_query_and_equals_only_itself() -> None:
     assert dg.query("p(x) :- q(x), r(x).", "p(x)", facts={"q": [(unknown,), ("e",)], "r": [(unknown,)]}) == {(unknown,)}
 
 
+def test_a_query_says_of_a_rule_that_can_not_be_read_nothing_but_why() -> None:
+    with pytest.raises(dg.RulesError) as raised:
+        dg.query("p(x) :- q(x) r(x).\nq(1).", "p(x)")
+    assert [(str(one.span), one.code) for one in raised.value.diagnostics] == [("<rules>:1:14", "syntax")]
+
+
 def test_a_query_that_can_not_be_answered_raises() -> None:
     assert dg.query("p(x) :- nothing(x).", "p(x)") == set()
     with pytest.raises(dg.RulesError):

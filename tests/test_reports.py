@@ -162,7 +162,8 @@ def test_no_text_breaks_a_document(said: str) -> None:
     wrong = [Judged(said, RulesError([Diagnostic("syntax", said, Span(f"d/{said}", 1, 1, 1, 2), said)]))]
     [case] = ElementTree.fromstring(report("junit", wrong)).findall("testsuite/testcase")
     assert [one.tag for one in case] == ["error"]
-    assert len(json.loads(report("sarif", wrong))["runs"][0]["results"]) == 1
+    [run] = json.loads(report("sarif", wrong))["runs"]
+    assert [(one["ruleId"], one["level"]) for one in run["results"]] == [("syntax", "error")]
     line = report("github", wrong)
     properties = line.split("::", 2)[1]
     assert (line[:-1].isprintable(), [one.partition("=")[0] for one in properties.split(",")]) == (

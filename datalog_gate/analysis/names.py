@@ -180,6 +180,17 @@ class Names:
         return scope.relations[bare]
 
     def _undefined(self, atom: Atom, module: str) -> Relation | None:
+        said = len(self.diagnostics)
+        relation = self._absent(atom, module)
+        prefix, _, bare = atom.name.rpartition(":")
+        imported = [one.module for one in self.scopes[module].imports]
+        seen = [prefix] if prefix else self._refused if module == self.query else [module, *imported]
+        if any(bare in self._refused.get(one, ()) for one in seen):
+            self.consequences.update(self.diagnostics[said:])
+        return relation
+
+    def _absent(self, atom: Atom, module: str) -> Relation | None:
+        """What a relation that nothing defines is taken for, with its diagnostic."""
         if module in self.congress and not self.lenient:
             return self._unfilled(atom, module)
         if self.lenient:
@@ -189,10 +200,6 @@ class Names:
             empty = Relation(atom.name, tuple(Column(column, Kind(0)) for column in columns))
             return self._empty.setdefault(atom.name, empty)
         self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
-        prefix, _, bare = atom.name.rpartition(":")
-        known = [prefix] if prefix else [module, *(one.module for one in self.scopes[module].imports)]
-        if any(bare in self._refused.get(one, ()) for one in known):
-            self.consequences.add(self.diagnostics[-1])
         return None
 
     def _unfilled(self, atom: Atom, module: str) -> Relation | None:
