@@ -1,13 +1,12 @@
 """An oracle for engines: the meaning of a checked program by brute force, with no index, plan or order.
 
-It tries every choice of rows for the matches of a body. It shares nothing with the engines but what builtins compute.
+It tries every choice of rows for the matches of a body that agrees on its variables. It shares nothing with the engines but what builtins compute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
-from itertools import product
 
 from datalog_gate.analysis.lowering import variables
 from datalog_gate.analysis.program import (
@@ -31,6 +30,8 @@ Known = dict[Var, Value]
 Rows = dict[str, set[Row]]
 Wrong = dict[str, set[tuple[Row, Cause]]]
 Body = tuple[CheckedLiteral, ...]
+Chosen = tuple[Row, Cause | None]
+Choice = tuple[Chosen, ...]
 
 
 def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]]) -> tuple[Rows, Wrong]:
@@ -58,10 +59,9 @@ def _assignments(
     matches = [one for one in body if isinstance(one, Match)]
     rest = [one for one in body if not isinstance(one, Match)]
     choices = [[*((row, None) for row in rows[one.relation]), *wrong[one.relation]] for one in matches]
-    for choice in product(*choices):
+    for choice in _fitting(matches, choices, given, ()):
         known = _unified(matches, choice, given)
-        if known is None:
-            continue
+        assert known is not None
         verdicts: dict[int, bool | Cause] = {}
         for _ in rest:
             for at, literal in enumerate(rest):
@@ -77,9 +77,20 @@ def _assignments(
             yield known, min(causes, default=None)
 
 
-def _unified(matches: list[Match], choice: tuple[tuple[Row, Cause | None], ...], given: Known) -> Known | None:
+def _fitting(matches: list[Match], choices: list[list[Chosen]], given: Known, chosen: Choice) -> Iterator[Choice]:
+    """Each choice of a row for every match that unifies; where the first rows do not, no more are tried with them."""
+    if _unified(matches, chosen, given) is None:
+        return
+    if len(chosen) == len(matches):
+        yield chosen
+        return
+    for one in choices[len(chosen)]:
+        yield from _fitting(matches, choices, given, (*chosen, one))
+
+
+def _unified(matches: list[Match], choice: Choice, given: Known) -> Known | None:
     occurrences: dict[Var, list[Value]] = {var: [value] for var, value in given.items()}
-    for match, (row, cause) in zip(matches, choice, strict=True):
+    for match, (row, cause) in zip(matches, choice, strict=False):
         for argument, value in zip(match.arguments, row, strict=True):
             if argument is None or (cause and value is None):
                 continue

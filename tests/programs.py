@@ -3,7 +3,7 @@ and builtins that fail."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeVar, get_args
@@ -34,8 +34,12 @@ from datalog_gate.diagnostics import Span
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.values import TRUE, Kind, ResourceId, Row, Unknown, Value
 
-VALUES: tuple[Value, ...] = (None, TRUE, 1, 2, "1", "b", ResourceId("b"), Unknown("u"))
+VALUES: tuple[Value, ...] = (1, 2, None, TRUE, "1", "b", ResourceId("b"), Unknown("u"))
 INPUTS = {"edge": 2, "node": 1}
+WIDER = {**INPUTS, "flag": 0, "triple": 3, "wide": 5}
+MOST_ROWS = 8
+Choose = Callable[[int], int]
+"""Chooses a number from 0 to below the one given; the lower, the simpler."""
 Facts = dict[str, list[Row]]
 T = TypeVar("T")
 X, Y, Z = Var("x"), Var("y"), Var("z")
@@ -71,66 +75,78 @@ class Vocabulary:
     fails: bool = False
     positive: bool = False
 
+    @property
+    def often(self) -> tuple[Value, ...]:
+        """The values, but the first two most of the time: else few rows would join."""
+        return (*self.values[:2] * 6, *self.values)
 
-EVERYTHING = Vocabulary(VALUES, ("=", "!=", "<", ">="), ("+", "/", "??"), get_args(AggregateFunction), INPUTS, True)
+
+EVERYTHING = Vocabulary(VALUES, ("=", "!=", "<", ">="), ("+", "/", "??"), get_args(AggregateFunction), WIDER, True)
 
 
 @dataclass
 class Draw:
     """Draws bodies. `below` are finished relations, `own` those of the stratum."""
 
-    draw: st.DrawFn
+    choose: Choose
     words: Vocabulary
     below: dict[str, int]
     own: dict[str, int]
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def one(self, choices: Sequence[T]) -> T:
-        return self.draw(st.sampled_from(choices))
+        return choices[self.choose(len(choices))]
 
     def place(self) -> Span:
         return place(next(self.numbers))
 
     def unsure(self) -> bool:
-        return self.words.fails and self.draw(st.booleans())
+        return self.words.fails and self.one((False, True))
 
-    def match(self, scope: list[Var], names: Mapping[str, int]) -> Match:
-        name = self.one(sorted(names))
-        terms: list[Pattern] = [*scope, *scope, None, Const(self.one(self.words.values))]
-        return Match(name, tuple(self.one(terms) for _ in range(names[name])), self.place())
+    def match(self, known: Sequence[Var], names: Mapping[str, int]) -> Match:
+        """A match that mostly joins or has new variables; at times a variable twice, a constant, or anything."""
+        name = self.one(
+            [*sorted(names), *sorted(names.keys() & {*INPUTS, *self.own}), *sorted(names.keys() & self.own) * 4]
+        )
+        terms: list[Pattern] = []
+        for _ in range(names[name]):
+            seen = [*known, *known, *(one for one in terms if isinstance(one, Var))]
+            new = Var(f"x.{next(self.numbers)}")
+            rare = self.one([None, Const(self.one(self.words.often))])
+            terms.append(self.one([new] * 7 + ([self.one(seen)] * 4 if seen else []) + [rare]))
+        return Match(name, tuple(terms), self.place())
 
     def body(self, bound: list[Var], depth: int) -> tuple[list[CheckedLiteral], list[Var]]:
         """A body in a safe order, and what it binds with what is bound."""
         known = list(bound)
         body: list[CheckedLiteral] = []
-        scope = [*bound, *(Var(f"{name}{depth}.{next(self.numbers)}") for name in "xy")]
         kinds = ["compare", "alias", "call", "match"]
         kinds += ["test"] if self.words.fails else []
         kinds += ["not", "fold"] if depth < 2 and not self.words.positive else []
 
         def operand() -> Operand:
-            choices: list[Operand] = [*known, *known, *map(Const, self.words.values)]
+            choices: list[Operand] = [*known, *known, *known, Const(self.one(self.words.often))]
             return self.one(choices)
 
-        for kind in ["match"] * self.one([1, 2]) + [self.one(kinds) for _ in range(self.one(range(4 - depth)))]:
+        more = self.one((0, 1, 0, 1, 0, 2, 3 - depth))
+        for kind in ["match"] * self.one([1, 2]) + [self.one(kinds) for _ in range(more)]:
             at, new = self.place(), Var(f"v{depth}.{next(self.numbers)}")
             match kind:
                 case "match":
-                    made = self.match(scope, self.below if depth else {**self.below, **self.own})
+                    made = self.match(known, self.below if depth else {**self.below, **self.own})
                     body.append(made)
                     known += dict.fromkeys(one for one in made.arguments if isinstance(one, Var) and one not in known)
                 case "compare":
                     comparator = self.one(self.words.comparators)
                     body.append(Compare(comparator, operand(), operand(), at, self.unsure()))
                 case "alias":
-                    left, right = self.draw(st.permutations([new, operand()]))
+                    left, right = self.one([(new, operand()), (operand(), new)])
                     body.append(Compare("=", left, right, at, self.unsure()))
-                    scope.append(new)
                     known.append(new)
                 case "test":
                     body.append(Call("starts_with", (operand(), operand()), (), at, self.unsure()))
                 case "call":
-                    outputs: list[Pattern] = [new, *known, *((None, Const(2)) if self.words.fails else ())]
+                    outputs: list[Pattern] = [*[new] * 8, *known, *((None, Const(2)) if self.words.fails else ())]
                     target = self.one(outputs)
                     body.append(Call(self.one(self.words.builtins), (operand(), operand()), (target,), at))
                     known += [new] if target == new else []
@@ -141,41 +157,63 @@ class Draw:
                     local: list[Operand] = [Const(1), *(one for one in inside if one not in known)]
                     terms = tuple(self.one(local[-2:]) for _ in range(self.one([1, 2])))
                     used = {one for literal in inner for one in variables(literal)}
-                    result = self.one([new, *(one for one in known if one not in used)])
+                    result = self.one([new] * 8 + [one for one in known if one not in used])
                     body.append(Fold(self.one(self.words.functions), terms, tuple(inner), result, at))
                     known += [new] if result == new else []
         return body, known
 
 
-@st.composite
-def programs(draw: st.DrawFn, words: Vocabulary = EVERYTHING) -> CheckedProgram:
-    """A program over the inputs, as the analysis would make it of its rules."""
+def draw_program(choose: Choose, words: Vocabulary = EVERYTHING) -> CheckedProgram | None:
+    """A program over the inputs, as the analysis would make it of its rules; None if it refuses one."""
     below = dict(words.inputs)
-    drawn = Draw(draw, words, below, {})
+    drawn = Draw(choose, words, below, {})
     rules: list[CheckedRule] = []
-    for name in ("p", "q", "r")[: draw(st.integers(1, 3))]:
-        own = {name: draw(st.integers(1, 2)), **({name * 2: 1} if draw(st.booleans()) else {})}
-        drawn.own = own if draw(st.booleans()) else {}
-        for head_name in [one for one in own for _ in range(draw(st.integers(1, 2)))]:
+    for name in ("p", "q", "r", "s")[: 1 + choose(4)]:
+        own = {one: drawn.one((1, 2, 2, 1, 3, 0, 5)) for one in (name, name * 2)[: 1 + choose(2)]}
+        recursive = choose(2)
+        for head_name, at in [(one, at) for one in own for at in range(drawn.one((1, 2, 3)))]:
+            drawn.own = own if recursive and (at or not choose(4)) else {}  # most begin with a rule that is not
             body, known = drawn.body([], 0)
             matched = {one for literal in body if isinstance(literal, Match) for one in literal.arguments}
-            heads: list[Operand] = [one for one in known if not drawn.own or one in matched] or [Const(1)]
-            head = tuple(drawn.one([*heads, *heads, Const(1)]) for _ in range(own[head_name]))
-            rule = order(Draft(head_name, head, tuple(draw(st.permutations(body))), drawn.place(), {}), [])
-            assume(rule)  # x = null, y = null, x = y is refused
-            rules += [rule] if rule else []
+            heads: list[Operand] = [one for one in known if not recursive or one in matched] or [Const(1)]
+            head = tuple(drawn.one([*heads, *heads, Const(drawn.one(words.values))]) for _ in range(own[head_name]))
+            shuffled_body = tuple(body.pop(choose(len(body))) for _ in range(len(body)))
+            rule = order(Draft(head_name, head, shuffled_body, drawn.place(), {}), [])
+            if rule is None:  # x = null, y = null, x = y
+                return None
+            rules.append(rule)
         below.update(own)
     strata, wrong = stratify(rules)
     assert not wrong
     return program(*strata, inputs=words.inputs)
 
 
-def facts(words: Vocabulary = EVERYTHING, more: tuple[Value, ...] = ()) -> st.SearchStrategy[Facts]:
+def draw_facts(choose: Choose, words: Vocabulary = EVERYTHING, more: tuple[Value, ...] = ()) -> Facts:
     """Rows of the inputs."""
-    value = st.sampled_from((*words.values, *more))
-    return st.fixed_dictionaries(
-        {name: st.lists(st.tuples(*[value] * arity), max_size=4) for name, arity in words.inputs.items()}
-    )
+    values = (*words.often, *more)
+    return {
+        name: [tuple(values[choose(len(values))] for _ in range(arity)) for _ in range(choose(MOST_ROWS + 1))]
+        for name, arity in words.inputs.items()
+    }
+
+
+def _chooser(draw: st.DrawFn) -> Choose:
+    return lambda size: draw(st.integers(0, size - 1))
+
+
+@st.composite
+def programs(draw: st.DrawFn, words: Vocabulary = EVERYTHING) -> CheckedProgram:
+    """A program over the inputs."""
+    found = draw_program(_chooser(draw), words)
+    assume(found)
+    assert found
+    return found
+
+
+@st.composite
+def facts(draw: st.DrawFn, words: Vocabulary = EVERYTHING, more: tuple[Value, ...] = ()) -> Facts:
+    """Rows of the inputs."""
+    return draw_facts(_chooser(draw), words, more)
 
 
 @st.composite
