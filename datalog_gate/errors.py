@@ -34,3 +34,7 @@ class InputError(DiagnosticsError):
 
 class EngineError(GateError):
     """An engine that can't give an answer: it refuses the program, exceeded its time, or its worker died."""
+
+
+class BudgetError(EngineError):
+    """An evaluation that would take more facts, rounds or time than it may."""

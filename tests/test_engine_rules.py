@@ -21,8 +21,9 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.engine import native
+from datalog_gate.engine.limits import Limits
 from datalog_gate.engine.model import ModelError
-from datalog_gate.errors import EngineError
+from datalog_gate.errors import BudgetError
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
 from tests import naive
@@ -294,5 +295,5 @@ def test_recursion_reaches_every_row_of_a_cycle() -> None:
 
 def test_past_the_deadline_the_rule_at_work_is_named() -> None:
     checked = program(stratum(rule("p", (X,), node(X), node(Y), node(Z), line=7)))
-    with pytest.raises(EngineError, match=r"^out of time in the rule of p at rules\.dl:7:1$"):
-        native.evaluate(checked, {"node": [(at,) for at in range(100)], "edge": []}, deadline=0.0)
+    with pytest.raises(BudgetError, match=r"^out of time after 0 s: the rule of p at rules\.dl:7:1 took 0\.0 s$"):
+        native.evaluate(checked, {"node": [(at,) for at in range(100)], "edge": []}, Limits(seconds=0.0))

@@ -68,15 +68,17 @@ def test_doors_do_not_import_each_other() -> None:
 
 
 def test_nothing_is_executed_that_came_as_text() -> None:
-    wrong = [
-        f"{path.relative_to(PACKAGE)}:{node.lineno} calls {node.func.id}"
+    """The engine compiles nodes that it made itself, and makes functions of them without executing anything."""
+    calls = [
+        f"{path.relative_to(PACKAGE)}: {ast.unparse(node)}"
         for _, path in _modules()
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in {"exec", "eval", "compile"}
     ]
-    assert wrong == []
+    nodes = "ast.fix_missing_locations(ast.Module([function], []))"
+    assert calls == [f"engine/code.py: compile({nodes}, '<plan>', 'exec')"]
 
 
 def _modules() -> Iterator[tuple[str, Path]]:

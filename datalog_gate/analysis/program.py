@@ -127,9 +127,10 @@ class Stratum:
     recursive: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CheckedProgram:
-    """Rules in strata. `relations` describes every relation that occurs, `inputs` names those that facts fill."""
+    """Rules in strata. `relations` describes every relation that occurs, `inputs` names those that facts fill. One
+    program equals only itself, so that engines can keep what they make of it."""
 
     relations: Mapping[str, Relation]
     inputs: frozenset[str]

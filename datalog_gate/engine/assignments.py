@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Operand, Var, Without
 from datalog_gate.analysis.safety import Scoped, inner, scoped
 from datalog_gate.diagnostics import Span
-from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
+from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
+from datalog_gate.engine.limits import Watch
 from datalog_gate.engine.model import Table
-from datalog_gate.engine.solve import Watch, fits
 from datalog_gate.values import Row, Value, row_key
 
 
@@ -42,13 +42,12 @@ class Assignments:
 
     tables: Mapping[str, Table]
     errors: Errors = field(default_factory=dict)
-    watch: Watch = field(default_factory=lambda: Watch(None))
+    watch: Watch = field(default_factory=lambda: Watch())
     ordered: bool = False
     _sorted: dict[tuple[str, tuple[int, ...], Row], list[Row]] = field(default_factory=dict)
 
     def of_rule(self, rule: CheckedRule, known: Binding | None = None) -> Iterator[tuple[Binding, Cause | None]]:
         """The assignments of a rule's body that hold the `known` values."""
-        self.watch.rule = rule
         head = [one for one in rule.arguments if isinstance(one, Var)]
         return self._of_body(scoped(rule.body, head), known or {})
 

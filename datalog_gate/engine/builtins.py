@@ -80,6 +80,11 @@ def compare(comparator: Comparator, left: Value, right: Value, when_unknown: boo
         raise EvaluationError(f"{_brief(left)} {comparator} {_brief(right)}: {error}") from None
 
 
+def fits(value: Value, wanted: Value, constant: bool) -> bool:
+    """Whether a computed value is the wanted one; null fits only a null that is a constant of the rule."""
+    return value == wanted and (constant or value is not None)
+
+
 def aggregate(function: AggregateFunction, terms: Iterable[Row]) -> Value:
     """The aggregate over distinct tuples of terms; those whose first is null are skipped.
 

@@ -1,47 +1,95 @@
 """What an evaluation gives (layer 3): all rows of all relations, indexed on demand, and the errors it met.
 
-The protocol of engines: a function ``evaluate(program, facts, deadline) -> Model``.
+The protocol of engines: a function ``evaluate(program, facts, limits, before) -> Model``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from operator import itemgetter
+from typing import Any, Protocol
 
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.diagnostics import Span
-from datalog_gate.values import Row
+from datalog_gate.engine.limits import UNLIMITED, Limits
+from datalog_gate.values import Row, Value
+
+Constants = tuple[tuple[int, Value], ...]
+"""Columns and what they hold."""
+Index = dict[Any, list[Row]]
+"""Rows by the values of some columns: one value as it is, several as a tuple. No key holds a null."""
 
 
 class Table:
-    """The rows of one relation in order of arrival, with one hash index for each set of columns that was asked for."""
+    """The rows of one relation in order of arrival, with an index for each way in which they are looked up. The keys of
+    `rows` are the rows; what they lead to is of no concern here."""
 
-    __slots__ = ("_indexes", "rows")
+    __slots__ = ("_groups", "_indexes", "rows")
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
-        self.rows: dict[Row, None] = dict.fromkeys(rows)
-        self._indexes: dict[tuple[int, ...], dict[Row, list[Row]]] = {}
+        self.rows: dict[Row, Any] = rows if isinstance(rows, dict) else dict.fromkeys(rows)
+        self._groups: dict[tuple[int, ...], Index] = {}
+        self._indexes: dict[tuple[Constants, tuple[int, ...]], Index | list[Row]] = {}
 
-    def add(self, row: Row) -> bool:
-        """Add a row; False if it was there."""
-        if row in self.rows:
-            return False
-        self.rows[row] = None
-        for columns, index in self._indexes.items():
-            index.setdefault(tuple(row[at] for at in columns), []).append(row)
-        return True
+    def index(self, constants: Constants, keys: tuple[int, ...]) -> Index | list[Row]:
+        """The rows with these constants by their `keys`, without those that hold a null there; a list if there are no
+        keys. Threads may ask at the same time: two make the same."""
+        found = self._indexes.get((constants, keys))
+        if found is None:
+            found = defaultdict(list) if keys else []
+            _fill(found, keys, self._group(constants))
+            self._indexes[constants, keys] = found
+        return found
+
+    def extend(self, rows: Sequence[Row]) -> None:
+        """Put rows that are among `rows` already into the indexes too."""
+        self._groups.clear()
+        for (constants, keys), index in self._indexes.items():
+            _fill(index, keys, [row for row in rows if all(row[at] == value for at, value in constants)])
 
     def lookup(self, columns: tuple[int, ...], key: Row) -> Collection[Row]:
         """The rows that hold `key` in `columns` (ascending positions), in order of arrival."""
         if not columns:
             return self.rows
-        index = self._indexes.get(columns)
-        if index is None:
-            index = self._indexes[columns] = {}
+        nulls = tuple((at, value) for at, value in zip(columns, key, strict=True) if value is None)
+        rest = tuple(value for value in key if value is not None)
+        index = self.index(nulls, tuple(at for at, value in zip(columns, key, strict=True) if value is not None))
+        if isinstance(index, list):
+            return index
+        return index.get(rest[0] if len(rest) == 1 else rest, ())
+
+    def _group(self, constants: Constants) -> Iterable[Row]:
+        if not constants:
+            return self.rows
+        columns = tuple(at for at, _ in constants)
+        group = self._groups.get(columns)
+        if group is None:
+            group = defaultdict(list)
+            take = itemgetter(*columns)
             for row in self.rows:
-                index.setdefault(tuple(row[at] for at in columns), []).append(row)
-        return index.get(key, ())
+                group[take(row)].append(row)
+            self._groups[columns] = group
+        values = tuple(value for _, value in constants)
+        return group.get(values[0] if len(values) == 1 else values, ())
+
+
+def _fill(index: Index | list[Row], keys: tuple[int, ...], rows: Iterable[Row]) -> None:
+    if isinstance(index, list):
+        index.extend(rows)
+        return
+    if len(keys) == 1:
+        (at,) = keys
+        for row in rows:
+            index[row[at]].append(row)
+        index.pop(None, None)
+        return
+    take = itemgetter(*keys)
+    for row in rows:
+        key = take(row)
+        if None not in key:
+            index[key].append(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +117,16 @@ class Model:
 
 
 class Engine(Protocol):
-    """An engine. `facts` holds the rows of the program's inputs; `deadline` is a time of `time.monotonic`, or None.
+    """An engine. `facts` holds the rows of the program's inputs that the model `before` does not have: what was
+    derived earlier, of which this is the rest.
 
-    Errors: EngineError if it can't give the answer.
+    Errors: EngineError if it can't give the answer, BudgetError if that would take more than the limits allow.
     """
 
     def __call__(
-        self, program: CheckedProgram, facts: Mapping[str, Collection[Row]], deadline: float | None = None
+        self,
+        program: CheckedProgram,
+        facts: Mapping[str, Collection[Row]],
+        limits: Limits = UNLIMITED,
+        before: Model | None = None,
     ) -> Model: ...

@@ -1,120 +1,227 @@
 """The engine of this package (layer 3): bottom up, stratum by stratum, semi-naive within a recursive one.
 
-In: a checked program and the facts of its inputs. Out: the model. A rule runs fast over the rows; only one that meets
-an error, or that reads a relation in error, is gone through carefully to tell which rows are true and which in error.
+In: a checked program and the facts of its inputs. Out: the model. A rule runs as a compiled function; one that meets an
+error, or reads a relation in error, is gone through carefully to tell which rows are true and which in error. Programs,
+plans and tables of facts hold nothing of an evaluation: threads share them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
 from datalog_gate.analysis.strata import reads
-from datalog_gate.engine.assignments import Assignments, Errors, head_row
+from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.builtins import EvaluationError
+from datalog_gate.engine.code import Compiled, TooDeepError, compiled
+from datalog_gate.engine.limits import UNLIMITED, Limits, Watch
 from datalog_gate.engine.model import Model, ModelError, Table
-from datalog_gate.engine.solve import NEW, Watch, prepare
+from datalog_gate.engine.plan import plan
+from datalog_gate.engine.steps import NEW
 from datalog_gate.values import Row, row_key
 
-Run = Callable[[], Iterable[Row]]
+Emit = Callable[[Row], None]
+MOST_VARIANTS = 64
+"""The functions that are kept for one rule."""
 
 
-def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]], deadline: float | None = None) -> Model:
-    """All rows and errors of the program over the facts.
+def evaluate(
+    program: CheckedProgram,
+    facts: Mapping[str, Collection[Row]],
+    limits: Limits = UNLIMITED,
+    before: Model | None = None,
+) -> Model:
+    """All rows and errors of the program over the facts and the model `before`, which stays as it is.
 
-    Errors: EngineError past the deadline, naming the rule at work.
+    Errors: BudgetError past the limits, naming the rule with the largest share.
     """
-    work = _Evaluation(Watch(deadline))
-    for relation in program.relations:
-        work.tables[relation] = Table(facts.get(relation, ()) if relation in program.inputs else ())
-    for stratum in program.strata:
-        work.derive(stratum, {})
-        work.find_errors(stratum)
+    work = _Evaluation(Watch(limits), dict(before.tables) if before else {}, errors_of(before) if before else {})
+    for relation in program.inputs:
+        if relation in facts or relation not in work.tables:
+            work.tables[relation] = Table(facts.get(relation, ()))
+    for stratum in _prepared(program):
+        work.derive(stratum)
+        work.find_errors(stratum.stratum)
     return Model(work.tables, work.model_errors())
 
 
 def rounds(stratum: Stratum, model: Model, errors: Errors) -> dict[tuple[str, Row], int]:
     """The round, from 1, in which each row of a recursive stratum is derived first: it has a derivation from rows of
     earlier rounds and of other strata."""
-    work = _Evaluation(Watch(None), dict(model.tables), errors)
-    for relation in stratum.relations:
-        work.tables[relation] = Table()
+    work = _Evaluation(Watch(), dict(model.tables), errors)
     reached: dict[tuple[str, Row], int] = {}
-    work.derive(stratum, reached)
+    work.derive(_Stratum.of(stratum), reached)
     return reached
+
+
+def errors_of(model: Model) -> Errors:
+    """The errors of a model by relation and row."""
+    errors: Errors = {}
+    for one in model.errors:
+        errors.setdefault(one.relation, {}).setdefault(one.row, set()).add(Cause(one.span, one.message))
+    return errors
+
+
+@dataclass(slots=True)
+class _Part:
+    """A rule, or the part of one in which one match reads the rows of the last round. What was compiled is kept for
+    each order of magnitude of what it reads."""
+
+    rule: CheckedRule
+    body: CheckedRule
+    news: str | None
+    needs: tuple[str, ...]
+    sized: tuple[str, ...]
+    variants: dict[tuple[int, ...], Compiled | None] = field(default_factory=dict)
+
+    @staticmethod
+    def of(rule: CheckedRule, own: Collection[str], at: int | None = None) -> _Part:
+        body = rule
+        news = None
+        if at is not None:
+            match = rule.body[at]
+            assert isinstance(match, Match)
+            news = match.relation
+            body = replace(rule, body=(*rule.body[:at], replace(match, relation=NEW + news), *rule.body[at + 1 :]))
+        needs = {one.relation for one in rule.body if isinstance(one, Match)} - set(own)
+        sized = {match.relation for _, match in reads(rule.body)}
+        return _Part(rule, body, news, tuple(sorted(needs)), tuple(sorted(sized)))
+
+    def compiled(self, tables: Mapping[str, Table], emits: bool) -> Compiled | None:
+        """The function; None if the rule is too deep for one."""
+        magnitudes = tuple([_magnitude(tables[name]) for name in self.sized])
+        if magnitudes not in self.variants:
+            if len(self.variants) >= MOST_VARIANTS:
+                self.variants.clear()
+            try:
+                sizes = dict(zip(self.sized, magnitudes, strict=True))
+                self.variants[magnitudes] = compiled(plan(self.body, lambda name: sizes.get(name, 0)), emits)
+            except TooDeepError:
+                self.variants[magnitudes] = None
+        return self.variants[magnitudes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stratum:
+    """A stratum with its rules as parts: those that run once, and those that run in each round of a recursion."""
+
+    stratum: Stratum
+    once: tuple[_Part, ...]
+    again: tuple[_Part, ...]
+
+    @staticmethod
+    def of(stratum: Stratum) -> _Stratum:
+        own = stratum.relations if stratum.recursive else ()
+        once: list[_Part] = []
+        again: list[_Part] = []
+        for rule in stratum.rules:
+            loops = [at for at, one in enumerate(rule.body) if isinstance(one, Match) and one.relation in own]
+            again += [_Part.of(rule, own, at) for at in loops]
+            once += [] if loops else [_Part.of(rule, own)]
+        return _Stratum(stratum, tuple(once), tuple(again))
+
+
+_PREPARED: WeakKeyDictionary[CheckedProgram, tuple[_Stratum, ...]] = WeakKeyDictionary()
+
+
+def _prepared(program: CheckedProgram) -> tuple[_Stratum, ...]:
+    """The strata of a program with their plans, made once for each program."""
+    found = _PREPARED.get(program)
+    if found is None:
+        found = _PREPARED.setdefault(program, tuple(map(_Stratum.of, program.strata)))
+    return found
+
+
+def _magnitude(table: Table) -> int:
+    """About how many rows, as a power of two: rounded, so that plans serve for more than one evaluation."""
+    return (len(table.rows).bit_length() + 2) // 3 * 3
 
 
 @dataclass(slots=True)
 class _Evaluation:
     watch: Watch
-    tables: dict[str, Table] = field(default_factory=dict)
-    errors: Errors = field(default_factory=dict)
-    failed: set[CheckedRule] = field(default_factory=set)
-    """The rules that met an error."""
+    tables: dict[str, Table]
+    errors: Errors
+    failed: set[int] = field(default_factory=set)
+    """The rules that met an error, by identity."""
 
-    def derive(self, stratum: Stratum, reached: dict[tuple[str, Row], int]) -> None:
+    def derive(self, one: _Stratum, reached: dict[tuple[str, Row], int] | None = None) -> None:
         """Derive the rows of a stratum. `reached` is told the round of each row if the stratum is recursive."""
-        own = frozenset(stratum.relations)
-        rules = [rule for rule in stratum.rules if not self._idle(rule, own)]
-        news = self._round([(rule, self._run(rule, rule)) for rule in rules])
-        again: list[tuple[CheckedRule, Run]] = []
-        turn = 1
-        while news and stratum.recursive:
-            reached.update((one, turn) for one in news)
+        for relation in one.stratum.relations:
+            self.tables[relation] = Table()
+        if not one.stratum.recursive:
+            for part in one.once:
+                if self._awake(part):
+                    self._run(part, self.tables[part.rule.relation].rows, None, ())
+            return
+        # in normal rounds a row is known, and joins, as soon as it is found; to tell rounds apart it must not join yet
+        known = {name: {} if reached is not None else self.tables[name].rows for name in one.stratum.relations}
+        parts = [part for part in one.once if self._awake(part)]
+        again = [part for part in one.again if self._awake(part)]
+        news: dict[str, list[Row]] = {}
+        turn = 0
+        while parts:
             turn += 1
-            for relation in own:
-                self.tables[NEW + relation] = Table(row for name, row in news if name == relation)
-            again = again or [(rule, self._run(rule, part)) for rule in rules for part in _parts(rule, own)]
-            news = self._round(again)
-        for relation in own:
-            self.tables.pop(NEW + relation, None)
+            self.watch.turn(turn)
+            fresh: dict[str, list[Row]] = {name: [] for name in known}
+            for part in parts:
+                name = part.rule.relation
+                self._run(part, known[name], fresh[name].append, news.get(part.news, ()) if part.news else ())
+            for name, rows in fresh.items():
+                if reached is not None:
+                    self.tables[name].rows.update(dict.fromkeys(rows))
+                    reached.update(((name, row), turn) for row in rows)
+                self.tables[name].extend(rows)
+            news = fresh
+            parts = [part for part in again if part.news and news[part.news]]
 
-    def _idle(self, rule: CheckedRule, own: Collection[str]) -> bool:
-        """Whether a relation that the rule must match is empty for good."""
-        return any(
-            isinstance(one, Match) and one.relation not in own and not self.tables[one.relation].rows
-            for one in rule.body
-        )
+    def _awake(self, part: _Part) -> bool:
+        """Whether no relation that the rule must match is empty for good."""
+        return all(self.tables[name].rows for name in part.needs)
 
-    def _run(self, rule: CheckedRule, part: CheckedRule) -> Run:
-        """How to run a part of a rule: fast, but carefully if it fails, or if a negation or an aggregate in it reads an
+    def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> None:
+        """Run a part of a rule: fast, but carefully if it fails, or if a negation or an aggregate in it reads an
         error."""
-        search = Assignments(self.tables, self.errors, self.watch)
-
-        def carefully() -> list[Row]:
-            self.failed.add(rule)
-            return [head_row(rule, binding) for binding, cause in search.of_rule(part) if cause is None]
-
-        def run() -> list[Row]:
+        self.watch.start(part.rule, known)
+        code = part.compiled(self.tables, emit is not None)
+        through_error = self.errors and any(
+            through and match.relation in self.errors for through, match in reads(part.rule.body)
+        )
+        if code and not through_error:
+            lookups = [
+                self.tables[one.relation].rows
+                if one.keys is None
+                else self.tables[one.relation].index(one.constants, one.keys)
+                for one in code.accesses
+            ]
             try:
-                return fast()
+                code.work(lookups, code.constants, known, emit, news, self.watch.check)
+                self.watch.stop()
+                return
             except EvaluationError:
-                return carefully()
-
-        if any(through and match.relation in self.errors for through, match in reads(rule.body)):
-            return carefully
-        fast = prepare(part, self.tables, self.watch)
-        return run
-
-    def _round(self, runs: Iterable[tuple[CheckedRule, Run]]) -> list[tuple[str, Row]]:
-        """The rows that the runs derive anew, added after the last of them."""
-        found: dict[tuple[str, Row], None] = {}
-        for rule, run in runs:
-            known = self.tables[rule.relation].rows
-            found.update(((rule.relation, row), None) for row in run() if row not in known)
-        for relation, row in found:
-            self.tables[relation].add(row)
-        return list(found)
+                pass
+        if part.news:
+            self.tables[NEW + part.news] = Table(news)
+        for binding, cause in list(Assignments(self.tables, self.errors, self.watch).of_rule(part.body)):
+            row = head_row(part.rule, binding)
+            if cause:
+                self.failed.add(id(part.rule))
+            elif row not in known:
+                known[row] = None
+                if emit:
+                    emit(row)
+        self.watch.stop()
 
     def find_errors(self, stratum: Stratum) -> None:
         """Collect the rows in error, those that follow from others included. A row that is derived is not in error."""
         search = Assignments(self.tables, self.errors, self.watch)
-        grown = True
+        grown = bool(self.failed or self.errors)
         while grown:
             grown = False
             for rule in stratum.rules:
-                if rule not in self.failed and not any(match.relation in self.errors for _, match in reads(rule.body)):
+                if id(rule) not in self.failed and not any(one.relation in self.errors for _, one in reads(rule.body)):
                     continue
                 for binding, cause in list(search.of_rule(rule)):
                     row = head_row(rule, binding)
@@ -138,11 +245,3 @@ class _Evaluation:
             return error.span.file, error.span.line, row_key(error.row), error.span, error.relation, error.message
 
         return tuple(sorted(errors, key=place))
-
-
-def _parts(rule: CheckedRule, own: Collection[str]) -> Iterator[CheckedRule]:
-    """For each match of its own stratum the rule that reads only the new rows there."""
-    for at, one in enumerate(rule.body):
-        if isinstance(one, Match) and one.relation in own:
-            new = replace(one, relation=NEW + one.relation)
-            yield replace(rule, body=(*rule.body[:at], new, *rule.body[at + 1 :]))

@@ -10,31 +10,36 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
-from time import monotonic
 
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.engine.limits import UNLIMITED, Limits
 from datalog_gate.engine.model import Model, Table
-from datalog_gate.errors import EngineError
+from datalog_gate.errors import BudgetError, EngineError
 from datalog_gate.values import Row
 
 # -P: the folder that the gate was started in may hold files of strangers, and must not be imported from
 COMMAND = (sys.executable, "-P", "-m", "datalog_gate.engine.pydatalog_worker")
 
 
-def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]], deadline: float | None = None) -> Model:
-    """All rows of the program over the facts.
+def evaluate(
+    program: CheckedProgram,
+    facts: Mapping[str, Collection[Row]],
+    limits: Limits = UNLIMITED,
+    before: Model | None = None,
+) -> Model:
+    """All rows of the program over the facts and the model `before`. Only the limit of time is kept.
 
-    Errors: EngineError past the deadline, if pyDatalog is not installed, or if an expression fails: which rows are in
+    Errors: BudgetError past it; EngineError if pyDatalog is not installed, or if an expression fails: which rows are in
     error then, only the native engine tells.
     """
-    given = {name: list(facts.get(name, ())) for name in program.inputs}
-    left = None if deadline is None else max(0.0, deadline - monotonic())
+    earlier = before or Model()
+    given = {name: list(facts.get(name, earlier.rows(name))) for name in program.inputs}
     question = pickle.dumps((program, given))
     with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
         try:
-            answer, complaint = worker.communicate(question, left)
+            answer, complaint = worker.communicate(question, limits.seconds)
         except subprocess.TimeoutExpired:
-            raise EngineError("out of time in the pyDatalog worker") from None
+            raise BudgetError(f"out of time after {limits.seconds:g} s in the pyDatalog worker") from None
         finally:
             worker.kill()
     if worker.returncode != 0:
@@ -45,4 +50,4 @@ def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]], dead
     result: dict[str, list[Row]] | str = pickle.loads(answer)  # written by our own child
     if isinstance(result, str):
         raise EngineError(result)
-    return Model({name: Table(rows) for name, rows in result.items()})
+    return Model({**earlier.tables, **{name: Table(rows) for name, rows in result.items()}}, earlier.errors)

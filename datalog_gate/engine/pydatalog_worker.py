@@ -29,8 +29,7 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
-from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
-from datalog_gate.engine.solve import fits
+from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
 from datalog_gate.errors import EngineError
 from datalog_gate.values import Row, Value
 

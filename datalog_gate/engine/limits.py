@@ -1,0 +1,103 @@
+"""What an evaluation may take (layer 3), and the watch that ends it when it takes more.
+
+In: limits, among them a clock. Out: a BudgetError that names the rule with the largest share of what ran out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from dataclasses import dataclass, field
+from time import monotonic
+
+from datalog_gate.analysis.program import CheckedRule
+from datalog_gate.errors import BudgetError
+
+BETWEEN_CHECKS = 10_000
+"""How many rows are looked at between two looks at the clock: some milliseconds' work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most facts that may be derived, the most rounds of one recursion, and seconds by the `clock`; no limit where
+    None."""
+
+    facts: int | None = None
+    rounds: int | None = None
+    seconds: float | None = None
+    clock: Callable[[], float] = monotonic
+
+
+UNLIMITED = Limits()
+
+
+@dataclass(slots=True)
+class Share:
+    """What one rule has taken."""
+
+    rule: CheckedRule
+    facts: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Watch:
+    """Counts what rules take. One rule is at work at a time, and derives rows into `known`."""
+
+    limits: Limits = UNLIMITED
+    began: float = field(init=False)
+    facts: int = 0
+    shares: dict[int, Share] = field(default_factory=dict)
+    _share: Share | None = None
+    _since: float = 0.0
+    _known: Sized = ()
+    _before: int = 0
+    _left: int = BETWEEN_CHECKS
+
+    def __post_init__(self) -> None:
+        self.began = self.limits.clock()
+
+    def start(self, rule: CheckedRule, known: Sized) -> None:
+        """A rule sets to work. Errors: BudgetError."""
+        self._share = self.shares.get(id(rule)) or self.shares.setdefault(id(rule), Share(rule))
+        self._known, self._before = known, len(known)
+        self._since = self.limits.clock()
+        self.check()
+
+    def stop(self) -> None:
+        """The rule is done for now."""
+        assert self._share
+        derived = len(self._known) - self._before
+        self.facts += derived
+        self._share.facts += derived
+        self._share.seconds += self.limits.clock() - self._since
+        self._share = None
+
+    def check(self) -> int:
+        """Look whether anything has run out; how many rows may be looked at before the next look.
+        Errors: BudgetError."""
+        limits = self.limits
+        if limits.seconds is not None and limits.clock() - self.began > limits.seconds:
+            self._out(f"out of time after {limits.seconds:g} s", "took", lambda one: one.seconds)
+        if limits.facts is not None and self.facts + len(self._known) - self._before > limits.facts:
+            self._out(f"more than {limits.facts:,} facts", "made", lambda one: one.facts)
+        return BETWEEN_CHECKS
+
+    def tick(self) -> None:
+        """Count one row that is looked at. Errors: BudgetError."""
+        self._left -= 1
+        if self._left < 0:
+            self._left = self.check()
+
+    def turn(self, number: int) -> None:
+        """A round of a recursion begins. Errors: BudgetError."""
+        if self.limits.rounds is not None and number > self.limits.rounds:
+            self._out(f"more than {self.limits.rounds:,} rounds", "made", lambda one: one.facts)
+
+    def _out(self, what: str, did: str, amount: Callable[[Share], float]) -> None:
+        if self._share:
+            self.stop()
+        most = max(self.shares.values(), key=amount, default=None)
+        if most is None:
+            raise BudgetError(what)
+        took = f"{amount(most):.1f} s" if did == "took" else f"{amount(most):,.0f} of {self.facts:,}"
+        raise BudgetError(f"{what}: the rule of {most.rule.relation} at {most.rule.span} {did} {took}")

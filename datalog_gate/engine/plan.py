@@ -1,0 +1,279 @@
+"""Plans of rules (layer 3): in which order a body is gone through, and what each step looks up.
+
+In: a checked rule, and about how many rows the relations hold. Out: a `Plan`. Every choice is made by what a literal
+says, never by where it stands: rules that are equal up to the names of variables and the order of literals have equal
+plans. Tests run as soon as their values are there, then negations, then aggregates, then the match with the fewest rows
+to expect. Where no more of the head's variables are to come, the rest only has to exist.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from datalog_gate.analysis.lowering import variables
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
+from datalog_gate.engine.steps import (
+    NEW,
+    Ask,
+    Check,
+    Compute,
+    Exists,
+    Gather,
+    Let,
+    Plan,
+    Scan,
+    Step,
+    Term,
+    slots_filled,
+    slots_read,
+)
+from datalog_gate.errors import EngineError
+from datalog_gate.values import sort_key
+
+TELLING_APART = 3
+"""How often variables are told apart by what stands around them."""
+PER_CONSTANT, PER_VARIABLE = 2.0, 0.4
+"""What a bound column leaves of the rows to expect: these powers of two less, or this part of the power."""
+
+Size = Callable[[str], int]
+"""About how many rows a relation holds: a power of two."""
+Said = tuple[object, ...]
+"""What a literal says, to be compared and sorted."""
+
+
+def plan(rule: CheckedRule, size: Size) -> Plan:
+    """The plan of a rule. A match of `NEW` rows comes first."""
+    planner = _Planner(size, _colours(rule), _once(rule))
+    head = [one for one in rule.arguments if isinstance(one, Var)]
+    steps = planner.steps(scoped(rule.body, head))
+    terms = tuple(map(planner.term, rule.arguments))
+    wanted = {one for one in terms if isinstance(one, int)}
+    return Plan(rule.relation, terms, _shortened(_pruned(steps, wanted), wanted))
+
+
+@dataclass(slots=True)
+class _Planner:
+    size: Size
+    colours: Mapping[Var, int]
+    once: frozenset[Var]
+    slots: dict[Var, int] = field(default_factory=dict)
+
+    def term(self, operand: Operand) -> Term:
+        return operand if isinstance(operand, Const) else self.slots[operand]
+
+    def steps(self, body: Sequence[Scoped]) -> list[Step]:
+        """The steps of a body, in order."""
+        pending = list(body)
+        ordered: list[Step] = []
+        while pending:
+            ready = [one for one in pending if one.ready(self.slots)]
+            if not ready:
+                raise EngineError(f"no order of literals binds every variable at {pending[0].literal.span}")
+            ranks = [self._rank(one.literal) for one in ready]
+            best = min(ranks)
+            chosen = [one for one, rank in zip(ready, ranks, strict=True) if rank == best]
+            if len(chosen) > 1:
+                chosen.sort(key=lambda one: _said(one.literal, self._known))
+            chosen = chosen if best[0] == TESTS else chosen[:1]
+            ordered += [self._step(one) for one in chosen]
+            taken = set(map(id, chosen))
+            pending = [one for one in pending if id(one) not in taken]
+        return ordered
+
+    def _rank(self, literal: CheckedLiteral) -> tuple[int, float]:
+        """What comes first: the new rows, then what binds nothing and costs little, then by what is to be expected."""
+        match literal:
+            case Match(relation, arguments):
+                if relation.startswith(NEW):
+                    return NEWS, 0.0
+                if not self._new(literal):
+                    return TESTS, 0.0
+                power = float(self.size(relation))
+                for one in arguments:
+                    if isinstance(one, Const):
+                        power -= PER_CONSTANT
+                    elif one in self.slots:
+                        power *= PER_VARIABLE
+                return MATCHES, max(power, 0.0)
+            case Compare() | Call():
+                return (VALUES if self._new(literal) else TESTS), 0.0
+            case Without():
+                return NEGATIONS, 0.0
+            case Fold():
+                return AGGREGATES, 0.0
+
+    def _new(self, literal: CheckedLiteral) -> bool:
+        """Whether the literal gives a variable its value."""
+        return any(one not in self.slots and one not in self.once for one in binds(literal))
+
+    def _known(self, var: Var) -> tuple[int, int]:
+        return (1, self.slots[var]) if var in self.slots else (2, self.colours[var])
+
+    def _step(self, one: Scoped) -> Step:
+        match one.literal:
+            case Match() as literal:
+                return self._scan(literal)
+            case Compare(comparator, left, right, _, when_unknown) as literal:
+                for side, other in ((left, right), (right, left)):
+                    if isinstance(side, Var) and side not in self.slots:
+                        term = self.term(other)
+                        return Let(self._fill(side), term)
+                return Check(comparator, self.term(left), self.term(right), when_unknown, literal.null_test)
+            case Call(builtin, inputs, outputs, _, when_unknown):
+                terms = tuple(map(self.term, inputs))
+                if not outputs:
+                    return Ask(builtin, terms, when_unknown)
+                (output,) = outputs
+                if isinstance(output, Var) and output not in self.slots:
+                    return Compute(builtin, terms, self._fill(output), stored=True)
+                return Compute(builtin, terms, None if output is None else self.term(output), stored=False)
+            case Without() as literal:
+                return Exists(_pruned(self.steps(inner(literal, one.needs)), set()), wanted=False)
+            case Fold(function, operands) as literal:
+                steps = self.steps(inner(literal, one.needs))
+                terms = tuple(map(self.term, operands))
+                wanted = {term for term in terms if isinstance(term, int)}
+                stored = literal.target not in self.slots
+                slot = self._fill(literal.target) if stored else self.slots[literal.target]
+                return Gather(function, terms, _pruned(steps, wanted), slot, stored)
+
+    def _scan(self, literal: Match) -> Scan:
+        constants: list[tuple[int, Const]] = []
+        keys: list[tuple[int, int]] = []
+        found: dict[Var, tuple[int, int]] = {}
+        twice: list[tuple[int, int]] = []
+        for column, argument in enumerate(literal.arguments):
+            match argument:
+                case Const():
+                    constants.append((column, argument))
+                case Var() if argument in self.once:
+                    pass
+                case Var() if argument in found:
+                    twice.append((found[argument][0], column))
+                case Var() if argument in self.slots:
+                    keys.append((column, self.slots[argument]))
+                case Var():
+                    found[argument] = column, self._fill(argument)
+        return Scan(
+            literal.relation,
+            len(literal.arguments),
+            tuple(constants),
+            tuple(keys),
+            tuple(found.values()),
+            tuple(twice),
+        )
+
+    def _fill(self, var: Var) -> int:
+        return self.slots.setdefault(var, len(self.slots))
+
+
+NEWS, TESTS, VALUES, NEGATIONS, AGGREGATES, MATCHES = range(6)
+"""The ranks of literals."""
+
+
+def _pruned(steps: Sequence[Step], live: set[int]) -> tuple[Step, ...]:
+    """The steps without the binding of slots that nothing reads; those `live` are read after the last step."""
+    live = set(live)
+    kept: list[Step] = []
+    for step in reversed(steps):
+        if isinstance(step, Scan):
+            step = replace(step, binds=tuple(one for one in step.binds if one[1] in live))
+        kept.append(step)
+        live.update(slots_read(step))
+    return tuple(reversed(kept))
+
+
+def _shortened(steps: tuple[Step, ...], wanted: set[int]) -> tuple[Step, ...]:
+    """The steps, those from the first loop on as one that asks for existence once all wanted slots are filled."""
+    missing = set(wanted)
+    for at, step in enumerate(steps):
+        if not missing and at and isinstance(step, Scan) and not step.single:
+            return (*steps[:at], Exists(steps[at:], wanted=True))
+        missing.difference_update(slots_filled(step))
+    return steps
+
+
+def _once(rule: CheckedRule) -> frozenset[Var]:
+    """The variables that occur once: in a match they stand for anything."""
+    counts = Counter(var for literal in rule.body for var in variables(literal))
+    counts.update(one for one in rule.arguments if isinstance(one, Var))
+    return frozenset(var for var, count in counts.items() if count == 1)
+
+
+def _colours(rule: CheckedRule) -> dict[Var, int]:
+    """A number for each variable by where it stands in the head, and in literals with what other variables: equal for
+    those that only their names tell apart. The refinement of B. Weisfeiler and A. Leman, 1968."""
+    every = {var for literal in rule.body for var in variables(literal)}
+    every.update(one for one in rule.arguments if isinstance(one, Var))
+    colours = _ranked({var: tuple(at for at, one in enumerate(rule.arguments) if one == var) for var in every})
+    for _ in range(TELLING_APART):
+        around: dict[Var, list[tuple[Said, int]]] = {var: [] for var in every}
+        for literal in rule.body:
+            _note(literal, colours, around)
+        colours = _ranked({var: (colours[var], tuple(sorted(found))) for var, found in around.items()})
+    return colours
+
+
+def _note(literal: CheckedLiteral, colours: Mapping[Var, int], around: Mapping[Var, list[tuple[Said, int]]]) -> None:
+    """Note for each variable of the literal what the literal says, and where in it the variable stands."""
+    operands: tuple[Pattern, ...] = ()
+    match literal:
+        case Match():
+            operands = literal.arguments
+        case Compare():
+            operands = literal.left, literal.right
+        case Call():
+            operands = *literal.inputs, *literal.outputs
+        case Without():
+            pass
+        case Fold():
+            operands = literal.target, *literal.terms
+    said = _said(literal, lambda var: (2, colours[var]))
+    for at, one in enumerate(operands):
+        if isinstance(one, Var):
+            around[one].append((said, at))
+    if isinstance(literal, Without | Fold):
+        for inside in literal.body:
+            _note(inside, colours, around)
+
+
+def _ranked(keys: Mapping[Var, Said]) -> dict[Var, int]:
+    order = {key: at for at, key in enumerate(sorted(set(keys.values())))}
+    return {var: order[key] for var, key in keys.items()}
+
+
+def _said(literal: CheckedLiteral, name: Callable[[Var], Said]) -> Said:
+    """What the literal says, its variables by these names."""
+
+    def terms(operands: Sequence[Pattern]) -> Said:
+        return tuple(
+            (0,) if one is None else name(one) if isinstance(one, Var) else (3, *sort_key(one.value))
+            for one in operands
+        )
+
+    match literal:
+        case Match(relation, arguments):
+            return 0, relation, terms(arguments)
+        case Compare(comparator, left, right, _, when_unknown):
+            return 1, comparator, when_unknown, terms((left, right))
+        case Call(builtin, inputs, outputs, _, when_unknown):
+            return 2, builtin, when_unknown, terms(inputs), terms(outputs)
+        case Without(body):
+            return 3, tuple(sorted(_said(one, name) for one in body))
+        case Fold(function, operands, body, target):
+            return 4, function, terms((target, *operands)), tuple(sorted(_said(one, name) for one in body))
