@@ -199,13 +199,29 @@ def _pruned(steps: Sequence[Step], live: set[int]) -> tuple[Step, ...]:
 
 
 def _shortened(steps: tuple[Step, ...], wanted: set[int]) -> tuple[Step, ...]:
-    """The steps, those from the first loop on as one that asks for existence once all wanted slots are filled."""
+    """The steps; those from the first loop on that fills no wanted slot only have to be true once, if none of them can
+    meet an error, which counts even where the row is derived otherwise."""
     missing = set(wanted)
     for at, step in enumerate(steps):
         if not missing and at and isinstance(step, Scan) and not step.single:
-            return (*steps[:at], Exists(steps[at:], wanted=True))
+            return (*steps[:at], Exists(steps[at:], wanted=True)) if all(map(_quiet, steps[at:])) else steps
         missing.difference_update(slots_filled(step))
     return steps
+
+
+def _quiet(step: Step) -> bool:
+    """Whether a step meets no errors."""
+    match step:
+        case Scan() | Let():
+            return True
+        case Check(comparator):
+            return comparator in ("=", "!=")
+        case Exists(steps):
+            return all(map(_quiet, steps))
+        case Gather(function, _, steps):
+            return function == "count" and all(map(_quiet, steps))
+        case Ask() | Compute():
+            return False
 
 
 def _once(rule: CheckedRule) -> frozenset[Var]:
