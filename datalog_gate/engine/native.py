@@ -89,6 +89,12 @@ class _Part:
         sized = {match.relation for _, match in reads(rule.body)}
         return _Part(rule, body, news, tuple(sorted(needs)), tuple(sorted(sized)))
 
+    @property
+    def linear(self) -> bool:
+        """Whether it reads its own stratum in one place, and gives rows of that relation."""
+        reads_own = [one for one in self.rule.body if isinstance(one, Match) and one.relation not in self.needs]
+        return len(reads_own) == 1 and self.news == self.rule.relation
+
     def compiled(self, tables: Mapping[str, Table], emits: bool) -> Compiled | None:
         """The function; None if the rule is too deep for one."""
         magnitudes = tuple([_magnitude(tables[name]) for name in self.sized])
@@ -156,10 +162,14 @@ class _Evaluation:
                 if self._awake(part):
                     self._run(part, self.tables[part.rule.relation].rows, None, ())
             return
-        # in normal rounds a row is known, and joins, as soon as it is found; to tell rounds apart it must not join yet
-        known = {name: {} if reached is not None else self.tables[name].rows for name in one.stratum.relations}
         parts = [part for part in one.once if self._awake(part)]
         again = [part for part in one.again if self._awake(part)]
+        alone = len(again) == 1 and again[0].linear and len(one.stratum.relations) == 1
+        if alone and reached is None and self.watch.limits.rounds is None:
+            self._chase(parts, again[0])
+            return
+        # in normal rounds a row is known, and may join, as soon as it is found; to tell rounds apart it must not yet
+        known = {name: {} if reached is not None else self.tables[name].rows for name in one.stratum.relations}
         news: dict[str, list[Row]] = {}
         turn = 0
         while parts:
@@ -176,6 +186,12 @@ class _Evaluation:
                 self.tables[name].extend(rows)
             news = fresh
             parts = [part for part in again if part.news and news[part.news]]
+
+    def _chase(self, parts: Sequence[_Part], again: _Part) -> None:
+        """All rounds at once: the loop over the new rows comes to those that it appends itself."""
+        rows: list[Row] = []
+        for part in (*parts, again):
+            self._run(part, self.tables[part.rule.relation].rows, rows.append, rows if part is again else ())
 
     def _awake(self, part: _Part) -> bool:
         """Whether no relation that the rule must match is empty for good."""
