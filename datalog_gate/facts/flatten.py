@@ -120,7 +120,7 @@ def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknow
 
 def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Home | None = None) -> Iterator[Alike]:
     """All resources as Heat reads them, those of a stack that have a type and no condition of their own together."""
-    home = Home(stack, {one.name: one for one in stack.resources}, catalogue.type, outer)
+    home = Home(stack, catalogue.type, outer)
     certain: dict[str, list[Resource]] = defaultdict(list)
     for resource in stack.resources:
         if resource.maybe:
@@ -131,7 +131,7 @@ def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Hom
             yield from _alike(resource.nested, catalogue, maybe or resource.maybe, home)
     for name, resources in certain.items():
         kind = catalogue.type(name)
-        if kind and kind.movable:
+        if kind and kind.moved:
             resources = [as_heat_reads(one, kind) for one in resources]
         yield Alike(resources, home, maybe)
 
