@@ -7,6 +7,7 @@ kind: Python's ``True == 1`` and ``"web/db" == ResourceId("web/db")`` do not hol
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from enum import IntFlag
@@ -181,6 +182,15 @@ def sort_key(value: Value) -> tuple[int, object]:
 def row_key(row: Row) -> tuple[tuple[int, object], ...]:
     """The key under which rows sort."""
     return tuple(sort_key(value) for value in row)
+
+
+def in_order(rows: Collection[Row]) -> list[Row]:
+    """The rows sorted by `row_key`. Values of one kind compare as their keys do, and where two rows differ first in
+    values of different kinds, or of one that does not compare, Python refuses."""
+    try:
+        return sorted(rows)
+    except TypeError:
+        return sorted(rows, key=row_key)
 
 
 def show(value: Value) -> str:

@@ -262,6 +262,8 @@ def test_the_id_is_that_of_rules_facts_and_request_and_of_nothing_else() -> None
     assert len({*orders, late, early}) == 1
     moved = [judge(rules, text + server(flavor="{get_attr: [db, show]}") + server("db")).id for text in ("", "  # x\n")]
     assert len(set(moved)) == 1
+    several = (server(), server("db", flavor="{get_attr: [web, show]}"), server("lb", PERHAPS))
+    assert len({judge(rules, "".join(one)).id for one in permutations(several)}) == 1
     other: list[dict[str, Any]] = [
         {"mode": "warn"}, {"action": "update"}, {"services": frozenset({"edge"})}, {"stack_name": "t"},
         {"caller": Caller("u")}, {"caller": Caller("u", roles=("admin",))},

@@ -58,6 +58,8 @@ def split(
         {name for name in maybe if name in program.inputs} - set(certain_only),
         frozenset(certain_only),
     )
+    if not reach.size():
+        return program
     strata = tuple(one for stratum in program.strata for one in _versions(stratum, reach))
     if strata == program.strata:
         return program

@@ -75,7 +75,3 @@ class ResourceType:
     properties: tuple[Property, ...]
     attributes: dict[str, str | None]
     moved: tuple[tuple[tuple[str, ...], tuple[str, ...] | None], ...] = ()
-    movable: frozenset[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "movable", frozenset(source[0] for source, _ in self.moved))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.catalogue.relations import FIXED
@@ -41,7 +42,7 @@ def flatten(
     a list, map or group whose extent nobody knows. A group whose members are not all read may hold more like those that
     were: it gives one wildcard for each relation that their types have, and if none was read for every relation.
     """
-    asked = _Wanted(catalogue, wanted)
+    asked = _asked(catalogue, None if wanted is None else frozenset(wanted))
     stacks = tuple(_stacks(stack, None))
     alike = tuple(_alike(stack, catalogue, None))
     facts = FactSet() if facts is None else facts
@@ -120,7 +121,7 @@ def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknow
 
 def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Home | None = None) -> Iterator[Alike]:
     """All resources as Heat reads them, those of a stack that have a type and no condition of their own together."""
-    home = Home(stack, {one.name: one for one in stack.resources}, catalogue.type, outer)
+    home = Home(stack, catalogue.type, outer)
     certain: dict[str, list[Resource]] = defaultdict(list)
     for resource in stack.resources:
         if resource.maybe:
@@ -131,7 +132,7 @@ def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Hom
             yield from _alike(resource.nested, catalogue, maybe or resource.maybe, home)
     for name, resources in certain.items():
         kind = catalogue.type(name)
-        if kind and kind.movable:
+        if kind and kind.moved:
             resources = [as_heat_reads(one, kind) for one in resources]
         yield Alike(resources, home, maybe)
 
@@ -168,13 +169,13 @@ EVERY_RESOURCE = {
 
 
 class _Wanted:
-    """The functions and tables of the wanted relations. The tables of a type are chosen once."""
+    """The functions and tables of the wanted relations. The tables of a type are chosen once, by whichever thread."""
 
     __slots__ = ("_tables", "_wanted", "catalogue", "of_grant", "of_resource", "of_stack")
 
-    def __init__(self, catalogue: Catalogue, wanted: Collection[str] | None) -> None:
+    def __init__(self, catalogue: Catalogue, wanted: frozenset[str] | None) -> None:
         self.catalogue = catalogue
-        self._wanted = None if wanted is None else frozenset(wanted)
+        self._wanted = wanted
         self._tables: dict[str, tuple[TableRows, ...]] = {}
         self.of_stack = {name: rows for name, rows in STACK_ROWS.items() if self._wants(name)}
         self.of_resource = {name: rows for name, rows in EVERY_RESOURCE.items() if self._wants(name)}
@@ -195,6 +196,12 @@ class _Wanted:
 
     def _wants(self, name: str) -> bool:
         return self._wanted is None or name in self._wanted
+
+
+@lru_cache(maxsize=4)
+def _asked(catalogue: Catalogue, wanted: frozenset[str] | None) -> _Wanted:
+    """What one policy set wants is the same for every stack that it judges."""
+    return _Wanted(catalogue, wanted)
 
 
 def _unread(wanted: _Wanted, group: Resource, unknown: Unknown) -> Iterator[tuple[str, Fact]]:

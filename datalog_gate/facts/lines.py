@@ -81,9 +81,11 @@ def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
         for row in sorted(facts.rows[relation], key=row_key):
             origin = facts.rows[relation][row]
             span = place_of(origin) if origin else None
-            cells = {name: tagged(value) for name, value in zip(names, facts.shown(relation, row), strict=True)}
+            cells = [to_json(value, tagged=True) for value in facts.shown(relation, row)]
             place = span.to_json() if span else None
-            yield json.dumps({"relation": relation, "row": cells, "place": place}, ensure_ascii=False)
+            yield json.dumps(
+                {"relation": relation, "row": dict(zip(names, cells, strict=True)), "place": place}, ensure_ascii=False
+            )
 
 
 def write_text(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
@@ -118,13 +120,6 @@ def read(text: str, file: str) -> list[Line]:
     if diagnostics:
         raise InputError(diagnostics, {file: text})
     return lines
-
-
-def tagged(value: Value, with_place: bool = True) -> object:
-    """The value as JSON data that says what it is."""
-    if isinstance(value, Unknown) and not with_place and not value.expression.startswith(HIDDEN):
-        return {"$unknown": value.expression}
-    return to_json(value, tagged=True)
 
 
 def _brief(text: str) -> str:

@@ -20,13 +20,12 @@ Way = tuple[str, ...]
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
     """The resource with every property where its type has it moved."""
     given = resource.properties
-    if kind is None or kind.movable.isdisjoint(given):
-        return resource
-    for source, _ in kind.moved:
-        if _holds(given, source, 0):
+    for source, _ in kind.moved if kind else ():
+        if source[0] in given and _holds(given[source[0]], source, 1):
             break
     else:
         return resource
+    assert kind
     origins: dict[Path, Path] = {}
     data: Data = dict(given)
     for source, target in kind.moved:
@@ -62,8 +61,10 @@ class _Moved:
 def _holds(data: Data, way: Way, at: int) -> bool:
     """Whether something lies under the rest of the way, in any member of the lists on it. It is asked of every resource
     there is."""
+    if at == len(way):
+        return True
     if isinstance(data, dict):
-        return way[at] in data and (at + 1 == len(way) or _holds(data[way[at]], way, at + 1))
+        return way[at] in data and _holds(data[way[at]], way, at + 1)
     if isinstance(data, list):
         for one in data:
             if _holds(one, way, at):

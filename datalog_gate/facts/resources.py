@@ -71,7 +71,7 @@ def identities(resources: Sequence[Resource], home: Home, found: Found) -> None:
     """The rows of ``heat:resource``, of many resources at once since most rules read it."""
     stack, certain = home.stack.id, found.certain
     for one in resources:
-        certain.setdefault((one.id, stack, one.name, one.type, one.declared), (one, ()))
+        certain[one.id, stack, one.name, one.type, one.declared] = one, ()
 
 
 def _properties(one: Resource, home: Home) -> Iterator[Fact]:

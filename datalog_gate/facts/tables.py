@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
@@ -21,14 +22,18 @@ Fact = tuple[Row, Path, Unknown | None]
 """A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""
 
 
-class Home(NamedTuple):
-    """The stack of a resource, the resources in it by name, what the catalogue knows of a type, and the home of the
-    resource that holds the stack."""
+@dataclass(frozen=True)
+class Home:
+    """The stack of a resource, what the catalogue knows of a type, and the home of the resource that holds it all."""
 
     stack: Stack
-    named: Mapping[str, Resource]
     type_of: Callable[[str], ResourceType | None]
     outer: Home | None = None
+
+    @cached_property
+    def named(self) -> Mapping[str, Resource]:
+        """The resources of the stack by name."""
+        return {one.name: one for one in self.stack.resources}
 
     def find(self, id: ResourceId) -> Resource | None:
         """The resource of this stack, or of one around it."""
@@ -65,18 +70,32 @@ class Found:
 Rows = Callable[[Sequence[Resource], Home, Found], None]
 """Adds the rows that resources of one type in one stack have in a relation."""
 _PROPERTIES = ("properties",)
+_SMALL = 2**63
+"""Integers below it are their own values; whether others are is asked of `typed`."""
 
 
 class TableRows:
     """Makes the rows of one table; what of it depends on the catalogue alone is computed once."""
 
-    __slots__ = ("_blank", "_columns", "_default", "_flat", "_item", "_shape", "_steps", "_texts", "relation")
+    __slots__ = (
+        "_blank",
+        "_columns",
+        "_default",
+        "_flat",
+        "_item",
+        "_shape",
+        "_steps",
+        "_texts",
+        "_whole",
+        "relation",
+    )
 
     def __init__(self, table: Table) -> None:
         self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
         first = len(self.relation.columns) - len(table.columns)
         self._columns = {one.name: (at, one) for at, one in enumerate(table.columns, first)}
         self._texts = {one.name: at for at, one in enumerate(table.columns, first) if one.kind == "string"}
+        self._whole = {name: at for name, (at, one) in self._columns.items() if one.kind in ("integer", "number")}
         self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
         self._default = table.steps[0].default if table.steps else None
@@ -87,7 +106,7 @@ class TableRows:
         certain, stack = found.certain, home.stack.id
         if not self._steps:
             for one in resources:
-                certain.setdefault(self._row((one.id, stack), one.properties), (one, _PROPERTIES))
+                certain[self._row((one.id, stack), one.properties)] = one, _PROPERTIES
             return
         name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
         for one in resources:
@@ -101,17 +120,19 @@ class TableRows:
                     else:
                         found.add(one, self._member(self._steps, member, (one.id, index), ("properties", name, index)))
                         continue
-                    certain.setdefault(row, (one, ("properties", name, index)))
+                    certain[row] = one, ("properties", name, index)
             elif data is not None or self._default is not None:
                 found.add(one, self._below(self._steps, one.properties, (one.id,), _PROPERTIES))
 
     def _row(self, known: Row, data: Mapping[str, Data]) -> Row:
         """The known values, and those of the columns: what the data says, else the default, else null."""
         row = [*known, *self._blank]
-        texts = self._texts
+        texts, whole = self._texts, self._whole
         for name, value in data.items():
             if (type(value) is str or type(value) is ResourceId) and name in texts:
                 row[texts[name]] = value
+            elif type(value) is int and name in whole and -_SMALL < value < _SMALL:
+                row[whole[name]] = value
             elif name in self._columns:
                 at, column = self._columns[name]
                 row[at] = typed(column.kind, column.default if value is None else value)

@@ -6,22 +6,22 @@ In: `Stack` values, a `Request`, a `PolicySet`, an engine. Out: a `Decision`. Pu
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
-from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED, matches
-from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Policy
+from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
+from datalog_gate.analysis.policy import PLACEHOLDER, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.engine.model import Engine, Model
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.lines import tagged
 from datalog_gate.facts.stack import Stack
+from datalog_gate.facts.summary import summary
 from datalog_gate.gate.blame import Support, deciding, place, support
 from datalog_gate.gate.decision import Decision, Mode, PolicyError, Violation, outcome_of
 from datalog_gate.gate.grants import effective, grants_of
@@ -70,16 +70,18 @@ def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: 
     for relation, rows in request.inventory.items():
         for row in rows:
             facts.add(relation, row)
-    finished = split(program, *_touched(facts), certain_only=(UNLOCKED, EFFECTIVE.name))
+    known = summary(facts)
+    maybe = {relation for relation, rows in facts.maybe.items() if rows}
+    finished = split(program, known.unknown, maybe, certain_only=(UNLOCKED, EFFECTIVE.name))
     model = engine(finished, _inputs(finished, facts))
     secrets = Secrets(facts, finished)
     judge = _Judge(rules, stacks, request, facts, finished, model, secrets)
     policies = [one for one in rules.policies if request.action in one.on]
-    policies.sort(key=lambda one: (LEVELS.index(one.level), one.id))
     violations = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
     undetermined = sorted((one for policy in policies for one in judge.undetermined(policy)), key=_by_policy)
     errors = [error for policy in policies if (error := judge.error(policy))]
-    digests = {"rules": rules.digest, "facts": _digest(_lines(facts))}
+    lines = sorted(f"{digest} {relation}" for relation, digest in known.digests.items() if relation != "gate:now")
+    digests = {"rules": rules.digest, "facts": _digest(lines)}
     ids = tuple(stack.id for stack in stacks)
     return Decision(
         _digest([*digests.values(), *ids, *_identity(rules, request)])[:16],
@@ -93,7 +95,7 @@ def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: 
         digests,
         {"policies": len(policies), "facts": len(facts)},
         {
-            relation: tuple(secrets.row(relation, row) for row in model.rows(relation))
+            relation: secrets.rows(relation, model.rows(relation))
             for stratum in program.strata
             for relation in stratum.relations
         },
@@ -117,8 +119,13 @@ class _Judge:
         self._reads, self._request = rules.reads, request
         self._relations = rules.program.relations
         self._facts, self._program, self._model, self._stacks = facts, program, model, stacks
-        self._names, self._secrets = _names(stacks), secrets
+        self._secrets = secrets
         self._provenance = Provenance(program, model)
+
+    @cached_property
+    def _names(self) -> Counter[str]:
+        """How many resources of all stacks have each name."""
+        return Counter([resource.name for stack in self._stacks for one in stack.walk() for resource in one.resources])
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be."""
@@ -202,18 +209,6 @@ def _add_request(facts: FactSet, request: Request) -> None:
         facts.add(EFFECTIVE.name, (grant,))
 
 
-def _touched(facts: FactSet) -> tuple[dict[str, frozenset[int]], set[str]]:
-    """The columns that hold an unknown, by relation, and the relations that have rows which may not be there."""
-    columns: dict[str, set[int]] = {}
-    for relation, rows in facts.rows.items():
-        for row in rows:
-            for at, value in enumerate(row):
-                if isinstance(value, Unknown):
-                    columns.setdefault(relation, set()).add(at)
-    maybe = {relation for relation, rows in facts.maybe.items() if rows}
-    return {relation: frozenset(held) for relation, held in columns.items()}, maybe
-
-
 def _inputs(program: CheckedProgram, facts: FactSet) -> dict[str, Collection[Row]]:
     """The rows of each input of the program: for a possible version all rows, for a certain one those that are sure."""
     inputs: dict[str, Collection[Row]] = {}
@@ -224,31 +219,11 @@ def _inputs(program: CheckedProgram, facts: FactSet) -> dict[str, Collection[Row
     return inputs
 
 
-def _names(stacks: Sequence[Stack]) -> Counter[str]:
-    """How many resources of all stacks have each name."""
-    return Counter(resource.name for stack in stacks for one in stack.walk() for resource in one.resources)
-
-
-def _lines(facts: FactSet) -> list[str]:
-    """The facts that the decision rests on but for the time, and what decides whether they are there; sorted. Of a
-    hidden value only that it is there: whoever guesses it could prove the guess by the digest."""
-    lines = []
-    for relation, row, _ in facts:
-        if relation != "gate:now":
-            reason = facts.maybe.get(relation, {}).get(row)
-            cells = [tagged(value, with_place=False) for value in facts.shown(relation, row)]
-            lines.append(json.dumps([relation, cells, reason and reason.expression]))
-    return sorted(lines)
-
-
 def _identity(rules: PolicySet, request: Request) -> list[str]:
     """What a decision depends on besides rules and facts: the mode, the policies that are not enforced yet, and the
     time if a rule reads it."""
-    used = (
-        match.relation for stratum in rules.program.strata for rule in stratum.rules for match in matches(rule.body)
-    )
     early = [one.id for one in rules.policies if one.enforce_from and request.now.date() < one.enforce_from]
-    return [request.mode, *early, request.now.isoformat() if "gate:now" in used else ""]
+    return [request.mode, *early, request.now.isoformat() if "gate:now" in rules.program.inputs else ""]
 
 
 def _digest(parts: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ or the column can also hold what rules made of them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from datalog_gate.analysis.possible import POSSIBLE
@@ -26,6 +27,10 @@ class Secrets:
         for name, _, at in cells:
             columns.setdefault(name, set()).add(at)
         self._taint = taint(program, columns) if cells else None
+
+    def rows(self, relation: str, rows: Collection[Row]) -> tuple[Row, ...]:
+        """The rows of a derived relation."""
+        return tuple(self.row(relation, row) for row in rows) if self._taint else tuple(rows)
 
     def row(self, relation: str, row: Row) -> Row:
         """A row of a derived relation."""

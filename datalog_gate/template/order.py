@@ -52,6 +52,8 @@ def _mentioned(definition: Data) -> list[str]:
 def circles(read: Mapping[str, Resource]) -> list[list[str]]:
     """Resources that require each other: the first circles as names, each with its first one again at the end."""
     waiting = {name: one.requires for name, one in read.items() if one.requires}
+    if waiting.keys().isdisjoint(set[str]().union(*waiting.values())):
+        return []
     for _ in range(_PASSES):
         waiting = {name: required for name, required in waiting.items() if not waiting.keys().isdisjoint(required)}
     found: list[list[str]] = []

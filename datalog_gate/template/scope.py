@@ -68,7 +68,7 @@ class Scope:
         self.ids = {  # as `ResourceId` makes them, in two thirds of the time
             name: new(ResourceId, (base + name,))
             for name, definition in self.definitions.items()
-            if not isinstance(definition, dict) or key not in definition
+            if type(definition) is not dict or key not in definition
         }
 
     def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:

@@ -1,0 +1,80 @@
+"""What facts come to (layer 2): a digest of each relation, and the columns in which something is not known.
+
+In: a set of facts. Out: the same for the same facts, whatever the order of their rows and wherever they were written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import sha256
+
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.values import HIDDEN, Boolean, Row, Unknown, Value, in_order
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """By relation the digest of its rows and of what decides whether they are there, and the columns that hold an
+    unknown in some row, if any does."""
+
+    digests: dict[str, str]
+    unknown: dict[str, frozenset[int]]
+
+
+def summary(facts: FactSet) -> Summary:
+    """The summary of the facts. Of a hidden value a digest says only that it is there: whoever guesses it could prove
+    the guess otherwise. No two sets of rows, but for hidden values, have one text that the digest is of."""
+    digests: dict[str, str] = {}
+    unknown: dict[str, frozenset[int]] = {}
+    for relation, rows in facts.rows.items():
+        text = None
+        if not facts.maybe.get(relation) and relation not in facts.hidden:
+            text = _of_known(rows)
+        if text is None:
+            text = _of_any(relation, facts)
+            if columns := frozenset(at for row in rows for at, value in enumerate(row) if isinstance(value, Unknown)):
+                unknown[relation] = columns
+        digests[relation] = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return Summary(digests, unknown)
+
+
+def _of_known(rows: Collection[Row]) -> str | None:
+    """The text of rows that are surely there, column by column, since most columns of a resource type hold one value in
+    all rows: it is written once. None if a value is an unknown."""
+    columns: Sequence[Sequence[Value]] = [
+        column[:1] if column.count(column[0]) == len(column) else column for column in zip(*in_order(rows), strict=True)
+    ]
+    try:
+        return _KNOWN.encode([len(rows), columns])
+    except TypeError:
+        return None
+
+
+def _of_any(relation: str, facts: FactSet) -> str:
+    """The text of any rows. They are sorted as they are shown, so that their order tells nothing of a hidden value."""
+    reasons = facts.maybe.get(relation, {})
+    cells = ([facts.shown(relation, row), reasons.get(row)] for row in facts.rows[relation])
+    return _ANY.encode(sorted(map(_ANY.encode, cells)))
+
+
+def _known(value: object) -> object:
+    match value:
+        case Boolean():
+            return value.truth
+        case Decimal():
+            return {"$number": str(value)}
+    raise TypeError
+
+
+def _any(value: object) -> object:
+    if not isinstance(value, Unknown):
+        return _known(value)
+    return {"$hidden": True} if value.expression.startswith(HIDDEN) else {"$unknown": value.expression}
+
+
+_KNOWN = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_known)
+_ANY = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_any)
+"""They write a resource, which is a tuple, as an array of its path, and nothing else in a row as an array."""
