@@ -5,7 +5,7 @@ It tries every choice of rows for the matches of a body. It shares nothing with 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import product
 
@@ -14,6 +14,7 @@ from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
     CheckedProgram,
+    CheckedRule,
     Compare,
     Const,
     Fold,
@@ -52,12 +53,30 @@ def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]]) -> t
     return rows, wrong
 
 
+def replayed(rule: CheckedRule, chosen: Sequence[Row], rows: Rows, wrong: Wrong) -> list[tuple[Row, Known]]:
+    """The head's row and the values of all variables if the matches of the rule, in their order, match these rows; none
+    if another literal does not hold then."""
+    outside = {one for one in rule.arguments if isinstance(one, Var)}
+    found = _assignments(rule.body, {}, outside, rows, wrong, [[(row, None)] for row in chosen])
+    return [
+        (tuple(one.value if isinstance(one, Const) else known[one] for one in rule.arguments), known)
+        for known, cause in found
+        if cause is None
+    ]
+
+
 def _assignments(
-    body: Body, given: Known, outside: set[Var], rows: Rows, wrong: Wrong
+    body: Body,
+    given: Known,
+    outside: set[Var],
+    rows: Rows,
+    wrong: Wrong,
+    choices: Sequence[Sequence[tuple[Row, Cause | None]]] | None = None,
 ) -> Iterator[tuple[Known, Cause | None]]:
     matches = [one for one in body if isinstance(one, Match)]
     rest = [one for one in body if not isinstance(one, Match)]
-    choices = [[*((row, None) for row in rows[one.relation]), *wrong[one.relation]] for one in matches]
+    if choices is None:
+        choices = [[*((row, None) for row in rows[one.relation]), *wrong[one.relation]] for one in matches]
     for choice in product(*choices):
         known = _unified(matches, choice, given)
         if known is None:

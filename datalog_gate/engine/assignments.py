@@ -50,10 +50,13 @@ class Assignments:
         """The assignments of a rule's body that hold the `known` values."""
         self.watch.rule = rule
         head = [one for one in rule.arguments if isinstance(one, Var)]
-        return self._of_body(scoped(rule.body, head), known or {})
+        return self.of_body(scoped(rule.body, head), known or {})
 
-    def _of_body(self, body: Sequence[Scoped], known: Binding) -> Iterator[tuple[Binding, Cause | None]]:
+    def of_body(self, body: Sequence[Scoped], known: Binding) -> Iterator[tuple[Binding, Cause | None]]:
+        """The assignments of any body that hold the `known` values."""
         matches = [one.literal for one in body if isinstance(one.literal, Match)]
+        if self.ordered:  # of matches alike the one written first chooses its row first
+            matches.sort(key=lambda one: one.span)
         computed = [one for one in body if not isinstance(one.literal, Match)]
         return self._extend(matches, computed, dict(known), None)
 
@@ -139,7 +142,7 @@ class Assignments:
     def _inner(
         self, literal: Without | Fold, needs: frozenset[Var], binding: Binding
     ) -> Iterator[tuple[Binding, Cause | None]]:
-        return self._of_body(inner(literal, needs), {var: binding[var] for var in needs})
+        return self.of_body(inner(literal, needs), {var: binding[var] for var in needs})
 
     def _without(self, literal: Without, needs: frozenset[Var], binding: Binding) -> Verdict:
         worst: Cause | None = None
