@@ -72,12 +72,14 @@ class Rules:
         now: datetime | str | None = None,
         engine: str = "native",
         mode: str = "enforce",
+        explain: bool = False,
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
         `caller` has user, project, domain (texts) and roles (a list of texts). `services` are those enabled that the
         caller may use. `inventory` is a file of lines of facts, or rows by relation. `now`, in ISO 8601 if a text, is
         UTC where it names no zone, and the present if omitted. `engine` is native, pydatalog, or both, which agree.
+        To `explain` gives the decision an `explanation`, which is worked out as far as it is asked.
         Errors: UsageError, InputError for the inventory, EngineError.
         """
         if against is not None or waivers:
@@ -94,9 +96,9 @@ class Rules:
         rows = bind(self._set.program, _lines(inventory), catalogue=self._set.catalogue)
         request = Request(action, _utc(now), caller_of(caller), frozenset(services), level, rows)
         if engine != "both":
-            return decide(self._set, stacks, request, _engine(engine))
-        first = decide(self._set, stacks, request, _engine("native"))
-        second = decide(self._set, stacks, request, _engine("pydatalog"))
+            return decide(self._set, stacks, request, _engine(engine), explain)
+        first = decide(self._set, stacks, request, _engine("native"), explain)
+        second = decide(self._set, stacks, request, _engine("pydatalog"), explain)
         if first.to_json() != second.to_json():
             raise EngineError("the engines differ: native and pydatalog give different decisions")
         return first

@@ -122,7 +122,8 @@ QUESTIONS = program(Stratum(("q",), (SMALL, CONSTANT, NOT), False))
 
 def test_of_a_row_that_does_not_hold_each_rule_says_where_it_fails() -> None:
     why = explained(QUESTIONS, {"node": [(5,), (4,)], "edge": [(5, 4), (5, 8), (9, 9)]})
-    found: dict[Asked, object] = {asked: why.why_not("q", asked) for asked in [(5,), (9,), (...,)]}
+    questions: list[Asked] = [(5,), (9,), (...,)]
+    found = {asked: why.why_not("q", asked) for asked in questions}
     assert found == {
         (5,): (
             Failure(NOT, NOT.body[2], {X: 5, Y: 8}),

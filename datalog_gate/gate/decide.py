@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED, matches
@@ -24,6 +24,8 @@ from datalog_gate.facts.lines import tagged
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.blame import Support, deciding, place, support
 from datalog_gate.gate.decision import Decision, Mode, PolicyError, Violation, outcome_of
+from datalog_gate.gate.explanation import Explanation
+from datalog_gate.gate.fix import Fixes
 from datalog_gate.gate.grants import effective, grants_of
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.secrets import Secrets
@@ -56,8 +58,11 @@ class Request:
     inventory: Mapping[str, Collection[Row]] = field(default_factory=dict)
 
 
-def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine) -> Decision:
-    """Judge the stacks as one set of facts; their ids differ.
+def decide(
+    rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine, explain: bool = False
+) -> Decision:
+    """Judge the stacks as one set of facts; their ids differ. To `explain` keeps what an explanation needs; nothing is
+    worked out before it is asked for.
 
     Errors: EngineError if the engine refuses the program or runs out of time.
     """
@@ -81,7 +86,7 @@ def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: 
     errors = [error for policy in policies if (error := judge.error(policy))]
     digests = {"rules": rules.digest, "facts": _digest(_lines(facts))}
     ids = tuple(stack.id for stack in stacks)
-    return Decision(
+    decision = Decision(
         _digest([*digests.values(), *ids, *_identity(rules, request)])[:16],
         outcome_of(violations, undetermined, errors),
         request.action,
@@ -98,6 +103,24 @@ def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: 
             for relation in stratum.relations
         },
         {**rules.sources, **{file: text for stack in stacks for file, text in stack.sources.items()}},
+    )
+    if not explain:
+        return decision
+    fixes = Fixes(
+        stacks,
+        facts,
+        model,
+        finished.relations,
+        rules.catalogue.type,
+        secrets,
+        decision,
+        lambda changed: decide(rules, changed, request, engine),
+    )
+    return replace(
+        decision,
+        explanation=Explanation(
+            facts, judge.provenance, secrets, stacks, judge.raw, request.inventory, policies, rules.reads, fixes.of
+        ),
     )
 
 
@@ -118,12 +141,13 @@ class _Judge:
         self._relations = rules.program.relations
         self._facts, self._program, self._model, self._stacks = facts, program, model, stacks
         self._names, self._secrets = _names(stacks), secrets
-        self._provenance = Provenance(program, model)
+        self.provenance = Provenance(program, model)
+        self.raw: dict[Violation, tuple[str, Row]] = {}
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be."""
         for row in self._model.rows(policy.relation):
-            yield self._violation(policy, row, support(self._provenance, policy.relation, row), ())
+            yield self._violation(policy, policy.relation, row, support(self.provenance, policy.relation, row), ())
 
     def undetermined(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first."""
@@ -135,9 +159,9 @@ class _Judge:
             if row in certain or subject in settled:
                 continue
             settled.add(subject)
-            found = support(self._provenance, relation, row)
+            found = support(self.provenance, relation, row)
             because = deciding(subject, found.leaves, self._facts, self._reads[policy.relation])
-            yield self._violation(policy, row, found, because)
+            yield self._violation(policy, relation, row, found, because)
 
     def error(self, policy: Policy) -> PolicyError | None:
         """The first error among those that the policy depends on."""
@@ -148,10 +172,12 @@ class _Judge:
                 return PolicyError(policy.id, self._secrets.message(error), error.span, enforced)
         return None
 
-    def _violation(self, policy: Policy, row: Row, found: Support, because: tuple[Unknown, ...]) -> Violation:
+    def _violation(
+        self, policy: Policy, relation: str, row: Row, found: Support, because: tuple[Unknown, ...]
+    ) -> Violation:
         subject = self._subject(policy, row)
         shown = self._secrets.row(policy.relation, row)
-        return Violation(
+        violation = Violation(
             policy.id,
             policy.level,
             self._mode(policy),
@@ -164,6 +190,8 @@ class _Judge:
             tuple(map(self._secrets.unknown, because)),
             policy.on_unknown,
         )
+        self.raw.setdefault(violation, (relation, row))
+        return violation
 
     def _subject(self, policy: Policy, row: Row) -> ResourceId | None:
         value = row[policy.subject] if policy.subject is not None else None
