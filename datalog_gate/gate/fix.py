@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 from types import EllipsisType
 from typing import Any, NamedTuple
 
 from datalog_gate.analysis.check import UNLOCKED
-from datalog_gate.analysis.program import Call, Compare, Const, Match, Pattern, Var, Without
+from datalog_gate.analysis.program import Call, Compare, Const, Match, Operand, Pattern, Var, Without
 from datalog_gate.catalogue.resource_types import member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
 from datalog_gate.diagnostics import Span
@@ -25,7 +25,7 @@ from datalog_gate.errors import EngineError
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grants import POLICY
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
-from datalog_gate.facts.typed import path_text
+from datalog_gate.facts.typed import path_text, typed
 from datalog_gate.gate.blame import NAMELESS
 from datalog_gate.gate.decision import Decision, Violation
 from datalog_gate.gate.explanation import Line
@@ -102,10 +102,12 @@ class Fixes:
             yield from self._grants(node)
         cells = {(cell.resource.id, cell.path): cell for node in nodes for cell in self._cells(node)}
         for cell in sorted(cells.values(), key=lambda one: one.faces.isdisjoint(tree.row)):
-            offers = dict.fromkeys(value for node in nodes for value in self._offers(cell, node))
+            found = (value for node in nodes for value in self._offers(cell, node))
+            offers = dict.fromkeys(one for one in found if not isinstance(one, ResourceId | Unknown))
             equated = any(self._equates(cell, node) for node in nodes)
-            if offers or equated or not cell.faces.isdisjoint(tree.row):
-                for value in dict.fromkeys((*offers, *self._allowed(cell))):
+            if offers or equated:
+                near = sorted(offers, key=lambda one: -_alike(one, cell.value))
+                for value in dict.fromkeys((*near, *self._allowed(cell))):
                     if value != cell.value and (change := _changed(cell, value)):
                         yield change
 
@@ -121,7 +123,7 @@ class Fixes:
                         made = {"service": name, "scope": [resource.name]}
                         grant = Resource(ResourceId(f"{home.id}/{called}"), called, POLICY, POLICY, made)
                         text = f"add a resource of type {POLICY} with service: {name}, scope: [{resource.name}]"
-                        yield Change(home.id, grant, text, home.place)
+                        yield Change(home.id, grant, text, None)
 
     def _home(self, resource: ResourceId) -> Stack | None:
         """The stack that the resource is of."""
@@ -129,18 +131,19 @@ class Fixes:
         return next((one for one in stacks if any(each.id == resource for each in one.resources)), None)
 
     def _cells(self, node: Node) -> Iterator[_Cell]:
-        """The values of resources that the rule of a row reads into variables. What is secret is left alone, and what
-        is not known."""
+        """The values of resources that the rule of a row reads into variables. What is secret is left alone, so is what
+        is not known, and what refers to another resource: the template would be another one."""
         matches = [one for one in node.rule.body if isinstance(one, Match)] if node.rule else []
         matches.sort(key=lambda one: one.span)
         for match, leaf in zip(matches, (one for one in node.premises if isinstance(one, Node)), strict=True):
             name = plain(leaf.relation)
             of, path = self.facts.rows.get(name, {}).get(leaf.row) or (None, ())
-            if not isinstance(of, Resource) or of.nested or path[:1] != ("properties",):
+            open_ = self.secrets.row(name, leaf.row) == leaf.row
+            if not isinstance(of, Resource) or of.nested or path[:1] != ("properties",) or not open_:
                 continue
             for at, column in enumerate(self.relations[leaf.relation].columns):
                 variable, value = match.arguments[at], leaf.row[at]
-                hidden = self.secrets.guarded(name, at) or isinstance(value, Unknown)
+                hidden = self.secrets.guarded(name, at) or isinstance(value, Unknown | ResourceId)
                 if not isinstance(variable, Var) or column.name in (*NAMELESS, "path") or hidden:
                     continue
                 whole = path if column.name in ("value", "_value") else (*path, column.name)
@@ -158,7 +161,7 @@ class Fixes:
                     sides = _value(left, node.binding), _value(right, node.binding)
                     for side, other in (sides, sides[::-1]):
                         if side in cell.faces:
-                            if not isinstance(other, EllipsisType | Unknown):
+                            if not isinstance(other, EllipsisType):
                                 yield other
                             if comparator != "!=" and isinstance(other, int):
                                 yield from (other - 1, other + 1)
@@ -166,18 +169,23 @@ class Fixes:
                     for at, term in enumerate(arguments):
                         if term and _value(term, node.binding) in cell.faces and not self.secrets.guarded(relation, at):
                             rows = sorted(self.model.rows(relation), key=row_key)[:OFFERS]
-                            yield from (row[at] for row in rows if not isinstance(row[at], Unknown))
+                            yield from (row[at] for row in rows)
                 case _:
                     pass
 
     def _equates(self, cell: _Cell, node: Node) -> bool:
-        """Whether a rule tests the value by an equation or a builtin."""
-        tests = (
-            (one.left, one.right) if isinstance(one, Compare) else one.inputs
-            for one in node.premises
-            if isinstance(one, Compare) or (isinstance(one, Call) and not one.outputs)
-        )
-        return any(_value(term, node.binding) in cell.faces for terms in tests for term in terms)
+        """Whether a rule tests the value by a builtin, or asks that it equals a constant."""
+        for one in node.premises:
+            match one:
+                case Compare("=", left, right) if Const in (type(left), type(right)):
+                    terms: Sequence[Operand] = (left, right)
+                case Call(_, inputs, ()):
+                    terms = inputs
+                case _:
+                    continue
+            if any(_value(term, node.binding) in cell.faces for term in terms):
+                return True
+        return False
 
     def _allowed(self, cell: _Cell) -> Iterator[Value]:
         """The values that Heat allows there, and nothing if it need not be said."""
@@ -230,40 +238,45 @@ def _faces(variable: Var, value: Value, node: Node) -> Iterator[Value]:
 
 
 def _changed(cell: _Cell, value: Value) -> Change | None:
-    """The resource with the value in the cell; None if that makes no sense: a least above a most."""
-    data = None if value is None else value if isinstance(value, ResourceId) else to_json(value)
-    properties = _put(cell.resource.properties, cell.path[1:], data)
-    if properties is None:
-        return None
+    """The resource with the value in the cell; None if that makes no sense."""
     name, path = cell.resource.name, path_text(cell.path[1:])
+    try:
+        properties = _put(cell.resource.properties, cell.path[1:], None if value is None else to_json(value))
+    except ValueError:
+        return None
     text = f"leave out {path} of {name}" if value is None else f"set {path} of {name} to {show(value)}"
     resource = replace(cell.resource, properties=properties)
     return Change(cell.home, resource, text, cell.resource.locate(cell.path))
 
 
 def _put(data: Data, path: Path, value: Data) -> Any:
-    """A copy of the data with the value at the path, without it if that is None."""
+    """A copy of the data with the value at the path, without what is there if that is None. Errors: ValueError where
+    the data has no such place, and for a least above a most."""
     step, *rest = path
     match data, step:
+        case dict(), str() if rest:
+            return {**data, step: _put(data.get(step), tuple(rest), value)}
         case dict(), str():
-            inner = _put(data.get(step, {}), tuple(rest), value) if rest else value
-            changed = {**data, step: inner}
-            if inner is None:
-                del changed[step]
-            return changed if _in_order(changed, step) else None
-        case list(), int() if rest and step < len(data):
-            inner = _put(data[step], tuple(rest), value)
+            changed = {key: each for key, each in data.items() if key != step}
+            changed |= {} if value is None else {step: value}
+            if _in_order(changed, step):
+                return changed
         case list(), int() if step < len(data):
-            inner = value
-        case _:
-            return None
-    return None if inner is None else [*data[:step], inner, *data[step + 1 :]]
+            inner = _put(data[step], tuple(rest), value) if rest else value
+            return [*data[:step], inner, *data[step + 1 :]]
+    raise ValueError(path)
 
 
 def _in_order(data: Mapping[str, Data], changed: str) -> bool:
     """Whether the least is no more than the most where one of them was changed, `port_range_min` and `_max`."""
     stem, _, end = changed.rpartition("_")
-    if end not in ("min", "max"):
+    if end not in ("min", "max") or not {f"{stem}_min", f"{stem}_max"} & data.keys():
         return True
-    least, most = data.get(f"{stem}_min"), data.get(f"{stem}_max")
-    return not isinstance(least, int) or not isinstance(most, int) or least <= most
+    least, most = (typed("integer", data.get(f"{stem}_{one}")) for one in ("min", "max"))
+    return isinstance(least, int) and isinstance(most, int) and least <= most
+
+
+def _alike(one: Value, other: Value) -> int:
+    """How far two texts begin alike."""
+    pairs = zip(str(one), str(other), strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
