@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from math import isfinite
@@ -20,13 +21,14 @@ from datalog_gate.facts.lines import Line
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decide import MODES, Caller, Request, decide
 from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.inventory import Inventory, loaded
 from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all
 from datalog_gate.gate.query import ask, bind
 from datalog_gate.language.conversion import converted
 from datalog_gate.sources import read_facts, read_rules
 from datalog_gate.values import Unknown, Value, from_python, to_json
 
-Inventory = Path | str | Mapping[str, Iterable[Sequence[object]]]
+Source = Path | str | Mapping[str, Iterable[Sequence[object]]]
 
 
 class Rules:
@@ -60,6 +62,12 @@ class Rules:
         """The text of each rule file, for excerpts."""
         return self._set.sources
 
+    def inventory(self, source: Source | None, before: Inventory | None = None) -> Inventory:
+        """The inventory of a file of lines of facts, or of rows by relation, to be given to any number of decisions. It
+        shares with the one `before` it what did not change. Errors: InputError."""
+        rows = bind(self._set.program, _lines(source), catalogue=self._set.catalogue)
+        return loaded(self._set, rows, before)
+
     def decide(
         self,
         stack: Stack | Sequence[Stack],
@@ -67,17 +75,19 @@ class Rules:
         against: Stack | None = None,
         caller: Mapping[str, object] | None = None,
         services: Collection[str] = (),
-        inventory: Inventory | None = None,
+        inventory: Inventory | Source | None = None,
         waivers: Sequence[object] = (),
         now: datetime | str | None = None,
         engine: str = "native",
         mode: str = "enforce",
+        explain: bool = False,
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
         `caller` has user, project, domain (texts) and roles (a list of texts). `services` are those enabled that the
-        caller may use. `inventory` is a file of lines of facts, or rows by relation. `now`, in ISO 8601 if a text, is
+        caller may use. `inventory` is loaded, or what it is loaded from. `now`, in ISO 8601 if a text, is
         UTC where it names no zone, and the present if omitted. `engine` is native, pydatalog, or both, which agree.
+        To `explain` gives the decision an `explanation`, which is worked out as far as it is asked.
         Errors: UsageError, InputError for the inventory, EngineError.
         """
         if against is not None or waivers:
@@ -91,12 +101,17 @@ class Rules:
         ids = [one.id for one in stacks]
         if not ids or len(set(ids)) < len(ids):
             raise UsageError(f"stacks that are judged together need a name each, not {', '.join(ids) or 'none'}")
-        rows = bind(self._set.program, _lines(inventory), catalogue=self._set.catalogue)
-        request = Request(action, _utc(now), caller_of(caller), frozenset(services), level, rows)
+        there = inventory if isinstance(inventory, Inventory) else self.inventory(inventory)
+        if there.rules != self._set.digest:
+            raise UsageError("the inventory was loaded for other rules")
+        request = Request(action, _utc(now), caller_of(caller), frozenset(services), level, there)
+        if engine == "native":
+            return decide(self._set, stacks, request, _engine("native"), explain)
+        apart = replace(request, inventory=there.bare())
         if engine != "both":
-            return decide(self._set, stacks, request, _engine(engine))
-        first = decide(self._set, stacks, request, _engine("native"))
-        second = decide(self._set, stacks, request, _engine("pydatalog"))
+            return decide(self._set, stacks, apart, _engine(engine), explain)
+        first = decide(self._set, stacks, request, _engine("native"), explain)
+        second = decide(self._set, stacks, apart, _engine("pydatalog"), explain)
         if first.to_json() != second.to_json():
             raise EngineError("the engines differ: native and pydatalog give different decisions")
         return first
@@ -207,7 +222,7 @@ def _engine(name: str) -> Engine:
         raise UsageError(str(error)) from None
 
 
-def _lines(facts: Inventory | None) -> list[Line]:
+def _lines(facts: Source | None) -> list[Line]:
     if facts is None:
         return []
     if isinstance(facts, str | Path):

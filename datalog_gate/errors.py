@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from datalog_gate.diagnostics import Diagnostic, in_order, render
+from datalog_gate.diagnostics import Diagnostic, Span, in_order, render
 
 
 class GateError(Exception):
@@ -37,4 +37,8 @@ class EngineError(GateError):
 
 
 class BudgetError(EngineError):
-    """An evaluation that would take more facts, rounds or time than it may."""
+    """An evaluation that would take more facts, rounds or time than it may, most of it for the rule at `span`."""
+
+    def __init__(self, message: str, span: Span | None = None) -> None:
+        self.span = span
+        super().__init__(message)

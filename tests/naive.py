@@ -6,7 +6,7 @@ but what builtins compute.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from datalog_gate.analysis.lowering import variables
@@ -14,6 +14,7 @@ from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
     CheckedProgram,
+    CheckedRule,
     Compare,
     Const,
     Fold,
@@ -54,12 +55,30 @@ def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]]) -> t
     return rows, wrong
 
 
+def replayed(rule: CheckedRule, chosen: Sequence[Row], rows: Rows, wrong: Wrong) -> list[tuple[Row, Known]]:
+    """The head's row and the values of all variables if the matches of the rule, in their order, match these rows; none
+    if another literal does not hold then."""
+    outside = {one for one in rule.arguments if isinstance(one, Var)}
+    found = _assignments(rule.body, {}, outside, rows, wrong, [[(row, None)] for row in chosen])
+    return [
+        (tuple(one.value if isinstance(one, Const) else known[one] for one in rule.arguments), known)
+        for known, cause in found
+        if cause is None
+    ]
+
+
 def _assignments(
-    body: Body, given: Known, outside: set[Var], rows: Rows, wrong: Wrong
+    body: Body,
+    given: Known,
+    outside: set[Var],
+    rows: Rows,
+    wrong: Wrong,
+    choices: Sequence[Sequence[tuple[Row, Cause | None]]] | None = None,
 ) -> Iterator[tuple[Known, Cause | None]]:
     matches = [one for one in body if isinstance(one, Match)]
     rest = [one for one in body if not isinstance(one, Match)]
-    choices = [[*((row, None) for row in rows[one.relation]), *wrong[one.relation]] for one in matches]
+    if choices is None:
+        choices = [[*((row, None) for row in rows[one.relation]), *wrong[one.relation]] for one in matches]
     for choice in _fitting(matches, choices, given, ()):
         known = _unified(matches, choice, given)
         assert known is not None
@@ -78,7 +97,9 @@ def _assignments(
             yield known, min(causes, default=None)
 
 
-def _fitting(matches: list[Match], choices: list[list[Chosen]], given: Known, chosen: Choice) -> Iterator[Choice]:
+def _fitting(
+    matches: list[Match], choices: Sequence[Sequence[Chosen]], given: Known, chosen: Choice
+) -> Iterator[Choice]:
     """Each choice of a row for every match that unifies; where the first rows do not, no more are tried with them."""
     if _unified(matches, chosen, given) is None:
         return

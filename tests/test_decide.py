@@ -10,13 +10,16 @@ import pytest
 
 from datalog_gate.analysis.policy import ACTIONS, Level
 from datalog_gate.diagnostics import Span
+from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
 from datalog_gate.gate.decide import Caller, Request, decide
 from datalog_gate.gate.decision import Decision, Mode, Outcome, PolicyError, Violation, outcome_of
+from datalog_gate.gate.inventory import loaded
 from datalog_gate.gate.policyset import RuleFile, load
 from datalog_gate.sources import read_stack
 from datalog_gate.values import ResourceId, Unknown
 
+HERE = Span("i.jsonl", 1, 1, 1, 1)
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 HUGE = '@deny("huge", "{s} takes {f}"{more})\nhuge(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".\n'
 PERHAPS = "condition: {equals: [{get_param: f}, x]}, "
@@ -38,6 +41,8 @@ def judge(rules: str | dict[str, str], template: str, files: dict[str, str] | No
     policies = load([RuleFile(name, f"{name}.dl", text) for name, text in texts.items()])
     name = request.pop("stack_name", "s")
     stack = read_stack(template=HEAD + template, files=files, stack_name=name)
+    if "inventory" in request:
+        request["inventory"] = loaded(policies, request["inventory"])
     return decide(policies, [stack], Request(**{"action": "create", "now": NOW, **request}), evaluate)
 
 
@@ -293,8 +298,41 @@ def test_the_time_changes_the_id_where_it_may_change_the_decision(rules: str, gr
 
 def test_inventory_is_judged_with_the_stack() -> None:
     rules = 'relation known(f: string) "."\n@deny("p", "{f}")\np(s, f) :- os:nova:server(_id=s, flavor=f), known(f).\n'
-    found = judge(rules, server(), inventory={"m:known": [("tiny",)]})
+    found = judge(rules, server(), inventory={"m:known": {("tiny",): HERE}})
     assert [one.row for one in found.violations] == [(ResourceId("s/web"), "tiny")]
     alone = judge(rules.replace("os:nova:server(_id=s, flavor=f), ", "").replace("(s, f)", "(f)"), server(),
-                  inventory={"m:known": [("tiny",)]})  # fmt: skip
+                  inventory={"m:known": {("tiny",): HERE}})  # fmt: skip
     assert [(one.row, one.place and one.place.file) for one in alone.violations] == [(("tiny",), "<template>")]
+
+
+MANY = "  g: {type: OS::Heat::ResourceGroup, properties: {count: 30, resource_def: {type: OS::Nova::Server}}}\n"
+BOMB = "p(a, b, c) :- heat:resource(id=a), heat:resource(id=b), heat:resource(id=c).\n"
+PLAIN = '@deny("plain", "")\nq(s) :- os:nova:server(_id=s, name="none").\n'
+
+
+@pytest.mark.parametrize(
+    ("rules", "outcome", "errors"),
+    [
+        (f'@deny("bomb", "")\n{BOMB}{PLAIN}', "indeterminate", [("bomb", True), ("plain", True)]),
+        (f'@warn("bomb", "")\n{BOMB}{PLAIN}', "allow_with_warnings", [("bomb", False)]),
+        (f'@record("bomb", "")\n{BOMB}{PLAIN}', "allow_with_warnings", [("bomb", False)]),
+        (BOMB + PLAIN, "allow", []),
+    ],
+)  # fmt: skip
+def test_what_goes_beyond_the_budget_of_its_level_stops_no_other_level(
+    rules: str, outcome: Outcome, errors: list[tuple[str, bool]]
+) -> None:
+    found = judge(rules, MANY, budget=Budget(facts=20_000))
+    said = "more than 20,000 facts: the rule of m:p at m.dl:"
+    assert (found.outcome, [(one.policy, one.enforced) for one in found.errors]) == (outcome, errors)
+    assert [one.to_json() | {"message": one.message.partition("m.dl:")[0] + "m.dl:"} for one in found.errors] == [
+        {"code": "budget", "policy": name, "message": said, "place": one.place and one.place.to_json()}
+        for one, (name, _) in zip(found.errors, errors, strict=True)
+    ]
+
+
+def test_what_was_found_within_the_budget_still_denies() -> None:
+    rules = f'@deny("bomb", "")\n{BOMB}{PLAIN.replace("none", "web").replace("q(s)", "a(s)")}'
+    found = judge(rules, MANY + server(name="web"), budget=Budget(facts=20_000))
+    assert (found.outcome, [one.policy for one in found.violations], [one.policy for one in found.errors]) == (
+        "deny", ["plain"], ["bomb"])  # fmt: skip

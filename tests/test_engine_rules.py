@@ -21,7 +21,7 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.engine import native
-from datalog_gate.engine.limits import Limits
+from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import ModelError
 from datalog_gate.errors import BudgetError
 from datalog_gate.language.ast import AggregateFunction, Comparator
@@ -296,4 +296,4 @@ def test_recursion_reaches_every_row_of_a_cycle() -> None:
 def test_past_the_deadline_the_rule_at_work_is_named() -> None:
     checked = program(stratum(rule("p", (X,), node(X), node(Y), node(Z), line=7)))
     with pytest.raises(BudgetError, match=r"^out of time after 0 s: the rule of p at rules\.dl:7:1 took 0\.0 s$"):
-        native.evaluate(checked, {"node": [(at,) for at in range(100)], "edge": []}, Limits(seconds=0.0))
+        native.evaluate(checked, {"node": [(at,) for at in range(100)], "edge": []}, Budget(seconds=0.0))

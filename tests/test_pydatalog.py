@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from datalog_gate.analysis.program import Call, CheckedProgram, CheckedRule, Const, Fold, Match, Stratum, Without
 from datalog_gate.engine import native, pydatalog
-from datalog_gate.engine.limits import Limits
+from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import Model
 from datalog_gate.errors import EngineError
 from datalog_gate.values import TRUE, ResourceId, Row
@@ -41,7 +41,7 @@ def derived(model: Model) -> dict[str, set[Row]]:
 @given(programs(), facts())
 def test_it_derives_what_the_native_engine_derives(checked: CheckedProgram, given_facts: Facts) -> None:
     try:
-        found = pydatalog.evaluate(checked, given_facts, Limits(seconds=2))  # on some programs it takes for ever
+        found = pydatalog.evaluate(checked, given_facts, Budget(seconds=2))  # on some programs it takes for ever
     except EngineError:
         assume(False)
     model = native.evaluate(checked, given_facts)
@@ -67,7 +67,7 @@ def test_it_refuses_what_meets_an_error() -> None:
 
 def test_the_worker_is_killed_at_the_deadline() -> None:
     with pytest.raises(EngineError, match=r"^out of time after 0 s in the pyDatalog worker$"):
-        pydatalog.evaluate(program(REACH), GRAPH, Limits(seconds=0))
+        pydatalog.evaluate(program(REACH), GRAPH, Budget(seconds=0))
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,7 +148,12 @@ def shown_by_all_doors(rules: dg.Rules, path: Path, template: Mapping[str, Data]
         stack = dg.read_stack(path, parameters=parameters)
     except InputError as error:
         return f"{shown.getvalue()}\n{error}\n{[one.to_json() for one in error.diagnostics]}"
-    decision = rules.decide(stack)
+    decision = rules.decide(stack, explain=True)
+    assert decision.explanation
+    for name in decision.derived:
+        width = len(rules.program.relations[name].columns)
+        for row in (["x"] * width, [..., *["x"] * (width - 1)]):
+            shown.write(repr(decision.explanation.why_not(name, row)))
     every = {name: decision.rows(name) for name in decision.derived}
     shown.write(text(decision) + compact(decision) + json.dumps(decision.to_json()))
     shown.write(difference({"rows": dict.fromkeys(every, ())}, (), every))

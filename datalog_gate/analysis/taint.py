@@ -15,6 +15,7 @@ from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
     CheckedProgram,
+    CheckedRule,
     Compare,
     Fold,
     Match,
@@ -51,6 +52,13 @@ def taint(program: CheckedProgram, secrets: Mapping[str, Collection[int]]) -> Ta
                     key = rule.relation, at
                     found.columns[key] = max(found.columns.get(key, 0), flow.of([one]))
     return found
+
+
+def levels(found: Taint, rule: CheckedRule) -> Mapping[Var, int]:
+    """What the variables of a rule can hold: as in `Taint`, none that can't hold anything of a secret."""
+    flow = _Flow(found)
+    flow.through(rule.body)
+    return {var: level for var, level in flow.variables.items() if level}
 
 
 @dataclass(slots=True)

@@ -78,6 +78,7 @@ def check(options: argparse.Namespace) -> int:
                 now=options.now,
                 engine=options.engine,
                 mode=options.mode,
+                explain=options.explain,
             )
             codes.append(_verdict(answer, fails, options))
         except InputError as error:

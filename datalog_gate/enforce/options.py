@@ -68,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
         "--mode", choices=("record", "warn", "enforce"), default="enforce", help="the most a policy may do"
     )
     judge.add_argument("--engine", choices=("native", "pydatalog", "both"), default="native")
+    judge.add_argument("--explain", action="store_true", help="say why, what would settle it, and what was looked at")
     judge.add_argument("--format", choices=FORMATS, default="text")
     judge.add_argument(
         "--output", type=_output, action="append", default=[], metavar="FMT=FILE", help="write a format to a file too"

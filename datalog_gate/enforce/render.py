@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from datalog_gate.diagnostics import Diagnostic, Span, excerpt
 from datalog_gate.gate.decision import Decision, Violation
+from datalog_gate.gate.explanation import BYTES, Line, within
 
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
 SHORT = 6
 """How many characters of a decision's id a person sees."""
+WIDTH = 72
+"""Where the column of places begins at most."""
 
 
 def text(decision: Decision) -> str:
@@ -22,6 +25,8 @@ def text(decision: Decision) -> str:
         lines += _finding(one, "undetermined", decision)
     for error in decision.errors:
         lines.append(f"{_at(error.place)}error[{error.policy}] {error.message}")
+    for policy, rows in decision.clean().items():
+        lines.append(f"clean[{policy}] {_looked_at(rows)}")
     for grant in decision.grants:
         if not grant.unlocked:
             lines.append(f"grant {grant.grant.path} unlocks nothing of {grant.service}: {grant.reason}")
@@ -84,8 +89,34 @@ def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
         yield from excerpt(one.place, decision.sources)
     for unknown in one.because:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
+    explained = decision.explanation.of(one) if decision.explanation else None
+    if explained:
+        yield from _why(explained.lines)
     if one.hint:
         yield f"  hint  {one.hint}"
+    if explained and explained.fix:
+        yield f"  fix   {explained.fix.text}" + (f"   {explained.fix.where}" if explained.fix.where else "")
+
+
+def _why(steps: Sequence[Line]) -> Iterator[str]:
+    """The steps below each other with their places in a column, as many as have room."""
+    texts = [f"{'  ' * one.depth}{one.text}" for one in steps]
+    width = min(WIDTH, max(map(len, texts)))
+    lines = [f"{text:{width}}   {one.where}".rstrip() for text, one in zip(texts, steps, strict=True)]
+    shown = within(BYTES, [f"        {one}" for one in lines])
+    for at, line in enumerate(lines[:shown]):
+        yield f"  {'' if at else 'why':6}{line}"
+    if more := len(lines) - shown:
+        yield f"        and {more} more"
+
+
+def _looked_at(rows: Mapping[str, int]) -> str:
+    """How many rows a policy had to look at."""
+    if not any(rows.values()):
+        return f"looked at nothing: there is no row of {', '.join(rows) or 'anything'}"
+    counts = ", ".join(f"{name} {count}" for name, count in rows.items() if count)
+    total = sum(rows.values())
+    return f"looked at {total} row{'' if total == 1 else 's'}: {counts}"
 
 
 def _at(place: Span | None) -> str:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Operand, Var, Without
 from datalog_gate.analysis.safety import Scoped, inner, scoped
 from datalog_gate.diagnostics import Span
+from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
-from datalog_gate.engine.limits import Watch
 from datalog_gate.engine.model import Table
 from datalog_gate.values import Row, Value, row_key
 
@@ -49,10 +49,13 @@ class Assignments:
     def of_rule(self, rule: CheckedRule, known: Binding | None = None) -> Iterator[tuple[Binding, Cause | None]]:
         """The assignments of a rule's body that hold the `known` values."""
         head = [one for one in rule.arguments if isinstance(one, Var)]
-        return self._of_body(scoped(rule.body, head), known or {})
+        return self.of_body(scoped(rule.body, head), known or {})
 
-    def _of_body(self, body: Sequence[Scoped], known: Binding) -> Iterator[tuple[Binding, Cause | None]]:
+    def of_body(self, body: Sequence[Scoped], known: Binding) -> Iterator[tuple[Binding, Cause | None]]:
+        """The assignments of any body that hold the `known` values."""
         matches = [one.literal for one in body if isinstance(one.literal, Match)]
+        if self.ordered:  # of matches alike the one written first chooses its row first
+            matches.sort(key=lambda one: one.span)
         computed = [one for one in body if not isinstance(one.literal, Match)]
         return self._extend(matches, computed, dict(known), None)
 
@@ -138,7 +141,7 @@ class Assignments:
     def _inner(
         self, literal: Without | Fold, needs: frozenset[Var], binding: Binding
     ) -> Iterator[tuple[Binding, Cause | None]]:
-        return self._of_body(inner(literal, needs), {var: binding[var] for var in needs})
+        return self.of_body(inner(literal, needs), {var: binding[var] for var in needs})
 
     def _without(self, literal: Without, needs: frozenset[Var], binding: Binding) -> Verdict:
         worst: Cause | None = None

@@ -1,6 +1,6 @@
 """What an evaluation gives (layer 3): all rows of all relations, indexed on demand, and the errors it met.
 
-The protocol of engines: a function ``evaluate(program, facts, limits, before) -> Model``.
+The protocol of engines: a function ``evaluate(program, facts, budget, before) -> Model``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.diagnostics import Span
-from datalog_gate.engine.limits import UNLIMITED, Limits
+from datalog_gate.engine.budget import UNLIMITED, Budget
+from datalog_gate.errors import BudgetError
 from datalog_gate.values import Row, Value
 
 Constants = tuple[tuple[int, Value], ...]
@@ -48,6 +49,16 @@ class Table:
         self._groups.clear()
         for (constants, keys), index in self._indexes.items():
             _fill(index, keys, [row for row in rows if all(row[at] == value for at, value in constants)])
+
+    @property
+    def indexed(self) -> frozenset[tuple[Constants, tuple[int, ...]]]:
+        """The indexes that there are: constants, and columns."""
+        return frozenset(self._indexes)
+
+    def index_like(self, other: Table) -> None:
+        """Make the indexes that the other table has."""
+        for constants, keys in other.indexed:
+            self.index(constants, keys)
 
     def lookup(self, columns: tuple[int, ...], key: Row) -> Collection[Row]:
         """The rows that hold `key` in `columns` (ascending positions), in order of arrival."""
@@ -105,10 +116,12 @@ class ModelError:
 
 @dataclass(slots=True)
 class Model:
-    """All rows by relation, and the errors in order of (file, line, row)."""
+    """All rows by relation, and the errors in order of (file, line, row). `exceeded` says that the budget ended the
+    evaluation: relations are missing then, and none has but a part of its rows."""
 
     tables: dict[str, Table] = field(default_factory=dict)
     errors: tuple[ModelError, ...] = ()
+    exceeded: BudgetError | None = None
 
     def rows(self, relation: str) -> Collection[Row]:
         """The rows of a relation; none if it has none."""
@@ -117,16 +130,16 @@ class Model:
 
 
 class Engine(Protocol):
-    """An engine. `facts` holds the rows of the program's inputs that the model `before` does not have: what was
-    derived earlier, of which this is the rest.
+    """An engine. `facts` holds the rows of the program's inputs, but for those that the model `before` has: what it
+    has, inputs and derived relations, is taken over as it is. Past the budget the model holds what is whole.
 
-    Errors: EngineError if it can't give the answer, BudgetError if that would take more than the limits allow.
+    Errors: EngineError if the engine can't give the answer.
     """
 
     def __call__(
         self,
         program: CheckedProgram,
         facts: Mapping[str, Collection[Row]],
-        limits: Limits = UNLIMITED,
+        budget: Budget = UNLIMITED,
         before: Model | None = None,
     ) -> Model: ...

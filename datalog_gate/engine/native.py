@@ -14,12 +14,13 @@ from weakref import WeakKeyDictionary
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
 from datalog_gate.analysis.strata import reads
 from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
+from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
 from datalog_gate.engine.code import Compiled, TooDeepError, compiled
-from datalog_gate.engine.limits import UNLIMITED, Limits, Watch
 from datalog_gate.engine.model import Model, ModelError, Table
 from datalog_gate.engine.plan import plan
 from datalog_gate.engine.steps import NEW
+from datalog_gate.errors import BudgetError
 from datalog_gate.values import Row, row_key
 
 Emit = Callable[[Row], None]
@@ -30,21 +31,27 @@ MOST_VARIANTS = 64
 def evaluate(
     program: CheckedProgram,
     facts: Mapping[str, Collection[Row]],
-    limits: Limits = UNLIMITED,
+    budget: Budget = UNLIMITED,
     before: Model | None = None,
 ) -> Model:
-    """All rows and errors of the program over the facts and the model `before`, which stays as it is.
-
-    Errors: BudgetError past the limits, naming the rule with the largest share.
-    """
-    work = _Evaluation(Watch(limits), dict(before.tables) if before else {}, errors_of(before) if before else {})
+    """All rows and errors of the program over the facts and the model `before`, which stays as it is."""
+    work = _Evaluation(Watch(budget), dict(before.tables) if before else {}, errors_of(before) if before else {})
     for relation in program.inputs:
-        if relation in facts or relation not in work.tables:
+        if relation not in work.tables:
             work.tables[relation] = Table(facts.get(relation, ()))
-    for stratum in _prepared(program):
-        work.derive(stratum)
-        work.find_errors(stratum.stratum)
-    return Model(work.tables, work.model_errors())
+    exceeded = None
+    for one in _prepared(program):
+        if all(relation in work.tables for relation in one.stratum.relations):
+            continue
+        try:
+            work.derive(one)
+            work.find_errors(one.stratum)
+        except BudgetError as error:
+            exceeded = error
+            for relation in one.stratum.relations:
+                del work.tables[relation]
+            break
+    return Model(work.tables, work.model_errors(), exceeded)
 
 
 def rounds(stratum: Stratum, model: Model, errors: Errors) -> dict[tuple[str, Row], int]:
@@ -165,7 +172,7 @@ class _Evaluation:
         parts = [part for part in one.once if self._awake(part)]
         again = [part for part in one.again if self._awake(part)]
         alone = len(again) == 1 and again[0].linear and len(one.stratum.relations) == 1
-        if alone and reached is None and self.watch.limits.rounds is None:
+        if alone and reached is None and self.watch.budget.rounds is None:
             self._chase(parts, again[0])
             return
         # in normal rounds a row is known, and may join, as soon as it is found; to tell rounds apart it must not yet

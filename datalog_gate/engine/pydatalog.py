@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection, Mapping
 
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.engine.limits import UNLIMITED, Limits
+from datalog_gate.engine.budget import UNLIMITED, Budget
 from datalog_gate.engine.model import Model, Table
 from datalog_gate.errors import BudgetError, EngineError
 from datalog_gate.values import Row
@@ -24,22 +24,25 @@ COMMAND = (sys.executable, "-P", "-m", "datalog_gate.engine.pydatalog_worker")
 def evaluate(
     program: CheckedProgram,
     facts: Mapping[str, Collection[Row]],
-    limits: Limits = UNLIMITED,
+    budget: Budget = UNLIMITED,
     before: Model | None = None,
 ) -> Model:
-    """All rows of the program over the facts and the model `before`. Only the limit of time is kept.
+    """All rows of the program over the facts and the model `before`. Of the budget only the time counts.
 
-    Errors: BudgetError past it; EngineError if pyDatalog is not installed, or if an expression fails: which rows are in
+    Errors: EngineError if pyDatalog is not installed, or if an expression fails: which rows are in
     error then, only the native engine tells.
     """
     earlier = before or Model()
-    given = {name: list(facts.get(name, earlier.rows(name))) for name in program.inputs}
-    question = pickle.dumps((program, given))
+    rest = tuple(one for one in program.strata if not earlier.tables.keys() >= set(one.relations))
+    known = program.inputs | (program.relations.keys() & earlier.tables.keys())
+    given = {name: list(earlier.rows(name) if name in earlier.tables else facts.get(name, ())) for name in known}
+    question = pickle.dumps((CheckedProgram(program.relations, known, rest), given))
     with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
         try:
-            answer, complaint = worker.communicate(question, limits.seconds)
+            answer, complaint = worker.communicate(question, budget.seconds)
         except subprocess.TimeoutExpired:
-            raise BudgetError(f"out of time after {limits.seconds:g} s in the pyDatalog worker") from None
+            exceeded = BudgetError(f"out of time after {budget.seconds:g} s in the pyDatalog worker")
+            return Model({name: Table(rows) for name, rows in given.items()}, earlier.errors, exceeded)
         finally:
             worker.kill()
     if worker.returncode != 0:

@@ -8,23 +8,30 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
-from datalog_gate.analysis.policy import PLACEHOLDER, Policy
+from datalog_gate.analysis.parts import resting
+from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Level, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.diagnostics import Span
+from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import Engine, Model
 from datalog_gate.engine.provenance import Provenance
+from datalog_gate.errors import BudgetError
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.stack import Stack
-from datalog_gate.facts.summary import summary
+from datalog_gate.facts.summary import Summary, summary
 from datalog_gate.gate.blame import Support, deciding, place, support
 from datalog_gate.gate.decision import Decision, Mode, PolicyError, Violation, outcome_of
+from datalog_gate.gate.explanation import Explanation
+from datalog_gate.gate.fix import Fixes
 from datalog_gate.gate.grants import effective, grants_of
+from datalog_gate.gate.inventory import BUDGET, Inventory
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.secrets import Secrets
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown, row_key, show
@@ -46,18 +53,22 @@ class Caller:
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked, besides the stack: the action, who asks, the services that are enabled and the caller may use, the
-    time (UTC), the most that a violation may do (`mode`), and rows of inventory by relation."""
+    time (UTC), the most that a violation may do (`mode`), the inventory, and what each group of policies may take."""
 
     action: str
     now: datetime
     caller: Caller | None = None
     services: frozenset[str] = frozenset()
     mode: Mode = "enforce"
-    inventory: Mapping[str, Collection[Row]] = field(default_factory=dict)
+    inventory: Inventory | None = None
+    budget: Budget = BUDGET
 
 
-def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine) -> Decision:
-    """Judge the stacks as one set of facts; their ids differ.
+def decide(
+    rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine, explain: bool = False
+) -> Decision:
+    """Judge the stacks as one set of facts; their ids differ. To `explain` keeps what an explanation needs; nothing is
+    worked out before it is asked for.
 
     Errors: EngineError if the engine refuses the program or runs out of time.
     """
@@ -67,23 +78,21 @@ def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: 
     for stack in stacks:
         flatten(stack, rules.catalogue, {*program.inputs, *GRANTS}, facts)
     _add_request(facts, request)
-    for relation, rows in request.inventory.items():
-        for row in rows:
-            facts.add(relation, row)
-    known = summary(facts)
-    maybe = {relation for relation, rows in facts.maybe.items() if rows}
-    finished = split(program, known.unknown, maybe, certain_only=(UNLOCKED, EFFECTIVE.name))
-    model = engine(finished, _inputs(finished, facts))
-    secrets = Secrets(facts, finished)
-    judge = _Judge(rules, stacks, request, facts, finished, model, secrets)
+    known = _with_inventory(facts, request.inventory)
+    finished = _split(
+        program, frozenset(known.unknown.items()), frozenset(name for name in facts.maybe if facts.maybe[name])
+    )
     policies = [one for one in rules.policies if request.action in one.on]
+    model, exceeded = _evaluated(policies, finished, facts, request, engine)
+    secrets = Secrets(facts, finished)
+    judge = _Judge(rules, stacks, request, facts, finished, model, exceeded, secrets)
     violations = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
     undetermined = sorted((one for policy in policies for one in judge.undetermined(policy)), key=_by_policy)
     errors = [error for policy in policies if (error := judge.error(policy))]
     lines = sorted(f"{digest} {relation}" for relation, digest in known.digests.items() if relation != "gate:now")
     digests = {"rules": rules.digest, "facts": _digest(lines)}
     ids = tuple(stack.id for stack in stacks)
-    return Decision(
+    decision = Decision(
         _digest([*digests.values(), *ids, *_identity(rules, request)])[:16],
         outcome_of(violations, undetermined, errors),
         request.action,
@@ -98,8 +107,35 @@ def decide(rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: 
             relation: secrets.rows(relation, model.rows(relation))
             for stratum in program.strata
             for relation in stratum.relations
+            if relation in model.tables
         },
         {**rules.sources, **{file: text for stack in stacks for file, text in stack.sources.items()}},
+    )
+    if not explain:
+        return decision
+    fixes = Fixes(
+        stacks,
+        facts,
+        model,
+        finished.relations,
+        rules.catalogue.type,
+        secrets,
+        decision,
+        lambda changed: decide(rules, changed, request, engine),
+    )
+    return replace(
+        decision,
+        explanation=Explanation(
+            facts,
+            judge.provenance,
+            secrets,
+            stacks,
+            judge.raw,
+            _places(request.inventory),
+            policies,
+            rules.reads,
+            fixes.of,
+        ),
     )
 
 
@@ -114,13 +150,15 @@ class _Judge:
         facts: FactSet,
         program: CheckedProgram,
         model: Model,
+        exceeded: Mapping[Level, BudgetError],
         secrets: Secrets,
     ) -> None:
         self._reads, self._request = rules.reads, request
         self._relations = rules.program.relations
         self._facts, self._program, self._model, self._stacks = facts, program, model, stacks
-        self._secrets = secrets
-        self._provenance = Provenance(program, model)
+        self._secrets, self._exceeded = secrets, exceeded
+        self.provenance = Provenance(program, model)
+        self.raw: dict[Violation, tuple[str, Row]] = {}
 
     @cached_property
     def _names(self) -> Counter[str]:
@@ -130,7 +168,7 @@ class _Judge:
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be."""
         for row in self._model.rows(policy.relation):
-            yield self._violation(policy, row, support(self._provenance, policy.relation, row), ())
+            yield self._violation(policy, policy.relation, row, support(self.provenance, policy.relation, row), ())
 
     def undetermined(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first."""
@@ -142,23 +180,29 @@ class _Judge:
             if row in certain or subject in settled:
                 continue
             settled.add(subject)
-            found = support(self._provenance, relation, row)
+            found = support(self.provenance, relation, row)
             because = deciding(subject, found.leaves, self._facts, self._reads[policy.relation])
-            yield self._violation(policy, row, found, because)
+            yield self._violation(policy, relation, row, found, because)
 
     def error(self, policy: Policy) -> PolicyError | None:
-        """The first error among those that the policy depends on."""
+        """The first error among those that the policy depends on; or that the budget ended before it was judged."""
         needed = self._reads[policy.relation]
+        enforced = policy.level == "deny" and self._mode(policy) == "enforce"
         for error in self._model.errors:
             if error.relation.removesuffix(POSSIBLE) in needed:
-                enforced = policy.level == "deny" and self._mode(policy) == "enforce"
                 return PolicyError(policy.id, self._secrets.message(error), error.span, enforced)
+        relations = {policy.relation, possible(policy.relation, self._program)}
+        if policy.level in self._exceeded and not self._model.tables.keys() >= relations:
+            exceeded = self._exceeded[policy.level]
+            return PolicyError(policy.id, str(exceeded), exceeded.span, enforced, "budget")
         return None
 
-    def _violation(self, policy: Policy, row: Row, found: Support, because: tuple[Unknown, ...]) -> Violation:
+    def _violation(
+        self, policy: Policy, relation: str, row: Row, found: Support, because: tuple[Unknown, ...]
+    ) -> Violation:
         subject = self._subject(policy, row)
         shown = self._secrets.row(policy.relation, row)
-        return Violation(
+        violation = Violation(
             policy.id,
             policy.level,
             self._mode(policy),
@@ -171,6 +215,8 @@ class _Judge:
             tuple(map(self._secrets.unknown, because)),
             policy.on_unknown,
         )
+        self.raw.setdefault(violation, (relation, row))
+        return violation
 
     def _subject(self, policy: Policy, row: Row) -> ResourceId | None:
         value = row[policy.subject] if policy.subject is not None else None
@@ -209,14 +255,57 @@ def _add_request(facts: FactSet, request: Request) -> None:
         facts.add(EFFECTIVE.name, (grant,))
 
 
-def _inputs(program: CheckedProgram, facts: FactSet) -> dict[str, Collection[Row]]:
-    """The rows of each input of the program: for a possible version all rows, for a certain one those that are sure."""
+def _with_inventory(facts: FactSet, inventory: Inventory | None) -> Summary:
+    """Put the inventory under the facts; the summary of both."""
+    if inventory is None:
+        return summary(facts)
+    for relation, rows in inventory.added.items():
+        for row in rows:
+            facts.add(relation, row)
+    known = summary(facts)
+    for relation, table in inventory.model.tables.items():
+        if relation in inventory.rows and table.rows:
+            facts.rows[relation] = table.rows
+    return Summary({**known.digests, **inventory.summary.digests}, {**known.unknown, **inventory.summary.unknown})
+
+
+@lru_cache(maxsize=64)
+def _split(
+    program: CheckedProgram, unknown: frozenset[tuple[str, frozenset[int]]], maybe: frozenset[str]
+) -> CheckedProgram:
+    return split(program, dict(unknown), maybe, certain_only=(UNLOCKED, EFFECTIVE.name))
+
+
+def _evaluated(
+    policies: Sequence[Policy], program: CheckedProgram, facts: FactSet, request: Request, engine: Engine
+) -> tuple[Model, dict[Level, BudgetError]]:
+    """The model, and by level what went beyond the budget. Each level has a budget of its own: first come the policies
+    that deny, with what unlocks services, then those that warn, those that record, and whatever no policy reads."""
+    model = request.inventory.model if request.inventory else Model()
+    inputs = _inputs(program, facts, model)
+    exceeded: dict[Level, BudgetError] = {}
+    for level in LEVELS:
+        wanted = {one.relation for one in policies if one.level == level} | ({UNLOCKED} if level == "deny" else set())
+        both = frozenset(wanted | {possible(one, program) for one in wanted})
+        model = engine(resting(program, both), inputs, request.budget, model)
+        if model.exceeded:
+            exceeded[level] = model.exceeded
+    return engine(program, inputs, request.budget, model), exceeded
+
+
+def _inputs(program: CheckedProgram, facts: FactSet, model: Model) -> dict[str, Collection[Row]]:
+    """The rows of each input that the model does not have: for a possible version all rows, for a certain one those
+    that are sure."""
     inputs: dict[str, Collection[Row]] = {}
-    for name in program.inputs:
+    for name in program.inputs - model.tables.keys():
         rows = facts.rows.get(name.removesuffix(POSSIBLE), {})
         maybe = facts.maybe.get(name, ())
         inputs[name] = rows if not maybe else [row for row in rows if row not in maybe]
     return inputs
+
+
+def _places(inventory: Inventory | None) -> dict[str, Mapping[Row, Span]]:
+    return {**inventory.rows, **inventory.added} if inventory else {}
 
 
 def _identity(rules: PolicySet, request: Request) -> list[str]:

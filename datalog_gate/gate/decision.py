@@ -6,12 +6,16 @@ Out: JSON data of the schema ``datalog-gate/decision/1``, the same byte for byte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 from datalog_gate.analysis.policy import Level
 from datalog_gate.diagnostics import Span
 from datalog_gate.values import ResourceId, Row, Unknown, row_key, to_json
+
+if TYPE_CHECKING:
+    from datalog_gate.gate.explanation import Explanation
 
 SCHEMA = "datalog-gate/decision/1"
 Mode = OneOf["enforce", "warn", "record"]
@@ -95,6 +99,8 @@ class Decision:
     """What the gate answers. All findings are listed whatever the outcome, sorted by policy and row.
 
     `derived` holds the rows of every relation that rules derive, for tests and queries; it is no part of the JSON.
+    `explanation` is there where it was asked for: each finding then has `why` in the JSON, and `clean` has how many
+    rows there were for each policy that found nothing.
     """
 
     id: str
@@ -109,23 +115,36 @@ class Decision:
     counts: Mapping[str, int]
     derived: Mapping[str, Sequence[Row]]
     sources: Mapping[str, str]
+    explanation: Explanation | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, object]:
         """The decision as JSON data."""
-        return {
+        data: dict[str, object] = {
             "schema": SCHEMA,
             "id": self.id,
             "outcome": self.outcome,
             "action": self.action,
             "stacks": list(self.stacks),
-            "violations": [one.to_json() for one in self.violations],
-            "undetermined": [one.to_json() for one in self.undetermined],
+            "violations": [self._finding(one) for one in self.violations],
+            "undetermined": [self._finding(one) for one in self.undetermined],
             "waived": [],
             "errors": [one.to_json() for one in self.errors],
             "grants": [one.to_json() for one in self.grants],
             "digests": dict(self.digests),
             "counts": dict(self.counts),
         }
+        if self.explanation:
+            data["clean"] = self.clean()
+        return data
+
+    def clean(self) -> dict[str, dict[str, int]]:
+        """How many rows of each relation of facts there were for each policy that found nothing, by its id; nothing if
+        no explanation was asked for."""
+        found = {one.policy for some in (self.violations, self.undetermined, self.errors) for one in some}
+        return self.explanation.clean(found) if self.explanation else {}
+
+    def _finding(self, one: Violation) -> dict[str, object]:
+        return one.to_json() | ({"why": self.explanation.of(one).to_json()} if self.explanation else {})
 
     def rows(self, relation: str) -> list[list[object]]:
         """The certain rows of a derived relation by its full name, as plain data, sorted. Errors: KeyError."""

@@ -16,12 +16,12 @@ from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue, inventory
 from datalog_gate.catalogue.builtins import BUILTINS
 from datalog_gate.catalogue.schema import Relation
-from datalog_gate.diagnostics import Diagnostic, did_you_mean
+from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.engine.model import Engine, ModelError
 from datalog_gate.errors import InputError, RulesError
 from datalog_gate.facts.lines import Line
 from datalog_gate.gate.policyset import RuleFile, parse_all, rests_on
-from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
+from datalog_gate.language.ast import NOWHERE, Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
 from datalog_gate.language.parser import parse_query
 from datalog_gate.language.walk import shared, terms, with_terms
 from datalog_gate.values import Kind, Row, kind_of, row_key
@@ -68,8 +68,8 @@ def ask(
         modules, given=given, query=QUERY, lenient=lenient, found=found, sources=sources, catalogue=catalogue
     )
     inputs = bind(checked.program, lines, lenient=True)
-    if now and inputs.get("gate:now") == []:
-        inputs["gate:now"] = [(now.isoformat(),)]
+    if now and inputs.get("gate:now") == {}:
+        inputs["gate:now"] = {(now.isoformat(),): NOWHERE}
     model = engine(checked.program, inputs)
     answer = f"{QUERY}:{ANSWER}"
     needed = rests_on(checked.program).get(answer, frozenset())
@@ -79,12 +79,12 @@ def ask(
 
 def bind(
     program: CheckedProgram, lines: Sequence[Line], lenient: bool = False, catalogue: Catalogue = SHIPPED
-) -> dict[str, list[Row]]:
-    """The rows of each input of the program. Lines of a relation of the catalogue that no rule reads are left out.
-    Errors: InputError for a relation that nothing declares, or a row that does not fit it. With `lenient` only what
-    lies in the cloud needs to be declared and of the kinds declared.
+) -> dict[str, dict[Row, Span]]:
+    """The rows of each input of the program, each with its place. Lines of a relation of the catalogue that no rule
+    reads are left out. Errors: InputError for a relation that nothing declares, or a row that does not fit it. With
+    `lenient` only what lies in the cloud needs to be declared and of the kinds declared.
     """
-    inputs: dict[str, list[Row]] = {name: [] for name in program.inputs}
+    inputs: dict[str, dict[Row, Span]] = {name: {} for name in program.inputs}
     diagnostics: list[Diagnostic] = []
     meant: dict[str, str | None] = {}
     for line in lines:
@@ -95,7 +95,7 @@ def bind(
             target = input_of(program, line.relation)
             if target is not None:
                 row_of = line.positional if lenient and not cloud else line.typed
-                inputs[target].append(row_of(program.relations[target.removesuffix(GIVEN)]))
+                inputs[target].setdefault(row_of(program.relations[target.removesuffix(GIVEN)]), line.span)
             elif cloud:
                 line.typed(cloud)
             elif line.relation in BUILTINS:

@@ -6,12 +6,12 @@ or the column can also hold what rules made of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
 from datalog_gate.analysis.possible import POSSIBLE
-from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.taint import MADE, taint
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Var
+from datalog_gate.analysis.taint import MADE, levels, taint
 from datalog_gate.engine.model import ModelError
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown, Value
@@ -36,6 +36,17 @@ class Secrets:
         """A row of a derived relation."""
         return tuple(self._shown(relation, at, value) for at, value in enumerate(row)) if self._taint else row
 
+    def values(self, rule: CheckedRule, binding: Mapping[Var, Value]) -> Set[Var]:
+        """The variables of a rule that hold a secret, or may."""
+        if self._taint is None:
+            return frozenset()
+        found = levels(self._taint, rule).items()
+        return {var for var, level in found if level == MADE or var not in binding or binding[var] in self._values}
+
+    def guarded(self, relation: str, at: int) -> bool:
+        """Whether a column can hold a secret."""
+        return self._taint is not None and bool(self._level(relation, at))
+
     def unknown(self, unknown: Unknown) -> Unknown:
         """An unknown that decides a finding."""
         return replace(unknown, expression=SECRET.expression) if unknown in self._values else unknown
@@ -46,7 +57,10 @@ class Secrets:
         return "what a hidden parameter gives has no value here" if secret else error.message
 
     def _shown(self, relation: str, at: int, value: Value) -> Value:
-        columns = self._taint.columns if self._taint else {}
-        level = max(columns.get((name, at), 0) for name in (relation, relation + POSSIBLE))
+        level = self._level(relation, at)
         open_ = value is None or isinstance(value, ResourceId) or not level
         return value if open_ or (level < MADE and value not in self._values) else SECRET
+
+    def _level(self, relation: str, at: int) -> int:
+        columns = self._taint.columns if self._taint else {}
+        return max(columns.get((name, at), 0) for name in (relation, relation + POSSIBLE))

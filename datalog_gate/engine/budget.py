@@ -1,6 +1,6 @@
 """What an evaluation may take (layer 3), and the watch that ends it when it takes more.
 
-In: limits, among them a clock. Out: a BudgetError that names the rule with the largest share of what ran out.
+In: a budget, with its clock. Out: a BudgetError that names the rule with the largest share of what ran out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BETWEEN_CHECKS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Budget:
     """The most facts that may be derived, the most rounds of one recursion, and seconds by the `clock`; no limit where
     None."""
 
@@ -27,7 +27,7 @@ class Limits:
     clock: Callable[[], float] = monotonic
 
 
-UNLIMITED = Limits()
+UNLIMITED = Budget()
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Share:
 class Watch:
     """Counts what rules take. One rule is at work at a time, and derives rows into `known`."""
 
-    limits: Limits = UNLIMITED
+    budget: Budget = UNLIMITED
     began: float = field(init=False)
     facts: int = 0
     shares: dict[int, Share] = field(default_factory=dict)
@@ -54,13 +54,13 @@ class Watch:
     _left: int = BETWEEN_CHECKS
 
     def __post_init__(self) -> None:
-        self.began = self.limits.clock()
+        self.began = self.budget.clock()
 
     def start(self, rule: CheckedRule, known: Sized) -> None:
         """A rule sets to work. Errors: BudgetError."""
         self._share = self.shares.get(id(rule)) or self.shares.setdefault(id(rule), Share(rule))
         self._known, self._before = known, len(known)
-        self._since = self.limits.clock()
+        self._since = self.budget.clock()
         self.check()
 
     def stop(self) -> None:
@@ -69,17 +69,17 @@ class Watch:
         derived = len(self._known) - self._before
         self.facts += derived
         self._share.facts += derived
-        self._share.seconds += self.limits.clock() - self._since
+        self._share.seconds += self.budget.clock() - self._since
         self._share = None
 
     def check(self) -> int:
         """Look whether anything has run out; how many rows may be looked at before the next look.
         Errors: BudgetError."""
-        limits = self.limits
-        if limits.seconds is not None and limits.clock() - self.began > limits.seconds:
-            self._out(f"out of time after {limits.seconds:g} s", "took", lambda one: one.seconds)
-        if limits.facts is not None and self.facts + len(self._known) - self._before > limits.facts:
-            self._out(f"more than {limits.facts:,} facts", "made", lambda one: one.facts)
+        budget = self.budget
+        if budget.seconds is not None and budget.clock() - self.began > budget.seconds:
+            self._out(f"out of time after {budget.seconds:g} s", "took", lambda one: one.seconds)
+        if budget.facts is not None and self.facts + len(self._known) - self._before > budget.facts:
+            self._out(f"more than {budget.facts:,} facts", "made", lambda one: one.facts)
         return BETWEEN_CHECKS
 
     def tick(self) -> None:
@@ -90,8 +90,8 @@ class Watch:
 
     def turn(self, number: int) -> None:
         """A round of a recursion begins. Errors: BudgetError."""
-        if self.limits.rounds is not None and number > self.limits.rounds:
-            self._out(f"more than {self.limits.rounds:,} rounds", "made", lambda one: one.facts)
+        if self.budget.rounds is not None and number > self.budget.rounds:
+            self._out(f"more than {self.budget.rounds:,} rounds", "made", lambda one: one.facts)
 
     def _out(self, what: str, did: str, amount: Callable[[Share], float]) -> None:
         if self._share:
@@ -100,4 +100,4 @@ class Watch:
         if most is None:
             raise BudgetError(what)
         took = f"{amount(most):.1f} s" if did == "took" else f"{amount(most):,.0f} of {self.facts:,}"
-        raise BudgetError(f"{what}: the rule of {most.rule.relation} at {most.rule.span} {did} {took}")
+        raise BudgetError(f"{what}: the rule of {most.rule.relation} at {most.rule.span} {did} {took}", most.rule.span)

@@ -1,0 +1,44 @@
+"""Parts of programs (layer 2): the strata that some relations rest on, and those that rest on some inputs alone.
+
+In: a checked program. Out: checked programs of some of its strata, the same ones each time they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+
+from datalog_gate.analysis.program import CheckedProgram, Stratum
+from datalog_gate.analysis.strata import reads
+
+
+@lru_cache(maxsize=256)
+def resting(program: CheckedProgram, wanted: frozenset[str]) -> CheckedProgram:
+    """The strata that the wanted relations rest on."""
+    needed = set(wanted)
+    kept: list[Stratum] = []
+    for stratum in reversed(program.strata):
+        if not needed.isdisjoint(stratum.relations):
+            kept.append(stratum)
+            needed |= _read(stratum)
+    return _of(program, kept[::-1], needed & program.inputs)
+
+
+@lru_cache(maxsize=256)
+def grounded(program: CheckedProgram, inputs: frozenset[str]) -> CheckedProgram:
+    """The strata that read nothing but these inputs, directly or through each other."""
+    there = set(inputs)
+    kept: list[Stratum] = []
+    for stratum in program.strata:
+        if _read(stratum) <= there.union(stratum.relations):
+            kept.append(stratum)
+            there.update(stratum.relations)
+    return _of(program, kept, inputs & program.inputs)
+
+
+def _read(stratum: Stratum) -> set[str]:
+    return {match.relation for rule in stratum.rules for _, match in reads(rule.body)}
+
+
+def _of(program: CheckedProgram, strata: Iterable[Stratum], inputs: Collection[str]) -> CheckedProgram:
+    return CheckedProgram(program.relations, frozenset(inputs), tuple(strata))

@@ -1,0 +1,135 @@
+"""Why rows hold and others do not: trees that replay, whatever the order of rules, literals and facts."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datalog_gate.analysis.program import (
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Pattern,
+    Stratum,
+    Var,
+    Without,
+)
+from datalog_gate.engine import native
+from datalog_gate.engine.provenance import Provenance
+from datalog_gate.engine.why import Asked, Failure, Node, Total, Why
+from datalog_gate.values import Row, row_key
+from tests import naive
+from tests.programs import Facts, X, Y, Z, facts, place, program, programs, shuffled
+
+N = Var("n")
+
+
+def read(relation: str, *arguments: Pattern, line: int = 1) -> Match:
+    return Match(relation, arguments, place(line))
+
+
+def explained(checked: CheckedProgram, given_facts: Facts) -> Why:
+    return Why(Provenance(checked, native.evaluate(checked, given_facts)))
+
+
+BASE = CheckedRule("reach", (X, Y), (read("edge", X, Y),), place(2))
+STEP = CheckedRule("reach", (X, Y), (read("reach", X, Z, line=3), read("edge", Z, Y, line=4)), place(3))
+CLOSURE = program(Stratum(("reach",), (STEP, BASE), True))
+ABSENT = Without((read("node", X),), place(6))
+COUNT = Fold("count", (Y,), (read("edge", X, Y),), N, place(7))
+FEW = Compare("<", N, Const(9), place(8))
+CHECKED = CheckedRule("p", (X, N), (FEW, COUNT, ABSENT, read("edge", X, None, line=5)), place(5))
+
+
+def test_a_tree_ends_in_facts_and_says_what_was_looked_at() -> None:
+    why = explained(program(Stratum(("p",), (CHECKED,), False)), {"node": [(2,)], "edge": [(1, at) for at in range(8)]})
+    assert why.why("p", (1, 8)) == Node(
+        "p", (1, 8), (), CHECKED, {X: 1, N: 8},
+        (Node("edge", (1, 0), (0,)), ABSENT, Total(COUNT, 8, 8, (0, 1, 2, 3, 4)), FEW),
+    )  # fmt: skip
+
+
+def test_a_chain_is_followed_as_far_as_is_asked_and_no_further() -> None:
+    why = explained(CLOSURE, {"node": [], "edge": [(at, at + 1) for at in range(3000)]})
+    below = (Node("reach", (0, 2998), (0, 1), followed=False), Node("edge", (2998, 2999), (0, 1)))
+    last = Node("reach", (0, 2999), (0, 1), STEP, {X: 0, Y: 2999, Z: 2998}, below)
+    assert why.why("reach", (0, 3000), 2) == Node(
+        "reach", (0, 3000), (), STEP, {X: 0, Y: 3000, Z: 2999}, (last, Node("edge", (2999, 3000), (0, 1)))
+    )
+
+
+def above(node: Node) -> list[tuple[Node, frozenset[tuple[str, Row]]]]:
+    """Each row of the tree, with those on the way to it from the root."""
+    found = [(node, frozenset[tuple[str, Row]]())]
+    for one, path in found:
+        below = (each for each in one.premises if isinstance(each, Node))
+        found += [(each, path | {(one.relation, one.row)}) for each in below]
+    return found
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs(), facts(), st.data())
+def test_every_tree_replays_and_no_order_changes_it(
+    checked: CheckedProgram, given_facts: Facts, data: st.DataObject
+) -> None:
+    why = explained(checked, given_facts)
+    rows, wrong = naive.evaluate(checked, given_facts)
+    other = explained(
+        data.draw(shuffled(checked)), {name: data.draw(st.permutations(some)) for name, some in given_facts.items()}
+    )
+    for name, row in [(name, row) for name, some in rows.items() for row in some]:
+        tree = why.why(name, row, 100)
+        assert shown(other.why(name, row, 100)) == shown(tree)
+        for node, path in above(tree):
+            assert node.row in rows[node.relation]
+            assert (node.relation, node.row) not in path
+            if node.rule is None:
+                assert node.relation in checked.inputs or not node.followed
+                continue
+            assert len(node.premises) == len(node.rule.body)
+            below = iter([one.row for one in node.premises if isinstance(one, Node)])
+            ordered = sorted((one for one in node.rule.body if isinstance(one, Match)), key=lambda one: one.span)
+            by_match = {one.span: next(below) for one in ordered}
+            chosen = [by_match[one.span] for one in node.rule.body if isinstance(one, Match)]
+            assert naive.replayed(node.rule, chosen, rows, wrong) == [(node.row, node.binding)]
+            for one in node.premises:
+                if isinstance(one, Total):
+                    assert node.binding[one.literal.target] == one.value
+                    assert (len(one.first), sorted(one.first, key=lambda each: row_key((each,)))) == (
+                        min(one.contributors, 5), list(one.first))  # fmt: skip
+
+
+def shown(node: Node) -> object:
+    """The tree without the order in which bodies stand."""
+    return [
+        (one.relation, one.row, one.columns, one.rule and one.rule.span, one.binding, one.followed,
+         [(each.value, each.contributors, each.first) if isinstance(each, Total) else
+          each.row if isinstance(each, Node) else each.span for each in one.premises])
+        for one, _ in above(node)
+    ]  # fmt: skip
+
+
+NOT = CheckedRule(
+    "q", (X,), (read("edge", X, Y), Without((read("node", Y),), place(3)), read("edge", Y, Z, line=4)), place(2)
+)
+SMALL = CheckedRule("q", (X,), (read("node", X), Compare("<", X, Const(3), place(6))), place(5))
+CONSTANT = CheckedRule("q", (Const(7),), (), place(7))
+QUESTIONS = program(Stratum(("q",), (SMALL, CONSTANT, NOT), False))
+
+
+def test_of_a_row_that_does_not_hold_each_rule_says_where_it_fails() -> None:
+    why = explained(QUESTIONS, {"node": [(5,), (4,)], "edge": [(5, 4), (5, 8), (9, 9)]})
+    questions: list[Asked] = [(5,), (9,), (...,)]
+    found = {asked: why.why_not("q", asked) for asked in questions}
+    assert found == {
+        (5,): (
+            Failure(NOT, NOT.body[2], {X: 5, Y: 8}),
+            Failure(SMALL, SMALL.body[1], {X: 5}),
+            Failure(CONSTANT, None, {}),
+        ),
+        (9,): None,
+        (...,): None,
+    }
