@@ -48,16 +48,11 @@ class Assignments:
     errors: Errors = field(default_factory=dict)
     watch: Watch = field(default_factory=lambda: Watch(None))
     ordered: bool = False
-    _inside: Assignments = field(init=False)
     _sorted: dict[tuple[str, tuple[int, ...], Row], list[Row]] = field(default_factory=dict, init=False)
     _bodies: dict[int, tuple[CheckedRule | Scoped, Sequence[Scoped]]] = field(default_factory=dict, init=False)
     _settled: dict[tuple[int, Row], tuple[Scoped, Cause | bool | Value]] = field(default_factory=dict, init=False)
     """By the identity of what they are about, which each of them holds: equality would compare all that it is made of.
     The body of each rule, negation and aggregate; and with the values that it needs what one of the latter comes to."""
-
-    def __post_init__(self) -> None:
-        """Within a negation or an aggregate no order is asked for."""
-        self._inside = Assignments(self.tables, self.errors, self.watch) if self.ordered else self
 
     def of_rule(self, rule: CheckedRule, known: Binding | None = None) -> Iterator[tuple[Binding, Cause | None]]:
         """The assignments of a rule's body that hold the `known` values."""
@@ -177,7 +172,8 @@ class Assignments:
         key = id(one), tuple(known.values())
         if key in self._settled:
             return self._settled[key][1]
-        found = self._inside._of_body(self.body(one), known)
+        inside = Assignments(self.tables, self.errors, self.watch) if self.ordered else self  # no order is asked for
+        found = inside._of_body(self.body(one), known)
         result = _aggregated(one.literal, found) if isinstance(one.literal, Fold) else _none(found)
         if self.ordered:
             self._settled[key] = one, result
