@@ -21,9 +21,7 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.engine import native
-from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import ModelError
-from datalog_gate.errors import BudgetError
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
 from tests import naive
@@ -291,9 +289,3 @@ def test_recursion_reaches_every_row_of_a_cycle() -> None:
     model = native.evaluate(checked, {"node": [], "edge": [(1, 2), (2, 3), (3, 1)]})
     everything = {(x, y) for x in (1, 2, 3) for y in (1, 2, 3)}
     assert (set(model.rows("odd")), set(model.rows("even"))) == (everything, everything)
-
-
-def test_past_the_deadline_the_rule_at_work_is_named() -> None:
-    checked = program(stratum(rule("p", (X,), node(X), node(Y), node(Z), line=7)))
-    with pytest.raises(BudgetError, match=r"^out of time after 0 s: the rule of p at rules\.dl:7:1 took 0\.0 s$"):
-        native.evaluate(checked, {"node": [(at,) for at in range(100)], "edge": []}, Budget(seconds=0.0))

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice, permutations
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ RULES = Path(__file__).parents[1] / "rules"
 def renamed(rule: CheckedRule) -> CheckedRule:
     """The rule with other names of variables, and every body turned round."""
 
-    def var(one: object) -> object:
+    def var(one: Any) -> Any:
         return Var(f"{one.name[::-1]}'") if isinstance(one, Var) else one
 
     def literal(one: CheckedLiteral) -> CheckedLiteral:

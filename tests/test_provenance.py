@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
-from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Compare, Const, Match, Pattern, Stratum, Without
+from datalog_gate.analysis.program import (
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Pattern,
+    Stratum,
+    Without,
+)
 from datalog_gate.engine import native
 from datalog_gate.engine.provenance import Derivation, Provenance
 from datalog_gate.values import Row
@@ -47,6 +57,26 @@ def test_the_rule_that_stands_first_and_the_least_row_are_chosen() -> None:
     model = native.evaluate(checked, {"node": [(1,)], "edge": [(1, 9), (1, 2), (7, 1), (5, 1)]})
     assert Provenance(checked, model).derive("p", (1,)) == Derivation(
         first, {X: 1}, (("edge", (1, 2)), ("edge", (5, 1)))
+    )
+
+
+def test_the_last_rule_that_can_give_a_row_does_and_the_others_must_hold() -> None:
+    counted = Fold("count", (X,), (read("node", X),), Z, place(1))
+    many = CheckedRule("p", (Y, Const("n")), (counted, Compare("=", Y, Z, place(1))), place(1))
+    edges = CheckedRule("p", (Y, X), (read("edge", Y, None), read("edge", None, X)), place(2))
+    lone = CheckedRule("p", (Y, Const("n")), (read("node", Y), Without((read("edge", Y, None),), place(3))), place(3))
+    checked = program(Stratum(("p",), (many, edges, lone), False))
+    model = native.evaluate(checked, {"node": [(1,), (2,), (3,)], "edge": [(1, 2), (2, "n")]})
+    provenance = Provenance(checked, model)
+    assert [provenance.derive("p", row) for row in ((3, "n"), (2, "n"), (2, 2), (4, "n"))] == [
+        Derivation(many, {Y: 3, Z: 3}, ()),
+        Derivation(edges, {Y: 2, X: "n"}, (("edge", (2, "n")), ("edge", (2, "n")))),
+        Derivation(edges, {Y: 2, X: 2}, (("edge", (2, "n")), ("edge", (1, 2)))),
+        None,
+    ]
+    checked = program(Stratum(("p",), (many,), False))
+    assert Provenance(checked, native.evaluate(checked, {"node": [(1,)]})).derive("p", (1, "n")) == Derivation(
+        many, {Y: 1, Z: 1}, ()
     )
 
 

@@ -9,7 +9,7 @@ error was met and for explanations.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Operand, Var, Without
@@ -18,7 +18,10 @@ from datalog_gate.diagnostics import Span
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
 from datalog_gate.engine.model import Table
-from datalog_gate.values import Row, Value, row_key
+from datalog_gate.values import Row, Value, in_order
+
+FEW = 16
+"""As many rows are gone through sooner than an index is made."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,20 +39,45 @@ Verdict = bool | Cause | None
 """Of a literal: true, false, in error, or None while it waits for a value."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Assignments:
-    """Finds assignments over `tables` and `errors`; in the order of rows if `ordered`."""
+    """Finds assignments over `tables` and `errors`; in the order of rows if `ordered`, for which the tables must be
+    finished: what was found in them is remembered."""
 
     tables: Mapping[str, Table]
     errors: Errors = field(default_factory=dict)
     watch: Watch = field(default_factory=lambda: Watch())
     ordered: bool = False
-    _sorted: dict[tuple[str, tuple[int, ...], Row], list[Row]] = field(default_factory=dict)
+    _sorted: dict[tuple[str, tuple[int, ...], Row], list[Row]] = field(default_factory=dict, init=False)
+    _bodies: dict[int, tuple[CheckedRule | Scoped, Sequence[Scoped]]] = field(default_factory=dict, init=False)
+    _settled: dict[tuple[int, Row], tuple[Scoped, Cause | bool | Value]] = field(default_factory=dict, init=False)
+    """By the identity of what they are about, which each of them holds: equality would compare all that it is made of.
+    The body of each rule, negation and aggregate; and with the values that it needs what one of the latter comes to."""
 
     def of_rule(self, rule: CheckedRule, known: Binding | None = None) -> Iterator[tuple[Binding, Cause | None]]:
         """The assignments of a rule's body that hold the `known` values."""
-        head = [one for one in rule.arguments if isinstance(one, Var)]
-        return self.of_body(scoped(rule.body, head), known or {})
+        return self.of_body(self.body(rule), known or {})
+
+    def body(self, of: CheckedRule | Scoped) -> Sequence[Scoped]:
+        """The body of a rule, or within a negation or an aggregate, with what each literal needs."""
+        if id(of) not in self._bodies:
+            if isinstance(of, CheckedRule):
+                body = scoped(of.body, [one for one in of.arguments if isinstance(one, Var)])
+            else:
+                assert isinstance(of.literal, Without | Fold)
+                body = inner(of.literal, of.needs)
+            self._bodies[id(of)] = of, body
+        return self._bodies[id(of)][1]
+
+    def rows(self, relation: str, columns: tuple[int, ...], key: Row) -> Collection[Row]:
+        """The rows that hold `key` in `columns`. Where the first of them, most often an id, leaves few rows no index of
+        all of them is made."""
+        few = self.tables[relation].lookup(columns[:1], key[:1])
+        if len(columns) < 2:
+            return few
+        if len(few) > FEW:
+            return self.tables[relation].lookup(columns, key)
+        return [row for row in few if all(row[at] == value for at, value in zip(columns, key, strict=True))]
 
     def of_body(self, body: Sequence[Scoped], known: Binding) -> Iterator[tuple[Binding, Cause | None]]:
         """The assignments of any body that hold the `known` values."""
@@ -103,12 +131,11 @@ class Assignments:
         columns, key = tuple(at for at, _ in fixed), tuple(_value(one, binding) for _, one in fixed if one)
         if any(value is None and isinstance(one, Var) for value, (_, one) in zip(key, fixed, strict=True)):
             return ()
-        rows = self.tables[match.relation].lookup(columns, key)
         if not self.ordered:
-            return rows
+            return self.tables[match.relation].lookup(columns, key)
         place = match.relation, columns, key
         if place not in self._sorted:
-            self._sorted[place] = sorted(rows, key=row_key)
+            self._sorted[place] = in_order(self.rows(*place))
         return self._sorted[place]
 
     def _judge(self, one: Scoped, binding: Binding) -> Verdict:
@@ -129,39 +156,50 @@ class Assignments:
                     if not outputs:
                         return holds(builtin, values, when_unknown)
                     return _given(outputs[0], compute(builtin, values), binding)
-                case Without() as without:
-                    return self._without(without, one.needs, binding)
-                case Fold() as fold:
-                    return self._fold(fold, one.needs, binding)
+                case Without():
+                    verdict = self._settle(one, binding)
+                    assert isinstance(verdict, Cause | bool)
+                    return verdict
+                case Fold(target=target):
+                    value = self._settle(one, binding)
+                    return value if isinstance(value, Cause) else value is not None and _given(target, value, binding)
                 case Match():
                     raise AssertionError("a match is no computed literal")
         except EvaluationError as error:
             return Cause(one.literal.span, str(error))
 
-    def _inner(
-        self, literal: Without | Fold, needs: frozenset[Var], binding: Binding
-    ) -> Iterator[tuple[Binding, Cause | None]]:
-        return self.of_body(inner(literal, needs), {var: binding[var] for var in needs})
+    def _settle(self, one: Scoped, binding: Binding) -> Cause | bool | Value:
+        """Whether a negation holds, or the value of an aggregate, null if it has none; or the error in it."""
+        known = {var: binding[var] for var in one.needs}
+        key = id(one), tuple(known.values())
+        if key in self._settled:
+            return self._settled[key][1]
+        inside = Assignments(self.tables, self.errors, self.watch) if self.ordered else self  # no order is asked for
+        found = inside.of_body(self.body(one), known)
+        result = _aggregated(one.literal, found) if isinstance(one.literal, Fold) else _none(found)
+        if self.ordered:
+            self._settled[key] = one, result
+        return result
 
-    def _without(self, literal: Without, needs: frozenset[Var], binding: Binding) -> Verdict:
-        worst: Cause | None = None
-        for _, cause in self._inner(literal, needs, binding):
-            if cause is None:
-                return False
-            worst = _least(worst, cause)
-        return worst or True
 
-    def _fold(self, literal: Fold, needs: frozenset[Var], binding: Binding) -> Verdict:
-        worst: Cause | None = None
-        found: set[Row] = set()
-        for each, cause in self._inner(literal, needs, binding):
-            worst = _least(worst, cause)
-            if worst is None:
-                found.add(tuple(_value(term, each) for term in literal.terms))
-        if worst:
-            return worst
-        value = aggregate(literal.function, found)
-        return value is not None and _given(literal.target, value, binding)
+def _none(found: Iterable[tuple[Binding, Cause | None]]) -> Cause | bool:
+    """Whether there is no assignment."""
+    worst: Cause | None = None
+    for _, cause in found:
+        if cause is None:
+            return False
+        worst = _least(worst, cause)
+    return worst or True
+
+
+def _aggregated(literal: Fold, found: Iterable[tuple[Binding, Cause | None]]) -> Cause | Value:
+    worst: Cause | None = None
+    rows: set[Row] = set()
+    for each, cause in found:
+        worst = _least(worst, cause)
+        if worst is None:
+            rows.add(tuple(_value(term, each) for term in literal.terms))
+    return worst or aggregate(literal.function, rows)
 
 
 def head_row(rule: CheckedRule, binding: Binding) -> Row:

@@ -235,6 +235,7 @@ class _Evaluation:
                 known[row] = None
                 if emit:
                     emit(row)
+        self.tables.pop(NEW + (part.news or ""), None)
         self.watch.stop()
 
     def find_errors(self, stratum: Stratum) -> None:

@@ -7,10 +7,11 @@ neither the engine nor the order of facts changes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Const, Match, Stratum, Var
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Compare, Const, Match, Operand, Stratum, Var
+from datalog_gate.analysis.safety import Scoped, binds
 from datalog_gate.engine.assignments import Assignments, Binding, Cause, Errors, head_row
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.native import rounds
@@ -28,12 +29,46 @@ class Derivation:
     matched: tuple[Fact, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A rule, its matches and the variables that these bind. `rest` are equations that, one after the other, give all
+    variables that the head does not have; None if they do not."""
+
+    rule: CheckedRule
+    matches: tuple[Match, ...]
+    matched: frozenset[Var]
+    rest: tuple[tuple[Var, Operand], ...] | None
+
+    @staticmethod
+    def of(rule: CheckedRule, body: Sequence[Scoped]) -> _Rule:
+        matches = tuple(one for one in rule.body if isinstance(one, Match))
+        matched = frozenset(one for match in matches for one in match.arguments if isinstance(one, Var))
+        needed = frozenset[Var]().union(*(one.needs.union(binds(one.literal)) for one in body))
+        told: set[Operand] = set(rule.arguments)
+        equations = [one for one in rule.body if isinstance(one, Compare) and one.comparator == "="]
+        pairs = [(one.left, one.right) for one in equations if not one.when_unknown]
+        pairs += [(right, left) for left, right in pairs]
+        rest: list[tuple[Var, Operand]] = []
+        for _ in pairs:  # each round tells one more at least
+            for var, by in pairs:
+                if isinstance(var, Var) and var not in told and (isinstance(by, Const) or by in told):
+                    rest.append((var, by))
+                    told.add(var)
+        return _Rule(rule, matches, matched, tuple(rest) if needed <= told else None)
+
+    def may_give(self, row: Row) -> bool:
+        """Whether the constants of the head are the row's."""
+        pairs = zip(self.rule.arguments, row, strict=True)
+        return all(isinstance(one, Var) or one.value == value for one, value in pairs)
+
+
 @dataclass(slots=True)
 class Provenance:
     """The derivations of one model. It remembers the rounds of recursive strata: ask one about many rows."""
 
     program: CheckedProgram
     model: Model
+    _rules: dict[str, tuple[Stratum, tuple[_Rule, ...]]] = field(default_factory=dict, init=False)
     _rounds: dict[tuple[str, ...], dict[Fact, int]] = field(default_factory=dict, init=False)
     _search: Assignments = field(init=False)
 
@@ -45,20 +80,38 @@ class Provenance:
 
     def derive(self, relation: str, row: Row) -> Derivation | None:
         """The first derivation of a row; None for a fact."""
-        stratum = next((one for one in self.program.strata if relation in one.relations), None)
-        if stratum is None:
-            return None
+        if relation not in self._rules:
+            stratum = next((one for one in self.program.strata if relation in one.relations), None)
+            if stratum is None:
+                return None
+            rules = sorted((one for one in stratum.rules if one.relation == relation), key=lambda one: one.span)
+            self._rules[relation] = stratum, tuple(_Rule.of(one, self._search.body(one)) for one in rules)
+        stratum, known = self._rules[relation]
         reached = self._reached(stratum)
         latest = reached.get((relation, row), 0)
-        for rule in sorted((one for one in stratum.rules if one.relation == relation), key=lambda one: one.span):
-            for binding, cause in self._search.of_rule(rule, _given(rule, row)):
-                if cause or row != head_row(rule, binding):
-                    continue
-                matches = [one for one in rule.body if isinstance(one, Match)]
-                matched = [fact for one in matches for fact in self._matched(one, binding, reached, latest)]
-                if len(matched) == len(matches):
-                    return Derivation(rule, binding, tuple(matched))
+        fitting = [one for one in known if one.may_give(row)]
+        for one in fitting:
+            alone = one is fitting[-1] and row in self.model.rows(relation)
+            for binding in self._bindings(one, row, alone):
+                matched = [fact for match in one.matches for fact in self._matched(match, binding, reached, latest)]
+                if len(matched) == len(one.matches):
+                    return Derivation(one.rule, binding, tuple(matched))
         return None
+
+    def _bindings(self, one: _Rule, row: Row, alone: bool) -> Iterator[Binding]:
+        """The bindings that give the row, in order. If no other rule gives it and it tells the whole binding, that is
+        the one: nothing is evaluated. Else it tells what the matches bind; a null would join with nothing there."""
+        pairs = zip(one.rule.arguments, row, strict=True)
+        told: Binding = {var: value for var, value in pairs if isinstance(var, Var)}
+        if alone and one.rest is not None:
+            for var, by in one.rest:
+                told[var] = by.value if isinstance(by, Const) else told[by]
+            yield told
+            return
+        known: Binding = {var: value for var, value in told.items() if var in one.matched and value is not None}
+        for binding, cause in self._search.of_rule(one.rule, known):
+            if not cause and row == head_row(one.rule, binding):
+                yield binding
 
     def leaves(self, relation: str, row: Row) -> tuple[Fact, ...]:
         """The facts that the row rests on, by its first derivation and those of the rows in it: each once, in order."""
@@ -87,16 +140,8 @@ class Provenance:
         """The first row that fits the match and was there before round `latest`, if there is one."""
         fixed = [(at, one) for at, one in enumerate(match.arguments) if one is not None]
         key = tuple(one.value if isinstance(one, Const) else binding[one] for _, one in fixed)
-        rows = self.model.tables[match.relation].lookup(tuple(at for at, _ in fixed), key)
+        rows = self._search.rows(match.relation, tuple(at for at, _ in fixed), key)
         usable = (row for row in rows if reached.get((match.relation, row), -1) < latest)
         first = min(usable, key=row_key, default=None)
         if first is not None:
             yield match.relation, first
-
-
-def _given(rule: CheckedRule, row: Row) -> Binding:
-    """What the row says of the variables that the rule's matches bind. A null is left out: given beforehand, it would
-    join with nothing."""
-    matched = {one for match in rule.body if isinstance(match, Match) for one in match.arguments}
-    pairs = zip(rule.arguments, row, strict=True)
-    return {one: value for one, value in pairs if isinstance(one, Var) and one in matched and value is not None}

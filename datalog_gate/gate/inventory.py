@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.analysis.parts import grounded
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.strata import reads
@@ -76,7 +77,7 @@ def loaded(
 def _fills(catalogue: Catalogue, name: str) -> bool:
     """Whether nothing but an inventory fills the relation: one of the cloud, or one that the rules declare."""
     found = catalogue.relation(name)
-    return found is None or found is relation(name)
+    return found is relation(name) if found else name != EFFECTIVE.name
 
 
 def _unchanged(part: CheckedProgram, tables: Mapping[str, Table], old: Model) -> dict[str, Table]:
