@@ -63,7 +63,10 @@ def test_it_refuses_what_meets_an_error() -> None:
     checked = program(Stratum(("p",), (CheckedRule("p", (Y,), body, HERE),), False))
     with pytest.raises(EngineError) as refusal:
         pydatalog.evaluate(checked, {"node": [(0,)], "edge": []})
-    assert str(refusal.value) == ("an expression of the rules fails: only the native engine tells where and for what")
+    assert str(refusal.value) == (
+        "pyDatalog refuses the rule of p at rules.dl:1:1: an expression in it fails; the native engine "
+        "(--engine native) tells where and for what"
+    )
 
 
 def test_the_worker_is_killed_at_the_deadline() -> None:
