@@ -130,4 +130,4 @@ def cross_talk(folder: Path, evaluations: int) -> list[str]:
 
 if __name__ == "__main__":
     with TemporaryDirectory() as folder:
-        sys.exit("\n".join(cross_talk(Path(folder), int(sys.argv[1]))))
+        sys.exit("\n".join(cross_talk(Path(folder), int(sys.argv[1]))) or None)
