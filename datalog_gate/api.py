@@ -26,8 +26,10 @@ from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all
 from datalog_gate.gate.query import ask, bind
 from datalog_gate.language.conversion import converted
 from datalog_gate.sources import read_facts, read_rules
-from datalog_gate.values import Unknown, Value, from_python, to_json
+from datalog_gate.values import Row, Unknown, Value, from_python, row_key, show, to_json
 
+MOST_ROWS = 3
+"""How many rows that only one engine has are told."""
 Source = Path | str | Mapping[str, Iterable[Sequence[object]]]
 
 
@@ -88,7 +90,7 @@ class Rules:
         caller may use. `inventory` is loaded, or what it is loaded from. `now`, in ISO 8601 if a text, is
         UTC where it names no zone, and the present if omitted. `engine` is native, pydatalog, or both, which agree.
         To `explain` gives the decision an `explanation`, which is worked out as far as it is asked.
-        Errors: UsageError, InputError for the inventory, EngineError.
+        Errors: UsageError, InputError for the inventory, EngineError, also where pydatalog refuses or the two differ.
         """
         if against is not None or waivers:
             raise UsageError("an older state and waivers can't be judged yet")
@@ -112,8 +114,8 @@ class Rules:
             return decide(self._set, stacks, apart, _engine(engine), explain)
         first = decide(self._set, stacks, request, _engine("native"), explain)
         second = decide(self._set, stacks, apart, _engine("pydatalog"), explain)
-        if first.to_json() != second.to_json():
-            raise EngineError("the engines differ: native and pydatalog give different decisions")
+        if difference := _difference(first, second):
+            raise EngineError(f"the engines differ: {difference}")
         return first
 
 
@@ -213,6 +215,23 @@ def query(
 def _plain(value: Value) -> object:
     plain = to_json(value)
     return value if isinstance(value, Unknown) or (isinstance(value, Decimal) and isinstance(plain, str)) else plain
+
+
+def _difference(native: Decision, pydatalog: Decision) -> str:
+    """Where the decisions differ: in the rows of which relation, or else in which part."""
+    for relation in sorted(native.derived):
+        one, other = set(native.derived[relation]), set(pydatalog.derived[relation])
+        if one != other:
+            return f"in {relation} {_only('native', one - other)}, {_only('pydatalog', other - one)}"
+    first, second = native.to_json(), pydatalog.to_json()
+    parts = [name for name in first if first[name] != second[name]]
+    return "; ".join(f"{name} is {first[name]} to native, {second[name]} to pydatalog" for name in parts)
+
+
+def _only(engine: str, rows: Collection[Row]) -> str:
+    written = [f"({', '.join(map(show, row))})" for row in sorted(rows, key=row_key)]
+    more = f" and {len(written) - MOST_ROWS} more" if len(written) > MOST_ROWS else ""
+    return f"{engine} alone has {' '.join(written[:MOST_ROWS]) or 'none'}{more}"
 
 
 def _engine(name: str) -> Engine:

@@ -9,8 +9,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from random import Random
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from datalog_gate.analysis.lowering import Draft
 from datalog_gate.analysis.program import (
@@ -31,32 +34,72 @@ from datalog_gate.analysis.strata import stratify
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine import native
 from datalog_gate.engine.model import Model
+from datalog_gate.errors import EngineError
 from datalog_gate.values import Row, Unknown
 from tests import naive
 from tests.programs import Facts, draw_facts, draw_program
 
-Answer = tuple[dict[str, set[Row]], set[tuple[str, Row, Span, str]]]
+Rows = dict[str, set[Row]]
+Answer = tuple[Rows, set[tuple[str, Row, Span, str]]]
 Case = tuple[CheckedProgram, Facts]
 T = TypeVar("T")
+MOST = 5000
+"""How many assignments the oracle tries: more would take it seconds."""
+SECONDS = 10
+"""How long pyDatalog may take for what it does in milliseconds."""
 
 
 def main(count: int, seed: int) -> int:
     """Compare the engines on that many programs. Prints what they were like; 1 after a difference, which it prints
-    made as small as possible."""
+    with nothing in it that could be left out."""
     tally: Counter[str] = Counter()
-    for number in range(seed, seed + count):
-        case = draw_case(number)
-        if case is None:
-            tally["refused by the analysis"] += 1
-        elif different(case):
-            case = smallest(case, different)
-            print(f"seed {number}: {written(*case)}\n{different(case)}")
-            return 1
-        else:
+    with Apart() as apart:
+        for number in range(seed, seed + count):
+            case = draw_case(number)
+            if case is None:
+                tally["refused by the analysis"] += 1
+                continue
+            found = compared(case, apart)
+            if found.difference:
+                case = smallest(case, lambda one: compared(one, apart).difference)
+                print(f"seed {number}:\n{written(*case)}\n{compared(case, apart).difference}")
+                return 1
+            tally[found.verdict] += 1
             tally.update(set(features(case)))
-    for feature, found in tally.most_common():
-        print(f"{found:8} {feature}")
+    for feature, times in tally.most_common():
+        print(f"{times:8} {feature}")
     return 0
+
+
+class Compared(NamedTuple):
+    """How the engines differ from the oracle, if they do, and how far they were compared."""
+
+    difference: str
+    verdict: str = ""
+
+
+def compared(case: Case, apart: Apart) -> Compared:
+    """Ask the oracle and the engines."""
+    try:
+        rows, errors = oracle(case, MOST)
+    except naive.TooMuchError:
+        return Compared("", "left out: too much for the oracle")
+    found, found_errors = answer(native.evaluate(*case))
+    if found != rows or found_errors != errors:
+        return Compared(f"native: {_differing(found, rows)}, errors that only one has: {found_errors ^ errors}")
+    second = apart.answer(case)
+    if isinstance(second, str):
+        refusal = second.startswith("pyDatalog refuses")
+        return Compared("" if refusal else second, f"refused by pyDatalog{'' if errors else ', though without errors'}")
+    if errors or second != rows:
+        return Compared(f"pydatalog: {_differing(second, rows)}, errors it did not meet: {errors}")
+    return Compared("", "answered by pyDatalog too")
+
+
+def _differing(found: Rows, expected: Rows) -> str:
+    more = {name: found[name] - rows for name, rows in expected.items() if found[name] - rows}
+    less = {name: rows - found[name] for name, rows in expected.items() if rows - found[name]}
+    return f"too much {more}, too little {less}"
 
 
 def answer(model: Model) -> Answer:
@@ -65,19 +108,45 @@ def answer(model: Model) -> Answer:
     return {name: set(table.rows) for name, table in model.tables.items()}, errors
 
 
-def oracle(case: Case) -> Answer:
-    """The rows and errors that there should be."""
-    rows, wrong = naive.evaluate(*case)
+def oracle(case: Case, most: float = inf) -> Answer:
+    """The rows and errors that there should be. Errors: TooMuchError."""
+    rows, wrong = naive.evaluate(*case, most)
     return rows, {(name, row, *cause) for name, found in wrong.items() for row, cause in found}
 
 
-def different(case: Case) -> str:
-    """What the native engine gives too much and too little."""
-    found, expected = answer(native.evaluate(*case)), oracle(case)
-    more = [(name, *found[0][name] - rows) for name, rows in expected[0].items() if found[0][name] - rows]
-    less = [(name, *rows - found[0][name]) for name, rows in expected[0].items() if rows - found[0][name]]
-    errors = found[1] ^ expected[1]
-    return f"native has too much {more}, lacks {less}, errors differ in {errors}" if more or less or errors else ""
+class Apart:
+    """pyDatalog in a process that answers one question after the other, and is killed if it does not come back."""
+
+    def __enter__(self) -> Apart:
+        context = get_context("spawn")
+        self._pipe, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other,), daemon=True)
+        self._process.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+
+    def answer(self, case: Case) -> Rows | str:
+        """The rows, or why there are none."""
+        self._pipe.send(case)
+        if self._pipe.poll(SECONDS):
+            found: Rows | str = self._pipe.recv()
+            return found
+        self._process.kill()
+        self.__enter__()
+        return "pyDatalog does not come back"
+
+
+def _serve(pipe: Connection) -> None:
+    from datalog_gate.engine.pydatalog_worker import answer as answer_of
+
+    while True:
+        program, facts = pipe.recv()
+        try:
+            pipe.send({name: set(rows) for name, rows in answer_of(program, facts).items()})
+        except EngineError as error:
+            pipe.send(str(error))
 
 
 def draw_case(seed: int) -> Case | None:

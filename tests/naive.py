@@ -7,7 +7,9 @@ but what builtins compute.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from math import inf
 
 from datalog_gate.analysis.lowering import variables
 from datalog_gate.analysis.program import (
@@ -36,17 +38,34 @@ Chosen = tuple[Row, Cause | None]
 Choice = tuple[Chosen, ...]
 
 
-def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]]) -> tuple[Rows, Wrong]:
-    """All rows by relation, and by relation the rows in error with their causes."""
+class TooMuchError(Exception):
+    """More assignments than the oracle was to try."""
+
+
+@dataclass
+class World:
+    """The rows and the rows in error so far, and how many assignments may still be tried."""
+
+    rows: Rows
+    wrong: Wrong
+    left: float
+
+
+def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]], most: float = inf) -> tuple[Rows, Wrong]:
+    """All rows by relation, and by relation the rows in error with their causes.
+
+    Errors: TooMuchError for more than `most` assignments.
+    """
     rows: Rows = {name: set(facts.get(name, ())) if name in program.inputs else set() for name in program.relations}
     wrong: Wrong = {name: set() for name in program.relations}
+    world = World(rows, wrong, most)
     for stratum in program.strata:
         for collect_errors in (False, True):
             before = -1
             while before != (before := sum(map(len, rows.values())) + sum(map(len, wrong.values()))):
                 for rule in stratum.rules:
                     outside = {one for one in rule.arguments if isinstance(one, Var)}
-                    for known, cause in list(_assignments(rule.body, {}, outside, rows, wrong)):
+                    for known, cause in list(_assignments(rule.body, {}, outside, world)):
                         row = tuple(one.value if isinstance(one, Const) else known.get(one) for one in rule.arguments)
                         if cause is None:
                             rows[rule.relation].add(row)
@@ -59,7 +78,7 @@ def replayed(rule: CheckedRule, chosen: Sequence[Row], rows: Rows, wrong: Wrong)
     """The head's row and the values of all variables if the matches of the rule, in their order, match these rows; none
     if another literal does not hold then."""
     outside = {one for one in rule.arguments if isinstance(one, Var)}
-    found = _assignments(rule.body, {}, outside, rows, wrong, [[(row, None)] for row in chosen])
+    found = _assignments(rule.body, {}, outside, World(rows, wrong, inf), [[(row, None)] for row in chosen])
     return [
         (tuple(one.value if isinstance(one, Const) else known[one] for one in rule.arguments), known)
         for known, cause in found
@@ -71,23 +90,25 @@ def _assignments(
     body: Body,
     given: Known,
     outside: set[Var],
-    rows: Rows,
-    wrong: Wrong,
+    world: World,
     choices: Sequence[Sequence[tuple[Row, Cause | None]]] | None = None,
 ) -> Iterator[tuple[Known, Cause | None]]:
     matches = [one for one in body if isinstance(one, Match)]
     rest = [one for one in body if not isinstance(one, Match)]
     if choices is None:
-        choices = [[*((row, None) for row in rows[one.relation]), *wrong[one.relation]] for one in matches]
+        choices = [[*((row, None) for row in world.rows[one.relation]), *world.wrong[one.relation]] for one in matches]
     for choice in _fitting(matches, choices, given, ()):
         known = _unified(matches, choice, given)
         assert known is not None
+        world.left -= 1
+        if world.left < 0:
+            raise TooMuchError
         verdicts: dict[int, bool | Cause] = {}
         for _ in rest:
             for at, literal in enumerate(rest):
                 others = outside.union(*(variables(one) for one in body if one is not literal))
                 if at not in verdicts:
-                    verdict = _verdict(literal, body, others, known, given, rows, wrong)
+                    verdict = _verdict(literal, body, others, known, given, world)
                     if verdict is not None:
                         verdicts[at] = verdict
         if False not in verdicts.values():
@@ -127,7 +148,7 @@ def _unified(matches: list[Match], choice: Choice, given: Known) -> Known | None
 
 
 def _verdict(
-    literal: CheckedLiteral, body: Body, others: set[Var], known: Known, given: Known, rows: Rows, wrong: Wrong
+    literal: CheckedLiteral, body: Body, others: set[Var], known: Known, given: Known, world: World
 ) -> bool | Cause | None:
     """True, false, an error, or None if a value is missing; binds what the literal gives."""
 
@@ -171,7 +192,7 @@ def _verdict(
                     return None
                 terms = literal.terms if isinstance(literal, Fold) else ()
                 outside = needs | {one for one in terms if isinstance(one, Var)}
-                inner = list(_assignments(literal.body, {var: known[var] for var in needs}, outside, rows, wrong))
+                inner = list(_assignments(literal.body, {var: known[var] for var in needs}, outside, world))
                 causes = [cause for _, cause in inner if cause]
                 if isinstance(literal, Without):
                     return not inner if not causes else None not in [c for _, c in inner] and min(causes)

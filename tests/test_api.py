@@ -13,6 +13,7 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.engine import pydatalog
 from datalog_gate.values import Unknown
 
 ROOT = Path(__file__).parents[1]
@@ -301,3 +302,29 @@ def test_rules_that_did_not_change_are_loaded_once(tmp_path: Path) -> None:
         path.write_text(f'@deny("a", "b") p({number}).')
         programs.append(dg.load_rules(path).program)
     assert (programs[1] is programs[0], programs[2] == programs[0]) == (True, False)
+
+
+LOSES_A_ROW = """
+import datalog_gate.engine.pydatalog_worker as worker
+whole = worker.answer
+worker.answer = lambda *given: {name: rows[name == "m:p":] for name, rows in whole(*given).items()}
+worker.main()
+"""
+
+
+def test_where_the_engines_differ_it_says_in_which_rows(asks: dg.Rules, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {"caller": ADMIN, "inventory": {"known": [("ann",)]}, "now": NOW, "engine": "both"}
+    monkeypatch.setattr(pydatalog, "COMMAND", (*pydatalog.COMMAND[:2], "-c", LOSES_A_ROW))
+    with pytest.raises(dg.EngineError) as error:
+        asks.decide(dg.read_stack(BASTION), **asked)
+    assert str(error.value) == "the engines differ: in m:p native alone has (bastion, ann), pydatalog alone has none"
+
+
+def test_where_one_engine_refuses_nothing_was_compared(tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text('@deny("p", "{s}")\np(s) :- heat:stack(id=s), int(s, n), n > 1.\n')
+    with pytest.raises(dg.EngineError) as error:
+        dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(BASTION), engine="both")
+    assert str(error.value) == (
+        f"pyDatalog refuses the rule of m:p at {tmp_path}/m.dl:2:1: an expression in it fails; the native engine "
+        "(--engine native) tells where and for what"
+    )

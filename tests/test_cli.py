@@ -86,7 +86,7 @@ def run(command: str) -> int:
         ("deny.yaml --mode warn --fail-on warn", 1), ("deny.yaml --mode record --fail-on warn", 0),
         ("deny.yaml --mode record --fail-on record", 1), ("error.yaml --mode warn", 0),
         ("ok.yaml deny.yaml", 1), ("error.yaml deny.yaml ok.yaml", 1), ("deny.yaml absent.yaml error.yaml", 3),
-        ("error.yaml deny.yaml --engine pydatalog", 1),
+        ("error.yaml deny.yaml --engine pydatalog", 1), ("error.yaml --engine both", 4),
         ("ok.yaml error.yaml", 4), ("ok.yaml --inventory bad.jsonl", 3), ("ok.yaml --inventory rows.jsonl", 3),
         ("ok.yaml deny.yaml --together", 1), ("ok.yaml deny.yaml --together --stack-name s", 1),
         ("ok.yaml absent.yaml deny.yaml --together", 3), ("ok.yaml empty.yaml --together", 3),

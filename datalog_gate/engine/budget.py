@@ -64,13 +64,9 @@ class Watch:
         self.check()
 
     def stop(self) -> None:
-        """The rule is done for now."""
-        assert self._share
-        derived = len(self._known) - self._before
-        self.facts += derived
-        self._share.facts += derived
-        self._share.seconds += self.budget.clock() - self._since
-        self._share = None
+        """The rule is done for now. Errors: BudgetError."""
+        self._settle()
+        self.check()
 
     def check(self) -> int:
         """Look whether anything has run out; how many rows may be looked at before the next look.
@@ -93,9 +89,16 @@ class Watch:
         if self.budget.rounds is not None and number > self.budget.rounds:
             self._out(f"more than {self.budget.rounds:,} rounds", "made", lambda one: one.facts)
 
-    def _out(self, what: str, did: str, amount: Callable[[Share], float]) -> None:
+    def _settle(self) -> None:
         if self._share:
-            self.stop()
+            derived = len(self._known) - self._before
+            self.facts += derived
+            self._share.facts += derived
+            self._share.seconds += self.budget.clock() - self._since
+        self._share, self._known, self._before = None, (), 0
+
+    def _out(self, what: str, did: str, amount: Callable[[Share], float]) -> None:
+        self._settle()
         most = max(self.shares.values(), key=amount, default=None)
         if most is None:
             raise BudgetError(what)

@@ -4,6 +4,12 @@ In: a pickled program and facts on stdin. Out: rows or a refusal, pickled. pyDat
 one stratum at a time; what a stratum derives is asserted as facts before the next one starts, so that no negation meets
 unfinished relations. Values are opaque codes to it. Comparisons, builtins, negation and aggregates are resolvers:
 predicates that call back here; the last two ask pyDatalog about their body.
+
+pyDatalog searches top down. Where a recursion makes it ask itself questions that wait for each other in a circle of
+three or more, it goes round for ever; unless the recursion is left-linear, the data tell which questions there are. So
+all relations of a stratum are one predicate, and each rule begins by asking for all its rows: that is one question,
+waits for itself only, and ends when no row is new. A rule that matches its stratum again reads there what is known so
+far, and the question is put again for as long as that grows.
 """
 
 from __future__ import annotations
@@ -17,7 +23,9 @@ from pyDatalog import Logic, pyEngine
 
 from datalog_gate.analysis.program import (
     Call,
+    CheckedLiteral,
     CheckedProgram,
+    CheckedRule,
     Compare,
     Const,
     Fold,
@@ -54,58 +62,74 @@ def answer(program: CheckedProgram, facts: Mapping[str, Collection[Row]]) -> dic
     pyEngine.Python_resolvers.clear()
     worker = _Worker({name: len(relation.columns) for name, relation in program.relations.items()})
     rows = {name: list(facts.get(name, ())) for name in program.inputs}
-    try:
-        for relation, given in rows.items():
-            worker.assert_facts(worker.finished(relation), relation, given)
-        for stratum in program.strata:
-            rows.update(worker.stratum(stratum))
-    except EvaluationError:
-        raise EngineError("an expression of the rules fails: only the native engine tells where and for what") from None
+    for relation, given in rows.items():
+        worker.assert_facts(relation, given)
+    for stratum in program.strata:
+        rows.update(worker.stratum(stratum))
     return rows
 
 
 class _Worker:
-    """The codes of values and the predicates made so far."""
+    """The codes of values, the predicates made so far, and the stratum and rule at work."""
 
     def __init__(self, arities: dict[str, int]) -> None:
         self.arities = arities
         self.codes: dict[Value, str] = {}
         self.values: dict[str, Value] = {}
-        self.predicates: dict[str, str] = {}
-        self.own: frozenset[str] = frozenset()
+        self.known: dict[str, str] = {}
+        """The predicates of the rows that are facts: of inputs, of strata before, and of this one in rounds before."""
+        self.own: Sequence[str] = ()
+        self.width = 0
+        self.growing = ""
+        """The predicate of the stratum at work: the relation, its row, and nulls up to the width of the widest."""
+        self.rule: CheckedRule | None = None
         self.made = 0
 
     def stratum(self, stratum: Stratum) -> dict[str, list[Row]]:
         """The rows of the stratum's relations, which are facts from then on."""
-        self.own = frozenset(stratum.relations)
-        for relation in stratum.relations:
-            self.assert_facts(self.growing(relation), relation, ())
+        self.own, self.growing = stratum.relations, self.fresh()
+        self.width = max(self.arities[one] for one in self.own)
+        pyEngine.insert(pyEngine.Pred(self.growing, self.width + 2))
+        for relation in self.own:
+            self.assert_facts(relation, ())
         for rule in stratum.rules:
-            head = [self.term(one) for one in rule.arguments]
+            self.rule = rule
             body = scoped(rule.body, (one for one in rule.arguments if isinstance(one, Var)))
-            self.clause(self.growing(rule.relation), head, body, frozenset())
-        result = {name: self.ask(self.growing(name), (), self.arities[name]) for name in stratum.relations}
-        for relation, found in result.items():
-            self.assert_facts(self.finished(relation), relation, found)
+            nulls = [Const(None)] * (self.width - len(rule.arguments))
+            self.clause(self.growing, (Const(rule.relation), *rule.arguments, *nulls), body, frozenset())
+        result: dict[str, list[Row]] = {name: [] for name in self.own}
+        again = any(len([one for one in rule.body if self.asks(one)]) > 1 for rule in stratum.rules)
+        known: set[Row] = set()
+        while new := set(self.ask(self.growing, (), self.width + 1)) - known:
+            known |= new
+            for relation, rows in result.items():
+                found = [row[1 : 1 + self.arities[relation]] for row in new if row[0] == relation]
+                self.assert_facts(relation, found)
+                rows += found
+            if not again:
+                break
         return result
 
-    def clause(self, name: str, head: list[Any], body: Iterable[Scoped], bound: frozenset[Var]) -> None:
+    def asks(self, literal: CheckedLiteral) -> bool:
+        """Whether the literal reads the stratum at work."""
+        return isinstance(literal, Match) and literal.relation in self.own
+
+    def clause(self, name: str, head: Iterable[Operand], body: Iterable[Scoped], bound: frozenset[Var]) -> None:
         """Assert ``name(head) :- body``, in an order that binds every variable before it is needed."""
         literals: list[Any] = []
         pending = list(body)
         while pending:
-            ready = [one for one in pending if one.ready(bound)]
-            one = next((one for one in ready if not isinstance(one.literal, Match)), ready[0])
+            asking = [one for one in pending if not literals and self.asks(one.literal)]
+            one = min(asking or [one for one in pending if one.ready(bound)], key=lambda one: _rank(one.literal, bound))
             pending.remove(one)
-            literals += self.literals(one, bound)
+            literals += self.any_row(one.literal) if asking else self.literals(one, bound)
             bound |= binds(one.literal)
-        pyEngine.assert_(pyEngine.Clause(pyEngine.Literal(name, [ALWAYS, *head]), literals))  # noqa: PT009
+        pyEngine.assert_(pyEngine.Clause(self.literal(name, head), literals))  # noqa: PT009
 
     def literals(self, one: Scoped, bound: frozenset[Var]) -> Iterator[Any]:
         match one.literal:
             case Match(relation, arguments):
-                name = self.growing(relation) if relation in self.own else self.finished(relation)
-                yield pyEngine.Literal(name, [ALWAYS, *map(self.term, arguments)])
+                yield self.literal(self.known[relation], arguments)
                 for var in {argument for argument in arguments if isinstance(argument, Var)}:
                     if var in bound or arguments.count(var) > 1:  # null never joins
                         yield self.resolver([var], None, lambda value: value is not None)
@@ -132,6 +156,28 @@ class _Worker:
 
                 yield from self.giving(needs, target, bound, folded)
 
+    def any_row(self, match: CheckedLiteral) -> Iterator[Any]:
+        """Any row of the stratum, and the tests that it fits the match."""
+        assert isinstance(match, Match)
+        terms: list[Var] = []
+        tested: list[tuple[Var, Operand]] = []
+        relation = Const(match.relation) if len(self.own) > 1 else None
+        for argument in (relation, *match.arguments, *[None] * (self.width - len(match.arguments))):
+            if isinstance(argument, Var) and argument not in terms:
+                terms.append(argument)
+                continue
+            terms.append(Var(self.fresh()))
+            if argument is not None:
+                tested.append((terms[-1], argument))
+        yield self.literal(self.growing, terms)
+        for term, argument in tested:
+            yield self.fitting(term, argument)
+
+    def fitting(self, var: Var, wanted: Operand) -> Any:
+        """The test that the variable has the wanted value."""
+        constant = isinstance(wanted, Const)
+        return self.resolver([var, wanted], None, lambda value, other: fits(value, other, constant))
+
     def giving(
         self,
         inputs: Sequence[Operand],
@@ -146,45 +192,52 @@ class _Worker:
         target = Var(self.fresh())
         yield self.resolver(inputs, target, function)
         if output is not None:
-            constant = isinstance(output, Const)
-            yield self.resolver([target, output], None, lambda value, wanted: fits(value, wanted, constant))
+            yield self.fitting(target, output)
 
     def body_of(self, literal: Without | Fold, needs: frozenset[Var]) -> tuple[str, list[Var]]:
         """A predicate for the literal's body, and what must be given to ask it; the terms of an aggregate follow."""
         name, given = self.fresh(), sorted(needs, key=lambda var: var.name)
         terms = literal.terms if isinstance(literal, Fold) else ()
-        self.clause(name, [self.term(one) for one in (*given, *terms)], inner(literal, needs), needs)
+        self.clause(name, (*given, *terms), inner(literal, needs), needs)
         return name, given
 
     def resolver(self, inputs: Sequence[Operand], output: Var | None, function: Callable[..., object]) -> Any:
         """A literal that calls the function with the values of the inputs: for a truth, or for the output's values."""
         name, arity = self.fresh(), len(inputs) + 1 + (output is not None)
+        rule = self.rule
+        assert rule
 
         def resolve(always: Any, *terms: Any) -> Iterator[tuple[str, ...]]:
             codes = tuple(term.id for term in terms[: len(inputs)])
-            result = function(*(self.values[code] for code in codes))
+            try:
+                result = function(*(self.values[code] for code in codes))
+            except EvaluationError:
+                raise EngineError(
+                    f"pyDatalog refuses the rule of {rule.relation} at {rule.span}: an expression in it fails; the "
+                    "native engine (--engine native) tells where and for what"
+                ) from None
             if isinstance(result, list):
                 yield from ((always.id, *codes, self.code(value)) for value in result)
             elif result:
                 yield (always.id, *codes)
 
         pyEngine.Python_resolvers[f"{name}/{arity}"] = resolve
-        outputs = () if output is None else (output,)
-        return pyEngine.Literal(name, [ALWAYS, *(self.term(one) for one in (*inputs, *outputs))])
+        return self.literal(name, inputs if output is None else (*inputs, output))
 
     def ask(self, name: str, given: Sequence[Value], free: int) -> list[Row]:
         """The rows of the free columns, which come last."""
-        wanted = [pyEngine.Const(self.code(value)) for value in given]
-        wanted += [pyEngine.Var(f"answer{at}") for at in range(free)]
-        found = pyEngine.Literal(name, [ALWAYS, *wanted]).ask()
+        found = self.literal(name, (*map(Const, given), *[None] * free)).ask()
         return [tuple(self.values[code] for code in row[1 + len(given) :]) for row in found]
 
-    def assert_facts(self, name: str, relation: str, rows: Iterable[Row]) -> None:
-        """Make the rows of a relation facts of the predicate `name`, which is known from then on even without any."""
+    def assert_facts(self, relation: str, rows: Iterable[Row]) -> None:
+        """Make the rows facts of the relation's predicate, which is known from then on even without any."""
+        name = self.known.setdefault(relation, f"f{len(self.known)}_")
         pyEngine.insert(pyEngine.Pred(name, self.arities[relation] + 1))
         for row in rows:
-            literal = pyEngine.Literal(name, [ALWAYS, *(pyEngine.Const(self.code(value)) for value in row)])
-            pyEngine.assert_(pyEngine.Clause(literal, []))  # noqa: PT009
+            pyEngine.assert_(pyEngine.Clause(self.literal(name, map(Const, row)), []))  # noqa: PT009
+
+    def literal(self, name: str, patterns: Iterable[Pattern]) -> Any:
+        return pyEngine.Literal(name, [ALWAYS, *map(self.term, patterns)])
 
     def term(self, pattern: Pattern) -> Any:
         match pattern:
@@ -200,18 +253,22 @@ class _Worker:
         self.values[code] = value
         return code
 
-    def finished(self, relation: str) -> str:
-        """The predicate of a relation's rows as facts."""
-        return self.predicates.setdefault(relation, f"f{len(self.predicates)}_")
-
-    def growing(self, relation: str) -> str:
-        """The predicate of a relation while its stratum is worked on."""
-        return "g" + self.finished(relation)
-
     def fresh(self) -> str:
         """A new name. Where pyDatalog finds no resolver ``x1/2`` it tries ``x12/2``, hence the underscore."""
         self.made += 1
         return f"x{self.made}_"
+
+
+def _rank(literal: CheckedLiteral, bound: frozenset[Var]) -> int:
+    """The lower, the sooner in a body: what can fail comes late, since it must not where another literal is false, but
+    before a product of rows."""
+    match literal:
+        case Compare("=" | "!="):
+            return 0
+        case Match(_, arguments):
+            return 1 if not bound or bound.intersection(one for one in arguments if one) else 3
+        case _:
+            return 2
 
 
 if __name__ == "__main__":
