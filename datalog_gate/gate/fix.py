@@ -28,15 +28,15 @@ from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import path_text, typed
 from datalog_gate.gate.blame import NAMELESS
 from datalog_gate.gate.decision import Decision, Violation
-from datalog_gate.gate.explanation import Line
+from datalog_gate.gate.explanation import Line, line
 from datalog_gate.gate.secrets import Secrets
 from datalog_gate.gate.wording import plain
 from datalog_gate.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show, to_json
 
 TRIES = 64
 """How many changes are tried for one finding."""
-WORK = 500_000
-"""How many facts are judged for all findings of a decision: a few seconds."""
+WORK = 100_000
+"""How many facts are judged anew for all findings of a decision together: a few seconds."""
 OFFERS = 20
 """How many rows of a relation are looked through for values that a rule accepts."""
 
@@ -81,7 +81,7 @@ class Fixes:
                 break
             self._left -= len(self.facts)
             if self._settles(change, finding):
-                return Line(0, "fix", change.text, change.place)
+                return line(0, "fix", change.text, change.place)
         return None
 
     def _settles(self, change: Change, finding: Violation) -> bool:

@@ -97,7 +97,8 @@ class Told:
         match literal.body:
             case (Match(relation, (argument,)),) if LISTED in relation:
                 return f"{self.operand(argument)} not in [{self._wording.members(relation)}]"
-        return f"no {', '.join(map(self.literal, literal.body))}"
+        said = ", ".join(map(self.literal, literal.body))
+        return f"no {said}" if any(isinstance(one, Match) for one in literal.body) else f"not ({said})"
 
     def literal(self, literal: CheckedLiteral) -> str:
         """A literal, with the values that are known."""
@@ -132,11 +133,10 @@ class Told:
     def check(self, literal: Compare | Call) -> str:
         """A check in words; nothing for one that only gives a value another name, or a default that was not needed."""
         match literal:
-            case Compare("=", Var(name) as left, Var(other) as right):
-                if self._binding[left] == self._binding[right]:
+            case Compare("=", Var(name) as left, right) if literal.left not in self._secret:
+                other = right.name if isinstance(right, Var) else ""
+                if self._binding[left] == (self._binding[right] if isinstance(right, Var) else right.value):
                     return "" if "#" in name + other else f"{name} = {self.operand(left)}"
-            case Compare("=", Var(name) as left, Const()) if "#" not in name and left not in self._secret:
-                return f"{name} = {self.operand(literal.right)}"
             case Call("??", (Var() as left, _)) if self._binding[left] is not None:
                 return ""
         return self.literal(literal)
