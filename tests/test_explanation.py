@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,9 @@ HEAD = "heat_template_version: 2018-08-31\nresources:\n"
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 
-def judge(rules: str, template: str, name: str = "native", **request: object) -> Decision:
+def judge(rules: str, template: str, name: str = "native", **request: Any) -> Decision:
     policies = load([RuleFile("m", "m.dl", rules)])
-    given = Request(**{"action": "create", "now": NOW, **request})  # type: ignore[arg-type]
+    given = Request(**{"action": "create", "now": NOW, **request})
     return decide(policies, [read_stack(template=template, stack_name="s")], given, engine(name), explain=True)
 
 
@@ -35,14 +36,14 @@ def explained(decision: Decision) -> Explanation:
     return decision.explanation
 
 
-def whys(rules: str, template: str, **request: object) -> list[str]:
+def whys(rules: str, template: str, **request: Any) -> list[str]:
     """The explanations of all findings, as text."""
     decision = judge(rules, template, **request)
     found = (*decision.violations, *decision.undetermined)
     return ["\n".join(one[2:] for one in why(explained(decision).why(each))) for each in found]
 
 
-def fixes(rules: str, template: str, **request: object) -> list[str | None]:
+def fixes(rules: str, template: str, **request: Any) -> list[str | None]:
     decision = judge(rules, template, **request)
     found = [explained(decision).of(one).fix for one in decision.violations]
     return [one.text if one else None for one in found]
@@ -216,8 +217,8 @@ def test_leaves_are_where_the_value_was_written_and_rows_of_the_cloud_where_they
     decision = dg.load_rules(tmp_path / "m.dl").decide(stack, inventory=tmp_path / "cloud.jsonl", explain=True)
     found = [explained(decision).why(one) for one in decision.violations]
     assert [[one.where.replace(f"{tmp_path}/", "") for one in lines] for lines in found] == [
-        ["web.yaml:4", "cloud.jsonl:1"],
         ["env.yaml:2", "cloud.jsonl:1"],
+        ["web.yaml:4", "cloud.jsonl:1"],
     ]
 
 

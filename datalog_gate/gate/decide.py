@@ -17,6 +17,7 @@ from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.engine.model import Engine, Model
+from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
@@ -78,7 +79,7 @@ def decide(
     finished = split(program, *_touched(facts), certain_only=(UNLOCKED, EFFECTIVE.name))
     model = engine(finished, _inputs(finished, facts))
     secrets = Secrets(facts, finished)
-    judge = _Judge(rules, stacks, request, facts, finished, model, secrets)
+    judge = _Judge(rules, stacks, request, facts, finished, model, secrets, explain)
     policies = [one for one in rules.policies if request.action in one.on]
     policies.sort(key=lambda one: (LEVELS.index(one.level), one.id))
     violations = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
@@ -114,7 +115,7 @@ def decide(
         rules.catalogue.type,
         secrets,
         decision,
-        lambda changed: decide(rules, changed, request, engine),
+        lambda changed: decide(rules, changed, request, evaluate),
     )
     return replace(
         decision,
@@ -136,12 +137,14 @@ class _Judge:
         program: CheckedProgram,
         model: Model,
         secrets: Secrets,
+        explain: bool,
     ) -> None:
         self._reads, self._request = rules.reads, request
         self._relations = rules.program.relations
         self._facts, self._program, self._model, self._stacks = facts, program, model, stacks
         self._names, self._secrets = _names(stacks), secrets
         self.provenance = Provenance(program, model)
+        self._explain = explain
         self.raw: dict[Violation, tuple[str, Row]] = {}
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
@@ -190,7 +193,8 @@ class _Judge:
             tuple(map(self._secrets.unknown, because)),
             policy.on_unknown,
         )
-        self.raw.setdefault(violation, (relation, row))
+        if self._explain:
+            self.raw.setdefault(violation, (relation, row))
         return violation
 
     def _subject(self, policy: Policy, row: Row) -> ResourceId | None:

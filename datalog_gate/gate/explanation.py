@@ -185,7 +185,11 @@ class Explanation:
 
     def _is_given(self, node: Node) -> bool:
         only = node.premises[0]
-        return len(node.premises) == 1 and isinstance(only, Node) and only.relation == f"{node.relation}{GIVEN}"
+        return (
+            len(node.premises) == 1
+            and isinstance(only, Node)
+            and plain(only.relation) == f"{plain(node.relation)}{GIVEN}"
+        )
 
     def place(self, node: Node) -> Span | None:
         """Where a fact was written: if its literal reads one value of it, that one."""
