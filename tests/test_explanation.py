@@ -216,9 +216,9 @@ def test_leaves_are_where_the_value_was_written_and_rows_of_the_cloud_where_they
     stack = dg.read_stack(tmp_path / "web.yaml", environments=[tmp_path / "env.yaml"])
     decision = dg.load_rules(tmp_path / "m.dl").decide(stack, inventory=tmp_path / "cloud.jsonl", explain=True)
     found = [explained(decision).why(one) for one in decision.violations]
-    assert [[one.where.replace(f"{tmp_path}/", "") for one in lines] for lines in found] == [
-        ["env.yaml:2", "cloud.jsonl:1"],
-        ["web.yaml:4", "cloud.jsonl:1"],
+    assert [[f"{one.text} {one.where.replace(f'{tmp_path}/', '')}" for one in lines] for lines in found] == [
+        ["os:nova:server(web/one/web, flavor=big, ...) env.yaml:2", "nova:tags(1, big) cloud.jsonl:1"],
+        ["os:nova:server(web/two/web, flavor=big, ...) web.yaml:4", "nova:tags(1, big) cloud.jsonl:1"],
     ]
 
 
