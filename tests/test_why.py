@@ -81,8 +81,8 @@ def test_every_tree_replays_and_no_order_changes_it(
         data.draw(shuffled(checked)), {name: data.draw(st.permutations(some)) for name, some in given_facts.items()}
     )
     for name, row in [(name, row) for name, some in rows.items() for row in some]:
-        tree = why.why(name, row, 100)
-        assert shown(other.why(name, row, 100)) == shown(tree)
+        tree = why.why(name, row, 100, 100)
+        assert shown(other.why(name, row, 100, 100)) == shown(tree)
         for node, path in above(tree):
             assert node.row in rows[node.relation]
             assert (node.relation, node.row) not in path

@@ -91,15 +91,15 @@ def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
     explained = decision.explanation.of(one) if decision.explanation else None
     if explained:
-        yield from _why(explained.lines)
+        yield from why(explained.lines)
     if one.hint:
         yield f"  hint  {one.hint}"
     if explained and explained.fix:
         yield f"  fix   {explained.fix.text}" + (f"   {explained.fix.where}" if explained.fix.where else "")
 
 
-def _why(steps: Sequence[Line]) -> Iterator[str]:
-    """The steps below each other with their places in a column, as many as have room."""
+def why(steps: Sequence[Line]) -> Iterator[str]:
+    """The steps of an explanation below each other, their places in a column, as many as have room."""
     texts = [f"{'  ' * one.depth}{one.text}" for one in steps]
     width = min(WIDTH, max(map(len, texts)))
     lines = [f"{text:{width}}   {one.where}".rstrip() for text, one in zip(texts, steps, strict=True)]

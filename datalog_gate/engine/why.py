@@ -32,7 +32,8 @@ from datalog_gate.engine.provenance import Derivation, Provenance
 from datalog_gate.values import Row, Value, row_key
 
 ROWS = 40
-"""How many rows of a tree are followed, those nearest to its root first."""
+DEPTH = 6
+"""How many rows of a tree are followed, those nearest to its root first, and how deep they lie at most."""
 FIRST = 5
 """How many contributors of an aggregate are kept."""
 STEPS = 5000
@@ -93,19 +94,19 @@ class Why:
         self._derived = {name for stratum in provenance.program.strata for name in stratum.relations}
         self._known: dict[tuple[str, Row], Derivation | None] = {}
 
-    def why(self, relation: str, row: Row, most: int = ROWS) -> Node:
-        """The tree of a row of the model, of which the `most` rows next to the root are followed."""
+    def why(self, relation: str, row: Row, most: int = ROWS, deepest: int = DEPTH) -> Node:
+        """The tree of a row of the model, of which the `most` rows next to the root are followed, down to `deepest`."""
         drafts: list[_Draft] = []
-        waiting = deque([_Draft(relation, row, ())])
+        waiting = deque([_Draft(relation, row, (), 0)])
         while waiting:
             draft = waiting.popleft()
             drafts.append(draft)
-            if draft.relation in self._derived and len(drafts) <= most:
+            if draft.relation in self._derived and len(drafts) <= most and draft.depth <= deepest:
                 draft.derivation = self._derive(draft.relation, draft.row)
                 matches = [one for one in draft.derivation.rule.body if isinstance(one, Match)]
                 for match, fact in zip(matches, draft.derivation.matched, strict=True):
                     columns = tuple(at for at, one in enumerate(match.arguments) if one is not None)
-                    draft.below.append(_Draft(*fact, columns))
+                    draft.below.append(_Draft(*fact, columns, draft.depth + 1))
                 waiting.extend(draft.below)
         for draft in reversed(drafts):  # those below were drafted later
             draft.node = self._node(draft)
@@ -215,6 +216,7 @@ class _Draft:
     relation: str
     row: Row
     columns: tuple[int, ...]
+    depth: int
     derivation: Derivation | None = None
     below: list[_Draft] = field(default_factory=list)
     node: Node | None = None

@@ -20,6 +20,7 @@ from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import Engine, Model
+from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.errors import BudgetError
 from datalog_gate.facts.factset import FactSet
@@ -85,7 +86,7 @@ def decide(
     policies = [one for one in rules.policies if request.action in one.on]
     model, exceeded = _evaluated(policies, finished, facts, request, engine)
     secrets = Secrets(facts, finished)
-    judge = _Judge(rules, stacks, request, facts, finished, model, exceeded, secrets)
+    judge = _Judge(rules, stacks, request, facts, finished, model, exceeded, secrets, explain)
     violations = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
     undetermined = sorted((one for policy in policies for one in judge.undetermined(policy)), key=_by_policy)
     errors = [error for policy in policies if (error := judge.error(policy))]
@@ -121,7 +122,7 @@ def decide(
         rules.catalogue.type,
         secrets,
         decision,
-        lambda changed: decide(rules, changed, request, engine),
+        lambda changed: decide(rules, changed, request, evaluate),
     )
     return replace(
         decision,
@@ -152,12 +153,14 @@ class _Judge:
         model: Model,
         exceeded: Mapping[Level, BudgetError],
         secrets: Secrets,
+        explain: bool,
     ) -> None:
         self._reads, self._request = rules.reads, request
         self._relations = rules.program.relations
         self._facts, self._program, self._model, self._stacks = facts, program, model, stacks
         self._secrets, self._exceeded = secrets, exceeded
         self.provenance = Provenance(program, model)
+        self._explain = explain
         self.raw: dict[Violation, tuple[str, Row]] = {}
 
     @cached_property
@@ -215,7 +218,8 @@ class _Judge:
             tuple(map(self._secrets.unknown, because)),
             policy.on_unknown,
         )
-        self.raw.setdefault(violation, (relation, row))
+        if self._explain:
+            self.raw.setdefault(violation, (relation, row))
         return violation
 
     def _subject(self, policy: Policy, row: Row) -> ResourceId | None:

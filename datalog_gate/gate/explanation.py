@@ -26,8 +26,8 @@ from datalog_gate.gate.secrets import Secrets
 from datalog_gate.gate.wording import LISTED, Wording, plain
 from datalog_gate.values import Kind, ResourceId, Row, Value, from_python
 
-BYTES = 2000
-"""How much the lines of one finding take at most, as text or as JSON."""
+BYTES = 1700
+"""How much the steps of one finding take at most, as text or as JSON: with all around them 2 kB."""
 LONGEST = 160
 """How many characters a line takes at most, without its place."""
 JOINED = 90
@@ -157,11 +157,11 @@ class Explanation:
                         if last and len(last.text) + len(text) < JOINED:
                             lines[-1] = replace(last, text=f"{last.text}, {text}")
                         else:
-                            lines.append(_line(depth, "holds", text, one.span))
+                            lines.append(line(depth, "holds", text, one.span))
                 case Without():
-                    lines.append(_line(depth, "absent", told.absent(one), one.span))
+                    lines.append(line(depth, "absent", told.absent(one), one.span))
                 case Total():
-                    lines.append(_line(depth, "aggregate", told.total(one), one.literal.span))
+                    lines.append(line(depth, "aggregate", told.total(one), one.literal.span))
 
     def _row(self, node: Node, depth: int, lines: list[Line], seen: set[Raw]) -> None:
         while node.rule and node.premises and self._is_given(node):
@@ -170,22 +170,26 @@ class Explanation:
             node = only
         text = self._wording.row(node)
         if LISTED in node.relation:
-            lines.append(_line(depth, "row", text, node.rule.span if node.rule else None))
+            lines.append(line(depth, "row", text, node.rule.span if node.rule else None))
             return
         if node.rule is None:
             more = "" if node.followed else " and so on"
-            lines.append(_line(depth, "row", text + more, self.place(node) if node.followed else None))
+            lines.append(line(depth, "row", text + more, self.place(node) if node.followed else None))
             return
         raw = node.relation, node.row
         again = raw in seen and bool(node.premises)
         seen.add(raw)
-        lines.append(_line(depth, "row", f"{text} as above" if again else text, node.rule.span))
+        lines.append(line(depth, "row", f"{text} as above" if again else text, node.rule.span))
         if not again:
             self._below(node, depth + 1, lines, seen)
 
     def _is_given(self, node: Node) -> bool:
         only = node.premises[0]
-        return len(node.premises) == 1 and isinstance(only, Node) and only.relation == f"{node.relation}{GIVEN}"
+        return (
+            len(node.premises) == 1
+            and isinstance(only, Node)
+            and plain(only.relation) == f"{plain(node.relation)}{GIVEN}"
+        )
 
     def place(self, node: Node) -> Span | None:
         """Where a fact was written: if its literal reads one value of it, that one."""
@@ -205,7 +209,7 @@ class Explanation:
         place = one.literal.span if one.literal else one.rule.span
         if one.error:
             text = self.secrets.message(ModelError(one.rule.relation, one.error.span, one.error.message, ()))
-            return _line(0, "fails", text, place)
+            return line(0, "fails", text, place)
         match one.literal:
             case None:
                 text = "the rule gives no such row"
@@ -218,7 +222,7 @@ class Explanation:
                 text = f"{told.total(one.total)}, not {told.operand(target)}"
             case _:
                 text = f"not {told.literal(one.literal)}"
-        return _line(0, "fails", text, place)
+        return line(0, "fails", text, place)
 
 
 def within(limit: int, texts: Sequence[str]) -> int:
@@ -238,5 +242,6 @@ def _asked(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType:
     return ResourceId(str(value)) if named else from_python(value)
 
 
-def _line(depth: int, word: Word, text: str, place: Span | None) -> Line:
+def line(depth: int, word: Word, text: str, place: Span | None) -> Line:
+    """A line that is no longer than lines are."""
     return Line(depth, word, text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...", place)

@@ -28,15 +28,15 @@ from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import path_text, typed
 from datalog_gate.gate.blame import NAMELESS
 from datalog_gate.gate.decision import Decision, Violation
-from datalog_gate.gate.explanation import Line
+from datalog_gate.gate.explanation import Line, line
 from datalog_gate.gate.secrets import Secrets
 from datalog_gate.gate.wording import plain
 from datalog_gate.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show, to_json
 
 TRIES = 64
 """How many changes are tried for one finding."""
-WORK = 500_000
-"""How many facts are judged for all findings of a decision: a few seconds."""
+WORK = 100_000
+"""How many facts are judged anew for all findings of a decision together: a few seconds."""
 OFFERS = 20
 """How many rows of a relation are looked through for values that a rule accepts."""
 
@@ -81,7 +81,7 @@ class Fixes:
                 break
             self._left -= len(self.facts)
             if self._settles(change, finding):
-                return Line(0, "fix", change.text, change.place)
+                return line(0, "fix", change.text, change.place)
         return None
 
     def _settles(self, change: Change, finding: Violation) -> bool:
@@ -103,7 +103,7 @@ class Fixes:
         cells = {(cell.resource.id, cell.path): cell for node in nodes for cell in self._cells(node)}
         for cell in sorted(cells.values(), key=lambda one: one.faces.isdisjoint(tree.row)):
             found = (value for node in nodes for value in self._offers(cell, node))
-            offers = dict.fromkeys(one for one in found if not isinstance(one, ResourceId | Unknown))
+            offers = dict.fromkeys(one for one in found if not isinstance(one, ResourceId | Unknown | None))
             equated = any(self._equates(cell, node) for node in nodes)
             if offers or equated:
                 near = sorted(offers, key=lambda one: -_alike(one, cell.value))
@@ -188,7 +188,8 @@ class Fixes:
         return False
 
     def _allowed(self, cell: _Cell) -> Iterator[Value]:
-        """The values that Heat allows there, and nothing if it need not be said."""
+        """The values that Heat allows there, and the one that it takes if nothing is said. Where that is none, nothing
+        may mean everything: to leave a value out is never a fix."""
         kind = self.type_of(cell.resource.type)
         found: Property | None = None
         among = kind.properties if kind else ()
@@ -200,8 +201,8 @@ class Fixes:
             yield from map(from_python, member_of(found).allowed if found.kind in ("list", "map") else found.allowed)
             if found.kind == "boolean":
                 yield from (TRUE, FALSE)
-            if not found.required and isinstance(cell.path[-1], str):
-                yield None
+            if found.default is not None and not isinstance(found.default, list | dict):
+                yield from_python(found.default)
 
 
 def with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
@@ -239,31 +240,26 @@ def _faces(variable: Var, value: Value, node: Node) -> Iterator[Value]:
 
 def _changed(cell: _Cell, value: Value) -> Change | None:
     """The resource with the value in the cell; None if that makes no sense."""
-    name, path = cell.resource.name, path_text(cell.path[1:])
     try:
-        properties = _put(cell.resource.properties, cell.path[1:], None if value is None else to_json(value))
+        properties = _put(cell.resource.properties, cell.path[1:], to_json(value))
     except ValueError:
         return None
-    text = f"leave out {path} of {name}" if value is None else f"set {path} of {name} to {show(value)}"
+    text = f"set {path_text(cell.path[1:])} of {cell.resource.name} to {show(value)}"
     resource = replace(cell.resource, properties=properties)
     return Change(cell.home, resource, text, cell.resource.locate(cell.path))
 
 
 def _put(data: Data, path: Path, value: Data) -> Any:
-    """A copy of the data with the value at the path, without what is there if that is None. Errors: ValueError where
-    the data has no such place, and for a least above a most."""
+    """A copy of the data with the value at the path. Errors: ValueError where the data has no such place, and for a
+    least above a most."""
     step, *rest = path
     match data, step:
-        case dict(), str() if rest:
-            return {**data, step: _put(data.get(step), tuple(rest), value)}
         case dict(), str():
-            changed = {key: each for key, each in data.items() if key != step}
-            changed |= {} if value is None else {step: value}
+            changed = {**data, step: _put(data.get(step), tuple(rest), value) if rest else value}
             if _in_order(changed, step):
                 return changed
         case list(), int() if step < len(data):
-            inner = _put(data[step], tuple(rest), value) if rest else value
-            return [*data[:step], inner, *data[step + 1 :]]
+            return [*data[:step], _put(data[step], tuple(rest), value) if rest else value, *data[step + 1 :]]
     raise ValueError(path)
 
 

@@ -22,6 +22,7 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
+from datalog_gate.catalogue import inventory
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.engine.assignments import Binding
 from datalog_gate.engine.model import Model
@@ -46,22 +47,22 @@ class Wording:
     def row(self, node: Node) -> str:
         """A row as text: of a resource type's relation the key, and what is read if it is little; of others all."""
         name, described = plain(node.relation), self.program.relations[node.relation]
-        shown = [_word(value) for value in self.secrets.row(name, node.row)]
+        row = self.secrets.row(name, node.row)
         if LISTED in name:
-            return f"{shown[0]} in [{self.members(node.relation)}]"
-        if described.named_only:
-            read = [at for at in node.columns if described.columns[at].name not in described.key]
-            cells = [
-                cell for cell, column in zip(shown, described.columns, strict=True) if column.name in described.key
-            ]
-            cells += [f"{described.columns[at].name}={shown[at]}" for at in read if len(read) < 3]
-            shown = [*cells, "..."] if len(cells) < len(shown) else cells
-        return f"{self.name(name)}({', '.join(shown)})"
+            return f"{_word(row[0])} in [{self.members(node.relation)}]"
+        if not described.named_only:
+            return f"{self.name(name)}({', '.join(map(_word, row))})"
+        keys = [described.positions[one] for one in described.key]
+        read = [at for at in node.columns if at not in keys]
+        cells = [_word(row[at]) for at in keys]
+        cells += [f"{described.columns[at].name}={_word(row[at])}" for at in read if len(read) < 3]
+        return f"{self.name(name)}({', '.join(cells)}{', ...' if len(cells) < len(row) else ''})"
 
     def name(self, relation: str) -> str:
         """A relation as its own file calls it; one of the catalogue by its whole name."""
         name = relation.partition("#")[0]
-        return name if name in FIXED or self.program.relations[relation].named_only else name.rpartition(":")[2]
+        known = name in FIXED or self.program.relations[relation].named_only or inventory.relation(name)
+        return name if known else name.rpartition(":")[2]
 
     def members(self, relation: str) -> str:
         """The first values of a list that a rule writes."""
@@ -97,7 +98,8 @@ class Told:
         match literal.body:
             case (Match(relation, (argument,)),) if LISTED in relation:
                 return f"{self.operand(argument)} not in [{self._wording.members(relation)}]"
-        return f"no {', '.join(map(self.literal, literal.body))}"
+        said = ", ".join(map(self.literal, literal.body))
+        return f"no {said}" if any(isinstance(one, Match) for one in literal.body) else f"not ({said})"
 
     def literal(self, literal: CheckedLiteral) -> str:
         """A literal, with the values that are known."""
@@ -132,11 +134,10 @@ class Told:
     def check(self, literal: Compare | Call) -> str:
         """A check in words; nothing for one that only gives a value another name, or a default that was not needed."""
         match literal:
-            case Compare("=", Var(name) as left, Var(other) as right):
-                if self._binding[left] == self._binding[right]:
+            case Compare("=", Var(name) as left, right) if literal.left not in self._secret:
+                other = right.name if isinstance(right, Var) else ""
+                if self._binding[left] == (self._binding[right] if isinstance(right, Var) else right.value):
                     return "" if "#" in name + other else f"{name} = {self.operand(left)}"
-            case Compare("=", Var(name) as left, Const()) if "#" not in name and left not in self._secret:
-                return f"{name} = {self.operand(literal.right)}"
             case Call("??", (Var() as left, _)) if self._binding[left] is not None:
                 return ""
         return self.literal(literal)

@@ -1,0 +1,408 @@
+"""What a decision says of itself when it is asked: why, why not, what would settle a finding, what was looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.enforce.cli import main
+from datalog_gate.enforce.render import text, why
+from datalog_gate.engine import engine
+from datalog_gate.gate.decide import Request, decide
+from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.explanation import Explanation
+from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.sources import read_stack
+from tests.pages import DOCS
+
+HEAD = "heat_template_version: 2018-08-31\nresources:\n"
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+
+
+def judge(rules: str, template: str, name: str = "native", **request: Any) -> Decision:
+    policies = load([RuleFile("m", "m.dl", rules)])
+    given = Request(**{"action": "create", "now": NOW, **request})
+    return decide(policies, [read_stack(template=template, stack_name="s")], given, engine(name), explain=True)
+
+
+def explained(decision: Decision) -> Explanation:
+    assert decision.explanation
+    return decision.explanation
+
+
+def whys(rules: str, template: str, **request: Any) -> list[str]:
+    """The explanations of all findings, as text."""
+    decision = judge(rules, template, **request)
+    found = (*decision.violations, *decision.undetermined)
+    return ["\n".join(one[2:] for one in why(explained(decision).why(each))) for each in found]
+
+
+def fixes(rules: str, template: str, **request: Any) -> list[str | None]:
+    decision = judge(rules, template, **request)
+    found = [explained(decision).of(one).fix for one in decision.violations]
+    return [one.text if one else None for one in found]
+
+
+def server(called: str = "web", more: str = "", **properties: str) -> str:
+    held = "".join(f", {key}: {value}" for key, value in {"flavor": "tiny", **properties}.items())
+    return f"  {called}: {{type: OS::Nova::Server, {more}properties: {{image: debian{held}}}}}\n"
+
+
+SSH = """\
+@deny("ssh", "{group} lets {src} in", hint="close it")
+ssh(group, src) :-
+  os:neutron:security_group.rules(_id=group, direction="ingress", remote_ip_prefix=src, port_range_min=low,
+                                  port_range_max=high),
+  src != null, low ?? 0 <= 22, high ?? 65535 >= 22.
+"""
+GROUP = (
+    HEAD
+    + """\
+  web_sg:
+    type: OS::Neutron::SecurityGroup
+    properties:
+      rules: [{remote_ip_prefix: 0.0.0.0/0, port_range_min: 22}]
+"""
+)
+
+
+def test_the_text_of_a_finding_says_why_what_to_do_and_what_else_was_looked_at() -> None:
+    quiet = '@deny("quiet", "q")\nquiet(s) :- heat:resource(id=s), os:nova:server(_id=s, flavor="huge").\n'
+    decision = judge(SSH + quiet, GROUP)
+    assert (
+        text(decision)
+        == f"""\
+<template>:6:34: deny[ssh] web_sg lets 0.0.0.0/0 in
+  6 |       rules: [{{remote_ip_prefix: 0.0.0.0/0, port_range_min: 22}}]
+    |                                  ^^^^^^^^^
+  why   os:neutron:security_group.rules(s/web_sg, 0, ...)                 <template>:6
+        0.0.0.0/0 != null, 22 <= 22, null ?? 65535 = 65535, 65535 >= 22   m.dl:5
+  hint  close it
+clean[quiet] looked at 1 row: heat:resource 1
+1 denied, 0 warnings, 0 undetermined; 2 policies, 4 facts; deny; decision {decision.id[:6]}"""
+    )
+
+
+def policy(body: str, more: str = "", head: str = "p(s)") -> str:
+    return f'@deny("p", "p")\n{head} :- {body}.\n{more}'
+
+
+SERVERS = HEAD + "".join(server(f"s{at}") for at in range(7))
+CHAIN = "to(x, y) :- e(x, y).\nto(x, y) :- to(x, z), e(z, y).\n" + "".join(f"e({at}, {at + 1}).\n" for at in range(60))
+
+
+@pytest.mark.parametrize(
+    ("rules", "template", "expected"),
+    [
+        pytest.param(
+            policy(
+                'os:nova:server(_id=s, flavor=f), f in ["tiny", "huge"], not named(s), not (f in ["a"])',
+                "named(s) :- os:nova:server(_id=s, name=n), n != null.\n",
+            ),
+            HEAD + server(),
+            """\
+why   os:nova:server(s/web, flavor=tiny, ...)   <template>:3
+      tiny in [huge, tiny]                      m.dl:2
+      no named(s/web)                           m.dl:2
+      not (tiny = a)                            m.dl:2""",
+            id="lists and what is not there",
+        ),
+        pytest.param(
+            policy(
+                "os:nova:server(_id=s), not (os:nova:server.metadata(_id=s, _key=k, _value=v), k != 1, not q(v))",
+                'q("x").\n',
+            ).replace("k != 1", 'k != "a"'),
+            HEAD + server(),
+            """\
+why   os:nova:server(s/web, ...)                                                 <template>:3
+      no os:nova:server.metadata(_id=s/web, _key=k, _value=v), k != a, not (q(v))   m.dl:2""",
+            id="a body that nothing matches",
+        ),
+        pytest.param(
+            policy(
+                "n = count{ s : big(s) }, t = sum{ x : heat:stack(depth=x) }, n > 6, n + 1 > t",
+                "big(s) :- os:nova:server(_id=s).\n",
+                "p(n, t)",
+            ),
+            SERVERS,
+            """\
+why   count of 7 values = 7: s/s0, s/s1, s/s2, s/s3, s/s4, ...   m.dl:2
+      sum of 1 value = 0: 0                                      m.dl:2
+      7 > 6, 7 + 1 = 8, 8 > 0                                    m.dl:2""",
+            id="aggregates with the first of many",
+        ),
+        pytest.param(
+            policy("a(s), b(s)", "a(s) :- c(s).\nb(s) :- c(s).\nc(s) :- os:nova:server(_id=s).\n"),
+            HEAD + server(),
+            """\
+why   a(s/web)                         m.dl:3
+        c(s/web)                       m.dl:5
+          os:nova:server(s/web, ...)   <template>:3
+      b(s/web)                         m.dl:4
+        c(s/web) as above              m.dl:5""",
+            id="a row that is met again",
+        ),
+        pytest.param(
+            policy("to(0, y), y = 60", CHAIN, "p(y)"),
+            HEAD + server(),
+            """\
+why   to(0, 60)                         m.dl:4
+        to(0, 59)                       m.dl:4
+          to(0, 58)                     m.dl:4
+            to(0, 57)                   m.dl:4
+              to(0, 56)                 m.dl:4
+                to(0, 55)               m.dl:4
+                  to(0, 54) and so on
+                  e(54, 55) and so on
+                e(55, 56)               m.dl:60
+              e(56, 57)                 m.dl:61
+            e(57, 58)                   m.dl:62
+          e(58, 59)                     m.dl:63
+        e(59, 60)                       m.dl:64
+      y = 60                            m.dl:2""",
+            id="a long chain",
+        ),
+        pytest.param(
+            policy('os:nova:server(_id=s, flavor=f), f = "huge"'),
+            HEAD.replace("resources", "parameters: {f: {type: string}}\nresources") + server(flavor="{get_param: f}"),
+            """\
+why   os:nova:server(s/web, flavor=?({get_param: f} in s), ...)   <template>:4
+      ?({get_param: f} in s) = huge                               m.dl:2""",
+            id="what is not known yet",
+        ),
+        pytest.param(
+            '@deny("p", "p")\np("x").\n',
+            HEAD + server(),
+            """\
+why   the rule has no conditions   m.dl:2""",
+            id="a rule without conditions",
+        ),
+        pytest.param(
+            policy(
+                'os:nova:server(_id=s, flavor=f), starts_with(f, "ti"), len(f, n), n + 1 = 5, upper(f, g), g != "A", '
+                'heat:property(id=s, path="flavor", value=v), gate:request(action=a), a = "create"'
+            ),
+            HEAD + server(),
+            """\
+why   os:nova:server(s/web, flavor=tiny, ...)                                    <template>:3
+      heat:property(s/web, flavor, tiny)                                         <template>:3
+      gate:request(create)
+      starts_with(tiny, ti), len(tiny) = 4, 4 + 1 = 5, upper(tiny) = TINY, TINY != A, a = create   m.dl:2""",
+            id="builtins, and facts of several kinds",
+        ),
+    ],
+)
+def test_a_finding_is_explained_by(rules: str, template: str, expected: str) -> None:
+    assert whys(rules, template) == [expected.rstrip()]
+
+
+def test_leaves_are_where_the_value_was_written_and_rows_of_the_cloud_where_they_were_read(tmp_path: Path) -> None:
+    files = {
+        "m.dl": policy("os:nova:server(_id=s, flavor=f), nova:tags(_, f)"),
+        "web.yaml": HEAD + "  one: {type: nested.yaml}\n  two: {type: nested.yaml, properties: {f: big}}\n",
+        "nested.yaml": HEAD.replace("resources", "parameters:\n  f: {type: string, default: big}\nresources")
+        + server(flavor="{get_param: f}"),
+        "env.yaml": "parameter_defaults:\n  f: big\n",
+        "cloud.jsonl": '{"relation": "nova:tags", "row": ["1", "big"]}\n',
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    stack = dg.read_stack(tmp_path / "web.yaml", environments=[tmp_path / "env.yaml"])
+    decision = dg.load_rules(tmp_path / "m.dl").decide(stack, inventory=tmp_path / "cloud.jsonl", explain=True)
+    found = [explained(decision).why(one) for one in decision.violations]
+    assert [[f"{one.text} {one.where.replace(f'{tmp_path}/', '')}" for one in lines] for lines in found] == [
+        ["os:nova:server(web/one/web, flavor=big, ...) env.yaml:2", "nova:tags(1, big) cloud.jsonl:1"],
+        ["os:nova:server(web/two/web, flavor=big, ...) web.yaml:4", "nova:tags(1, big) cloud.jsonl:1"],
+    ]
+
+
+WIDE = policy(
+    "os:nova:server(_id=s), wide(a, b), " + ", ".join(f"many{at}(a, b)" for at in range(30)),
+    "".join(f"many{at}(x, y) :- wide(x, y), len(y, n), n > {at}.\n" for at in range(30)) + f'wide(1, "{"é" * 99}").\n',
+)
+
+
+def test_no_explanation_is_longer_than_two_kilobytes_and_says_what_it_leaves_out() -> None:
+    decision = judge(WIDE, HEAD + server())
+    lines = explained(decision).why(decision.violations[0])
+    shown = "\n".join(why(lines))
+    data = explained(decision).of(decision.violations[0]).to_json()
+    assert len(shown.encode()) <= 2000
+    assert len(json.dumps(data, ensure_ascii=False).encode()) <= 2000
+    steps, left = data["steps"], data["more"]
+    assert isinstance(steps, list)
+    assert left == len(lines) - len(steps) > 0
+    assert shown.endswith(f"        and {len(lines) - shown.count(chr(10))} more")
+
+
+@pytest.mark.parametrize("stack", ["bastion", "archive", "staging", "wiki", "crowd", "edge_portal"])
+def test_what_the_other_engine_finds_is_explained_byte_for_byte_alike(stack: str) -> None:
+    pytest.importorskip("pyDatalog")
+    rules = dg.load_rules(DOCS.parent / "rules")
+    read = dg.read_stack(DOCS.parent / "fixtures" / "stacks" / stack / "template.yaml")
+    native, other = (
+        rules.decide(read, now="2027-03-01", services=("edge",), engine=name, explain=True)
+        for name in ("native", "pydatalog")
+    )
+    assert (text(native), json.dumps(native.to_json())) == (text(other), json.dumps(other.to_json()))
+
+
+QUESTION = """\
+@deny("p", "p")
+p(s, n) :- os:nova:server(_id=s, flavor=f), f != "tiny", n = 1.
+p(s, n) :- os:nova:server(_id=s, flavor=f), not q(s), n = count{ x : os:nova:server(_id=x) }.
+p(s, 7) :- os:nova:server(_id=s).
+q(s) :- os:nova:server(_id=s, flavor="tiny").
+r(s) :- os:nova:server(_id=s, flavor=f), n = count{ x : os:nova:server(_id=x) }, n > 2.
+e(s) :- os:nova:server(_id=s, flavor=f), int(f, n), n > 2.
+"""
+
+
+@pytest.mark.parametrize(
+    ("relation", "row", "expected"),
+    [
+        ("m:p", ["s/web", 2], [("not 2 = 1", 2), ("there is q(s/web)", 3), ("the rule gives no such row", 4)]),
+        ("m:p", ["s/db", ...], [
+            ("there is no os:nova:server(_id=s/db, flavor=f)", 2),
+            ("there is no os:nova:server(_id=s/db, flavor=f)", 3),
+            ("there is no os:nova:server(_id=s/db)", 4),
+        ]),
+        ("m:p", ["s/web", ...], []),
+        ("m:r", [...], [("not 1 > 2", 6)]),
+        ("m:e", [...], [("int('tiny'): the text is no number", 7)]),
+    ],
+)  # fmt: skip
+def test_of_a_row_that_is_not_there_each_rule_says_where_it_fails(
+    relation: str, row: Sequence[object], expected: list[tuple[str, int]]
+) -> None:
+    lines = explained(judge(QUESTION, HEAD + server())).why_not(relation, row)
+    assert [(one.text, one.place and one.place.line) for one in lines] == expected
+
+
+def test_only_of_a_relation_that_rules_derive_it_is_asked_why_not_and_by_whole_rows() -> None:
+    explanation = explained(judge(QUESTION, HEAD + server()))
+    with pytest.raises(KeyError):
+        explanation.why_not("os:nova:server", [...])
+    with pytest.raises(ValueError, match=r"^m:p has 2 columns, here 1$"):
+        explanation.why_not("m:p", ["s/web"])
+
+
+@pytest.mark.parametrize(
+    ("rules", "template", "expected"),
+    [
+        pytest.param(
+            policy('os:nova:server(_id=s, flavor_update_policy=f), f = "REPLACE"'),
+            server(flavor_update_policy="REPLACE"), "set flavor_update_policy of web to RESIZE", id="allowed",
+        ),
+        pytest.param(
+            policy('os:nova:server(_id=s, availability_zone=z), z != "nova-1"'),
+            server(availability_zone="x"), "set availability_zone of web to nova-1", id="a constant of the rule",
+        ),
+        pytest.param(
+            policy("os:cinder:volume(_id=s, size=n), n ?? 0 > 100"),
+            "  v: {type: OS::Cinder::Volume, properties: {size: 200}}\n", "set size of v to 100", id="a bound",
+        ),
+        pytest.param(
+            policy("os:nova:server(_id=s, config_drive=n), n = true"),
+            server(config_drive="true"), "set config_drive of web to false", id="the other truth",
+        ),
+        pytest.param(
+            policy("os:nova:server(_id=s, flavor=f), not good(f)", 'good("huge").\ngood("tin").\n'),
+            server(), "set flavor of web to tin", id="what a relation holds, the most alike first",
+        ),
+        pytest.param(
+            policy('heat:property(id=s, path="flavor_update_policy", value=f), f = "REPLACE"'),
+            server(flavor_update_policy="REPLACE"), "set flavor_update_policy of web to RESIZE", id="any property",
+        ),
+        pytest.param(
+            policy("os:nova:server(_id=s, flavor=f), not good(f)",
+                   'good("a").\n@deny("q", "q")\nq(s) :- os:nova:server(_id=s, flavor="a").\n'),
+            server(), None, id="none that breaks another rule",
+        ),
+        pytest.param(
+            policy("os:nova:server(_id=s, flavor=f), not good(f)",
+                   'good("a").\n@deny("q", "q")\nq(n) :- os:nova:server(flavor=f), f = "a", int(f, n).\n'),
+            server(), None, id="none that makes another rule fail",
+        ),
+        pytest.param(policy("os:nova:server(_id=s, availability_zone=z), z != null"),
+                     server(availability_zone="x"), None, id="never to say nothing, which may mean everything"),
+        pytest.param(SSH, GROUP.removeprefix(HEAD), None, id="no least above the most"),
+        pytest.param(policy("os:nova:server(_id=s)"), server(), None, id="none where nothing is compared"),
+        pytest.param(
+            policy("os:nova:server(_id=s, user_data=f), not good(f)", "".join(f'good("{n:03}").\n' for n in range(99)))
+            + '@deny("q", "q")\nq(s) :- os:nova:server(_id=s, user_data=f), f != "x", f != "098".\n',
+            server(user_data="x"), None, id="none that so many tries do not find",
+        ),
+    ],
+)  # fmt: skip
+def test_a_fix_settles_its_finding_and_makes_no_other(rules: str, template: str, expected: str | None) -> None:
+    assert fixes(rules, HEAD + template) == [expected]
+
+
+GRANTED = policy(
+    'os:nova:server(_id=s), not gate:unlocked("edge", s)',
+    '@unlock("edge")\nedge(g) :- gate:grant(id=g, service="edge").\n',
+)
+
+
+@pytest.mark.parametrize(
+    ("services", "expected"),
+    [({"edge"}, ["add a resource of type DatalogGate::Policy with service: edge, scope: [web]"]), (set(), [None])],
+)
+def test_a_missing_grant_is_a_fix_where_the_service_is_the_callers(
+    services: set[str], expected: list[str | None]
+) -> None:
+    assert fixes(GRANTED, HEAD + server(), services=frozenset(services)) == expected
+
+
+def test_a_hidden_value_is_neither_compared_aloud_nor_replaced() -> None:
+    template = HEAD.replace("resources", "parameters: {f: {type: string, hidden: true, default: tiny}}\nresources")
+    rules = policy('os:nova:server(_id=s, flavor=f), f != "huge", len(f, n), n < 9')
+    expected = """\
+why   os:nova:server(s/web, flavor=***, ...)   <template>:2
+      *** != ***, len(***) = ***, *** < ***    m.dl:2"""
+    assert (whys(rules, template + server(flavor="{get_param: f}")),
+            fixes(rules, template + server(flavor="{get_param: f}"))) == ([expected], [None])  # fmt: skip
+
+
+def test_json_has_the_steps_and_what_was_looked_at_only_if_it_is_asked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.dl").write_text(SSH + '@deny("q", "q")\nq(s) :- os:nova:server(_id=s, flavor="huge").\n')
+    (tmp_path / "s.yaml").write_text(GROUP)
+    main(["check", "s.yaml", "--rules", "m.dl", "--format", "json"])
+    plain = json.loads(capsys.readouterr().out)
+    main(["check", "s.yaml", "--rules", "m.dl", "--format", "json", "--explain"])
+    told = json.loads(capsys.readouterr().out)
+    whys = [one.pop("why") for one in told["violations"]]
+    assert (told.pop("clean"), told, whys) == (
+        {"q": {"os:nova:server": 0}},
+        plain,
+        [
+            {
+                "steps": [
+                    {
+                        "depth": 0,
+                        "step": "row",
+                        "text": "os:neutron:security_group.rules(s/web_sg, 0, ...)",
+                        "place": {"file": "s.yaml", "line": 6, "column": 15},
+                    },
+                    {
+                        "depth": 0,
+                        "step": "holds",
+                        "text": "0.0.0.0/0 != null, 22 <= 22, null ?? 65535 = 65535, 65535 >= 22",
+                        "place": {"file": "m.dl", "line": 5, "column": 3},
+                    },
+                ],
+                "more": 0,
+                "fix": None,
+            }
+        ],
+    )
