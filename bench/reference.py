@@ -243,7 +243,7 @@ class _Stack:
                         for _, _, low in self.amount.get((rule, "port_min"), NONE):
                             if low <= 22:
                                 for _, _, high in self.amount.get((rule, "port_max"), NONE):
-                                    if 22 <= high:
+                                    if high >= 22:
                                         yield (rule,)
 
     def exposed(self, open_ssh: Iterable[Row]) -> Iterable[Row]:
