@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 
 from bench import closures, gate, job, peers, reference
 from bench.run import ROOT, run
@@ -25,6 +26,8 @@ Answer = Mapping[str, Collection[tuple[object, ...]]]
 Jobs = dict[str, Callable[[], Answer] | None]
 """What is measured against each other, ours first. What is missing is None."""
 OURS = "datalog_gate"
+TURN = 0.05
+"""Seconds."""
 PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """# What a gate costs
 
@@ -84,7 +87,7 @@ def gates(rounds: int) -> Iterator[str]:
         cloud = gate.inventory(size)
         stack = gate.stack(resources, cloud)
         ours, plain = warm(program, cloud), reference.Inventory(cloud)
-        found: Jobs = {OURS: _findings(ours, stack), "reference": _reference(plain, stack)}
+        found: Jobs = {OURS: partial(ours, stack), "reference": partial(reference.decide, plain, stack)}
         yield from table(title, rounds, found)
 
 
@@ -141,7 +144,7 @@ def table(title: str, rounds: int, jobs: Jobs) -> Iterator[str]:
     times: dict[str, list[float]] = {name: [] for name in there}
     for _ in range(rounds):
         for name, one in there.items():
-            times[name].append(_spent(one))
+            times[name].extend(_turn(one))
     ours = statistics.median(times[OURS])
     yield f"| {title} | ms | ours / its |\n|---|---|---|"
     for name in jobs:
@@ -159,16 +162,18 @@ def checked(text: str) -> CheckedProgram:
     return check([module], found=found, sources={"job.dl": text}).program
 
 
-def _spent(job: Callable[[], object]) -> float:
-    """The lesser of the time passed, to which other processes add, and the CPU time, to which threads add; without what
+def _turn(job: Callable[[], object]) -> Iterator[float]:
+    """The times of as many runs as start within a turn, so that a short job is as warm as a long one. Each is the
+    lesser of the time passed, to which other processes add, and the CPU time, to which threads add; without what
     Python's garbage collector adds."""
     gc.collect()
+    ends = time.perf_counter() + TURN
     with paused():
-        began, worked = time.perf_counter(), time.process_time()
-        answer = job()
-        spent = min(time.perf_counter() - began, time.process_time() - worked)
-        del answer
-    return spent
+        while (began := time.perf_counter()) < ends:
+            worked = time.process_time()
+            answer = job()
+            yield min(time.perf_counter() - began, time.process_time() - worked)
+            del answer
 
 
 def _digest(answer: Answer) -> str:
@@ -177,14 +182,6 @@ def _digest(answer: Answer) -> str:
 
 def _violations(one: peers.Job, text: str) -> Callable[[], Answer]:
     return lambda: {"": one(text)}
-
-
-def _findings(decide: Callable[[gate.Facts], Answer], stack: gate.Facts) -> Callable[[], Answer]:
-    return lambda: decide(stack)
-
-
-def _reference(cloud: reference.Inventory, stack: gate.Facts) -> Callable[[], Answer]:
-    return lambda: reference.decide(cloud, stack)
 
 
 if __name__ == "__main__":
