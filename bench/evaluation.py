@@ -1,0 +1,188 @@
+"""What a decision costs, beside other engines and a plain reference, in one interleaved run with equal answers: tables.
+
+python -m bench.evaluation [ROUNDS] [--write]
+
+With --write the tables become docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+
+from bench import closures, gate, job, peers, reference
+from bench.run import ROOT, run
+from datalog_gate.analysis.check import check
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.collection import paused
+from datalog_gate.engine.native import evaluate
+from datalog_gate.gate.policyset import RuleFile
+
+Answer = Mapping[str, Collection[tuple[object, ...]]]
+Jobs = dict[str, Callable[[], Answer] | None]
+"""What is measured against each other, ours first. What is missing is None."""
+OURS = "datalog_gate"
+TURN = 0.05
+"""Seconds."""
+PAGE = ROOT / "docs" / "benchmarks.md"
+HEAD = """# What a gate costs
+
+For an operator who wonders what a gate adds to each stack operation. `tox -e bench` measures all of it again, and
+`python -m bench.evaluation --write` wrote this page. All that is in a table ran in turns in one process, on the same
+input, and gave the same answer. Times are medians, and mean something only beside each other: `ours / its` is our time
+by that of the row, less than 1 where we are faster.
+"""
+JOB = """## From JSON to a decision
+
+Servers, volumes and attachments, judged by three rules: a server has a security group, there are at most 100, a volume
+is in the zone of the server that it is attached to. Our time holds all that the filter does with a request: it reads
+the template as Heat would, checks it, and gives each finding its place. The rules of the others read the JSON as it is,
+or three tables that Python makes of it.
+"""
+GATE = """## 25 rules over a stack and an inventory
+
+From facts to findings, with joins, negation, aggregates and recursion. The reference is the same rules as plain Python
+(bench/reference.py), with all that rests on the inventory alone done before.
+"""
+
+
+def main(arguments: list[str]) -> None:
+    """Print the tables, and write the page if asked."""
+    rounds = next((int(one) for one in arguments if one.isdecimal()), 9)
+    lines: list[str] = []
+    for section in (memory, jobs, gates, closed, chained, packages):
+        for line in section(rounds):
+            print(line, flush=True)
+            lines.append(line)
+    if "--write" in arguments:
+        PAGE.write_text("\n".join([HEAD, *lines]).rstrip() + "\n")
+
+
+def memory(_rounds: int) -> Iterator[str]:
+    """Comes first: a process is accounted what the one that started it holds."""
+    yield JOB
+    _, peak, _ = run([sys.executable, "-m", "bench.job", "2000"], (0,))
+    yield f"A process of ours that judges 2,000 of each holds at most {peak:.0f} MB.\n"
+
+
+def jobs(rounds: int) -> Iterator[str]:
+    """The job of three rules."""
+    rules, others = job.rules(), peers.installed()
+    for servers in (50, 2000):
+        text = job.body(servers)
+        found: Jobs = {OURS: _violations(lambda body: job.ours(rules, body), text)}
+        found |= {name: other and _violations(other, text) for name, other in others.items()}
+        yield from table(f"{servers:,} servers, {servers:,} volumes, {servers:,} attachments", rounds, found)
+
+
+def gates(rounds: int) -> Iterator[str]:
+    """The gate of 25 rules."""
+    yield GATE
+    program = checked(gate.RULES)
+    for title, (resources, size) in gate.SIZES.items():
+        cloud = gate.inventory(size)
+        stack = gate.stack(resources, cloud)
+        ours, plain = warm(program, cloud), reference.Inventory(cloud)
+        found: Jobs = {OURS: partial(ours, stack), "reference": partial(reference.decide, plain, stack)}
+        yield from table(title, rounds, found)
+
+
+def warm(program: CheckedProgram, cloud: gate.Facts) -> Callable[[gate.Facts], Answer]:
+    """Our decision over a stack with this inventory. Nothing is kept between decisions yet."""
+
+    def decide(stack: gate.Facts) -> Answer:
+        model = evaluate(program, gate.of_module({**cloud, **stack}))
+        return {name: model.rows(f"job:{name}") for name in gate.FINDINGS}
+
+    return decide
+
+
+def closed(rounds: int) -> Iterator[str]:
+    """The closure of a graph."""
+    yield "## Recursion\n"
+    edges = closures.graph()
+    program = checked(closures.CLOSURE)
+    found: Jobs = {
+        OURS: lambda: {"": evaluate(program, {"job:edge": edges}).rows("job:path")},
+        "reference": lambda: {"": reference.closure(edges)},
+    }
+    yield from table("all pairs of 2,000 nodes with a way along 6,000 edges", max(1, rounds // 4), found)
+
+
+def chained(rounds: int) -> Iterator[str]:
+    """What a chain reaches."""
+    edges = closures.chain()
+    program = checked(closures.CHAIN)
+    inserted = closures.database(edges)
+    found: Jobs = {
+        OURS: lambda: {"": evaluate(program, {"job:edge": edges}).rows("job:reached")},
+        "reference": lambda: {"": reference.reached(edges, 0)},
+        "SQLite, edges inserted": lambda: {"": closures.reached(closures.database(edges))},
+        "SQLite, edges there before": lambda: {"": closures.reached(inserted)},
+    }
+    yield from table("what a chain of 10,000 edges reaches from its start", rounds, found)
+
+
+def packages(_rounds: int) -> Iterator[str]:
+    """What ran."""
+    yield "## Versions\n"
+    for name, found in peers.installed().items():
+        package = peers.PEERS[name][0]
+        yield f"- {name}: {peers.version_of(name) if found else 'missing'}{f' of {package}' if package else ''}"
+
+
+def table(title: str, rounds: int, jobs: Jobs) -> Iterator[str]:
+    """The median times of jobs that take turns. Errors: SystemExit where an answer differs from ours."""
+    there = {name: one for name, one in jobs.items() if one}
+    answers = {name: _digest(one()) for name, one in there.items()}
+    if len(set(answers.values())) > 1:
+        raise SystemExit(f"{title}: the answers differ: {answers}")
+    times: dict[str, list[float]] = {name: [] for name in there}
+    for _ in range(rounds):
+        for name, one in there.items():
+            times[name].extend(_turn(one))
+    ours = statistics.median(times[OURS])
+    yield f"| {title} | ms | ours / its |\n|---|---|---|"
+    for name in jobs:
+        if name in times:
+            median = statistics.median(times[name])
+            yield f"| {name} | {median * 1000:.{0 if median > 0.1 else 2}f} | {ours / median:.2f} |"
+        else:
+            yield f"| {name} | missing | |"
+    yield ""
+
+
+def checked(text: str) -> CheckedProgram:
+    """The rules as the module `job`."""
+    module, found = RuleFile("job", "job.dl", text).parse()
+    return check([module], found=found, sources={"job.dl": text}).program
+
+
+def _turn(job: Callable[[], object]) -> Iterator[float]:
+    """The times of as many runs as start within a turn, so that a short job is as warm as a long one. Each is the
+    lesser of the time passed, to which other processes add, and the CPU time, to which threads add; without what
+    Python's garbage collector adds."""
+    gc.collect()
+    ends = time.perf_counter() + TURN
+    with paused():
+        while (began := time.perf_counter()) < ends:
+            worked = time.process_time()
+            answer = job()
+            yield min(time.perf_counter() - began, time.process_time() - worked)
+            del answer
+
+
+def _digest(answer: Answer) -> str:
+    return gate.digest((name, *row) for name, rows in answer.items() for row in rows)
+
+
+def _violations(one: peers.Job, text: str) -> Callable[[], Answer]:
+    return lambda: {"": one(text)}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

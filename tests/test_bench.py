@@ -1,0 +1,84 @@
+"""What the benches compare is the same work: whole answers are equal, and facts are the same each time."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import closures, evaluation, gate, job, peers, reference
+from bench.gate import digest
+from datalog_gate.engine.native import evaluate
+
+LARGE = job.body(150)
+VIOLATIONS = {
+    ("job.group", "server_0"),
+    ("job.group", "server_50"),
+    ("job.group", "server_100"),
+    ("job.many", 150),
+    ("job.zone", "attach_1"),
+    ("job.zone", "attach_51"),
+    ("job.zone", "attach_101"),
+}
+
+
+def test_we_find_the_violations_of_the_job() -> None:
+    rules = job.rules()
+    assert job.ours(rules, job.body(50)) == {("job.group", "server_0"), ("job.zone", "attach_1")}
+    assert job.ours(rules, LARGE) == VIOLATIONS
+
+
+@pytest.mark.parametrize("name", peers.PEERS)
+def test_a_peer_finds_the_violations_of_the_job(name: str) -> None:
+    peer = peers.installed()[name]
+    if peer is None:
+        pytest.skip(f"{name} is not installed")
+    small = peer(job.body(50))
+    assert (small, peer(LARGE), peer(job.body(50))) == (
+        {("job.group", "server_0"), ("job.zone", "attach_1")},
+        VIOLATIONS,
+        small,
+    )
+
+
+@pytest.mark.parametrize(("resources", "size", "seed"), [(50, 10_000, 5), (600, 16_000, 3), (600, 16_000, 4)])
+def test_the_reference_decides_as_we_do(resources: int, size: int, seed: int) -> None:
+    cloud = gate.inventory(size, seed)
+    stack = gate.stack(resources, cloud, seed)
+    expected = reference.decide(reference.Inventory(cloud), stack)
+    found = evaluation.warm(evaluation.checked(gate.RULES), cloud)(stack)
+    assert {name: set(rows) for name, rows in found.items()} == expected
+    assert all(expected.values()) or resources == 50
+
+
+def test_the_closures_are_equal() -> None:
+    edges = closures.graph(60, 150, 9)
+    ours = evaluate(evaluation.checked(closures.CLOSURE), {"job:edge": edges})
+    assert set(ours.rows("job:path")) == reference.closure(edges)
+
+
+def test_we_sqlite_and_the_reference_reach_the_same() -> None:
+    edges = [*closures.chain(40), (3, 60), (60, 5), (90, 91)]
+    expected = {(at,) for at in (*range(1, 41), 60)}
+    ours = evaluate(evaluation.checked(closures.CHAIN), {"job:edge": edges})
+    assert set(ours.rows("job:reached")) == expected
+    assert reference.reached(edges, 0) == expected
+    assert set(closures.reached(closures.database(edges))) == expected
+
+
+def test_the_facts_are_the_same_each_time() -> None:
+    cloud = gate.inventory(1000)
+    stack = gate.stack(50, cloud)
+    digests = [digest((name, *row) for name, rows in facts.items() for row in rows) for facts in (cloud, stack)]
+    assert [*digests, digest(closures.graph()), digest([(LARGE,)])] == [
+        "44ba60e732",
+        "3bc0110b2c",
+        "90570814d8",
+        "9f4b2b41c5",
+    ]
+
+
+def test_a_table_shows_what_is_missing_and_refuses_answers_that_differ() -> None:
+    one: evaluation.Jobs = {evaluation.OURS: lambda: {"p": [(1,), (2,)]}, "other": None}
+    *_, missing, end = evaluation.table("t", 1, one)
+    assert (missing, end) == ("| other | missing | |", "")
+    with pytest.raises(SystemExit, match="the answers differ"):
+        list(evaluation.table("t", 1, {**one, "other": lambda: {"p": [(1,)]}}))
