@@ -15,7 +15,7 @@ from datalog_gate.analysis.safety import Scoped, binds
 from datalog_gate.engine.assignments import Assignments, Binding, Cause, Errors, head_row
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.native import rounds
-from datalog_gate.values import Row, row_key
+from datalog_gate.values import Row, in_order
 
 Fact = tuple[str, Row]
 
@@ -141,7 +141,7 @@ class Provenance:
         fixed = [(at, one) for at, one in enumerate(match.arguments) if one is not None]
         key = tuple(one.value if isinstance(one, Const) else binding[one] for _, one in fixed)
         rows = self._search.rows(match.relation, tuple(at for at, _ in fixed), key)
-        usable = (row for row in rows if reached.get((match.relation, row), -1) < latest)
-        first = min(usable, key=row_key, default=None)
-        if first is not None:
-            yield match.relation, first
+        if reached:
+            rows = [row for row in rows if reached.get((match.relation, row), -1) < latest]
+        if rows:
+            yield match.relation, next(iter(rows)) if len(rows) == 1 else in_order(rows)[0]
