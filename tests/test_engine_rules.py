@@ -289,3 +289,13 @@ def test_recursion_reaches_every_row_of_a_cycle() -> None:
     model = native.evaluate(checked, {"node": [], "edge": [(1, 2), (2, 3), (3, 1)]})
     everything = {(x, y) for x in (1, 2, 3) for y in (1, 2, 3)}
     assert (set(model.rows("odd")), set(model.rows("even"))) == (everything, everything)
+
+
+def test_a_linear_recursion_goes_on_behind_an_error() -> None:
+    steps = (Match("r", (X,), HERE), edge(X, Y), Call("/", (Const(6), Y), (None,), HERE))
+    reach = [rule("r", (X,), node(X), line=1), rule("r", (Y,), *steps, line=2)]
+    model = native.evaluate(
+        program(stratum(*reach, recursive=True)), {"node": [(5,)], "edge": [(5, 0), (5, 1), (1, 2), (2, 3), (3, 4)]}
+    )
+    assert set(model.rows("r")) == {(5,), (1,), (2,), (3,), (4,)}
+    assert [(one.relation, one.row) for one in model.errors] == [("r", (0,))]

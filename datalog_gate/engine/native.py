@@ -197,16 +197,20 @@ class _Evaluation:
     def _chase(self, parts: Sequence[_Part], again: _Part) -> None:
         """All rounds at once: the loop over the new rows comes to those that it appends itself."""
         rows: list[Row] = []
-        for part in (*parts, again):
-            self._run(part, self.tables[part.rule.relation].rows, rows.append, rows if part is again else ())
+        known = self.tables[again.rule.relation].rows
+        for part in parts:
+            self._run(part, known, rows.append, ())
+        done = 0
+        while done < len(rows):  # more than once only after an error
+            done += self._run(again, known, rows.append, rows[done:] if done else rows)
 
     def _awake(self, part: _Part) -> bool:
         """Whether no relation that the rule must match is empty for good."""
         return all(self.tables[name].rows for name in part.needs)
 
-    def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> None:
+    def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> int:
         """Run a part of a rule: fast, but carefully if it fails, or if a negation or an aggregate in it reads an
-        error."""
+        error. How many of the new rows it came to."""
         self.watch.start(part.rule, known)
         code = part.compiled(self.tables, emit is not None)
         through_error = self.errors and any(
@@ -222,9 +226,10 @@ class _Evaluation:
             try:
                 code.work(lookups, code.constants, known, emit, news, self.watch.check)
                 self.watch.stop()
-                return
+                return len(news)
             except EvaluationError:
                 pass
+        came_to = len(news)
         if part.news:
             self.tables[NEW + part.news] = Table(news)
         for binding, cause in list(Assignments(self.tables, self.errors, self.watch).of_rule(part.body)):
@@ -237,6 +242,7 @@ class _Evaluation:
                     emit(row)
         self.tables.pop(NEW + (part.news or ""), None)
         self.watch.stop()
+        return came_to
 
     def find_errors(self, stratum: Stratum) -> None:
         """Collect the rows in error, those that follow from others included. A row that is derived is not in error."""
