@@ -17,6 +17,7 @@ from functools import partial
 from bench import closures, gate, job, peers, reference
 from bench.run import ROOT, run
 from datalog_gate.analysis.check import check
+from datalog_gate.analysis.parts import grounded
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.collection import paused
 from datalog_gate.engine.native import evaluate
@@ -92,10 +93,12 @@ def gates(rounds: int) -> Iterator[str]:
 
 
 def warm(program: CheckedProgram, cloud: gate.Facts) -> Callable[[gate.Facts], Answer]:
-    """Our decision over a stack with this inventory. Nothing is kept between decisions yet."""
+    """Our decision over a stack with this inventory, which is loaded, with all that rests on it alone."""
+    there = gate.of_module(cloud)
+    loaded = evaluate(grounded(program, frozenset(there)), there)
 
     def decide(stack: gate.Facts) -> Answer:
-        model = evaluate(program, gate.of_module({**cloud, **stack}))
+        model = evaluate(program, gate.of_module(stack), before=loaded)
         return {name: model.rows(f"job:{name}") for name in gate.FINDINGS}
 
     return decide

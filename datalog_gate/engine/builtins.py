@@ -22,6 +22,8 @@ from datalog_gate.values import FALSE, ResourceId, Row, Unknown, Value, kind_of,
 Number = int | Decimal
 DIGITS = 4000
 """No number grows longer. Python itself refuses to print integers of more than 4300 digits."""
+SMALL = 10**18
+"""What is done with numbers below this, and above its opposite, can't reach `DIGITS`."""
 CHARACTERS = 1_000_000
 """No text grows longer."""
 
@@ -91,9 +93,14 @@ def aggregate(function: AggregateFunction, terms: Iterable[Row]) -> Value:
     None if there is none: min, max and avg of nothing. With an unknown among the values all but count are the unknown
     ``function(values)``.
     """
-    values = [row[0] for row in sorted(set(terms), key=row_key) if row[0] is not None]
+    found = terms if isinstance(terms, set) else set(terms)
+    values = [row[0] for row in found if row[0] is not None]
     if function == "count":
         return len(values)
+    whole = [one for one in values if type(one) is int] if function in ("min", "max", "sum") else []
+    if whole and len(whole) == len(values) and -SMALL < min(whole) and max(whole) < SMALL:
+        return min(whole) if function == "min" else max(whole) if function == "max" else sum(whole)
+    values = [row[0] for row in sorted(found, key=row_key) if row[0] is not None]
     if any(isinstance(one, Unknown) for one in values):
         return Unknown(
             _short(f"{function}({', '.join(map(_written, values))})", f"{function} of an unknown is too long to write")

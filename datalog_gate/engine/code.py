@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 
 from datalog_gate.analysis.program import Const
-from datalog_gate.engine.builtins import aggregate, compare, compute, fits, holds
+from datalog_gate.engine.builtins import SMALL, aggregate, compare, compute, fits, holds
 from datalog_gate.engine.steps import NEW, Ask, Check, Compute, Exists, Gather, Let, Plan, Scan, Step, Term
 from datalog_gate.errors import EngineError
 from datalog_gate.values import Unknown, Value
@@ -26,11 +26,17 @@ MOST_LOOPS = 18
 """Loops in one another: Python takes 20 blocks."""
 PER_CALL = 200
 """What a builtin counts for, in rows that are looked at."""
+PLAIN = frozenset((int, str))
+"""What Python orders as the language does, each among its own."""
+ARITHMETIC: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult}
+ORDERS: dict[str, type[ast.cmpop]] = {"<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
 GLOBALS: dict[str, object] = {
     **{one.__name__: one for one in (aggregate, compare, compute, fits, holds, int, len, set, str, type, Unknown)},
+    "MOST": SMALL,
+    "LEAST": -SMALL,
+    "PLAIN": PLAIN,
     "__builtins__": {},
 }
-ORDERS: dict[str, type[ast.cmpop]] = {"<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
 
 
 class TooDeepError(EngineError):
@@ -170,14 +176,16 @@ class _Writer:
                 return [_put(_slot(slot), self.term(term))]
             case Compute(builtin, inputs, output, stored):
                 value = _call("compute", ast.Constant(builtin), self.terms(inputs))
+                counted = [] if builtin in ARITHMETIC else self.count(ast.Constant(PER_CALL))
+                if builtin in ARITHMETIC:
+                    value = self.arithmetic(builtin, inputs, value)
                 if stored:
                     assert isinstance(output, int)
-                    return [*self.count(ast.Constant(PER_CALL)), _put(_slot(output), value)]
+                    return [*counted, _put(_slot(output), value)]
                 if output is None:
-                    return [*self.count(ast.Constant(PER_CALL)), ast.Expr(value)]
+                    return [*counted, ast.Expr(value)]
                 constant = ast.Constant(isinstance(output, Const))
-                test = _call("fits", value, self.term(output), constant)
-                return [*self.count(ast.Constant(PER_CALL)), _unless(test)]
+                return [*counted, _unless(_call("fits", value, self.term(output), constant))]
             case Ask(builtin, inputs, when_unknown):
                 test = _call("holds", ast.Constant(builtin), self.terms(inputs), ast.Constant(when_unknown))
                 return [*self.count(ast.Constant(PER_CALL)), _unless(test)]
@@ -225,10 +233,22 @@ class _Writer:
             if may_be_null:
                 differ = ast.BoolOp(ast.Or(), [differ, ast.Compare(left, [ast.Is()], [ast.Constant(None)])])
             return ast.IfExp(_any_of([_is(_load(_slot(one)), "Unknown") for one in slots]), careful, differ)
-        constant = next((one.value for one in (step.left, step.right) if isinstance(one, Const)), 0)
-        plain = [_is(_load(_slot(one)), type(constant).__name__) for one in slots]
         ordered = ast.Compare(left, [ORDERS[step.comparator]()], [right])
-        return ast.IfExp(plain[0] if len(plain) == 1 else ast.BoolOp(ast.And(), plain), ordered, careful)
+        constant = next((one.value for one in (step.left, step.right) if isinstance(one, Const)), None)
+        if constant is not None:
+            return ast.IfExp(_is(_load(_slot(slots[0])), type(constant).__name__), ordered, careful)
+        alike = ast.Compare(_call("type", left), [ast.Is(), ast.In()], [_call("type", right), _load("PLAIN")])
+        return ast.IfExp(alike, ordered, careful)
+
+    def arithmetic(self, builtin: str, inputs: Sequence[Term], careful: ast.expr) -> ast.expr:
+        """Small integers are reckoned with in place."""
+        left, right = map(self.term, inputs)
+        tests: list[ast.expr] = []
+        for one in dict.fromkeys(inputs):
+            value = self.term(one)
+            within = ast.Compare(_load("LEAST"), [ast.Lt(), ast.Lt()], [value, _load("MOST")])
+            tests += [_is(value, "int"), within]
+        return ast.IfExp(ast.BoolOp(ast.And(), tests), ast.BinOp(left, ARITHMETIC[builtin](), right), careful)
 
     def exists(self, steps: Sequence[Step], wanted: bool) -> list[ast.stmt]:
         if len(steps) == 1 and (isinstance(steps[0], Check) or (isinstance(steps[0], Scan) and steps[0].single)):
