@@ -86,18 +86,18 @@ def gates(rounds: int) -> Iterator[str]:
     program = checked(gate.RULES)
     for title, (resources, size) in gate.SIZES.items():
         cloud = gate.inventory(size)
-        stack = gate.stack(resources, cloud)
+        stack = {name: dict.fromkeys(rows) for name, rows in gate.stack(resources, cloud).items()}
         ours, plain = warm(program, cloud), reference.Inventory(cloud)
         found: Jobs = {OURS: partial(ours, stack), "reference": partial(reference.decide, plain, stack)}
         yield from table(title, rounds, found)
 
 
-def warm(program: CheckedProgram, cloud: gate.Facts) -> Callable[[gate.Facts], Answer]:
+def warm(program: CheckedProgram, cloud: gate.Facts) -> Callable[[gate.Given], Answer]:
     """Our decision over a stack with this inventory, which is loaded, with all that rests on it alone."""
     there = gate.of_module(cloud)
     loaded = evaluate(grounded(program, frozenset(there)), there)
 
-    def decide(stack: gate.Facts) -> Answer:
+    def decide(stack: gate.Given) -> Answer:
         model = evaluate(program, gate.of_module(stack), before=loaded)
         return {name: model.rows(f"job:{name}") for name in gate.FINDINGS}
 

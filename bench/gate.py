@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from datalog_gate.values import Row
 
 Facts = dict[str, list[Row]]
+Given = Mapping[str, Collection[Row]]
+"""Facts, each row once, as flattening gives them."""
 
 RULES = """
 // What is in the cloud.

@@ -98,7 +98,7 @@ def aggregate(function: AggregateFunction, terms: Iterable[Row]) -> Value:
     if function == "count":
         return len(values)
     whole = [one for one in values if type(one) is int] if function in ("min", "max", "sum") else []
-    if whole and len(whole) == len(values) and -SMALL < min(whole) and max(whole) < SMALL:
+    if whole and len(whole) == len(values) and max(whole) < SMALL and min(whole) > -SMALL:
         return min(whole) if function == "min" else max(whole) if function == "max" else sum(whole)
     values = [row[0] for row in sorted(found, key=row_key) if row[0] is not None]
     if any(isinstance(one, Unknown) for one in values):

@@ -46,11 +46,13 @@ class TooDeepError(EngineError):
 @dataclass(frozen=True, slots=True)
 class Access:
     """What a function looks rows up in: an index by the columns `keys` over the rows with these constants, all of them
-    in one list if there are none; where `keys` is None, the rows of the relation themselves."""
+    in one list if there are none; or the distinct values of some columns of those rows; or, with neither, the rows of
+    the relation themselves."""
 
     relation: str
     constants: tuple[tuple[int, Value], ...] = ()
     keys: tuple[int, ...] | None = None
+    distinct: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,12 @@ class _Writer:
         """Append a loop over the rows; what it gives is the loop's body."""
         delta = step.relation.startswith(NEW)
         rows: ast.expr = _load("news")
+        if step.distinct:
+            columns = tuple(column for column, _ in step.binds)
+            rows = self.access(Access(step.relation, _values(step.constants), distinct=columns))
+            slots: list[ast.expr] = [_store(_slot(slot)) for _, slot in step.binds]
+            body += self.count(_call("len", rows)) if counted else []
+            return self._loop(body, slots[0] if len(slots) == 1 else ast.Tuple(slots, ast.Store()), rows)
         if not delta:
             columns = tuple(column for column, _ in step.keys)
             rows = self.access(Access(step.relation, _values(step.constants), columns))

@@ -5,7 +5,6 @@ The protocol of engines: a function ``evaluate(program, facts, budget, before) -
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -27,11 +26,12 @@ class Table:
     """The rows of one relation in order of arrival, with an index for each way in which they are looked up. The keys of
     `rows` are the rows; what they lead to is of no concern here."""
 
-    __slots__ = ("_groups", "_indexes", "rows")
+    __slots__ = ("_distinct", "_groups", "_indexes", "rows")
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.rows: dict[Row, Any] = rows if isinstance(rows, dict) else dict.fromkeys(rows)
         self._groups: dict[tuple[int, ...], Index] = {}
+        self._distinct: dict[tuple[Constants, tuple[int, ...]], dict[Any, None]] = {}
         self._indexes: dict[tuple[Constants, tuple[int, ...]], Index | list[Row]] = {}
 
     def index(self, constants: Constants, keys: tuple[int, ...]) -> Index | list[Row]:
@@ -39,16 +39,35 @@ class Table:
         keys. Threads may ask at the same time: two make the same."""
         found = self._indexes.get((constants, keys))
         if found is None:
-            found = defaultdict(list) if keys else []
-            _fill(found, keys, self._group(constants))
+            rows = self._group(constants)
+            if not keys:
+                found = list(rows)
+            elif constants or len(keys) > 1:
+                found = _filled({}, keys, rows)
+            else:
+                whole = self._grouped(keys)
+                found = {key: some for key, some in whole.items() if key is not None} if None in whole else whole
             self._indexes[constants, keys] = found
+        return found
+
+    def distinct(self, constants: Constants, columns: tuple[int, ...]) -> dict[Any, None]:
+        """What the rows with these constants hold in some columns, each once: one value as it is, several a tuple."""
+        found = self._distinct.get((constants, columns))
+        if found is None:
+            found = dict.fromkeys(map(itemgetter(*columns), self._group(constants)))
+            self._distinct[constants, columns] = found
         return found
 
     def extend(self, rows: Sequence[Row]) -> None:
         """Put rows that are among `rows` already into the indexes too."""
         self._groups.clear()
+        self._distinct.clear()
         for (constants, keys), index in self._indexes.items():
-            _fill(index, keys, [row for row in rows if all(row[at] == value for at, value in constants)])
+            some = [row for row in rows if all(row[at] == value for at, value in constants)]
+            if isinstance(index, list):
+                index += some
+            else:
+                _filled(index, keys, some)
 
     @property
     def indexed(self) -> frozenset[tuple[Constants, tuple[int, ...]]]:
@@ -72,35 +91,31 @@ class Table:
         return index.get(rest[0] if len(rest) == 1 else rest, ())
 
     def _group(self, constants: Constants) -> Iterable[Row]:
+        """The rows with these constants."""
         if not constants:
             return self.rows
-        columns = tuple(at for at, _ in constants)
-        group = self._groups.get(columns)
-        if group is None:
-            group = defaultdict(list)
-            take = itemgetter(*columns)
-            for row in self.rows:
-                group[take(row)].append(row)
-            self._groups[columns] = group
         values = tuple(value for _, value in constants)
-        return group.get(values[0] if len(values) == 1 else values, ())
+        return self._grouped(tuple(at for at, _ in constants)).get(values[0] if len(values) == 1 else values, ())
+
+    def _grouped(self, columns: tuple[int, ...]) -> Index:
+        """All rows by what they hold in these columns, nulls too."""
+        found = self._groups.get(columns)
+        if found is None:
+            found = self._groups[columns] = _filled({}, columns, self.rows, nulls=True)
+        return found
 
 
-def _fill(index: Index | list[Row], keys: tuple[int, ...], rows: Iterable[Row]) -> None:
-    if isinstance(index, list):
-        index.extend(rows)
-        return
-    if len(keys) == 1:
-        (at,) = keys
-        for row in rows:
-            index[row[at]].append(row)
-        index.pop(None, None)
-        return
+def _filled(index: Index, keys: tuple[int, ...], rows: Iterable[Row], nulls: bool = False) -> Index:
+    """The index with these rows too; those that hold a null in `keys` only with `nulls`."""
+    single = len(keys) == 1
     take = itemgetter(*keys)
     for row in rows:
         key = take(row)
-        if None not in key:
+        if key in index:
             index[key].append(row)
+        elif nulls or not (key is None if single else None in key):
+            index[key] = [row]
+    return index
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from datalog_gate.analysis.strata import reads
 from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
-from datalog_gate.engine.code import Compiled, TooDeepError, compiled
+from datalog_gate.engine.code import Access, Compiled, TooDeepError, compiled
 from datalog_gate.engine.model import Model, ModelError, Table
 from datalog_gate.engine.plan import plan
 from datalog_gate.engine.steps import NEW
@@ -152,6 +152,15 @@ def _magnitude(table: Table) -> int:
     return (len(table.rows).bit_length() + 2) // 3 * 3
 
 
+def _lookup(table: Table, access: Access) -> object:
+    """What a compiled function looks up rows in."""
+    if access.keys is not None:
+        return table.index(access.constants, access.keys)
+    if access.distinct is not None:
+        return table.distinct(access.constants, access.distinct)
+    return table.rows
+
+
 @dataclass(slots=True)
 class _Evaluation:
     watch: Watch
@@ -217,12 +226,7 @@ class _Evaluation:
             through and match.relation in self.errors for through, match in reads(part.rule.body)
         )
         if code and not through_error:
-            lookups = [
-                self.tables[one.relation].rows
-                if one.keys is None
-                else self.tables[one.relation].index(one.constants, one.keys)
-                for one in code.accesses
-            ]
+            lookups = [_lookup(self.tables[one.relation], one) for one in code.accesses]
             try:
                 code.work(lookups, code.constants, known, emit, news, self.watch.check)
                 self.watch.stop()
@@ -246,8 +250,10 @@ class _Evaluation:
 
     def find_errors(self, stratum: Stratum) -> None:
         """Collect the rows in error, those that follow from others included. A row that is derived is not in error."""
+        if not self.failed and not self.errors:
+            return
         search = Assignments(self.tables, self.errors, self.watch)
-        grown = bool(self.failed or self.errors)
+        grown = True
         while grown:
             grown = False
             for rule in stratum.rules:

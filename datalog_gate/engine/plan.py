@@ -187,12 +187,17 @@ NEWS, TESTS, VALUES, NEGATIONS, AGGREGATES, MATCHES = range(6)
 
 
 def _pruned(steps: Sequence[Step], live: set[int]) -> tuple[Step, ...]:
-    """The steps without the binding of slots that nothing reads; those `live` are read after the last step."""
+    """The steps without the binding of slots that nothing reads; those `live` are read after the last step. Rows that
+    then come to the same are gone through once if what follows costs much, and they are no rows of a lookup."""
     live = set(live)
     kept: list[Step] = []
     for step in reversed(steps):
         if isinstance(step, Scan):
-            step = replace(step, binds=tuple(one for one in step.binds if one[1] in live))
+            binds = tuple(one for one in step.binds if one[1] in live)
+            partly = 0 < len(binds) < step.arity - len(step.constants)
+            plain = not (step.keys or step.twice or step.relation.startswith(NEW))
+            costly = any(isinstance(one, Ask | Compute | Gather) for one in kept)
+            step = replace(step, binds=binds, distinct=partly and plain and costly)
         kept.append(step)
         live.update(slots_read(step))
     return tuple(reversed(kept))

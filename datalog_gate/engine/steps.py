@@ -21,7 +21,8 @@ Term = int | Const
 @dataclass(frozen=True, slots=True)
 class Scan:
     """The rows of a relation with these `constants` in columns and these slots in the columns `keys`. The columns
-    `binds` are put into slots, the pairs of columns `twice` hold the same, which is not null."""
+    `binds` are put into slots, the pairs of columns `twice` hold the same, which is not null. If `distinct`, what the
+    rows hold in `binds` is gone through once, however many hold it."""
 
     relation: str
     arity: int
@@ -29,6 +30,7 @@ class Scan:
     keys: tuple[tuple[int, int], ...]
     binds: tuple[tuple[int, int], ...]
     twice: tuple[tuple[int, int], ...]
+    distinct: bool = False
 
     @property
     def single(self) -> bool:
