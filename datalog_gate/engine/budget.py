@@ -57,11 +57,12 @@ class Watch:
         self.began = self.budget.clock()
 
     def start(self, rule: CheckedRule, known: Sized) -> None:
-        """A rule sets to work. Errors: BudgetError."""
-        self._share = self.shares.get(id(rule)) or self.shares.setdefault(id(rule), Share(rule))
-        self._known, self._before = known, len(known)
+        """A rule sets to work."""
+        share = self.shares.get(id(rule))
+        if share is None:
+            share = self.shares[id(rule)] = Share(rule)
+        self._share, self._known, self._before = share, known, len(known)
         self._since = self.budget.clock()
-        self.check()
 
     def stop(self) -> None:
         """The rule is done for now. Errors: BudgetError."""

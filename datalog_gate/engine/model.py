@@ -107,13 +107,21 @@ class Table:
 
 def _filled(index: Index, keys: tuple[int, ...], rows: Iterable[Row], nulls: bool = False) -> Index:
     """The index with these rows too; those that hold a null in `keys` only with `nulls`."""
-    single = len(keys) == 1
+    if len(keys) == 1:
+        (at,) = keys
+        for row in rows:
+            key = row[at]
+            if key in index:
+                index[key].append(row)
+            elif nulls or key is not None:
+                index[key] = [row]
+        return index
     take = itemgetter(*keys)
     for row in rows:
         key = take(row)
         if key in index:
             index[key].append(row)
-        elif nulls or not (key is None if single else None in key):
+        elif nulls or None not in key:
             index[key] = [row]
     return index
 

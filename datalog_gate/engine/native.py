@@ -103,8 +103,9 @@ class _Part:
         return len(reads_own) == 1 and self.news == self.rule.relation
 
     def compiled(self, tables: Mapping[str, Table], emits: bool) -> Compiled | None:
-        """The function; None if the rule is too deep for one."""
-        magnitudes = tuple([_magnitude(tables[name]) for name in self.sized])
+        """The function; None if the rule is too deep for one. Sizes are powers of two, rounded up to thirds, so that
+        plans serve for more than one evaluation."""
+        magnitudes = tuple([(len(tables[name].rows).bit_length() + 2) // 3 * 3 for name in self.sized])
         if magnitudes not in self.variants:
             if len(self.variants) >= MOST_VARIANTS:
                 self.variants.clear()
@@ -145,11 +146,6 @@ def _prepared(program: CheckedProgram) -> tuple[_Stratum, ...]:
     if found is None:
         found = _PREPARED.setdefault(program, tuple(map(_Stratum.of, program.strata)))
     return found
-
-
-def _magnitude(table: Table) -> int:
-    """About how many rows, as a power of two: rounded, so that plans serve for more than one evaluation."""
-    return (len(table.rows).bit_length() + 2) // 3 * 3
 
 
 def _lookup(table: Table, access: Access) -> object:
@@ -215,7 +211,7 @@ class _Evaluation:
 
     def _awake(self, part: _Part) -> bool:
         """Whether no relation that the rule must match is empty for good."""
-        return all(self.tables[name].rows for name in part.needs)
+        return all([self.tables[name].rows for name in part.needs])
 
     def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> int:
         """Run a part of a rule: fast, but carefully if it fails, or if a negation or an aggregate in it reads an
