@@ -7,28 +7,20 @@ With --write the tables become docs/benchmarks.md.
 
 from __future__ import annotations
 
-import gc
-import statistics
 import sys
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from bench import closures, gate, job, peers, reference
+from bench.bounds import changed, explained, stopped
 from bench.run import ROOT, run
+from bench.timing import OURS, Answer, Jobs, measure
 from datalog_gate.analysis.check import check
 from datalog_gate.analysis.parts import grounded
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.collection import paused
 from datalog_gate.engine.native import evaluate
 from datalog_gate.gate.policyset import RuleFile
 
-Answer = Mapping[str, Collection[tuple[object, ...]]]
-Jobs = dict[str, Callable[[], Answer] | None]
-"""What is measured against each other, ours first. What is missing is None."""
-OURS = "datalog_gate"
-TURN = 0.05
-"""Seconds."""
 PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """# What a gate costs
 
@@ -55,7 +47,7 @@ def main(arguments: list[str]) -> None:
     """Print the tables, and write the page if asked."""
     rounds = next((int(one) for one in arguments if one.isdecimal()), 9)
     lines: list[str] = []
-    for section in (memory, jobs, gates, closed, chained, packages):
+    for section in (memory, jobs, gates, changed, closed, chained, explained, stopped, packages):
         for line in section(rounds):
             print(line, flush=True)
             lines.append(line)
@@ -77,7 +69,7 @@ def jobs(rounds: int) -> Iterator[str]:
         text = job.body(servers)
         found: Jobs = {OURS: _violations(lambda body: job.ours(rules, body), text)}
         found |= {name: other and _violations(other, text) for name, other in others.items()}
-        yield from table(f"{servers:,} servers, {servers:,} volumes, {servers:,} attachments", rounds, found)
+        yield from measure(f"{servers:,} servers, {servers:,} volumes, {servers:,} attachments", rounds, found)
 
 
 def gates(rounds: int) -> Iterator[str]:
@@ -89,7 +81,7 @@ def gates(rounds: int) -> Iterator[str]:
         stack = {name: dict.fromkeys(rows) for name, rows in gate.stack(resources, cloud).items()}
         ours, plain = warm(program, cloud), reference.Inventory(cloud)
         found: Jobs = {OURS: partial(ours, stack), "reference": partial(reference.decide, plain, stack)}
-        yield from table(title, rounds, found)
+        yield from measure(title, rounds, found)
 
 
 def warm(program: CheckedProgram, cloud: gate.Facts) -> Callable[[gate.Given], Answer]:
@@ -113,7 +105,7 @@ def closed(rounds: int) -> Iterator[str]:
         OURS: lambda: {"": evaluate(program, {"job:edge": edges}).rows("job:path")},
         "reference": lambda: {"": reference.closure(edges)},
     }
-    yield from table("all pairs of 2,000 nodes with a way along 6,000 edges", max(1, rounds // 4), found)
+    yield from measure("all pairs of 2,000 nodes with a way along 6,000 edges", max(1, rounds // 4), found)
 
 
 def chained(rounds: int) -> Iterator[str]:
@@ -127,7 +119,7 @@ def chained(rounds: int) -> Iterator[str]:
         "SQLite, edges inserted": lambda: {"": closures.reached(closures.database(edges))},
         "SQLite, edges there before": lambda: {"": closures.reached(inserted)},
     }
-    yield from table("what a chain of 10,000 edges reaches from its start", rounds, found)
+    yield from measure("what a chain of 10,000 edges reaches from its start", rounds, found)
 
 
 def packages(_rounds: int) -> Iterator[str]:
@@ -138,49 +130,10 @@ def packages(_rounds: int) -> Iterator[str]:
         yield f"- {name}: {peers.version_of(name) if found else 'missing'}{f' of {package}' if package else ''}"
 
 
-def table(title: str, rounds: int, jobs: Jobs) -> Iterator[str]:
-    """The median times of jobs that take turns. Errors: SystemExit where an answer differs from ours."""
-    there = {name: one for name, one in jobs.items() if one}
-    answers = {name: _digest(one()) for name, one in there.items()}
-    if len(set(answers.values())) > 1:
-        raise SystemExit(f"{title}: the answers differ: {answers}")
-    times: dict[str, list[float]] = {name: [] for name in there}
-    for _ in range(rounds):
-        for name, one in there.items():
-            times[name].extend(_turn(one))
-    ours = statistics.median(times[OURS])
-    yield f"| {title} | ms | ours / its |\n|---|---|---|"
-    for name in jobs:
-        if name in times:
-            median = statistics.median(times[name])
-            yield f"| {name} | {median * 1000:.{0 if median > 0.1 else 2}f} | {ours / median:.2f} |"
-        else:
-            yield f"| {name} | missing | |"
-    yield ""
-
-
 def checked(text: str) -> CheckedProgram:
     """The rules as the module `job`."""
     module, found = RuleFile("job", "job.dl", text).parse()
     return check([module], found=found, sources={"job.dl": text}).program
-
-
-def _turn(job: Callable[[], object]) -> Iterator[float]:
-    """The times of as many runs as start within a turn, so that a short job is as warm as a long one. Each is the
-    lesser of the time passed, to which other processes add, and the CPU time, to which threads add; without what
-    Python's garbage collector adds."""
-    gc.collect()
-    ends = time.perf_counter() + TURN
-    with paused():
-        while (began := time.perf_counter()) < ends:
-            worked = time.process_time()
-            answer = job()
-            yield min(time.perf_counter() - began, time.process_time() - worked)
-            del answer
-
-
-def _digest(answer: Answer) -> str:
-    return gate.digest((name, *row) for name, rows in answer.items() for row in rows)
 
 
 def _violations(one: peers.Job, text: str) -> Callable[[], Answer]:

@@ -6,6 +6,7 @@ import pytest
 
 from bench import closures, evaluation, gate, job, peers, reference
 from bench.gate import digest
+from bench.timing import OURS, Jobs, measure
 from datalog_gate.engine.native import evaluate
 
 LARGE = job.body(150)
@@ -77,8 +78,8 @@ def test_the_facts_are_the_same_each_time() -> None:
 
 
 def test_a_table_shows_what_is_missing_and_refuses_answers_that_differ() -> None:
-    one: evaluation.Jobs = {evaluation.OURS: lambda: {"p": [(1,), (2,)]}, "other": None}
-    *_, missing, end = evaluation.table("t", 1, one)
+    one: Jobs = {OURS: lambda: {"p": [(1,), (2,)]}, "other": None}
+    *_, missing, end = measure("t", 1, one)
     assert (missing, end) == ("| other | missing | |", "")
     with pytest.raises(SystemExit, match="the answers differ"):
-        list(evaluation.table("t", 1, {**one, "other": lambda: {"p": [(1,)]}}))
+        list(measure("t", 1, {**one, "other": lambda: {"p": [(1,)]}}))

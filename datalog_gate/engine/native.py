@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
 from datalog_gate.analysis.strata import reads
+from datalog_gate.collection import paused
 from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
@@ -28,6 +29,7 @@ MOST_VARIANTS = 64
 """The functions that are kept for one rule."""
 
 
+@paused()
 def evaluate(
     program: CheckedProgram,
     facts: Mapping[str, Collection[Row]],
@@ -47,7 +49,7 @@ def evaluate(
             work.derive(one)
             work.find_errors(one.stratum)
         except BudgetError as error:
-            exceeded = error
+            exceeded = error.with_traceback(None)  # its frames hold every table
             for relation in one.stratum.relations:
                 del work.tables[relation]
             break
@@ -211,7 +213,7 @@ class _Evaluation:
 
     def _awake(self, part: _Part) -> bool:
         """Whether no relation that the rule must match is empty for good."""
-        return all([self.tables[name].rows for name in part.needs])
+        return all(self.tables[name].rows for name in part.needs)
 
     def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> int:
         """Run a part of a rule: fast, but carefully if it fails, or if a negation or an aggregate in it reads an

@@ -1,0 +1,139 @@
+"""What stays small, and what is stopped: a changed inventory, explanations, programs that would not end. Sections of
+`evaluation`'s page."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import datalog_gate as dg
+from bench import job
+from bench.run import ROOT
+from bench.timing import OURS, Answer, measure
+from datalog_gate.analysis.check import check
+from datalog_gate.api import Rules
+from datalog_gate.collection import paused
+from datalog_gate.enforce.render import why
+from datalog_gate.engine.budget import Budget
+from datalog_gate.engine.native import evaluate
+from datalog_gate.gate.inventory import Inventory
+from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.values import Row
+
+CLOUD = """
+relation host(host: string, zone: string, rack: string).
+relation down(host: string).
+up(zone) :- host(host, zone, _), not down(host).
+@deny("zone", "{s} asks for the zone {zone}, in which no host is up")
+bad(s, zone) :- os:nova:server(_id=s, availability_zone=zone), not up(zone).
+"""
+CHANGED = """## One row of 200,000 changed
+
+An inventory that changed is loaded beside the decisions, and takes the old one's place with what rests on it derived.
+"""
+HOSTS = 200_000
+DEADLINE = 1.0
+STOPPED = f"""Each may take {DEADLINE:g} s, and any number of facts. Memory is what the process holds after a decision, where
+the C library gives free memory back at once, which it otherwise keeps for the next time.
+"""
+DECLARED = "relation n(a: number). relation e(a: number, b: number). relation t(t: string).\n"
+BOMBS = {
+    "every three of 2,000": "p(a, b, c) :- n(a), n(b), n(c), a < b, b < c, c < a.",
+    "a closure of 10,000,000 pairs": "p(a, b) :- e(a, b). p(a, c) :- p(a, b), e(b, c).",
+    "a pattern made to backtrack": 'p(a) :- n(a), t(text), matches(text, "(a+)+b").',
+}
+FACTS: dict[str, list[Row]] = {
+    "job:n": [(at,) for at in range(2000)],
+    "job:e": [(at, at + 1) for at in range(4500)],
+    "job:t": [("a" * 100_000,)],
+}
+
+
+def changed(rounds: int) -> Iterator[str]:
+    """A decision after one row of the inventory changed, beside one before."""
+    yield CHANGED
+    rules = Rules(load([RuleFile("job", "job.dl", CLOUD)]))
+    rows: dict[str, list[tuple[object, ...]]] = {
+        "job:host": [(f"h{at}", f"az{at % 3}", f"r{at % 500}") for at in range(HOSTS)],
+        "job:down": [("h7",)],
+    }
+    first = rules.inventory(rows)
+    text = job.body(50)
+
+    def decided(there: Inventory) -> Answer:
+        body = json.loads(text)
+        decision = rules.decide(dg.read_stack(template=body["template"]), inventory=there)
+        return {"": [one.row for one in decision.violations]}
+
+    decided(first)
+    rows["job:host"][HOSTS // 2] = ("h-new", "az1", "r1")
+    second = rules.inventory(rows, first)
+    yield from measure(
+        "50 servers", rounds, {OURS: lambda: decided(second), "before the change": lambda: decided(first)}
+    )
+
+
+def explained(rounds: int) -> Iterator[str]:
+    """All 81 violations of the job explained, beside the decision."""
+    rules, text = job.rules(), job.body(2000)
+    times: list[tuple[float, float]] = []
+    longest = 0
+    for _ in range(rounds):
+        gc.collect()
+        with paused():
+            began = time.process_time()
+            stack = dg.read_stack(template=json.loads(text)["template"])
+            decision = rules.decide(stack, explain=True)
+            decided = time.process_time()
+            assert decision.explanation
+            texts = ["\n".join(why(decision.explanation.why(one))) for one in decision.violations]
+            times.append((decided - began, time.process_time() - decided))
+        longest = max(len(one.encode()) for one in texts)
+        del stack, decision
+    deciding, explaining = (statistics.median(one) for one in zip(*times, strict=True))
+    yield "## Explanations\n\nOne that nobody asks for costs nothing.\n"
+    yield "| 2,000 servers, volumes and attachments, 81 violations | ms | part of the decision |\n|---|---|---|"
+    yield f"| from JSON to the decision | {deciding * 1000:.1f} | 1.00 |"
+    part = explaining / deciding
+    yield f"| why each violation holds, at most {longest} bytes | {explaining * 1000:.1f} | {part:.2f} |"
+    yield ""
+
+
+def stopped(_rounds: int) -> Iterator[str]:
+    """Programs that would not end, in a process of their own."""
+    yield "## What would not end\n"
+    yield STOPPED
+    yield "| program | ended after s | told |\n|---|---|---|"
+    command = (sys.executable, "-m", "bench.bounds")
+    returned = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "131072"}
+    yield subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=returned).stdout
+
+
+def main() -> None:
+    """Judge a stack, run every bomb, judge the stack again."""
+    rules, text = job.rules(), job.body(50)
+
+    def resident() -> float:
+        job.ours(rules, text)
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    first = most = resident()
+    for name, rule in BOMBS.items():
+        module, found = RuleFile("job", "job.dl", DECLARED + rule).parse()
+        program = check([module], found=found, sources={"job.dl": rule}).program
+        began = time.perf_counter()
+        exceeded = evaluate(program, FACTS, Budget(seconds=DEADLINE)).exceeded
+        print(f"| {name} | {time.perf_counter() - began:.2f} | {exceeded or 'it ends by itself'} |")
+        most = max(most, resident())
+    print(f"\nThe first decision leaves {first:.1f} MB, those after each of these at most {most:.1f} MB.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Jobs that take turns in one process: a table of their medians, by the first one's."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from bench import gate
+from datalog_gate.collection import paused
+
+Answer = Mapping[str, Collection[tuple[object, ...]]]
+Jobs = dict[str, Callable[[], Answer] | None]
+"""What is measured against each other, ours first. What is missing is None."""
+OURS = "datalog_gate"
+TURN = 0.05
+"""Seconds."""
+
+
+def measure(title: str, rounds: int, jobs: Jobs) -> Iterator[str]:
+    """The median times of jobs that take turns. Errors: SystemExit where an answer differs from ours."""
+    there = {name: one for name, one in jobs.items() if one}
+    answers = {name: _digest(one()) for name, one in there.items()}
+    if len(set(answers.values())) > 1:
+        raise SystemExit(f"{title}: the answers differ: {answers}")
+    times: dict[str, list[float]] = {name: [] for name in there}
+    for _ in range(rounds):
+        for name, one in there.items():
+            times[name].extend(_turn(one))
+    ours = statistics.median(times[OURS])
+    yield f"| {title} | ms | ours / its |\n|---|---|---|"
+    for name in jobs:
+        if name in times:
+            median = statistics.median(times[name])
+            yield f"| {name} | {median * 1000:.{0 if median > 0.1 else 2}f} | {ours / median:.2f} |"
+        else:
+            yield f"| {name} | missing | |"
+    yield ""
+
+
+def _turn(job: Callable[[], object]) -> Iterator[float]:
+    """The times of as many runs as start within a turn, so that a short job is as warm as a long one. Each is the
+    lesser of the time passed, to which other processes add, and the CPU time, to which threads add; without what
+    Python's garbage collector adds."""
+    gc.collect()
+    ends = time.perf_counter() + TURN
+    with paused():
+        while (began := time.perf_counter()) < ends:
+            worked = time.process_time()
+            answer = job()
+            yield min(time.perf_counter() - began, time.process_time() - worked)
+            del answer
+
+
+def _digest(answer: Answer) -> str:
+    return gate.digest((name, *row) for name, rows in answer.items() for row in rows)
