@@ -40,8 +40,8 @@ An inventory that changed is loaded beside the decisions, and takes the old one'
 """
 HOSTS = 200_000
 DEADLINE = 1.0
-STOPPED = f"""Each may take {DEADLINE:g} s, and any number of facts. Memory is what the process holds after a decision, where
-the C library gives free memory back at once, which it otherwise keeps for the next time.
+STOPPED = f"""Each may take {DEADLINE:g} s, and any number of facts. Memory is what the process holds after a decision,
+where the C library gives free memory back at once, which it otherwise keeps for the next time.
 """
 DECLARED = "relation n(a: number). relation e(a: number, b: number). relation t(t: string).\n"
 BOMBS = {
