@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 
@@ -64,11 +65,15 @@ class Rules:
         """The text of each rule file, for excerpts."""
         return self._set.sources
 
-    def inventory(self, source: Source | None, before: Inventory | None = None) -> Inventory:
+    def inventory(self, source: Source, before: Inventory | None = None) -> Inventory:
         """The inventory of a file of lines of facts, or of rows by relation, to be given to any number of decisions. It
         shares with the one `before` it what did not change. Errors: InputError."""
         rows = bind(self._set.program, _lines(source), catalogue=self._set.catalogue)
         return loaded(self._set, rows, before)
+
+    @cached_property
+    def _nothing(self) -> Inventory:
+        return self.inventory({})
 
     def decide(
         self,
@@ -103,7 +108,9 @@ class Rules:
         ids = [one.id for one in stacks]
         if not ids or len(set(ids)) < len(ids):
             raise UsageError(f"stacks that are judged together need a name each, not {', '.join(ids) or 'none'}")
-        there = inventory if isinstance(inventory, Inventory) else self.inventory(inventory)
+        there = self._nothing if inventory is None else inventory
+        if not isinstance(there, Inventory):
+            there = self.inventory(there)
         if there.rules != self._set.digest:
             raise UsageError("the inventory was loaded for other rules")
         request = Request(action, _utc(now), caller_of(caller), frozenset(services), level, there)

@@ -6,15 +6,25 @@ In: a checked program. Out: checked programs of some of its strata, the same one
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from functools import lru_cache
 
+from datalog_gate.analysis.kept import Kept
 from datalog_gate.analysis.program import CheckedProgram, Stratum
 from datalog_gate.analysis.strata import reads
 
+_RESTING, _GROUNDED = Kept[CheckedProgram](), Kept[CheckedProgram]()
 
-@lru_cache(maxsize=256)
+
 def resting(program: CheckedProgram, wanted: frozenset[str]) -> CheckedProgram:
     """The strata that the wanted relations rest on."""
+    return _RESTING.get(program, wanted, lambda: _resting(program, wanted))
+
+
+def grounded(program: CheckedProgram, inputs: frozenset[str]) -> CheckedProgram:
+    """The strata that read nothing but these inputs, directly or through each other."""
+    return _GROUNDED.get(program, inputs, lambda: _grounded(program, inputs))
+
+
+def _resting(program: CheckedProgram, wanted: frozenset[str]) -> CheckedProgram:
     needed = set(wanted)
     kept: list[Stratum] = []
     for stratum in reversed(program.strata):
@@ -24,9 +34,7 @@ def resting(program: CheckedProgram, wanted: frozenset[str]) -> CheckedProgram:
     return _of(program, kept[::-1], needed & program.inputs)
 
 
-@lru_cache(maxsize=256)
-def grounded(program: CheckedProgram, inputs: frozenset[str]) -> CheckedProgram:
-    """The strata that read nothing but these inputs, directly or through each other."""
+def _grounded(program: CheckedProgram, inputs: frozenset[str]) -> CheckedProgram:
     there = set(inputs)
     kept: list[Stratum] = []
     for stratum in program.strata:

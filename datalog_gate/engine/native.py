@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from weakref import WeakKeyDictionary
 
+from datalog_gate.analysis.kept import Kept
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
 from datalog_gate.analysis.strata import reads
 from datalog_gate.collection import paused
@@ -108,15 +108,17 @@ class _Part:
         """The function; None if the rule is too deep for one. Sizes are powers of two, rounded up to thirds, so that
         plans serve for more than one evaluation."""
         magnitudes = tuple([(len(tables[name].rows).bit_length() + 2) // 3 * 3 for name in self.sized])
-        if magnitudes not in self.variants:
-            if len(self.variants) >= MOST_VARIANTS:
-                self.variants.clear()
-            try:
-                sizes = dict(zip(self.sized, magnitudes, strict=True))
-                self.variants[magnitudes] = compiled(plan(self.body, lambda name: sizes.get(name, 0)), emits)
-            except TooDeepError:
-                self.variants[magnitudes] = None
-        return self.variants[magnitudes]
+        if magnitudes in self.variants:
+            return self.variants.get(magnitudes)
+        if len(self.variants) >= MOST_VARIANTS:
+            self.variants.clear()
+        sizes = dict(zip(self.sized, magnitudes, strict=True))
+        try:
+            code = compiled(plan(self.body, lambda name: sizes.get(name, 0)), emits)
+        except TooDeepError:
+            code = None
+        self.variants[magnitudes] = code
+        return code
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +141,12 @@ class _Stratum:
         return _Stratum(stratum, tuple(once), tuple(again))
 
 
-_PREPARED: WeakKeyDictionary[CheckedProgram, tuple[_Stratum, ...]] = WeakKeyDictionary()
+_PREPARED = Kept[tuple[_Stratum, ...]]()
 
 
 def _prepared(program: CheckedProgram) -> tuple[_Stratum, ...]:
-    """The strata of a program with their plans, made once for each program."""
-    found = _PREPARED.get(program)
-    if found is None:
-        found = _PREPARED.setdefault(program, tuple(map(_Stratum.of, program.strata)))
-    return found
+    """The strata of a program with their plans."""
+    return _PREPARED.get(program, (), lambda: tuple(map(_Stratum.of, program.strata)))
 
 
 def _lookup(table: Table, access: Access) -> object:

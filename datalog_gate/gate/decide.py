@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
+from datalog_gate.analysis.kept import Kept
 from datalog_gate.analysis.parts import resting
 from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Level, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
@@ -80,9 +81,7 @@ def decide(
         flatten(stack, rules.catalogue, {*program.inputs, *GRANTS}, facts)
     _add_request(facts, request)
     known = _with_inventory(facts, request.inventory)
-    finished = _split(
-        program, frozenset(known.unknown.items()), frozenset(name for name in facts.maybe if facts.maybe[name])
-    )
+    finished = _split(program, known, facts)
     policies = [one for one in rules.policies if request.action in one.on]
     model, exceeded = _evaluated(policies, finished, facts, request, engine)
     secrets = Secrets(facts, finished)
@@ -273,11 +272,14 @@ def _with_inventory(facts: FactSet, inventory: Inventory | None) -> Summary:
     return Summary({**known.digests, **inventory.summary.digests}, {**known.unknown, **inventory.summary.unknown})
 
 
-@lru_cache(maxsize=64)
-def _split(
-    program: CheckedProgram, unknown: frozenset[tuple[str, frozenset[int]]], maybe: frozenset[str]
-) -> CheckedProgram:
-    return split(program, dict(unknown), maybe, certain_only=(UNLOCKED, EFFECTIVE.name))
+_SPLIT = Kept[CheckedProgram]()
+
+
+def _split(program: CheckedProgram, known: Summary, facts: FactSet) -> CheckedProgram:
+    """The program in the versions that what is not known of these facts asks for."""
+    maybe = frozenset(name for name, rows in facts.maybe.items() if rows)
+    key = frozenset(known.unknown.items()), maybe
+    return _SPLIT.get(program, key, lambda: split(program, known.unknown, maybe, (UNLOCKED, EFFECTIVE.name)))
 
 
 def _evaluated(

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import gc
+from dataclasses import replace
+from weakref import ref
+
+from datalog_gate.analysis.kept import MOST, Kept
+from datalog_gate.analysis.parts import grounded, resting
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
+from tests.programs import X, Y, place, program
+
+
+def reading(name: str, *read: str) -> Stratum:
+    body = tuple(Match(one, (X, Y), place(1)) for one in read)
+    return Stratum((name,), (CheckedRule(name, (X, Y), body, place(1)),), name in read)
+
+
+WHOLE = program(reading("a", "edge"), reading("b", "a", "wide"), reading("c", "c", "a"), reading("d", "b", "c"),
+                inputs={"edge": 2, "wide": 2})  # fmt: skip
+
+
+def parts(some: CheckedProgram) -> tuple[list[str], set[str]]:
+    return [name for stratum in some.strata for name in stratum.relations], set(some.inputs)
+
+
+def test_what_some_relations_rest_on() -> None:
+    assert parts(resting(WHOLE, frozenset(("c",)))) == (["a", "c"], {"edge"})
+    assert parts(resting(WHOLE, frozenset(("d", "edge")))) == (["a", "b", "c", "d"], {"edge", "wide"})
+    assert parts(resting(WHOLE, frozenset())) == ([], set())
+
+
+def test_what_rests_on_some_inputs_alone() -> None:
+    assert parts(grounded(WHOLE, frozenset(("edge",)))) == (["a", "c"], {"edge"})
+    assert parts(grounded(WHOLE, frozenset(("wide",)))) == ([], {"wide"})
+
+
+def test_a_part_is_the_same_each_time() -> None:
+    assert resting(WHOLE, frozenset(("c",))) is resting(WHOLE, frozenset(("c",)))
+    assert grounded(WHOLE, frozenset(("edge",))) is grounded(WHOLE, frozenset(("edge",)))
+
+
+def test_what_is_made_of_a_program_goes_with_it() -> None:
+    kept = Kept[CheckedProgram]()
+    whole = replace(WHOLE)
+    part = kept.get(whole, "part", lambda: replace(WHOLE))
+    assert kept.get(whole, "part", lambda: WHOLE) is part
+    assert kept.get(whole, "itself", lambda: whole) is whole
+    gone = ref(whole), ref(part)
+    del whole, part
+    gc.collect()
+    assert [one() for one in gone] == [None, None]
+
+
+def test_of_one_program_only_so_much_is_kept() -> None:
+    kept = Kept[int]()
+    made = [kept.get(WHOLE, at, lambda at=at: at) for at in range(MOST + 1)]  # type: ignore[misc]
+    assert made == list(range(MOST + 1))
+    assert kept.get(WHOLE, 0, lambda: -1) == -1
+    assert kept.get(WHOLE, MOST, lambda: -1) == MOST
