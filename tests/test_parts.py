@@ -41,12 +41,15 @@ def test_a_part_is_the_same_each_time() -> None:
 
 def test_what_is_made_of_a_program_goes_with_it() -> None:
     kept = Kept[CheckedProgram]()
-    whole = replace(WHOLE)
-    part = kept.get(whole, "part", lambda: replace(WHOLE))
-    assert kept.get(whole, "part", lambda: WHOLE) is part
-    assert kept.get(whole, "itself", lambda: whole) is whole
-    gone = ref(whole), ref(part)
-    del whole, part
+
+    def used() -> list[ref[CheckedProgram]]:
+        whole = replace(WHOLE)
+        part = kept.get(whole, "part", lambda: replace(WHOLE))
+        assert kept.get(whole, "part", lambda: WHOLE) is part
+        assert kept.get(whole, "itself", lambda: whole) is whole
+        return [ref(whole), ref(part)]
+
+    gone = used()
     gc.collect()
     assert [one() for one in gone] == [None, None]
 
