@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from decimal import Decimal
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,17 @@ def certain(*rows: Row) -> dict[Row, bool]:
 def any_of(relation: str, column: str, where: str, unknown: Unknown) -> Unknown:
     apart = column in ("_id", "id")
     return Unknown(f"any {column} of {relation} in {where}: {unknown.expression}", apart=apart)
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2)
+OTHERS = st.sampled_from(["7", "true", 2**70, [1], {"a": 1}, NETWORK, ResourceId("web/other")])
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["name", "read_only", "size"]), SCALARS | OTHERS), min_size=1))
+def test_a_resource_has_the_rows_among_others_of_its_type_that_it_has_alone(properties: list[dict[str, Data]]) -> None:
+    volumes = [resource(str(at), "OS::Cinder::Volume", **given) for at, given in enumerate(properties)]
+    alone = [facts(stack(one), "os:cinder:volume")["os:cinder:volume"] for one in volumes]
+    assert facts(stack(*volumes), "os:cinder:volume") == {"os:cinder:volume": dict(chain(*map(dict.items, alone)))}
 
 
 def test_a_small_stack_gives_these_facts() -> None:

@@ -14,7 +14,7 @@ from datalog_gate.collection import paused
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
-from datalog_gate.facts.moved import as_heat_reads
+from datalog_gate.facts.moved import all_as_heat_reads, as_heat_reads
 from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows, identities
 from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Path, Resource, Stack
@@ -131,10 +131,7 @@ def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Hom
         if resource.nested:
             yield from _alike(resource.nested, catalogue, maybe or resource.maybe, home)
     for name, resources in certain.items():
-        kind = catalogue.type(name)
-        if kind and kind.moved:
-            resources = [as_heat_reads(one, kind) for one in resources]
-        yield Alike(resources, home, maybe)
+        yield Alike(all_as_heat_reads(resources, catalogue.type(name)), home, maybe)
 
 
 def _add(facts: FactSet, relation: str, rows: Rows, alike: Iterable[Alike]) -> None:

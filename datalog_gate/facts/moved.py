@@ -6,7 +6,7 @@ places that still lead to what the user wrote. Source: heat/engine/translation.p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from datalog_gate.catalogue.schema import Property, ResourceType
@@ -17,17 +17,19 @@ from datalog_gate.values import Unknown
 Way = tuple[str, ...]
 
 
+def all_as_heat_reads(resources: Sequence[Resource], kind: ResourceType | None) -> Sequence[Resource]:
+    """Resources of one type with every property where the type has it moved."""
+    if kind and any(_hold(resources, source) for source, _ in kind.moved):
+        return [as_heat_reads(one, kind) for one in resources]
+    return resources
+
+
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
     """The resource with every property where its type has it moved."""
-    given = resource.properties
-    for source, _ in kind.moved if kind else ():
-        if source[0] in given and _holds(given[source[0]], source, 1):
-            break
-    else:
+    if not kind or not any(_hold((resource,), source) for source, _ in kind.moved):
         return resource
-    assert kind
     origins: dict[Path, Path] = {}
-    data: Data = dict(given)
+    data: Data = dict(resource.properties)
     for source, target in kind.moved:
         data = _moved(data, source, target, kind.properties, (), origins)
     assert isinstance(data, dict)
@@ -58,18 +60,23 @@ class _Moved:
         return self.resource.written(key, functions)
 
 
-def _holds(data: Data, way: Way, at: int) -> bool:
-    """Whether something lies under the rest of the way, in any member of the lists on it. It is asked of every resource
-    there is."""
-    if at == len(way):
-        return True
-    if isinstance(data, dict):
-        return way[at] in data and _holds(data[way[at]], way, at + 1)
-    if isinstance(data, list):
+def _hold(resources: Sequence[Resource], way: Way) -> bool:
+    """Whether something lies under the way in any of the resources, in any member of the lists on it. It is asked of
+    every resource there is, so it goes step by step for all at once."""
+    first, *further = way
+    data = [one.properties[first] for one in resources if first in one.properties]
+    for step in further:
+        below: list[Data] = []
         for one in data:
-            if _holds(one, way, at):
+            if isinstance(one, dict):
+                if step in one:
+                    below.append(one[step])
+            elif isinstance(one, list):
+                data += one
+            elif isinstance(one, Unknown):
                 return True
-    return isinstance(data, Unknown)
+        data = below
+    return bool(data)
 
 
 def _moved(

@@ -58,17 +58,17 @@ class Resource:
     type: str
     declared: str
     properties: Mapping[str, Data]
+    requires: Mapping[str, str] = field(default_factory=dict)
+    veiled: bool = field(default=False, compare=False, repr=False)
+    defined: Callable[[str], Definition] | None = field(default=None, compare=False, repr=False)
     metadata: Data = None
     deletion_policy: str | None = None
     update_policy: Data = None
-    requires: Mapping[str, str] = field(default_factory=dict)
     maybe: Unknown | None = None
     nested: Stack | None = None
     open_members: Unknown | None = None
     hooks: tuple[str, ...] = ()
     restricted: tuple[str, ...] = ()
-    veiled: bool = field(default=False, compare=False, repr=False)
-    defined: Callable[[str], Definition] | None = field(default=None, compare=False, repr=False)
 
     def locate(self, path: Path) -> Span | None:
         """Where the user wrote the part of the definition, as a `Locate`."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from itertools import repeat
+from typing import Any, NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
 from datalog_gate.facts.factset import Origin
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
-from datalog_gate.values import ResourceId, Row, Unknown, show
+from datalog_gate.values import ResourceId, Row, Unknown, Value, show
 
 Fact = tuple[Row, Path, Unknown | None]
 """A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""
@@ -70,73 +71,87 @@ class Found:
 Rows = Callable[[Sequence[Resource], Home, Found], None]
 """Adds the rows that resources of one type in one stack have in a relation."""
 _PROPERTIES = ("properties",)
+_ABSENT = object()
 _SMALL = 2**63
 """Integers below it are their own values; whether others are is asked of `typed`."""
+
+
+class _Column(NamedTuple):
+    """A column of a table, the types whose values stand for themselves in it, and its value where the data says
+    nothing: the default, else null."""
+
+    property: Property
+    own: frozenset[type]
+    blank: Value
+
+    def values(self, data: Sequence[Mapping[str, Data]]) -> list[Value]:
+        """The values in it of all that data. They are mostly of one type, which then is looked at once."""
+        name, kind = self.property.name, self.property.kind
+        values: list[Any] = [one.get(name, _ABSENT) for one in data]
+        types = set(map(type, values))
+        if types <= self.own or (types == {int} and kind in ("integer", "number") and max(map(abs, values)) < _SMALL):
+            return values
+        return [self._value(one) for one in values]
+
+    def _value(self, data: Data) -> Value:
+        if data is _ABSENT:
+            return self.blank
+        return typed(self.property.kind, self.property.default if data is None else data)
 
 
 class TableRows:
     """Makes the rows of one table; what of it depends on the catalogue alone is computed once."""
 
-    __slots__ = (
-        "_blank",
-        "_columns",
-        "_default",
-        "_flat",
-        "_item",
-        "_shape",
-        "_steps",
-        "_texts",
-        "_whole",
-        "relation",
-    )
+    __slots__ = ("_columns", "_default", "_flat", "_item", "_shape", "_steps", "relation")
 
     def __init__(self, table: Table) -> None:
         self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
-        first = len(self.relation.columns) - len(table.columns)
-        self._columns = {one.name: (at, one) for at, one in enumerate(table.columns, first)}
-        self._texts = {one.name: at for at, one in enumerate(table.columns, first) if one.kind == "string"}
-        self._whole = {name: at for name, (at, one) in self._columns.items() if one.kind in ("integer", "number")}
-        self._blank = [None if one.default is None else typed(one.kind, one.default) for one in table.columns]
+        self._columns = [
+            _Column(
+                one,
+                frozenset({str, ResourceId} if one.kind in ("string", "any") else {ResourceId}),
+                None if one.default is None else typed(one.kind, one.default),
+            )
+            for one in table.columns
+        ]
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
         self._default = table.steps[0].default if table.steps else None
         self._flat = len(table.steps) == 1 and table.steps[0].kind == "list" and table.shape != "free"
 
     def rows(self, resources: Sequence[Resource], home: Home, found: Found) -> None:
         """Add the rows of resources of the table's type."""
-        certain, stack = found.certain, home.stack.id
+        certain = found.certain
         if not self._steps:
-            for one in resources:
-                certain[self._row((one.id, stack), one.properties)] = one, _PROPERTIES
+            ids = [one.id for one in resources]
+            rows = self._rows((ids, repeat(home.stack.id)), [one.properties for one in resources])
+            for row, one in zip(rows, resources, strict=True):
+                certain[row] = one, _PROPERTIES
             return
         name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
+        ids, indexes, members, origins = [], [], [], []
         for one in resources:
             data = one.properties.get(name)
             if self._flat and type(data) is list:
                 for index, member in enumerate(data):
                     if maps and type(member) is dict:
-                        row = self._row((one.id, index), member)
+                        ids.append(one.id)
+                        indexes.append(index)
+                        members.append(member)
+                        origins.append((one, ("properties", name, index)))
                     elif texts and type(member) is str:
-                        row = (one.id, index, member)
+                        certain[one.id, index, member] = one, ("properties", name, index)
                     else:
                         found.add(one, self._member(self._steps, member, (one.id, index), ("properties", name, index)))
-                        continue
-                    certain[row] = one, ("properties", name, index)
             elif data is not None or self._default is not None:
                 found.add(one, self._below(self._steps, one.properties, (one.id,), _PROPERTIES))
+        for row, origin in zip(self._rows((ids, indexes), members), origins, strict=True):
+            certain[row] = origin
 
-    def _row(self, known: Row, data: Mapping[str, Data]) -> Row:
-        """The known values, and those of the columns: what the data says, else the default, else null."""
-        row = [*known, *self._blank]
-        texts, whole = self._texts, self._whole
-        for name, value in data.items():
-            if (type(value) is str or type(value) is ResourceId) and name in texts:
-                row[texts[name]] = value
-            elif type(value) is int and name in whole and -_SMALL < value < _SMALL:
-                row[whole[name]] = value
-            elif name in self._columns:
-                at, column = self._columns[name]
-                row[at] = typed(column.kind, column.default if value is None else value)
-        return tuple(row)
+    def _rows(self, known: Iterable[Iterable[Value]], data: Sequence[Mapping[str, Data]]) -> Iterator[Row]:
+        """The rows that begin with the known columns and go on with what each piece of data says, made by column."""
+        said = set[str]().union(*data)
+        columns = (one.values(data) if one.property.name in said else repeat(one.blank) for one in self._columns)
+        return zip(*known, *columns, strict=False)
 
     def _below(self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path) -> Iterator[Fact]:
         """The rows below data that holds the list or map of the first step."""
@@ -164,7 +179,8 @@ class TableRows:
         if len(steps) > 1:
             return self._below(steps[1:], member or {}, known, path)
         if self._shape == "columns":
-            return ((self._row(known, member or {}), path, None),)
+            [row] = self._rows([(value,) for value in known], [member or {}])
+            return ((row, path, None),)
         return entries(self.relation, known, member or {}, path)
 
     def _open(self, data: Data, known: Row, path: Path) -> Fact:

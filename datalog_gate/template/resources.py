@@ -194,17 +194,17 @@ def _resource(
         kind,
         member.type,
         member.properties,
+        requires or {},
+        bool(scope.hidden.paths),
+        lambda _: where,
         member.metadata,
         deletion_policy,
         update_policy,
-        requires or {},
         maybe,
         nested,
         unsure,
         inside.registry.said(member.name, "hooks"),
         inside.registry.said(member.name, "restricted_actions"),
-        bool(scope.hidden.paths),
-        lambda _: where,
     )
 
 

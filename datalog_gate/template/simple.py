@@ -62,10 +62,7 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
                 break
         else:
             work += parts
-            own = ids[name]
-            found[name] = Resource(
-                own, name, kind, kind, resolved, None, None, None, requires, None, None, None, (), (), veiled, defined
-            )  # fmt: skip
+            found[name] = Resource(ids[name], name, kind, kind, resolved, requires, veiled, defined)
     scope.tree.spend(work)
     scope.tree.count(len(found), document.below(("resources",)))
     return found
