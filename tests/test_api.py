@@ -221,6 +221,14 @@ def test_a_query_that_can_not_be_answered_raises() -> None:
         dg.query("", "p(x)", facts={"p": [(float("nan"),)]})
 
 
+def test_a_query_that_takes_too_much_ends_and_names_the_rule() -> None:
+    with pytest.raises(dg.EngineError) as error:
+        dg.query("p(x, y, z) :- q(x), q(y), q(z).", "p(1, 2, 3)", facts={"q": [(at,) for at in range(101)]})
+    assert (
+        str(error.value) == "more than 1,000,000 facts: the rule of rules:p at <rules>:1:1 made 1,009,899 of 1,009,899"
+    )
+
+
 def test_a_decimal_that_no_float_holds_stays_exact() -> None:
     assert dg.query("p(1 / 3).", "p(x)") == {(Decimal("0." + 28 * "3"),)}
 

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Match, Stratum, Var
+from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Match, Stratum, Var, Without
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget
 from tests.programs import Facts, X, Y, Z, place, program
@@ -72,3 +72,13 @@ def test_a_search_that_finds_nothing_ends_too() -> None:
     for one in (never, slow):
         found = native.evaluate(program(Stratum(("all",), (one,), False)), FACTS, seconds(0.2))
         assert str(found.exceeded).startswith("out of time after 0.2 s: the rule of all at rules.dl:7:1 took 0.")
+
+
+def test_a_careful_search_behind_an_error_ends_too() -> None:
+    failing = CheckedRule("bad", (X,), (match("node", X), Call("/", (X, Const(0)), (None,), place(2))), place(2))
+    apart = (match("node", X), match("node", Y), match("node", Z), Compare("<", X, Const(0), place(1)))
+    careful = CheckedRule("all", (Y,), (*apart[1:3], Without((match("bad", Y), *apart[::3]), place(1))), place(7))
+    checked = program(Stratum(("bad",), (failing,), False), Stratum(("all",), (careful,), False))
+    found = native.evaluate(checked, {"node": [(at,) for at in range(200)], "edge": []}, seconds(1.5))
+    assert str(found.exceeded).startswith("out of time after 1.5 s: the rule of all at rules.dl:7:1 took ")
+    assert found.tables.keys() == {"node", "edge", "bad"}

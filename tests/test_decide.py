@@ -336,3 +336,9 @@ def test_what_was_found_within_the_budget_still_denies() -> None:
     found = judge(rules, MANY + server(name="web"), budget=Budget(facts=20_000))
     assert (found.outcome, [one.policy for one in found.violations], [one.policy for one in found.errors]) == (
         "deny", ["plain"], ["bomb"])  # fmt: skip
+
+
+def test_what_no_policy_reads_is_derived_unless_a_budget_ran_out() -> None:
+    rules = f'@warn("bomb", "")\n{BOMB}{PLAIN}spare(s) :- os:nova:server(_id=s).\n'
+    found = [judge(rules, MANY, budget=Budget(facts=limit)).derived.keys() for limit in (30_000, 20_000)]
+    assert found == [{"m:p", "m:q", "m:spare"}, {"m:q"}]

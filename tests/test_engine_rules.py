@@ -4,6 +4,7 @@ facts, and what it derives; every engine must agree."""
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 
 import pytest
 
@@ -18,6 +19,7 @@ from datalog_gate.analysis.program import (
     Operand,
     Pattern,
     Stratum,
+    Var,
     Without,
 )
 from datalog_gate.engine import native
@@ -289,6 +291,17 @@ def test_recursion_reaches_every_row_of_a_cycle() -> None:
     model = native.evaluate(checked, {"node": [], "edge": [(1, 2), (2, 3), (3, 1)]})
     everything = {(x, y) for x in (1, 2, 3) for y in (1, 2, 3)}
     assert (set(model.rows("odd")), set(model.rows("even"))) == (everything, everything)
+
+
+@pytest.mark.parametrize("length", [17, 18, 19, 40, 990])
+def test_a_body_longer_than_loops_can_be_nested_gives_its_rows(length: int) -> None:
+    at = [Var(f"x{number}") for number in range(length + 1)]
+    chain = tuple(edge(one, other) for one, other in pairwise(at))
+    model = native.evaluate(
+        program(Stratum(("p",), (CheckedRule("p", (at[0], at[-1]), chain, HERE),), False)),
+        {"node": [], "edge": [(1, 2), (2, 1), (3, 4)]},
+    )
+    assert set(model.rows("p")) == ({(1, 2), (2, 1)} if length % 2 else {(1, 1), (2, 2)})
 
 
 def test_a_linear_recursion_goes_on_behind_an_error() -> None:

@@ -5,16 +5,137 @@ from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Var
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Var,
+    Without,
+)
 from datalog_gate.engine.plan import plan
+from datalog_gate.engine.steps import (
+    NEW,
+    Ask,
+    Check,
+    Compute,
+    Exists,
+    Gather,
+    Let,
+    Plan,
+    Scan,
+    Step,
+    slots_filled,
+    slots_read,
+)
 from datalog_gate.gate.policyset import load
 from datalog_gate.sources import read_rules
-from tests.programs import programs
+from tests.programs import X, Y, Z, place, programs
 
 RULES = Path(__file__).parents[1] / "rules"
+
+HERE, ONE, TWO = place(1), Const(1), Const(2)
+SIZES = {"edge": 9, "node": 3}
+At = tuple[tuple[int, int], ...]
+
+
+def edge(*arguments: Pattern) -> Match:
+    return Match("edge", arguments, HERE)
+
+
+def node(*arguments: Pattern) -> Match:
+    return Match("node", arguments, HERE)
+
+
+def edges(keys: At = (), binds: At = (), constants: tuple[tuple[int, Const], ...] = (), twice: At = ()) -> Scan:
+    return Scan("edge", 2, constants, keys, binds, twice)
+
+
+def nodes(keys: At = (), binds: At = ()) -> Scan:
+    return Scan("node", 1, (), keys, binds, ())
+
+
+PLANS: list[tuple[str, tuple[Operand, ...], tuple[CheckedLiteral, ...], tuple[int | Const, ...], tuple[Step, ...]]] = [
+    (
+        "the fewest rows first, a test as soon as it can be",
+        (X, Y), (edge(X, Y), Compare("<", X, TWO, HERE), node(X)),
+        (0, 1), (nodes(binds=((0, 0),)), Check("<", 0, TWO, False, False), edges(((0, 0),), ((1, 1),))),
+    ),
+    (
+        "what gives nothing to the head only has to exist",
+        (X,), (edge(Y, Z), edge(X, Y), node(X)),
+        (0,), (nodes(binds=((0, 0),)), Exists((edges(((0, 0),), ((1, 1),)), edges(((0, 1),))), wanted=True)),
+    ),
+    (
+        "unless it can meet an error",
+        (X,), (edge(X, Y), node(X), Compare("<", Y, TWO, HERE)),
+        (0,), (nodes(binds=((0, 0),)), edges(((0, 0),), ((1, 1),)), Check("<", 1, TWO, False, False)),
+    ),
+    (
+        "a negation before an aggregate, and both before another match",
+        (X, Z, ONE), (edge(X, Var("w")), Fold("count", (Y,), (edge(X, Y),), Z, HERE), Without((edge(None, X),), HERE),
+                      node(X), Compare("=", Var("w"), Var("v"), HERE), Call("matches", (Var("v"), Z), (), HERE)),
+        (0, 2, ONE), (nodes(binds=((0, 0),)), Exists((edges(((1, 0),)),), wanted=False),
+                      Gather("count", (1,), (edges(((0, 0),), ((1, 1),)),), 2, stored=True),
+                      edges(((0, 0),), ((1, 3),)), Let(4, 3), Ask("matches", (4, 2), False)),
+    ),
+    (
+        "the new rows first, whatever their number",
+        (X, Y), (edge(Z, Y), Match(f"{NEW}reach", (X, Z), HERE)),
+        (0, 2), (Scan(f"{NEW}reach", 2, (), (), ((0, 0), (1, 1)), ()), edges(((0, 1),), ((1, 2),))),
+    ),
+    (
+        "constants, what stands twice, and what is computed",
+        (Y,), (edge(ONE, X), edge(X, X), Call("+", (X, ONE), (Y,), HERE), Call("-", (X, ONE), (Y,), HERE)),
+        (1,), (edges(binds=((1, 0),), constants=((0, ONE),)), edges(((0, 0), (1, 0))),
+               Compute("+", (0, ONE), 1, stored=True), Compute("-", (0, ONE), 1, stored=False)),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("head", "body", "terms", "steps"), [one[1:] for one in PLANS], ids=[one[0] for one in PLANS])
+def test_a_plan_is_what_one_would_draw(
+    head: tuple[Operand, ...],
+    body: tuple[CheckedLiteral, ...],
+    terms: tuple[int | Const, ...],
+    steps: tuple[Step, ...],
+) -> None:
+    rule = CheckedRule("p", head, body, HERE)
+    assert plan(rule, lambda name: SIZES.get(name, 0)) == Plan("p", terms, steps)
+
+
+@pytest.mark.parametrize(
+    ("step", "read", "filled"),
+    [
+        (edges(((0, 7),), ((1, 2),)), [7], [2]),
+        (Check("<", 7, TWO, False, False), [7], []),
+        (Let(2, 7), [7], [2]),
+        (Ask("matches", (7, TWO), False), [7], []),
+        (Compute("+", (7, TWO), 2, stored=True), [7], [2]),
+        (Compute("+", (7, TWO), 2, stored=False), [7, 2], []),
+        (Compute("+", (7, TWO), None, stored=False), [7], []),
+        (Exists((edges(((0, 7),), ((1, 3),)), nodes(((0, 3),))), wanted=True), [7, 3], []),
+        (Gather("sum", (3, TWO), (edges(((0, 7),), ((1, 3),)),), 2, stored=True), [7, 3], [2]),
+        (Gather("sum", (3, TWO), (edges(((0, 7),), ((1, 3),)),), 2, stored=False), [7, 3, 2], []),
+    ],
+)
+def test_a_step_reads_slots_and_fills_others(step: Step, read: list[int], filled: list[int]) -> None:
+    assert (list(slots_read(step)), list(slots_filled(step))) == (read, filled)
+
+
+def test_of_rows_that_bind_nothing_one_is_as_good_as_all_unless_they_are_new() -> None:
+    scans = (edges(((0, 1),)), edges(binds=((0, 1),)), edges(twice=((0, 1),)), Scan(f"{NEW}node", 1, (), (), (), ()))
+    assert [one.single for one in scans] == [True, False, False, False]
 
 
 def renamed(rule: CheckedRule) -> CheckedRule:

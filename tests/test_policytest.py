@@ -95,7 +95,7 @@ def test_rows_are_compared_as_sets() -> None:
     assert difference(expect, [], rows).splitlines() == [
         '  missing     rows: m:r ["b", 2]',
         '  unexpected  rows: m:r ["c", 3]',
-        "  missing     rows: no rule derives m:t; write its full name, net:ssh:open_ssh",
+        "  missing     rows: nothing derives m:t: write its full name, net:ssh:open_ssh, or it takes too much",
         "  missing     rows: m:t [1]",
     ]
 
@@ -205,6 +205,18 @@ def test_a_run_over_a_folder_takes_it_for_the_top_of_the_packs(tmp_path: Path) -
 def test_a_case_compares_the_findings_of_its_own_folders_policies(tmp_path: Path, test: str, report: str) -> None:
     suite = read_suite(pack(tmp_path, test))
     assert [suite.report(one) for one in suite.cases] == [report]
+
+
+def test_a_case_fails_where_a_policy_takes_too_much(tmp_path: Path) -> None:
+    file = pack(tmp_path, case("{rows: {a:bomb:p: []}}"))
+    numbers = " ".join(f"n({at})." for at in range(101))
+    write(file.parent, {"bomb.dl": f'@deny("bomb", "")\np(x, y, z) :- n(x), n(y), n(z).\n{numbers}\n'})
+    suite = read_suite(file)
+    assert [one.partition(" facts")[0] for one in suite.report(suite.cases[0]).splitlines()] == [
+        "  unexpected  diagnostics: budget on line 2: bomb: more than 1,000,000",
+        "  unexpected  diagnostics: budget on line 2: flavor: more than 1,000,000",
+        "  missing     rows: nothing derives a:bomb:p: write its full name, net:ssh:open_ssh, or it takes too much",
+    ]
 
 
 def test_a_folder_without_a_policy_tests_rows_or_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.engine import native
-from datalog_gate.engine.provenance import Derivation, Provenance
+from datalog_gate.engine.model import Model
+from datalog_gate.engine.provenance import Derivation, Fact, Provenance
+from datalog_gate.gate.blame import FOLLOWED, support
 from datalog_gate.values import Row
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs
 
@@ -31,6 +33,10 @@ CLOSURE = program(Stratum(("reach",), (STEP, BASE), True))
 CYCLE: Facts = {"node": [], "edge": [(1, 2), (2, 3), (3, 2), (3, 4), (4, 3)]}
 
 
+def leaves(checked: CheckedProgram, model: Model, relation: str, row: Row) -> list[Fact]:
+    return [(one.relation, one.row) for one in support(Provenance(checked, model), relation, row).leaves]
+
+
 def test_a_derivation_rests_on_rows_of_earlier_rounds_only() -> None:
     model = native.evaluate(CLOSURE, CYCLE)
     assert Provenance(CLOSURE, model).derive("reach", (1, 3)) == Derivation(
@@ -41,13 +47,13 @@ def test_a_derivation_rests_on_rows_of_earlier_rounds_only() -> None:
 
 def test_leaves_are_the_facts_below_a_row_in_order() -> None:
     model = native.evaluate(CLOSURE, CYCLE)
-    assert Provenance(CLOSURE, model).leaves("reach", (1, 4)) == (("edge", (1, 2)), ("edge", (2, 3)), ("edge", (3, 4)))
+    assert leaves(CLOSURE, model, "reach", (1, 4)) == [("edge", (1, 2)), ("edge", (2, 3)), ("edge", (3, 4))]
 
 
 def test_a_fact_has_no_derivation_and_is_its_own_leaf() -> None:
     model = native.evaluate(CLOSURE, CYCLE)
     assert Provenance(CLOSURE, model).derive("edge", (1, 2)) is None
-    assert Provenance(CLOSURE, model).leaves("edge", (1, 2)) == (("edge", (1, 2)),)
+    assert leaves(CLOSURE, model, "edge", (1, 2)) == [("edge", (1, 2))]
 
 
 def test_the_rule_that_stands_first_and_the_least_row_are_chosen() -> None:
@@ -98,7 +104,13 @@ def test_a_row_in_error_supports_nothing() -> None:
     checked = program(Stratum(("p",), (failing,), False), Stratum(("r",), (doubtful, start, step), True))
     edges: list[Row] = [(0, 1), (1, 2), (2, "c"), ("a", "c"), ("a", None)]
     model = native.evaluate(checked, {"node": [("a",)], "edge": edges})
-    assert Provenance(checked, model).leaves("r", ("c",)) == (("edge", (0, 1)), ("edge", (1, 2)), ("edge", (2, "c")))
+    assert leaves(checked, model, "r", ("c",)) == [("edge", (0, 1)), ("edge", (1, 2)), ("edge", (2, "c"))]
+
+
+def test_a_finding_is_followed_to_the_rows_nearest_to_it() -> None:
+    checked = program(Stratum(("reach",), (STEP, BASE), True))
+    model = native.evaluate(checked, {"node": [], "edge": [(at, at + 1) for at in range(1000)]})
+    assert leaves(checked, model, "reach", (0, 1000)) == [("edge", (at, at + 1)) for at in range(1000 - FOLLOWED, 1000)]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

@@ -3,8 +3,8 @@
 In: a body, tables, the errors of relations known so far. Out: each assignment that no literal makes false, with the
 error that stands in its way, if any. For one assignment: the matches choose rows, or rows in error; what follows from
 their values by equations and builtins is computed; a false literal beats an error, an error beats true. A row in error
-fits wherever its known values do. No order of literals changes the result. Slower than `solve`, hence used where an
-error was met and for explanations.
+fits wherever its known values do. No order of literals changes the result. Slower than what `code` makes of a body,
+hence used where an error was met, where a body is too deep for it, and for explanations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from datalog_gate.diagnostics import Span
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
 from datalog_gate.engine.model import Table
-from datalog_gate.values import Row, Value, in_order
+from datalog_gate.values import Row, Unknown, Value, in_order
 
 FEW = 16
 """As many rows are gone through sooner than an index is made."""
@@ -35,6 +35,8 @@ class Cause:
 Binding = dict[Var, Value]
 Errors = dict[str, dict[Row, set[Cause]]]
 """By relation: rows in error (None where a value is not known) with their causes."""
+Place = tuple[str, tuple[int, ...], Row]
+"""A relation, columns of it, and what they hold."""
 Verdict = bool | Cause | None
 """Of a literal: true, false, in error, or None while it waits for a value."""
 
@@ -48,7 +50,7 @@ class Assignments:
     errors: Errors = field(default_factory=dict)
     watch: Watch = field(default_factory=lambda: Watch())
     ordered: bool = False
-    _sorted: dict[tuple[str, tuple[int, ...], Row], list[Row]] = field(default_factory=dict, init=False)
+    _sorted: dict[Place, list[Row]] = field(default_factory=dict, init=False)
     _bodies: dict[int, tuple[CheckedRule | Scoped, Sequence[Scoped]]] = field(default_factory=dict, init=False)
     _settled: dict[tuple[int, Row], tuple[Scoped, Cause | bool | Value]] = field(default_factory=dict, init=False)
     """By the identity of what they are about, which each of them holds: equality would compare all that it is made of.
@@ -71,26 +73,47 @@ class Assignments:
 
     def rows(self, relation: str, columns: tuple[int, ...], key: Row) -> Collection[Row]:
         """The rows that hold `key` in `columns`. Where the first of them, most often an id, leaves few rows no index of
-        all of them is made."""
-        few = self.tables[relation].lookup(columns[:1], key[:1])
+        all of them is made; nor where it is the whole row, unless it holds an unknown, which equals one of another
+        place."""
+        table = self.tables[relation]
+        if len(columns) == len(next(iter(table.rows), ())) and not any(isinstance(one, Unknown) for one in key):
+            return (key,) if key in table.rows else ()
+        few = table.lookup(columns[:1], key[:1])
         if len(columns) < 2:
             return few
         if len(few) > FEW:
-            return self.tables[relation].lookup(columns, key)
+            return table.lookup(columns, key)
         return [row for row in few if all(row[at] == value for at, value in zip(columns, key, strict=True))]
 
     def of_body(self, body: Sequence[Scoped], known: Binding) -> Iterator[tuple[Binding, Cause | None]]:
         """The assignments of any body that hold the `known` values."""
         matches = [one.literal for one in body if isinstance(one.literal, Match)]
-        if self.ordered:  # of matches alike the one written first chooses its row first
+        if self.ordered:  # so that the order of the body chooses nothing
             matches.sort(key=lambda one: one.span)
         computed = [one for one in body if not isinstance(one.literal, Match)]
-        return self._extend(matches, computed, dict(known), None)
+        levels: list[_Level] = [(matches, computed, iter([(dict(known), None)]))]
+        while levels:
+            pending, others, found = levels[-1]
+            for binding, cause in found:
+                self.watch.tick(1 + len(pending))
+                judged = self._judged(others, binding, cause)
+                if judged is None:
+                    continue
+                waiting, cause = judged
+                if pending:
+                    best = self._best(pending, binding)
+                    rest = [match for match in pending if match is not best]
+                    levels.append((rest, waiting, self._fitting(best, binding, cause)))
+                    break
+                assert cause or not waiting, "a safe body leaves nothing unbound but after an error"
+                yield binding, cause
+            else:
+                levels.pop()
 
-    def _extend(
-        self, matches: Sequence[Match], computed: Sequence[Scoped], binding: Binding, cause: Cause | None
-    ) -> Iterator[tuple[Binding, Cause | None]]:
-        self.watch.tick()
+    def _judged(
+        self, computed: Sequence[Scoped], binding: Binding, cause: Cause | None
+    ) -> tuple[list[Scoped], Cause | None] | None:
+        """What still waits for values once all that can be told is told, and the least cause; None if one is false."""
         waiting = list(computed)
         settled = False
         while not settled:  # each round may give the next one values
@@ -98,45 +121,56 @@ class Assignments:
             for one in list(waiting):
                 verdict = self._judge(one, binding)
                 if verdict is False:
-                    return
+                    return None
                 if verdict is not None:
                     waiting.remove(one)
                     settled = False
                 if isinstance(verdict, Cause):
                     cause = _least(cause, verdict)
-        if not matches:
-            assert cause or not waiting, "a safe body leaves nothing unbound but after an error"
-            yield binding, cause
-            return
-        best = max(matches, key=lambda match: sum(isinstance(one, Const) or one in binding for one in match.arguments))
-        rest = [match for match in matches if match is not best]
-        for extended, error in self._fitting(best, binding):
-            yield from self._extend(rest, waiting, extended, _least(cause, error))
+        return waiting, cause
 
-    def _fitting(self, match: Match, binding: Binding) -> Iterator[tuple[Binding, Cause | None]]:
-        """The binding with the values of each row that fits, and the cause if it is one in error."""
+    def _best(self, matches: Sequence[Match], binding: Binding) -> Match:
+        """The match that is known best; of those, where rows are put in order, the first one with the fewest rows."""
+        known = [sum(isinstance(one, Const) or one in binding for one in match.arguments) for match in matches]
+        most = max(known)
+        best = [match for match, count in zip(matches, known, strict=True) if count == most]
+        if len(best) == 1 or not self.ordered:
+            return best[0]
+        places = [self._place(match, binding) for match in best]
+        counts = [len(self.rows(*place)) if place else 0 for place in places]
+        return best[counts.index(min(counts))]
+
+    def _fitting(self, match: Match, binding: Binding, before: Cause | None) -> Iterator[tuple[Binding, Cause | None]]:
+        """The binding with the values of each row that fits, and the least of the cause `before` and the row's own if
+        it is one in error."""
         for row in self._rows(match, binding):
             extended = _bound(match, row, binding)
             if extended is not None:
-                yield extended, None
+                yield extended, before
         for row, causes in self.errors.get(match.relation, {}).items():
             extended = _bound(match, row, binding, in_error=True)
             if extended is not None:
                 for cause in causes:
-                    yield extended, cause
+                    yield extended, _least(before, cause)
 
     def _rows(self, match: Match, binding: Binding) -> Collection[Row]:
-        """The rows that hold the constants and the bound variables of the match; null never joins."""
-        fixed = [(at, one) for at, one in enumerate(match.arguments) if isinstance(one, Const) or one in binding]
-        columns, key = tuple(at for at, _ in fixed), tuple(_value(one, binding) for _, one in fixed if one)
-        if any(value is None and isinstance(one, Var) for value, (_, one) in zip(key, fixed, strict=True)):
+        """The rows that hold the constants and the bound variables of the match."""
+        place = self._place(match, binding)
+        if place is None:
             return ()
         if not self.ordered:
-            return self.tables[match.relation].lookup(columns, key)
-        place = match.relation, columns, key
+            return self.tables[match.relation].lookup(*place[1:])
         if place not in self._sorted:
             self._sorted[place] = in_order(self.rows(*place))
         return self._sorted[place]
+
+    def _place(self, match: Match, binding: Binding) -> Place | None:
+        """What the match is to find; None if that is a null, which never joins."""
+        fixed = [(at, one) for at, one in enumerate(match.arguments) if isinstance(one, Const) or one in binding]
+        columns, key = tuple(at for at, _ in fixed), tuple(_value(one, binding) for _, one in fixed if one)
+        if any(value is None and isinstance(one, Var) for value, (_, one) in zip(key, fixed, strict=True)):
+            return None
+        return match.relation, columns, key
 
     def _judge(self, one: Scoped, binding: Binding) -> Verdict:
         """The verdict on a literal; what it binds is added to the binding."""
@@ -180,6 +214,10 @@ class Assignments:
         if self.ordered:
             self._settled[key] = one, result
         return result
+
+
+_Level = tuple[Sequence[Match], Sequence[Scoped], Iterator[tuple[Binding, Cause | None]]]
+"""The matches and other literals that are still to come, and the assignments of those before."""
 
 
 def _none(found: Iterable[tuple[Binding, Cause | None]]) -> Cause | bool:

@@ -28,6 +28,9 @@ class Budget:
 
 
 UNLIMITED = Budget()
+BUDGET = Budget(facts=1_000_000, seconds=5.0)
+"""What each group of policies may take, what rests on an inventory alone, and a query. As every round of a recursion
+derives a fact at least, facts bound the rounds too."""
 
 
 @dataclass(slots=True)
@@ -79,9 +82,9 @@ class Watch:
             self._out(f"more than {budget.facts:,} facts", "made", lambda one: one.facts)
         return BETWEEN_CHECKS
 
-    def tick(self) -> None:
-        """Count one row that is looked at. Errors: BudgetError."""
-        self._left -= 1
+    def tick(self, rows: int) -> None:
+        """Count rows that are looked at. Errors: BudgetError."""
+        self._left -= rows
         if self._left < 0:
             self._left = self.check()
 

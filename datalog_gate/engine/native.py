@@ -25,6 +25,8 @@ from datalog_gate.errors import BudgetError
 from datalog_gate.values import Row, row_key
 
 Emit = Callable[[Row], None]
+Rounds = Mapping[str, Mapping[Row, int]]
+"""By relation: the round, from 1, in which each row is derived first."""
 MOST_VARIANTS = 64
 """The functions that are kept for one rule."""
 
@@ -56,13 +58,12 @@ def evaluate(
     return Model(work.tables, work.model_errors(), exceeded)
 
 
-def rounds(stratum: Stratum, model: Model, errors: Errors) -> dict[tuple[str, Row], int]:
+def rounds(stratum: Stratum, model: Model, errors: Errors) -> Rounds:
     """The round, from 1, in which each row of a recursive stratum is derived first: it has a derivation from rows of
     earlier rounds and of other strata."""
     work = _Evaluation(Watch(), dict(model.tables), errors)
-    reached: dict[tuple[str, Row], int] = {}
-    work.derive(_Stratum.of(stratum), reached)
-    return reached
+    work.derive(_Stratum.of(stratum), apart=True)
+    return {name: work.tables[name].rows for name in stratum.relations}
 
 
 def errors_of(model: Model) -> Errors:
@@ -166,8 +167,8 @@ class _Evaluation:
     failed: set[int] = field(default_factory=set)
     """The rules that met an error, by identity."""
 
-    def derive(self, one: _Stratum, reached: dict[tuple[str, Row], int] | None = None) -> None:
-        """Derive the rows of a stratum. `reached` is told the round of each row if the stratum is recursive."""
+    def derive(self, one: _Stratum, apart: bool = False) -> None:
+        """Derive the rows of a stratum; if it is recursive and rounds are told `apart`, each row leads to its round."""
         for relation in one.stratum.relations:
             self.tables[relation] = Table()
         if not one.stratum.recursive:
@@ -178,11 +179,11 @@ class _Evaluation:
         parts = [part for part in one.once if self._awake(part)]
         again = [part for part in one.again if self._awake(part)]
         alone = len(again) == 1 and again[0].linear and len(one.stratum.relations) == 1
-        if alone and reached is None and self.watch.budget.rounds is None:
+        if alone and not apart and self.watch.budget.rounds is None:
             self._chase(parts, again[0])
             return
         # in normal rounds a row is known, and may join, as soon as it is found; to tell rounds apart it must not yet
-        known = {name: {} if reached is not None else self.tables[name].rows for name in one.stratum.relations}
+        known = {name: {} if apart else self.tables[name].rows for name in one.stratum.relations}
         news: dict[str, list[Row]] = {}
         turn = 0
         while parts:
@@ -193,9 +194,8 @@ class _Evaluation:
                 name = part.rule.relation
                 self._run(part, known[name], fresh[name].append, news.get(part.news, ()) if part.news else ())
             for name, rows in fresh.items():
-                if reached is not None:
-                    self.tables[name].rows.update(dict.fromkeys(rows))
-                    reached.update(((name, row), turn) for row in rows)
+                if apart:
+                    self.tables[name].rows.update(dict.fromkeys(rows, turn))
                 self.tables[name].extend(rows)
             news = fresh
             parts = [part for part in again if part.news and news[part.news]]

@@ -1,8 +1,8 @@
-"""Why a row holds (layer 3): its first derivation, and the facts that it rests on.
+"""Why a row holds (layer 3): its first derivation.
 
 In: a program, its finished model, a row. Out: derivations in which no row supports itself: within a recursive stratum
-a row rests on rows of earlier rounds only. They are chosen by the place of the rule, then by the order of rows, so
-neither the engine nor the order of facts changes them.
+a row rests on rows of earlier rounds only. They are chosen by the place of the rule, then by the order of rows, those
+of the literal first that fewest fit: neither the engine nor any order of rules, literals and facts changes them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Compare, Const, Match, Operand, Stratum, Var
 from datalog_gate.analysis.safety import Scoped, binds
-from datalog_gate.engine.assignments import Assignments, Binding, Cause, Errors, head_row
+from datalog_gate.engine.assignments import Assignments, Binding, head_row
 from datalog_gate.engine.model import Model
-from datalog_gate.engine.native import rounds
+from datalog_gate.engine.native import Rounds, errors_of, rounds
 from datalog_gate.values import Row, in_order
 
 Fact = tuple[str, Row]
@@ -64,22 +64,26 @@ class _Rule:
 
 @dataclass(slots=True)
 class Provenance:
-    """The derivations of one model. It remembers the rounds of recursive strata: ask one about many rows."""
+    """The derivations of one model. It remembers them and the rounds of recursive strata: ask one about many rows."""
 
     program: CheckedProgram
     model: Model
     _rules: dict[str, tuple[Stratum, tuple[_Rule, ...]]] = field(default_factory=dict, init=False)
-    _rounds: dict[tuple[str, ...], dict[Fact, int]] = field(default_factory=dict, init=False)
+    _rounds: dict[tuple[str, ...], Rounds] = field(default_factory=dict, init=False)
+    _known: dict[Fact, Derivation | None] = field(default_factory=dict, init=False)
     _search: Assignments = field(init=False)
 
     def __post_init__(self) -> None:
-        errors: Errors = {}
-        for one in self.model.errors:
-            errors.setdefault(one.relation, {}).setdefault(one.row, set()).add(Cause(one.span, one.message))
-        self._search = Assignments(self.model.tables, errors, ordered=True)
+        self._search = Assignments(self.model.tables, errors_of(self.model), ordered=True)
 
     def derive(self, relation: str, row: Row) -> Derivation | None:
         """The first derivation of a row; None for a fact."""
+        fact = relation, row
+        if fact not in self._known:
+            self._known[fact] = self._first(relation, row)
+        return self._known[fact]
+
+    def _first(self, relation: str, row: Row) -> Derivation | None:
         if relation not in self._rules:
             stratum = next((one for one in self.program.strata if relation in one.relations), None)
             if stratum is None:
@@ -88,7 +92,7 @@ class Provenance:
             self._rules[relation] = stratum, tuple(_Rule.of(one, self._search.body(one)) for one in rules)
         stratum, known = self._rules[relation]
         reached = self._reached(stratum)
-        latest = reached.get((relation, row), 0)
+        latest = reached.get(relation, {}).get(row, 0)
         fitting = [one for one in known if one.may_give(row)]
         for one in fitting:
             alone = one is fitting[-1] and row in self.model.rows(relation)
@@ -113,35 +117,19 @@ class Provenance:
             if not cause and row == head_row(one.rule, binding):
                 yield binding
 
-    def leaves(self, relation: str, row: Row) -> tuple[Fact, ...]:
-        """The facts that the row rests on, by its first derivation and those of the rows in it: each once, in order."""
-        found: dict[Fact, None] = {}
-        seen: set[Fact] = set()
-        pending = [(relation, row)]
-        while pending:
-            fact = pending.pop()
-            if fact in seen:
-                continue
-            seen.add(fact)
-            derivation = self.derive(*fact)
-            if derivation:
-                pending += reversed(derivation.matched)
-            else:
-                found[fact] = None
-        return tuple(found)
-
-    def _reached(self, stratum: Stratum) -> dict[Fact, int]:
+    def _reached(self, stratum: Stratum) -> Rounds:
         """The rounds of a recursive stratum."""
         if stratum.recursive and stratum.relations not in self._rounds:
             self._rounds[stratum.relations] = rounds(stratum, self.model, self._search.errors)
         return self._rounds.get(stratum.relations, {})
 
-    def _matched(self, match: Match, binding: Binding, reached: dict[Fact, int], latest: int) -> Iterator[Fact]:
+    def _matched(self, match: Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
         """The first row that fits the match and was there before round `latest`, if there is one."""
         fixed = [(at, one) for at, one in enumerate(match.arguments) if one is not None]
         key = tuple(one.value if isinstance(one, Const) else binding[one] for _, one in fixed)
         rows = self._search.rows(match.relation, tuple(at for at, _ in fixed), key)
-        if reached:
-            rows = [row for row in rows if reached.get((match.relation, row), -1) < latest]
+        if match.relation in reached:
+            rounds_of = reached[match.relation]
+            rows = [row for row in rows if rounds_of[row] < latest]
         if rows:
             yield match.relation, next(iter(rows)) if len(rows) == 1 else in_order(rows)[0]

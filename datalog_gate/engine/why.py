@@ -26,8 +26,9 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.analysis.safety import Scoped, inner, scoped
-from datalog_gate.engine.assignments import Assignments, Binding, Cause, Errors
+from datalog_gate.engine.assignments import Assignments, Binding, Cause
 from datalog_gate.engine.builtins import aggregate
+from datalog_gate.engine.native import errors_of
 from datalog_gate.engine.provenance import Derivation, Provenance
 from datalog_gate.values import Row, Value, row_key
 
@@ -87,12 +88,8 @@ class Why:
 
     def __init__(self, provenance: Provenance) -> None:
         self.provenance = provenance
-        errors: Errors = {}
-        for one in provenance.model.errors:
-            errors.setdefault(one.relation, {}).setdefault(one.row, set()).add(Cause(one.span, one.message))
-        self._search = Assignments(provenance.model.tables, errors, ordered=True)
+        self._search = Assignments(provenance.model.tables, errors_of(provenance.model), ordered=True)
         self._derived = {name for stratum in provenance.program.strata for name in stratum.relations}
-        self._known: dict[tuple[str, Row], Derivation | None] = {}
 
     def why(self, relation: str, row: Row, most: int = ROWS, deepest: int = DEPTH) -> Node:
         """The tree of a row of the model, of which the `most` rows next to the root are followed, down to `deepest`."""
@@ -132,10 +129,7 @@ class Why:
         return Total(literal, aggregate(literal.function, rows), len(rows), tuple(row[0] for row in rows[:FIRST]))
 
     def _derive(self, relation: str, row: Row) -> Derivation:
-        key = relation, row
-        if key not in self._known:
-            self._known[key] = self.provenance.derive(relation, row)
-        found = self._known[key]
+        found = self.provenance.derive(relation, row)
         assert found, f"{relation}{row} has no derivation"
         return found
 

@@ -5,6 +5,7 @@ In: the rows that a violation's first derivation rests on. Out: a place, and the
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,12 +13,15 @@ from datalog_gate.analysis.possible import POSSIBLE
 from datalog_gate.analysis.program import Match, Var, Without
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Span
-from datalog_gate.engine.provenance import Derivation, Provenance
+from datalog_gate.engine.provenance import Derivation, Fact, Provenance
 from datalog_gate.facts.factset import FactSet, Origin, place_of
 from datalog_gate.values import ResourceId, Row, Unknown, Value
 
 NAMELESS = frozenset({"_id", "_stack", "_index", "_index2", "_key", "_key2", "id", "stack"})
 """Columns that say which row it is; their values are nowhere in the text."""
+
+FOLLOWED = 100
+"""Through how many rows a finding is followed, those nearest to it first: each of a thousand may rest on the others."""
 
 SAID = ("heat:", "os:", "aws:")
 """How the names of relations start that hold what templates say."""
@@ -39,17 +43,18 @@ class Support(NamedTuple):
 
 
 def support(provenance: Provenance, relation: str, row: Row) -> Support:
-    """What the row's first derivation rests on, through derived relations."""
+    """What the row's first derivation rests on, through as many derived rows as are `FOLLOWED`."""
+    known = _nearest(provenance, (relation, row))
     found: dict[Leaf, None] = {}
     lacking: set[Value] = set()
-    seen: set[tuple[str, Row]] = set()
+    seen: set[Fact] = set()
     pending = [Leaf(relation, row, ())]
     while pending:
         leaf = pending.pop()
         fact = (leaf.relation, leaf.row)
         if leaf.relation in provenance.program.inputs:
             found[leaf._replace(relation=leaf.relation.removesuffix(POSSIBLE))] = None
-        elif fact not in seen and (derivation := provenance.derive(*fact)):
+        elif fact not in seen and (derivation := known.get(fact)):
             matches = [one for one in derivation.rule.body if isinstance(one, Match)]
             steps = [
                 Leaf(*fact, tuple(at for at, one in enumerate(match.arguments) if one is not None))
@@ -97,6 +102,18 @@ def deciding(
         found = [one for leaf in about for one in _unknowns(leaf, facts)]
         found = found or [one for leaf in near for one in _unknowns(leaf, facts)]
     return tuple(dict.fromkeys(found))
+
+
+def _nearest(provenance: Provenance, root: Fact) -> dict[Fact, Derivation]:
+    """The derivations of the rows that the root rests on, those nearest to it."""
+    known: dict[Fact, Derivation] = {}
+    waiting = deque([root])
+    while waiting and len(known) < FOLLOWED:
+        fact = waiting.popleft()
+        if fact not in known and fact[0] not in provenance.program.inputs and (found := provenance.derive(*fact)):
+            known[fact] = found
+            waiting += found.matched
+    return known
 
 
 def _lacking(derivation: Derivation) -> Iterator[Value]:

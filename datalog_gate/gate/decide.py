@@ -19,7 +19,7 @@ from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Level, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.diagnostics import Span
-from datalog_gate.engine.budget import Budget
+from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.model import Engine, Model
 from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Provenance
@@ -33,7 +33,7 @@ from datalog_gate.gate.decision import Decision, Mode, PolicyError, Violation, o
 from datalog_gate.gate.explanation import Explanation
 from datalog_gate.gate.fix import Fixes
 from datalog_gate.gate.grants import effective, grants_of
-from datalog_gate.gate.inventory import BUDGET, Inventory
+from datalog_gate.gate.inventory import Inventory
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.secrets import Secrets
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown, row_key, show
@@ -286,7 +286,8 @@ def _evaluated(
     policies: Sequence[Policy], program: CheckedProgram, facts: FactSet, request: Request, engine: Engine
 ) -> tuple[Model, dict[Level, BudgetError]]:
     """The model, and by level what went beyond the budget. Each level has a budget of its own: first come the policies
-    that deny, with what unlocks services, then those that warn, those that record, and whatever no policy reads."""
+    that deny, with what unlocks services, then those that warn, those that record, and whatever no policy reads if
+    none went beyond its budget: what took it would take it again."""
     model = request.inventory.model if request.inventory else Model()
     inputs = _inputs(program, facts, model)
     exceeded: dict[Level, BudgetError] = {}
@@ -296,7 +297,7 @@ def _evaluated(
         model = engine(resting(program, both), inputs, request.budget, model)
         if model.exceeded:
             exceeded[level] = model.exceeded
-    return engine(program, inputs, request.budget, model), exceeded
+    return model if exceeded else engine(program, inputs, request.budget, model), exceeded
 
 
 def _inputs(program: CheckedProgram, facts: FactSet, model: Model) -> dict[str, Collection[Row]]:

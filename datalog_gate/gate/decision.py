@@ -98,7 +98,8 @@ class Grant:
 class Decision:
     """What the gate answers. All findings are listed whatever the outcome, sorted by policy and row.
 
-    `derived` holds the rows of every relation that rules derive, for tests and queries; it is no part of the JSON.
+    `derived` holds the rows of every relation that rules derive, as far as the budgets went, for tests and queries; it
+    is no part of the JSON.
     `explanation` is there where it was asked for: each finding then has `why` in the JSON, and `clean` has how many
     rows there were for each policy that found nothing.
     """

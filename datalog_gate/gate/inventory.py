@@ -16,7 +16,7 @@ from datalog_gate.analysis.strata import reads
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.catalogue.inventory import relation
 from datalog_gate.diagnostics import Span
-from datalog_gate.engine.budget import Budget
+from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.model import Model, Table
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.factset import FactSet
@@ -25,9 +25,6 @@ from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.values import Row
 
 Rows = Mapping[Row, Span]
-BUDGET = Budget(facts=1_000_000, seconds=5.0)
-"""What each group of policies may take, and what rests on the inventory alone. As every round of a recursion derives a
-fact at least, facts bound the rounds too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from datalog_gate.catalogue import SHIPPED, Catalogue, inventory
 from datalog_gate.catalogue.builtins import BUILTINS
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.engine.budget import BUDGET
 from datalog_gate.engine.model import Engine, ModelError
 from datalog_gate.errors import InputError, RulesError
 from datalog_gate.facts.lines import Line
@@ -52,7 +53,7 @@ def ask(
     """The answer to a query. With `lenient` a relation that nothing defines is empty, with a warning. `now` is the time
     (UTC) where no line of facts gives it.
 
-    Errors: RulesError for rules or query, InputError for facts, EngineError.
+    Errors: RulesError for rules or query, InputError for facts, EngineError, also where it takes more than `BUDGET`.
     """
     sources = {one.file: one.text for one in files} | {"<query>": text}
     modules, found = parse_all(files)
@@ -70,7 +71,9 @@ def ask(
     inputs = bind(checked.program, lines, lenient=True)
     if now and inputs.get("gate:now") == {}:
         inputs["gate:now"] = {(now.isoformat(),): NOWHERE}
-    model = engine(checked.program, inputs)
+    model = engine(checked.program, inputs, BUDGET)
+    if model.exceeded:
+        raise model.exceeded
     answer = f"{QUERY}:{ANSWER}"
     needed = rests_on(checked.program).get(answer, frozenset())
     errors = tuple(one for one in model.errors if one.relation in needed)

@@ -61,7 +61,7 @@ class Suite:
     def report(self, case: Case) -> str:
         """What differs between the case's expectations and the decision, a line each; empty if nothing does.
 
-        Bad input is found as diagnostics, and so is a policy under test that can't be evaluated (code `evaluation`).
+        Bad input is found as diagnostics, and so is a policy under test that can't be judged (`evaluation`, `budget`).
         Errors: GateError for what the gate can't judge.
         """
         given, types = dict(case.given), self.rules.catalogue
@@ -106,7 +106,8 @@ def difference(
         lines += [_unexpected(one) for one in rest]
     for relation, wanted in expect.get("rows", {}).items():
         if relation not in rows:
-            lines.append(f"  missing     rows: no rule derives {relation}; write its full name, net:ssh:open_ssh")
+            why = "write its full name, net:ssh:open_ssh, or it takes too much"
+            lines.append(f"  missing     rows: nothing derives {relation}: {why}")
         want, have = ({json.dumps(row) for row in some} for some in (wanted, rows.get(relation, ())))
         lines += [f"  missing     rows: {relation} {row}" for row in sorted(want - have)]
         lines += [f"  unexpected  rows: {relation} {row}" for row in sorted(have - want)]

@@ -1,0 +1,62 @@
+"""Tables: rows in order of arrival, and their indexes."""
+
+from __future__ import annotations
+
+import pytest
+
+from datalog_gate.engine.model import Constants, Model, Table
+from datalog_gate.values import Row
+
+ROWS: list[Row] = [("a", 1, None), ("b", 1, 2), ("a", 2, 2), (None, 1, 2)]
+LATER: list[Row] = [("b", 1, 3), (None, 1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("constants", "keys", "found"),
+    [
+        ((), (0,), {"a": [ROWS[0], ROWS[2]], "b": [ROWS[1], LATER[0]]}),
+        ((), (1, 2), {(1, 2): [ROWS[1], ROWS[3]], (2, 2): [ROWS[2]], (1, 3): LATER}),
+        (((1, 1),), (0,), {"a": [ROWS[0]], "b": [ROWS[1], LATER[0]]}),
+        (((2, None),), (), [ROWS[0]]),
+        (((0, None), (1, 1)), (2,), {2: [ROWS[3]], 3: [LATER[1]]}),
+        (((0, "c"),), (1,), {}),
+        ((), (), [*ROWS, *LATER]),
+    ],
+)
+def test_an_index_leaves_out_nulls_and_takes_up_rows_that_come_later(
+    constants: Constants, keys: tuple[int, ...], found: object
+) -> None:
+    grown, whole = Table(ROWS), Table([*ROWS, *LATER])
+    grown.index(constants, keys)
+    grown.rows.update(dict.fromkeys(LATER))
+    grown.extend(LATER)
+    assert (grown.index(constants, keys), whole.index(constants, keys)) == (found, found)
+    assert grown.indexed == {(constants, keys)}
+
+
+def test_a_table_makes_the_indexes_of_another() -> None:
+    one, other = Table(ROWS), Table(LATER)
+    one.index((), (0,))
+    one.index(((1, 1),), ())
+    other.index_like(one)
+    assert other.indexed == {((), (0,)), (((1, 1),), ())}
+
+
+@pytest.mark.parametrize(
+    ("columns", "key", "found"),
+    [
+        ((), (), ROWS),
+        ((0,), ("a",), [ROWS[0], ROWS[2]]),
+        ((0,), (None,), [ROWS[3]]),
+        ((0, 1), (None, 1), [ROWS[3]]),
+        ((0, 2), ("a", None), [ROWS[0]]),
+        ((0, 1, 2), ROWS[1], [ROWS[1]]),
+        ((0,), ("c",), []),
+    ],
+)
+def test_a_lookup_finds_rows_by_what_they_hold_a_null_too(columns: tuple[int, ...], key: Row, found: list[Row]) -> None:
+    assert list(Table(ROWS).lookup(columns, key)) == found
+
+
+def test_a_model_has_no_rows_of_a_relation_that_it_lacks() -> None:
+    assert [list(Model({"p": Table(LATER)}).rows(name)) for name in ("p", "q")] == [LATER, []]
