@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from datalog_gate.diagnostics import Diagnostic, Span, excerpt
-from datalog_gate.gate.decision import Decision, Violation
+from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.explanation import BYTES, Line, within
+from datalog_gate.gate.finding import Violation
 
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
 SHORT = 6

@@ -20,7 +20,8 @@ from datalog_gate.analysis.policy import LEVELS, Policy
 from datalog_gate.diagnostics import CODES, Severity, Span
 from datalog_gate.enforce.render import compact, diagnostics_json, printable, text
 from datalog_gate.errors import DiagnosticsError, GateError
-from datalog_gate.gate.decision import Decision, Violation
+from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.finding import Violation
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the gravest on, as the levels of policies are."""

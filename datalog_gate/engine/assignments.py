@@ -91,6 +91,9 @@ class Assignments:
         if self.ordered:  # so that the order of the body chooses nothing
             matches.sort(key=lambda one: one.span)
         computed = [one for one in body if not isinstance(one.literal, Match)]
+        if len(matches) == 1 and not computed:  # what most aggregates are over
+            yield from self._fitting(matches[0], known, None)
+            return
         levels: list[_Level] = [(matches, computed, iter([(dict(known), None)]))]
         while levels:
             pending, others, found = levels[-1]

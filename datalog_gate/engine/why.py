@@ -30,7 +30,7 @@ from datalog_gate.engine.assignments import Assignments, Binding, Cause
 from datalog_gate.engine.builtins import aggregate
 from datalog_gate.engine.native import errors_of
 from datalog_gate.engine.provenance import Derivation, Provenance
-from datalog_gate.values import Row, Value, row_key
+from datalog_gate.values import Row, Value, in_order
 
 ROWS = 40
 DEPTH = 6
@@ -124,8 +124,8 @@ class Why:
         """What an aggregate of the rule's body is."""
         needs = next(one.needs for one in _scoped(rule) if one.literal is literal)
         found = self._search.of_body(inner(literal, needs), {var: binding[var] for var in needs})
-        rows = sorted({tuple(_value(term, each) for term in literal.terms) for each, _ in found}, key=row_key)
-        rows = [row for row in rows if row[0] is not None]
+        terms = {tuple(_value(term, each) for term in literal.terms) for each, _ in found}
+        rows = in_order([row for row in terms if row[0] is not None])
         return Total(literal, aggregate(literal.function, rows), len(rows), tuple(row[0] for row in rows[:FIRST]))
 
     def _derive(self, relation: str, row: Row) -> Derivation:

@@ -21,7 +21,7 @@ from datalog_gate.engine.provenance import Provenance
 from datalog_gate.engine.why import Failure, Node, Total, Why
 from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.facts.stack import Stack
-from datalog_gate.gate.decision import Violation
+from datalog_gate.gate.finding import Violation
 from datalog_gate.gate.secrets import Secrets
 from datalog_gate.gate.wording import LISTED, Wording, plain
 from datalog_gate.values import Kind, ResourceId, Row, Value, from_python

@@ -27,8 +27,9 @@ from datalog_gate.facts.grants import POLICY
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import path_text, typed
 from datalog_gate.gate.blame import NAMELESS
-from datalog_gate.gate.decision import Decision, Violation
+from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.explanation import Line, line
+from datalog_gate.gate.finding import Violation
 from datalog_gate.gate.secrets import Secrets
 from datalog_gate.gate.wording import plain
 from datalog_gate.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show, to_json

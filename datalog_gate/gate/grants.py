@@ -10,7 +10,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.gate.decision import Grant
+from datalog_gate.gate.finding import Grant
 from datalog_gate.values import ResourceId, Row, Value, row_key, show
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from datalog_gate import Rules, load_rules
 from datalog_gate.facts.stack import Data, Resource, Stack
-from datalog_gate.gate.decision import Violation
+from datalog_gate.gate.finding import Violation
 from datalog_gate.values import ResourceId, Unknown
 from tests.heat.heat_side import Refused, Seen, SeenResource, reference
 
