@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from datalog_gate.diagnostics import Diagnostic, Span, excerpt
 from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.explanation import BYTES, Line, within
 from datalog_gate.gate.finding import Violation
+
+if TYPE_CHECKING:
+    from datalog_gate.gate.explanation import Line
 
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
 SHORT = 6
@@ -101,6 +104,8 @@ def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
 
 def why(steps: Sequence[Line]) -> Iterator[str]:
     """The steps of an explanation below each other, their places in a column, as many as have room."""
+    from datalog_gate.gate.explanation import BYTES, within
+
     texts = [f"{'  ' * one.depth}{one.text}" for one in steps]
     width = min(WIDTH, max(map(len, texts)))
     lines = [f"{text:{width}}   {one.where}".rstrip() for text, one in zip(texts, steps, strict=True)]

@@ -30,9 +30,7 @@ from datalog_gate.facts.stack import Stack
 from datalog_gate.facts.summary import Summary, summary
 from datalog_gate.gate.blame import Support, deciding, place, support
 from datalog_gate.gate.decision import Decision, outcome_of
-from datalog_gate.gate.explanation import Explanation
 from datalog_gate.gate.finding import Mode, PolicyError, Violation
-from datalog_gate.gate.fix import Fixes
 from datalog_gate.gate.grants import effective, grants_of
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.gate.policyset import PolicySet
@@ -114,6 +112,9 @@ def decide(
     )
     if not explain:
         return decision
+    from datalog_gate.gate.explanation import Explanation
+    from datalog_gate.gate.fix import Fixes
+
     fixes = Fixes(
         stacks,
         facts,
