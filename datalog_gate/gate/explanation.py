@@ -174,7 +174,7 @@ class Explanation:
             return
         if node.rule is None:
             more = "" if node.followed else " and so on"
-            lines.append(line(depth, "row", text + more, self.place(node) if node.followed else None))
+            lines.append(line(depth, "row", text + more, self._place(node) if node.followed else None))
             return
         raw = node.relation, node.row
         again = raw in seen and bool(node.premises)
@@ -191,7 +191,7 @@ class Explanation:
             and plain(only.relation) == f"{plain(node.relation)}{GIVEN}"
         )
 
-    def place(self, node: Node) -> Span | None:
+    def _place(self, node: Node) -> Span | None:
         """Where a fact was written: if its literal reads one value of it, that one."""
         name = plain(node.relation)
         origin = self.facts.rows.get(name, {}).get(node.row)
