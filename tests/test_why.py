@@ -18,8 +18,10 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.engine import native
+from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.engine.why import Asked, Failure, Node, Total, Why
+from datalog_gate.gate.blame import Leaf, Support, support
 from datalog_gate.values import Row, row_key
 from tests import naive
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs, shuffled
@@ -59,6 +61,19 @@ def test_a_chain_is_followed_as_far_as_is_asked_and_no_further() -> None:
     assert why.why("reach", (0, 400), 2) == Node(
         "reach", (0, 400), (), STEP, {X: 0, Y: 400, Z: 399}, (last, Node("edge", (399, 400), (0, 1)))
     )
+
+
+def test_what_would_take_too_long_to_find_is_not_followed() -> None:
+    most = Compare("<", Const(9), N, place(8))
+    pairs = Fold("count", (Y, Z), (read("node", Y), read("node", Z), Compare("!=", Y, Z, place(8))), N, place(7))
+    many = CheckedRule("p", (X, N), (read("node", X), pairs, most), place(6))
+    other = CheckedRule("p", (X, Y), (read("edge", X, Y),), place(9))
+    checked = program(Stratum(("p",), (many, other), False))
+    model = native.evaluate(checked, {"node": [(at,) for at in range(150)], "edge": []})
+    few, enough = (Provenance(checked, model, Watch(Budget(looks=looks))) for looks in (10_000, 1_000_000))
+    assert Why(few).why("p", (7, 150 * 149)) == Node("p", (7, 150 * 149), followed=False)
+    assert support(few, "p", (7, 150 * 149)) == Support([], set())
+    assert support(enough, "p", (7, 150 * 149)) == Support([Leaf("node", (7,), (0,))], set())
 
 
 def above(node: Node) -> list[tuple[Node, frozenset[tuple[str, Row]]]]:

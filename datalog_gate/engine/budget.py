@@ -18,13 +18,14 @@ BETWEEN_CHECKS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most facts that may be derived, the most rounds of one recursion, and seconds by the `clock`; no limit where
-    None."""
+    """The most facts that may be derived, the most rounds of one recursion, seconds by the `clock`, and rows that a
+    careful search may look at; no limit where None."""
 
     facts: int | None = None
     rounds: int | None = None
     seconds: float | None = None
     clock: Callable[[], float] = monotonic
+    looks: int | None = None
 
 
 UNLIMITED = Budget()
@@ -49,6 +50,7 @@ class Watch:
     budget: Budget = UNLIMITED
     began: float = field(init=False)
     facts: int = 0
+    looks: int = 0
     shares: dict[int, Share] = field(default_factory=dict)
     _share: Share | None = None
     _since: float = 0.0
@@ -80,10 +82,13 @@ class Watch:
             self._out(f"out of time after {budget.seconds:g} s", "took", lambda one: one.seconds)
         if budget.facts is not None and self.facts + len(self._known) - self._before > budget.facts:
             self._out(f"more than {budget.facts:,} facts", "made", lambda one: one.facts)
+        if budget.looks is not None and self.looks > budget.looks:
+            self._out(f"more than {budget.looks:,} rows looked at", "took", lambda one: one.seconds)
         return BETWEEN_CHECKS
 
     def tick(self, rows: int) -> None:
         """Count rows that are looked at. Errors: BudgetError."""
+        self.looks += rows
         self._left -= rows
         if self._left < 0:
             self._left = self.check()

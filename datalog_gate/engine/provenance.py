@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Compare, Const, Match, Operand, Stratum, Var
 from datalog_gate.analysis.safety import Scoped, binds
 from datalog_gate.engine.assignments import Assignments, Binding, head_row
+from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.native import Rounds, errors_of, rounds
 from datalog_gate.values import Row, in_order
@@ -68,16 +69,17 @@ class Provenance:
 
     program: CheckedProgram
     model: Model
+    watch: Watch = field(default_factory=Watch)
     _rules: dict[str, tuple[Stratum, tuple[_Rule, ...]]] = field(default_factory=dict, init=False)
     _rounds: dict[tuple[str, ...], Rounds] = field(default_factory=dict, init=False)
     _known: dict[Fact, Derivation | None] = field(default_factory=dict, init=False)
     _search: Assignments = field(init=False)
 
     def __post_init__(self) -> None:
-        self._search = Assignments(self.model.tables, errors_of(self.model), ordered=True)
+        self._search = Assignments(self.model.tables, errors_of(self.model), self.watch, ordered=True)
 
     def derive(self, relation: str, row: Row) -> Derivation | None:
-        """The first derivation of a row; None for a fact."""
+        """The first derivation of a row; None for a fact. Errors: BudgetError."""
         fact = relation, row
         if fact not in self._known:
             self._known[fact] = self._first(relation, row)

@@ -30,6 +30,7 @@ from datalog_gate.engine.assignments import Assignments, Binding, Cause
 from datalog_gate.engine.builtins import aggregate
 from datalog_gate.engine.native import errors_of
 from datalog_gate.engine.provenance import Derivation, Provenance
+from datalog_gate.errors import BudgetError
 from datalog_gate.values import Row, Value, in_order
 
 ROWS = 40
@@ -57,7 +58,8 @@ class Total:
 @dataclass(frozen=True, slots=True)
 class Node:
     """A row, the columns of it that its literal reads, and unless it is a fact its first derivation: a rule, the values
-    of its variables, and a premise for each literal. One that is not `followed` has a derivation too, left out."""
+    of its variables, and a premise for each literal. One that is not `followed` has a derivation too, left out, or too
+    long to find."""
 
     relation: str
     row: Row
@@ -99,7 +101,10 @@ class Why:
             draft = waiting.popleft()
             drafts.append(draft)
             if draft.relation in self._derived and len(drafts) <= most and draft.depth <= deepest:
-                draft.derivation = self._derive(draft.relation, draft.row)
+                try:
+                    draft.derivation = self._derive(draft.relation, draft.row)
+                except BudgetError:
+                    continue
                 matches = [one for one in draft.derivation.rule.body if isinstance(one, Match)]
                 for match, fact in zip(matches, draft.derivation.matched, strict=True):
                     columns = tuple(at for at, one in enumerate(match.arguments) if one is not None)

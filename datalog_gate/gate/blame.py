@@ -14,6 +14,7 @@ from datalog_gate.analysis.program import Match, Var, Without
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
+from datalog_gate.errors import BudgetError
 from datalog_gate.facts.factset import FactSet, Origin, place_of
 from datalog_gate.values import ResourceId, Row, Unknown, Value
 
@@ -105,12 +106,19 @@ def deciding(
 
 
 def _nearest(provenance: Provenance, root: Fact) -> dict[Fact, Derivation]:
-    """The derivations of the rows that the root rests on, those nearest to it."""
+    """The derivations of the rows that the root rests on, those nearest to it, as far as the budget goes: a finding
+    holds, and stands at its subject if no more is known."""
     known: dict[Fact, Derivation] = {}
     waiting = deque([root])
     while waiting and len(known) < FOLLOWED:
         fact = waiting.popleft()
-        if fact not in known and fact[0] not in provenance.program.inputs and (found := provenance.derive(*fact)):
+        if fact in known or fact[0] in provenance.program.inputs:
+            continue
+        try:
+            found = provenance.derive(*fact)
+        except BudgetError:
+            break
+        if found:
             known[fact] = found
             waiting += found.matched
     return known

@@ -19,7 +19,7 @@ from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Level, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.diagnostics import Span
-from datalog_gate.engine.budget import BUDGET, Budget
+from datalog_gate.engine.budget import BUDGET, Budget, Watch
 from datalog_gate.engine.model import Engine, Model
 from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Provenance
@@ -38,6 +38,8 @@ from datalog_gate.gate.secrets import Secrets
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown, row_key, show
 
 MODES: tuple[Mode, ...] = ("record", "warn", "enforce")
+PLACING = Budget(looks=500_000)
+"""What it may take to find where the findings stand: some seconds. No clock, so that the same stands everywhere."""
 GRANTS = ("gate:grant", "gate:grant_scope")
 
 
@@ -160,7 +162,7 @@ class _Judge:
         self._relations = rules.program.relations
         self._facts, self._program, self._model, self._stacks = facts, program, model, stacks
         self._secrets, self._exceeded = secrets, exceeded
-        self.provenance = Provenance(program, model)
+        self.provenance = Provenance(program, model, Watch(PLACING))
         self._explain = explain
         self.raw: dict[Violation, tuple[str, Row]] = {}
 

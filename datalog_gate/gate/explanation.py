@@ -81,7 +81,7 @@ class Explanation:
     secrets: Secrets
     stacks: Sequence[Stack]
     raw: Mapping[Violation, Raw]
-    inventory: Mapping[str, object]
+    inventory: Mapping[str, Mapping[Row, Span]]
     policies: Sequence[Policy]
     reads: Mapping[str, Set[str]]
     fixed: Callable[[Violation, Node], Line | None]
@@ -133,11 +133,11 @@ class Explanation:
         }
 
     def _lines(self, tree: Node) -> tuple[Line, ...]:
+        if tree.rule is None:
+            return (Line(0, "holds", "it would take too long to tell why", None),)
         lines: list[Line] = []
         self._below(tree, 0, lines, set())
-        if not lines and tree.rule:
-            lines.append(Line(0, "holds", "the rule has no conditions", tree.rule.span))
-        return tuple(lines)
+        return tuple(lines) or (Line(0, "holds", "the rule has no conditions", tree.rule.span),)
 
     def _below(self, node: Node, depth: int, lines: list[Line], seen: set[Raw]) -> None:
         """The premises of a row: rows, then what else holds, with as many checks on a line as have room. A tree is no
@@ -174,7 +174,7 @@ class Explanation:
             return
         if node.rule is None:
             more = "" if node.followed else " and so on"
-            lines.append(line(depth, "row", text + more, self.place(node) if node.followed else None))
+            lines.append(line(depth, "row", text + more, self._place(node) if node.followed else None))
             return
         raw = node.relation, node.row
         again = raw in seen and bool(node.premises)
@@ -191,14 +191,12 @@ class Explanation:
             and plain(only.relation) == f"{plain(node.relation)}{GIVEN}"
         )
 
-    def place(self, node: Node) -> Span | None:
+    def _place(self, node: Node) -> Span | None:
         """Where a fact was written: if its literal reads one value of it, that one."""
         name = plain(node.relation)
         origin = self.facts.rows.get(name, {}).get(node.row)
         if origin is None:
-            rows = self.inventory.get(name)
-            span = rows.get(node.row) if isinstance(rows, dict) else None
-            return span if isinstance(span, Span) else None
+            return self.inventory.get(name, {}).get(node.row)
         described = self.provenance.program.relations[node.relation]
         read = [described.columns[at].name for at in node.columns if described.columns[at].name not in described.key]
         single = described.named_only and len(read) == 1 and not read[0].startswith("_")

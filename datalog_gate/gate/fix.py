@@ -86,11 +86,14 @@ class Fixes:
         return None
 
     def _settles(self, change: Change, finding: Violation) -> bool:
-        before = _findings(self.decision)
         try:
-            after = _findings(self.again([with_resource(one, change.home, change.resource) for one in self.stacks]))
+            judged = self.again([with_resource(one, change.home, change.resource) for one in self.stacks])
         except EngineError:
             return False
+        if any(one.code == "budget" for one in judged.errors):
+            self._left = 0  # the next one would take as long
+            return False
+        before, after = _findings(self.decision), _findings(judged)
         gone = finding.policy, finding.row
         return after[gone] < before[gone] and after <= before
 
