@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.engine.why import Asked, Failure, Node, Total, Why
+from datalog_gate.errors import BudgetError
 from datalog_gate.gate.blame import Leaf, Support, support
 from datalog_gate.values import Row, row_key
 from tests import naive
@@ -74,6 +76,15 @@ def test_what_would_take_too_long_to_find_is_not_followed() -> None:
     assert Why(few).why("p", (7, 150 * 149)) == Node("p", (7, 150 * 149), followed=False)
     assert support(few, "p", (7, 150 * 149)) == Support([], set())
     assert support(enough, "p", (7, 150 * 149)) == Support([Leaf("node", (7,), (0,))], set())
+
+
+def test_an_aggregate_of_too_much_is_not_gone_through() -> None:
+    pairs = Fold("count", (Y, Z), (read("node", Y), read("node", Z)), N, place(7))
+    checked = program(Stratum(("p",), (CheckedRule("p", (N,), (pairs,), place(6)),), False))
+    why = explained(checked, {"node": [(at,) for at in range(450)], "edge": []})
+    assert why.why("p", (450 * 450,)) == Node("p", (450 * 450,), followed=False)
+    with pytest.raises(BudgetError, match="more than 200,000 rows looked at"):
+        why.why_not("p", (5,))
 
 
 def above(node: Node) -> list[tuple[Node, frozenset[tuple[str, Row]]]]:

@@ -132,6 +132,6 @@ class Provenance:
         rows = self._search.rows(match.relation, tuple(at for at, _ in fixed), key)
         if match.relation in reached:
             rounds_of = reached[match.relation]
-            rows = [row for row in rows if rounds_of[row] < latest]
+            rows = [row for row in rows if rounds_of.get(row, 0) < latest]  # another engine may have other rows
         if rows:
             yield match.relation, next(iter(rows)) if len(rows) == 1 else in_order(rows)[0]

@@ -27,6 +27,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.analysis.safety import Scoped, inner, scoped
 from datalog_gate.engine.assignments import Assignments, Binding, Cause
+from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.builtins import aggregate
 from datalog_gate.engine.native import errors_of
 from datalog_gate.engine.provenance import Derivation, Provenance
@@ -41,6 +42,8 @@ FIRST = 5
 STEPS = 5000
 BRANCHES = 1000
 """How long the search for the furthest-reaching assignment is: steps in all, rows that one of them tries."""
+LOOKS = 200_000
+"""How many rows are looked at in all for what aggregates and negations found: some seconds."""
 Asked = tuple[Value | EllipsisType, ...]
 """A row that may be there, `...` where any value will do."""
 
@@ -90,7 +93,8 @@ class Why:
 
     def __init__(self, provenance: Provenance) -> None:
         self.provenance = provenance
-        self._search = Assignments(provenance.model.tables, errors_of(provenance.model), ordered=True)
+        watch = Watch(Budget(looks=LOOKS))
+        self._search = Assignments(provenance.model.tables, errors_of(provenance.model), watch, ordered=True)
         self._derived = {name for stratum in provenance.program.strata for name in stratum.relations}
 
     def why(self, relation: str, row: Row, most: int = ROWS, deepest: int = DEPTH) -> Node:
@@ -116,7 +120,7 @@ class Why:
         return drafts[0].node
 
     def why_not(self, relation: str, asked: Asked) -> tuple[Failure, ...] | None:
-        """Where each rule of the relation fails, by place; None if such a row holds after all."""
+        """Where each rule of the relation fails, by place; None if such a row holds after all. Errors: BudgetError."""
         model = self.provenance.model
         if any(_fits(row, asked) for row in model.rows(relation)):
             return None
@@ -126,7 +130,7 @@ class Why:
         return tuple(self._furthest(rule, asked) for rule in sorted(rules, key=lambda one: one.span))
 
     def total(self, rule: CheckedRule, literal: Fold, binding: Binding) -> Total:
-        """What an aggregate of the rule's body is."""
+        """What an aggregate of the rule's body is. Errors: BudgetError."""
         needs = next(one.needs for one in _scoped(rule) if one.literal is literal)
         found = self._search.of_body(inner(literal, needs), {var: binding[var] for var in needs})
         terms = {tuple(_value(term, each) for term in literal.terms) for each, _ in found}
@@ -152,7 +156,10 @@ class Why:
                     assert node
                     premises.append((literal, node))
                 case Fold():
-                    premises.append((literal, self.total(rule, literal, binding)))
+                    try:
+                        premises.append((literal, self.total(rule, literal, binding)))
+                    except BudgetError:
+                        return Node(draft.relation, draft.row, draft.columns, followed=False)
                 case _:
                     premises.append((literal, literal))
         premises.sort(key=lambda pair: (not isinstance(pair[1], Node), pair[0].span))

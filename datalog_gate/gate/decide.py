@@ -38,7 +38,7 @@ from datalog_gate.gate.secrets import Secrets
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown, row_key, show
 
 MODES: tuple[Mode, ...] = ("record", "warn", "enforce")
-PLACING = Budget(looks=500_000)
+PLACING = Budget(looks=300_000)
 """What it may take to find where the findings stand: some seconds. No clock, so that the same stands everywhere."""
 GRANTS = ("gate:grant", "gate:grant_scope")
 

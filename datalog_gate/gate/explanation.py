@@ -108,7 +108,8 @@ class Explanation:
         """Why no row like this one holds: for each rule, by place, the literal at which it fails. `row` is plain data,
         a resource as its path, `...` for anything. Nothing if there is such a row.
 
-        Errors: KeyError for a relation that no rule derives, ValueError for a row of another width."""
+        Errors: KeyError for a relation that no rule derives, ValueError for a row of another width, EngineError if it
+        takes too long."""
         program = self.provenance.program
         if not any(relation in stratum.relations for stratum in program.strata):
             raise KeyError(relation)
