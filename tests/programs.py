@@ -141,7 +141,7 @@ class Draw:
                     body.append(Compare(comparator, operand(), operand(), at, self.unsure()))
                 case "alias":
                     left, right = self.one([(new, operand()), (operand(), new)])
-                    body.append(Compare("=", left, right, at, self.unsure()))
+                    body.append(Compare("=", left, right, at))  # one that holds of unknowns never binds
                     known.append(new)
                 case "test":
                     body.append(Call("starts_with", (operand(), operand()), (), at, self.unsure()))

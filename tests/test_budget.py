@@ -82,3 +82,10 @@ def test_a_careful_search_behind_an_error_ends_too() -> None:
     found = native.evaluate(checked, {"node": [(at,) for at in range(200)], "edge": []}, seconds(1.5))
     assert str(found.exceeded).startswith("out of time after 1.5 s: the rule of all at rules.dl:7:1 took ")
     assert found.tables.keys() == {"node", "edge", "bad"}
+
+
+def test_values_that_grow_without_end_are_stopped() -> None:
+    grows = CheckedRule("n", (Y,), (match("n", X), Call("+", (X, Const(1)), (Y,), place(1))), place(7))
+    starts = CheckedRule("n", (X,), (match("node", X),), place(6))
+    found = native.evaluate(program(Stratum(("n",), (starts, grows), True)), FACTS, Budget(facts=50_000))
+    assert str(found.exceeded).startswith("more than 50,000 facts: the rule of n at rules.dl:7:1 made ")

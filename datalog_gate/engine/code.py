@@ -184,7 +184,7 @@ class _Writer:
                 return [_put(_slot(slot), self.term(term))]
             case Compute(builtin, inputs, output, stored):
                 value = _call("compute", ast.Constant(builtin), self.terms(inputs))
-                counted = [] if builtin in ARITHMETIC else self.count(ast.Constant(PER_CALL))
+                counted = self.count(ast.Constant(1 if builtin in ARITHMETIC else PER_CALL))
                 if builtin in ARITHMETIC:
                     value = self.arithmetic(builtin, inputs, value)
                 if stored:

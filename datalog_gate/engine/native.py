@@ -231,9 +231,8 @@ class _Evaluation:
             except EvaluationError:
                 pass
         came_to = len(news)
-        if part.news:
-            self.tables[NEW + part.news] = Table(news)
-        for binding, cause in list(Assignments(self.tables, self.errors, self.watch).of_rule(part.body)):
+        tables = {**self.tables, NEW + part.news: Table(news)} if part.news else self.tables
+        for binding, cause in list(Assignments(tables, self.errors, self.watch).of_rule(part.body)):
             row = head_row(part.rule, binding)
             if cause:
                 self.failed.add(id(part.rule))
@@ -241,7 +240,6 @@ class _Evaluation:
                 known[row] = None
                 if emit:
                     emit(row)
-        self.tables.pop(NEW + (part.news or ""), None)
         self.watch.stop()
         return came_to
 
