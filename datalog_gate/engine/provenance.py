@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from datalog_gate.analysis.kept import Kept
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Compare, Const, Match, Operand, Stratum, Var
 from datalog_gate.analysis.safety import Scoped, binds
 from datalog_gate.engine.assignments import Assignments, Binding, head_row
@@ -63,6 +64,10 @@ class _Rule:
         return all(isinstance(one, Var) or one.value == value for one, value in pairs)
 
 
+_RULES = Kept[dict[str, tuple[Stratum, tuple[_Rule, ...]]]]()
+"""By relation its stratum, and its rules in order of place."""
+
+
 @dataclass(slots=True)
 class Provenance:
     """The derivations of one model. It remembers them and the rounds of recursive strata: ask one about many rows."""
@@ -70,7 +75,6 @@ class Provenance:
     program: CheckedProgram
     model: Model
     watch: Watch = field(default_factory=Watch)
-    _rules: dict[str, tuple[Stratum, tuple[_Rule, ...]]] = field(default_factory=dict, init=False)
     _rounds: dict[tuple[str, ...], Rounds] = field(default_factory=dict, init=False)
     _known: dict[Fact, Derivation | None] = field(default_factory=dict, init=False)
     _search: Assignments = field(init=False)
@@ -86,13 +90,14 @@ class Provenance:
         return self._known[fact]
 
     def _first(self, relation: str, row: Row) -> Derivation | None:
-        if relation not in self._rules:
+        ruled = _RULES.get(self.program, (), dict)
+        if relation not in ruled:
             stratum = next((one for one in self.program.strata if relation in one.relations), None)
             if stratum is None:
                 return None
             rules = sorted((one for one in stratum.rules if one.relation == relation), key=lambda one: one.span)
-            self._rules[relation] = stratum, tuple(_Rule.of(one, self._search.body(one)) for one in rules)
-        stratum, known = self._rules[relation]
+            ruled[relation] = stratum, tuple(_Rule.of(one, self._search.body(one)) for one in rules)
+        stratum, known = ruled[relation]
         reached = self._reached(stratum)
         latest = reached.get(relation, {}).get(row, 0)
         fitting = [one for one in known if one.may_give(row)]
