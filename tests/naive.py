@@ -223,7 +223,7 @@ def _folded(function: str, tuples: set[Row]) -> Value:
 
 def _bindable(body: Body, literal: Compare, given: Known) -> set[Var]:
     """The variables that the equation must not bind: for ``x = null`` those that anything else binds, for one that
-    holds of unknowns those that anything but an equation binds."""
+    holds of unknowns those that anything binds but another such equation, or one with null."""
     null = Const(None) in (literal.left, literal.right)
     if not null and not literal.when_unknown:
         return set()
@@ -237,6 +237,8 @@ def _bindable(body: Body, literal: Compare, given: Known) -> set[Var]:
                 case Compare("=", left, right) if one is not literal:
                     if any(isinstance(side, Const) or side in reached for side in (left, right)):
                         equated |= set(variables(one))
+                        loose = one.when_unknown or Const(None) in (left, right)
+                        found |= set() if loose else set(variables(one))
                 case Match():
                     found |= set(variables(one))
                 case Call() if {side for side in one.inputs if isinstance(side, Var)} <= reached:

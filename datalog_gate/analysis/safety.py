@@ -103,14 +103,16 @@ def binds(literal: CheckedLiteral) -> set[Var]:
 
 
 def _bindable(body: Iterable[Scoped], given: frozenset[Var], by_equations: bool) -> frozenset[Var]:
-    """The variables that the literals can bind; without `by_equations` those that something but an equation does."""
+    """The variables that the literals can bind; without `by_equations` those that something does but an equation with
+    null, or one that holds of unknowns."""
     bound, otherwise = given, given
     before = -1
     while before != (before := len(bound)):
         for one in body:
             if one.ready(bound):
                 bound |= binds(one.literal)
-                otherwise |= frozenset() if isinstance(one.literal, Compare) else binds(one.literal)
+                loose = isinstance(one.literal, Compare) and (one.literal.when_unknown or one.literal.null_test)
+                otherwise |= frozenset() if loose else binds(one.literal)
     return bound if by_equations else otherwise
 
 

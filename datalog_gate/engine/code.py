@@ -18,12 +18,23 @@ from types import CodeType, FunctionType
 
 from datalog_gate.analysis.program import Const
 from datalog_gate.engine.builtins import SMALL, aggregate, compare, compute, fits, holds
-from datalog_gate.engine.steps import NEW, Ask, Check, Compute, Exists, Gather, Let, Plan, Scan, Step, Term
-from datalog_gate.errors import EngineError
+from datalog_gate.engine.steps import (
+    MOST_LOOPS,
+    NEW,
+    Ask,
+    Check,
+    Compute,
+    Exists,
+    Gather,
+    Let,
+    Plan,
+    Scan,
+    Step,
+    Term,
+    TooDeepError,
+)
 from datalog_gate.values import Unknown, Value
 
-MOST_LOOPS = 18
-"""Loops in one another: Python takes 20 blocks."""
 PER_CALL = 200
 """What a builtin counts for, in rows that are looked at."""
 PLAIN = frozenset((int, str))
@@ -37,10 +48,6 @@ GLOBALS: dict[str, object] = {
     "PLAIN": PLAIN,
     "__builtins__": {},
 }
-
-
-class TooDeepError(EngineError):
-    """A body with more loops in one another than Python takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from datalog_gate.collection import paused
 from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
-from datalog_gate.engine.code import Access, Compiled, TooDeepError, compiled
+from datalog_gate.engine.code import Access, Compiled, compiled
 from datalog_gate.engine.model import Model, ModelError, Table
 from datalog_gate.engine.plan import plan
-from datalog_gate.engine.steps import NEW
+from datalog_gate.engine.steps import NEW, TooDeepError
 from datalog_gate.errors import BudgetError
 from datalog_gate.values import Row, row_key
 

@@ -28,6 +28,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
 from datalog_gate.engine.steps import (
+    MOST_LOOPS,
     NEW,
     Ask,
     Check,
@@ -39,6 +40,7 @@ from datalog_gate.engine.steps import (
     Scan,
     Step,
     Term,
+    TooDeepError,
     slots_filled,
     slots_read,
 )
@@ -57,7 +59,10 @@ Said = tuple[object, ...]
 
 
 def plan(rule: CheckedRule, size: Size) -> Plan:
-    """The plan of a rule. A match of `NEW` rows comes first."""
+    """The plan of a rule. A match of `NEW` rows comes first.
+
+    Errors: TooDeepError, before a very long body costs much.
+    """
     planner = _Planner(size, _colours(rule), _once(rule))
     head = [one for one in rule.arguments if isinstance(one, Var)]
     steps = planner.steps(scoped(rule.body, head))
@@ -72,6 +77,7 @@ class _Planner:
     colours: Mapping[Var, int]
     once: frozenset[Var]
     slots: dict[Var, int] = field(default_factory=dict)
+    loops: int = 0
 
     def term(self, operand: Operand) -> Term:
         return operand if isinstance(operand, Const) else self.slots[operand]
@@ -80,6 +86,7 @@ class _Planner:
         """The steps of a body, in order."""
         pending = list(body)
         ordered: list[Step] = []
+        around = self.loops
         while pending:
             ready = [one for one in pending if one.ready(self.slots)]
             if not ready:
@@ -89,10 +96,14 @@ class _Planner:
             chosen = [one for one, rank in zip(ready, ranks, strict=True) if rank == best]
             if len(chosen) > 1:
                 chosen.sort(key=lambda one: _said(one.literal, self._known))
-            chosen = chosen if best[0] == TESTS else chosen[:1]
+            chosen = chosen if best[0] in (TESTS, VALUES) else chosen[:1]
+            self.loops += best[0] in (NEWS, MATCHES)
+            if self.loops > MOST_LOOPS:
+                raise TooDeepError(f"too many loops in one another at {chosen[0].literal.span}")
             ordered += [self._step(one) for one in chosen]
             taken = set(map(id, chosen))
             pending = [one for one in pending if id(one) not in taken]
+        self.loops = around
         return ordered
 
     def _rank(self, literal: CheckedLiteral) -> tuple[int, float]:

@@ -9,13 +9,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from datalog_gate.analysis.program import Const
+from datalog_gate.errors import EngineError
 from datalog_gate.language.ast import AggregateFunction, Comparator
 
 NEW = "+"
 """What a relation's name begins with where only the rows of the last round are meant."""
 
+MOST_LOOPS = 18
+"""Loops in one another: Python takes 20 blocks."""
+
 Term = int | Const
 """A slot, or a constant."""
+
+
+class TooDeepError(EngineError):
+    """A body with more loops in one another than Python takes."""
 
 
 @dataclass(frozen=True, slots=True)
