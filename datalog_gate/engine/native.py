@@ -232,11 +232,14 @@ class _Evaluation:
                 pass
         came_to = len(news)
         tables = {**self.tables, NEW + part.news: Table(news)} if part.news else self.tables
-        for binding, cause in list(Assignments(tables, self.errors, self.watch).of_rule(part.body)):
-            row = head_row(part.rule, binding)
+        rows: dict[Row, None] = {}
+        for binding, cause in Assignments(tables, self.errors, self.watch).of_rule(part.body):
             if cause:
                 self.failed.add(id(part.rule))
-            elif row not in known:
+            else:
+                rows[head_row(part.rule, binding)] = None
+        for row in rows:
+            if row not in known:
                 known[row] = None
                 if emit:
                     emit(row)
@@ -254,10 +257,9 @@ class _Evaluation:
             for rule in stratum.rules:
                 if id(rule) not in self.failed and not any(one.relation in self.errors for _, one in reads(rule.body)):
                     continue
-                for binding, cause in list(search.of_rule(rule)):
-                    row = head_row(rule, binding)
-                    derived = None not in row and row in self.tables[rule.relation].rows
-                    if cause is None or derived:
+                found = {(head_row(rule, binding), cause) for binding, cause in search.of_rule(rule) if cause}
+                for row, cause in found:
+                    if None not in row and row in self.tables[rule.relation].rows:
                         continue
                     causes = self.errors.setdefault(rule.relation, {}).setdefault(row, set())
                     grown |= cause not in causes
