@@ -312,3 +312,17 @@ def test_a_linear_recursion_goes_on_behind_an_error() -> None:
     )
     assert set(model.rows("r")) == {(5,), (1,), (2,), (3,), (4,)}
     assert [(one.relation, one.row) for one in model.errors] == [("r", (0,))]
+
+
+def test_an_error_counts_beside_a_row_of_nulls_that_is_derived() -> None:
+    checked = program(stratum(rule("p", (Const(None),), node(X), edge(Y, Z), is_(Y, ">=", Z), line=1)))
+    model = native.evaluate(checked, {"node": [(1,)], "edge": [(2, 1), ("a", 1)]})
+    assert (set(model.rows("p")), [(one.relation, one.row) for one in model.errors]) == ({(None,)}, [("p", (None,))])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_equation_that_holds_of_unknowns_leaves_binding_to_another(turned: bool) -> None:
+    both = (is_(Y, "=", Const(Unknown("u")), when_unknown=True), is_(Y, "=", X))
+    checked = program(stratum(rule("p", (X, Y), node(X), *(both[::-1] if turned else both), line=1)))
+    facts: dict[str, list[Row]] = {"node": [(2,)], "edge": []}
+    assert set(native.evaluate(checked, facts).rows("p")) == naive.evaluate(checked, facts)[0]["p"] == {(2, 2)}
