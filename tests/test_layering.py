@@ -13,8 +13,8 @@ LAYERS = (
     ("facts", "template", "analysis"),
     ("engine",),
     ("gate",),
-    ("services", "policytest", "inventory", "sources"),
-    ("enforce", "api"),
+    ("services", "policytest", "inventory", "preflight", "sources"),
+    ("enforce", "point", "api"),
 )
 MAY_ALSO = {
     "template": {"facts"},
@@ -22,7 +22,8 @@ MAY_ALSO = {
     "values": {"diagnostics"},
     "errors": {"diagnostics"},
     "api": set[str](),
-    "enforce": {"api"},
+    "enforce": {"api", "point"},
+    "point": {"api"},
     "policytest": {"sources"},
 }
 """What a room may import of its own layer."""
