@@ -6,12 +6,11 @@ A door translates its host's request into an `Asked` and the `Answer` into its h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from datalog_gate.api import Rules
-from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decision import Decision
+from datalog_gate.point.definition import Definition
 
 Door = Literal["api", "cfn", "plugin"]
 Verdict = Literal["allowed", "denied", "unreadable", "undecided"]
@@ -23,19 +22,17 @@ REASON = 2000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One operation on one stack. `read` gives the stack as it would be, with the catalogue of the rules that will
-    judge it; what it raises is an InputError. `credentials` are those of oslo.policy (user_id, project_id, roles, ...),
-    None where the host can't vouch for them. `definition` is what the stack is made of, for plugins and for the log:
-    template, environment, files, parameters as the host will take them. A `dry_run` is asked for nobody: it reserves
-    and consults nothing."""
+    """One operation on one stack. `definition` gives what the stack would be made of, and is called only if somebody
+    looks; an InputError of it is the user's, and what else it raises goes back to the door. `credentials` are those of
+    oslo.policy (user_id, project_id, roles, ...), None where the host can't vouch for them. A `dry_run` reserves and
+    consults nothing."""
 
     door: Door
     action: str
     stack_name: str
     project: str
-    read: Callable[[Rules], Stack]
+    definition: Callable[[], Definition]
     credentials: Mapping[str, object] | None
-    definition: Mapping[str, object] = field(default_factory=dict)
     stack_id: str = ""
     request_id: str = ""
     dry_run: bool = False
