@@ -1,0 +1,71 @@
+"""What Heat hands to a lifecycle plugin, as a question (layer 6): the one reader of Heat's private classes.
+
+In: the arguments of `do_pre_op`. Out: an `Asked`, whose definition is a copy. Only what a stack is defined by is read:
+to look at its resources makes them, and may ask the cloud.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from operator import attrgetter
+from typing import Any
+
+from datalog_gate.errors import EngineError
+from datalog_gate.point.asked import CLOSED, Asked
+from datalog_gate.point.definition import Definition
+
+STACK = (
+    "id", "name", "owner_id", "parent_resource_name", "tenant_id", "status", "disable_rollback", "t.t", "t.files",
+    "t.env.user_env_as_dict",
+)  # fmt: skip
+CONTEXT = ("username", "request_id", "to_policy_values")
+
+
+def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Asked | None:
+    """The question, or None for a nested stack that is changed by what its root was judged for. `stack` is the old one
+    where there is a `current_stack`. Errors: EngineError where Heat has no longer what is read here."""
+    new = stack if current_stack is None else current_stack
+    try:
+        attrgetter(*CONTEXT)(cnxt)
+        attrgetter(*STACK)(stack)
+        attrgetter(*STACK)(new)
+    except AttributeError as error:
+        raise EngineError(f"Heat {version('openstack-heat')} is not known to this gate: {error}") from None
+    name = str(action).lower()
+    if stack.owner_id is not None and (name not in CLOSED or _changed_by_owner(cnxt, stack)):
+        return None
+    return Asked(
+        door="plugin",
+        action=name,
+        stack_name=stack.name,
+        project=stack.tenant_id,
+        definition=lambda: _definition(new),
+        credentials=cnxt.to_policy_values() if cnxt.username else None,  # else the stored context of a signal
+        stack_id=stack.id,
+        request_id=cnxt.request_id or "",
+    )
+
+
+def _changed_by_owner(cnxt: Any, stack: Any) -> bool:
+    """Whether an operation on the stack that owns this one goes on at the resource that this one is of. If not, a
+    signal scales it: Heat takes no such signal while the resource is in progress (aws/autoscaling/autoscaling_group.py,
+    `adjust`). What the owner was judged for holds this stack too."""
+    from heat.objects.resource import Resource
+
+    parent = Resource.get_by_name_and_stack(cnxt, stack.parent_resource_name, stack.owner_id)
+    return parent is not None and parent.status == "IN_PROGRESS"
+
+
+def _definition(stack: Any) -> Definition:
+    """What the stack is made of, in plain data of its own. The parameters lie in the environment."""
+    return Definition(
+        template=_copy(stack.t.t),
+        environment=_copy(stack.t.env.user_env_as_dict()),
+        files={name: stack.t.files[name] for name in stack.t.files},
+    )
+
+
+def _copy(data: Any) -> Any:
+    """As the data went over Heat's own wire, so that nothing else hides in it. Errors: TypeError."""
+    return json.loads(json.dumps(data))

@@ -1,0 +1,202 @@
+"""A Heat to talk to, from its start to its end: what the tests of the doors share.
+
+In: how the engine works and which doors stand in it. Out: a `Heat`, driven over HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import requests
+from heatclient import client as heatclient
+
+from datalog_gate.enforce import heat as ours
+
+HERE = Path(__file__).parent
+PATIENCE = 60.0
+"""Seconds in which Heat must start, or a stack must end what it does."""
+PROJECT = "admin"
+RESOURCES = Path(ours.__file__).parent / "resources"
+NUMBERS = count(1)
+
+CONF = """
+[DEFAULT]
+host = aio
+log_file = {folder}/heat.log
+transport_url = fake://
+auth_encryption_key = 0123456789abcdef0123456789abcdef
+keystone_backend = heat.engine.clients.os.keystone.fake_keystoneclient.FakeKeystoneClient
+deferred_auth_method = password
+convergence_engine = {convergence}
+plugin_dirs = {resources}
+environment_dir = {folder}/environment.d
+template_dir = {folder}/templates
+enable_stack_abandon = True
+enable_stack_adopt = True
+[clients_heat]
+url = http://127.0.0.1:{port}/v1/%(tenant_id)s
+[database]
+connection = sqlite:///{folder}/heat.db?timeout=30
+[paste_deploy]
+flavor = noauth
+api_paste_config = {folder}/paste.ini
+[oslo_policy]
+policy_file = {folder}/policy.yaml
+[datalog_gate]
+rules = {rules}
+{options}
+"""
+PASTE = """
+[composite:heat-api]
+use = egg:Paste#urlmap
+/: api
+[composite:heat-api-cfn]
+use = egg:Paste#urlmap
+/: api-cfn
+[composite:api]
+paste.composite_factory = heat.api:pipeline_factory
+noauth = cors request_id faultwrap noauth context http_proxy_to_wsgi versionnegotiation {api_filters} apiv1app
+[composite:api-cfn]
+paste.composite_factory = heat.api:pipeline_factory
+noauth = cors request_id http_proxy_to_wsgi cfnversionnegotiation noauth context {cfn_filters} apicfnv1app
+[app:apiv1app]
+paste.app_factory = heat.common.wsgi:app_factory
+heat.app_factory = heat.api.openstack.v1:API
+[app:apicfnv1app]
+paste.app_factory = heat.common.wsgi:app_factory
+heat.app_factory = heat.api.cfn.v1:API
+[filter:versionnegotiation]
+paste.filter_factory = heat.common.wsgi:filter_factory
+heat.filter_factory = heat.api.openstack:version_negotiation_filter
+[filter:cfnversionnegotiation]
+paste.filter_factory = heat.common.wsgi:filter_factory
+heat.filter_factory = heat.api.cfn:version_negotiation_filter
+[filter:faultwrap]
+paste.filter_factory = heat.common.wsgi:filter_factory
+heat.filter_factory = heat.api.openstack:faultwrap_filter
+[filter:cors]
+paste.filter_factory = oslo_middleware.cors:filter_factory
+oslo_config_project = heat
+[filter:context]
+paste.filter_factory = heat.common.context:ContextMiddleware_filter_factory
+[filter:http_proxy_to_wsgi]
+paste.filter_factory = oslo_middleware:HTTPProxyToWSGI.factory
+[filter:noauth]
+paste.filter_factory = heat.common.noauth:filter_factory
+[filter:request_id]
+paste.filter_factory = oslo_middleware.request_id:RequestId.factory
+[filter:datalog_gate]
+paste.filter_factory = {filter_factory}
+rules = {rules}
+"""
+FILTER_FACTORY = "datalog_gate.enforce.wsgi:filter_factory"
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A Heat that runs. Every answer is a `requests.Response`; nothing is raised for its status."""
+
+    url: str
+    cfn_url: str
+    folder: Path
+
+    def ask(self, method: str, path: str, **body: Any) -> requests.Response:
+        """A request below the project. Other than a GET it has the body as JSON."""
+        url = f"{self.url}/v1/{PROJECT}/{path}"
+        return requests.request(method, url, json=None if method == "GET" else body, timeout=PATIENCE)
+
+    def create(self, template: Any, name: str | None = None, **fields: Any) -> tuple[str, requests.Response]:
+        """The name of a stack that was asked for, a new one if none is given, and the answer."""
+        name = name or f"stack-{next(NUMBERS)}"
+        return name, self.ask("POST", "stacks", stack_name=name, template=template, **fields)
+
+    def on(self, name: str, method: str, path: str = "", **body: Any) -> requests.Response:
+        """A request below a stack's own address."""
+        stack = self.stack(name)
+        return self.ask(method, f"stacks/{name}/{stack['id']}{path}", **body)
+
+    def stack(self, name: str) -> dict[str, Any]:
+        """What Heat tells of the stack; nothing if there is none."""
+        answer = self.ask("GET", f"stacks/{name}")
+        stack: dict[str, Any] = answer.json().get("stack", {})
+        return stack
+
+    def ended(self, name: str) -> tuple[str, str]:
+        """The stack's status and its reason when it does nothing any more; two empty texts if it is gone."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            stack = self.stack(name)
+            status, why = stack.get("stack_status", ""), stack.get("stack_status_reason", "")
+            if not status.endswith("IN_PROGRESS"):
+                return status, why
+            assert time.monotonic() < end, f"{name} is still {status}: {why}"
+            time.sleep(0.05)
+
+    def resources(self, name: str) -> dict[str, str]:
+        """The status of each of the stack's resources."""
+        listed = self.on(name, "GET", "/resources").json()["resources"]
+        return {one["resource_name"]: one["resource_status"] for one in listed}
+
+    def lines(self, log: str, **wanted: str) -> list[Any]:
+        """The lines of a log of the tests, of which each that is an object holds what is wanted."""
+        path = self.folder / log
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [one for one in lines if not wanted or all(one[name] == value for name, value in wanted.items())]
+
+    def client(self) -> Any:
+        """python-heatclient."""
+        return heatclient.Client("1", endpoint=f"{self.url}/v1/{PROJECT}", token="none")
+
+
+@contextmanager
+def running(
+    folder: Path,
+    convergence: bool,
+    api_filters: str = "",
+    cfn_filters: str = "",
+    rules: Path = HERE / "rules",
+    options: Mapping[str, str] | None = None,
+) -> Iterator[Heat]:
+    """A Heat from its start to its end. The filters are names in the paste pipelines before Heat's own application;
+    `options` go to the group datalog_gate of heat.conf."""
+    for name in ("environment.d", "templates"):
+        (folder / name).mkdir()
+    port, cfn_port = _free_ports()
+    written = "\n".join(f"{name} = {value}" for name, value in (options or {}).items())
+    (folder / "heat.conf").write_text(
+        CONF.format(
+            folder=folder, port=port, convergence=convergence, resources=RESOURCES, rules=rules,
+            options=written,
+        )  # fmt: skip
+    )
+    (folder / "paste.ini").write_text(
+        PASTE.format(api_filters=api_filters, cfn_filters=cfn_filters, rules=rules, filter_factory=FILTER_FACTORY)
+    )
+    command = [sys.executable, "-W", "ignore", str(HERE / "server.py"), str(folder), str(port), str(cfn_port)]
+    with (folder / "stderr").open("wb") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        assert said == b"READY\n", (folder / "stderr").read_text()[-4000:]
+        yield Heat(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{cfn_port}", folder)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _free_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]

@@ -1,0 +1,77 @@
+"""Heat in one process: the real API over HTTP, the API of CloudFormation, and the engine. ``python server.py FOLDER PORT CFN_PORT``
+
+In: a folder with heat.conf and paste.ini. Out: the database and the logs there, and READY on stdout when it answers. The transport is oslo.messaging's fake one, the database SQLite.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import traceback
+from importlib.util import find_spec
+from pathlib import Path
+from socketserver import ThreadingMixIn
+from threading import Thread
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from oslo_service import backend
+
+backend.init_backend(backend.BackendType.THREADING)
+
+from heat import policies  # noqa: E402
+from heat.common import config, messaging  # noqa: E402
+from heat.db import api as database  # noqa: E402
+from heat.db import models  # noqa: E402
+from heat.engine import resources, service  # noqa: E402
+from heat.rpc import api as rpc_api  # noqa: E402
+from oslo_config import cfg  # noqa: E402
+from oslo_log import log  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from tests.heat.doors import standin, witness  # noqa: E402
+
+
+class Server(ThreadingMixIn, WSGIServer):
+    """One thread for each request."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+
+class Handler(WSGIRequestHandler):
+    """Tells nothing of requests."""
+
+    def log_message(self, *_args: object) -> None:
+        """Nothing."""
+
+
+def main(folder: Path, *ports: int) -> None:
+    """Serve for good."""
+    names = (rule.name for rule in policies.list_rules())
+    (folder / "policy.yaml").write_text("".join(f'"{name}": ""\n' for name in names))  # noauth gives the role admin only
+    with sqlite3.connect(folder / "heat.db") as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    log.register_options(cfg.CONF)
+    cfg.CONF(["--config-file", str(folder / "heat.conf")], project="heat", prog="heat-engine", version="test")
+    log.setup(cfg.CONF, "heat")
+    config.set_config_defaults()
+    messaging.setup()
+    models.BASE.metadata.create_all(database.get_engine())
+    if find_spec("datalog_gate.point.point") is None:
+        standin.install(folder)
+    resources.initialise()
+    witness.install(resources.global_env(), folder / "witness.jsonl")
+    engine = service.EngineService(cfg.CONF.host, rpc_api.ENGINE_TOPIC)
+    engine.start()
+    for name, port in zip(("heat-api", "heat-api-cfn"), ports, strict=True):
+        server = make_server("127.0.0.1", port, config.load_paste_app(name), Server, Handler)
+        Thread(target=server.serve_forever, name=name).start()
+    print("READY", flush=True)
+
+
+try:
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+except BaseException:
+    traceback.print_exc()
+    os._exit(1)  # threads of Heat's would live on
