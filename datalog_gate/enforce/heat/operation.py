@@ -19,7 +19,7 @@ STACK = (
     "id", "name", "owner_id", "parent_resource_name", "tenant_id", "status", "disable_rollback", "t.t", "t.files",
     "t.env.user_env_as_dict",
 )  # fmt: skip
-CONTEXT = ("username", "request_id", "to_policy_values")
+CONTEXT = ("request_id", "to_policy_values")
 
 
 def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Asked | None:
@@ -27,13 +27,16 @@ def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Aske
     where there is a `current_stack`. Errors: EngineError where Heat has no longer what is read here."""
     new = stack if current_stack is None else current_stack
     try:
+        from heat.common.context import StoredContext
+        from heat.objects.resource import Resource
+
         attrgetter(*CONTEXT)(cnxt)
         attrgetter(*STACK)(stack)
         attrgetter(*STACK)(new)
-    except AttributeError as error:
+    except (AttributeError, ImportError) as error:
         raise EngineError(f"Heat {version('openstack-heat')} is not known to this gate: {error}") from None
     name = str(action).lower()
-    if stack.owner_id is not None and (name not in CLOSED or _changed_by_owner(cnxt, stack)):
+    if stack.owner_id is not None and (name not in CLOSED or _changed_by_owner(Resource, cnxt, stack)):
         return None
     return Asked(
         door="plugin",
@@ -41,19 +44,18 @@ def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Aske
         stack_name=stack.name,
         project=stack.tenant_id,
         definition=lambda: _definition(new),
-        credentials=cnxt.to_policy_values() if cnxt.username else None,  # else the stored context of a signal
+        # The stored context of a signal is nobody's request, and asks Keystone for its roles.
+        credentials=None if isinstance(cnxt, StoredContext) else cnxt.to_policy_values(),
         stack_id=stack.id,
         request_id=cnxt.request_id or "",
     )
 
 
-def _changed_by_owner(cnxt: Any, stack: Any) -> bool:
+def _changed_by_owner(resources: Any, cnxt: Any, stack: Any) -> bool:
     """Whether an operation on the stack that owns this one goes on at the resource that this one is of. If not, a
     signal scales it: Heat takes no such signal while the resource is in progress (aws/autoscaling/autoscaling_group.py,
     `adjust`). What the owner was judged for holds this stack too."""
-    from heat.objects.resource import Resource
-
-    parent = Resource.get_by_name_and_stack(cnxt, stack.parent_resource_name, stack.owner_id)
+    parent = resources.get_by_name_and_stack(cnxt, stack.parent_resource_name, stack.owner_id)
     return parent is not None and parent.status == "IN_PROGRESS"
 
 

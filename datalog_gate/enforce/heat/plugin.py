@@ -95,7 +95,7 @@ class LifecyclePlugin:
         answer = point.judge(question)
         if not answer.allowed:
             may_be = "delete or abandon: " if action == "DELETE" else ""
-            raise VetoError(f"{may_be}{answer.reason}" or "The policies deny it.")
+            raise VetoError(f"{may_be}{answer.reason or 'The policies deny it.'}")
         with self._lock:
             lost, self._going_on[question.stack_id] = self._going_on.get(question.stack_id), answer
         if lost is not None:  # Heat told no end of the operation before, as where its engine was stopped
@@ -108,9 +108,10 @@ def _point() -> Deciding:
 
 
 def _said(error: Exception) -> str:
-    """What the gate's own errors say is for users."""
-    ours = type(error).__module__ == "datalog_gate.errors"
-    return str(error) if ours else f"{type(error).__name__}, see the log of heat-engine"
+    """What a user may read of it: errors in rules quote them."""
+    from datalog_gate.errors import EngineError
+
+    return str(error) if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
 
 
 def _keep(stack: Any) -> None:

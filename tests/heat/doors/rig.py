@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -110,17 +110,17 @@ class Heat:
     cfn_url: str
     folder: Path
 
-    def ask(self, method: str, path: str, **body: Any) -> requests.Response:
-        """A request below the project. Other than a GET it has the body as JSON."""
+    def ask(self, method: str, path: str, /, **body: Any) -> requests.Response:
+        """A request below the project, with the body as JSON if there is any: Heat takes no empty one."""
         url = f"{self.url}/v1/{PROJECT}/{path}"
-        return requests.request(method, url, json=None if method == "GET" else body, timeout=PATIENCE)
+        return requests.request(method, url, json=body or None, timeout=PATIENCE)
 
     def create(self, template: Any, name: str | None = None, **fields: Any) -> tuple[str, requests.Response]:
         """The name of a stack that was asked for, a new one if none is given, and the answer."""
         name = name or f"stack-{next(NUMBERS)}"
         return name, self.ask("POST", "stacks", stack_name=name, template=template, **fields)
 
-    def on(self, name: str, method: str, path: str = "", **body: Any) -> requests.Response:
+    def on(self, name: str, method: str, path: str = "", /, **body: Any) -> requests.Response:
         """A request below a stack's own address."""
         stack = self.stack(name)
         return self.ask(method, f"stacks/{name}/{stack['id']}{path}", **body)
@@ -131,21 +131,29 @@ class Heat:
         stack: dict[str, Any] = answer.json().get("stack", {})
         return stack
 
-    def ended(self, name: str) -> tuple[str, str]:
-        """The stack's status and its reason when it does nothing any more; two empty texts if it is gone."""
-        end = time.monotonic() + PATIENCE
-        while True:
+    def ended(self, name: str, gone: bool = False) -> tuple[str, str]:
+        """The stack's status and its reason when it does nothing any more; two empty texts if it is gone, for which is
+        waited if it must be `gone`."""
+        seen = "", ""
+
+        def over() -> bool:
+            nonlocal seen
             stack = self.stack(name)
-            status, why = stack.get("stack_status", ""), stack.get("stack_status_reason", "")
-            if not status.endswith("IN_PROGRESS"):
-                return status, why
-            assert time.monotonic() < end, f"{name} is still {status}: {why}"
-            time.sleep(0.05)
+            seen = stack.get("stack_status", ""), stack.get("stack_status_reason", "")
+            return not seen[0] if gone else not seen[0].endswith("IN_PROGRESS")
+
+        wait(over)
+        return seen
 
     def resources(self, name: str) -> dict[str, str]:
         """The status of each of the stack's resources."""
         listed = self.on(name, "GET", "/resources").json()["resources"]
         return {one["resource_name"]: one["resource_status"] for one in listed}
+
+    def said(self, name: str) -> tuple[str, str]:
+        """As `ended`, without the decision's id."""
+        status, why = self.ended(name)
+        return status, why.split(" [decision ")[0]
 
     def lines(self, log: str, **wanted: str) -> list[Any]:
         """The lines of a log of the tests, of which each that is an object holds what is wanted."""
@@ -156,6 +164,14 @@ class Heat:
     def client(self) -> Any:
         """python-heatclient."""
         return heatclient.Client("1", endpoint=f"{self.url}/v1/{PROJECT}", token="none")
+
+
+def wait(over: Callable[[], bool]) -> None:
+    """Until it is over, for as long as there is patience."""
+    end = time.monotonic() + PATIENCE
+    while not over():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -173,12 +189,10 @@ def running(
         (folder / name).mkdir()
     port, cfn_port = _free_ports()
     written = "\n".join(f"{name} = {value}" for name, value in (options or {}).items())
-    (folder / "heat.conf").write_text(
-        CONF.format(
-            folder=folder, port=port, convergence=convergence, resources=RESOURCES, rules=rules,
-            options=written,
-        )  # fmt: skip
+    conf = CONF.format(
+        folder=folder, port=port, convergence=convergence, resources=RESOURCES, rules=rules, options=written
     )
+    (folder / "heat.conf").write_text(conf)
     (folder / "paste.ini").write_text(
         PASTE.format(api_filters=api_filters, cfn_filters=cfn_filters, rules=rules, filter_factory=FILTER_FACTORY)
     )

@@ -1,6 +1,7 @@
-"""Heat in one process: the real API over HTTP, the API of CloudFormation, and the engine. ``python server.py FOLDER PORT CFN_PORT``
+"""Heat in one process: its API, its API of CloudFormation, and its engine: ``python server.py FOLDER PORT CFN_PORT``.
 
-In: a folder with heat.conf and paste.ini. Out: the database and the logs there, and READY on stdout when it answers. The transport is oslo.messaging's fake one, the database SQLite.
+In: a folder with heat.conf and paste.ini. Out: the database and the logs there, and READY on stdout when it answers.
+The transport is oslo.messaging's fake one, the database SQLite.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import os
 import sqlite3
 import sys
 import traceback
-from importlib.util import find_spec
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from threading import Thread
+from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from oslo_service import backend
@@ -20,13 +21,14 @@ from oslo_service import backend
 backend.init_backend(backend.BackendType.THREADING)
 
 from heat import policies  # noqa: E402
-from heat.common import config, messaging  # noqa: E402
+from heat.common import config, context, messaging  # noqa: E402
 from heat.db import api as database  # noqa: E402
 from heat.db import models  # noqa: E402
 from heat.engine import resources, service  # noqa: E402
 from heat.rpc import api as rpc_api  # noqa: E402
 from oslo_config import cfg  # noqa: E402
 from oslo_log import log  # noqa: E402
+from sqlalchemy import event  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.heat.doors import standin, witness  # noqa: E402
@@ -49,7 +51,9 @@ class Handler(WSGIRequestHandler):
 def main(folder: Path, *ports: int) -> None:
     """Serve for good."""
     names = (rule.name for rule in policies.list_rules())
-    (folder / "policy.yaml").write_text("".join(f'"{name}": ""\n' for name in names))  # noauth gives the role admin only
+    (folder / "policy.yaml").write_text(
+        "".join(f'"{name}": ""\n' for name in names)
+    )  # noauth gives the role admin only
     with sqlite3.connect(folder / "heat.db") as connection:
         connection.execute("PRAGMA journal_mode=WAL")
     log.register_options(cfg.CONF)
@@ -57,21 +61,27 @@ def main(folder: Path, *ports: int) -> None:
     log.setup(cfg.CONF, "heat")
     config.set_config_defaults()
     messaging.setup()
-    models.BASE.metadata.create_all(database.get_engine())
-    if find_spec("datalog_gate.point.point") is None:
-        standin.install(folder)
+    engine = database.get_engine()
+    event.listen(engine, "before_cursor_execute", _write_at_once, retval=True)
+    models.BASE.metadata.create_all(engine)
+    context.StoredContext._load_keystone_data = lambda _context: None  # there is no Keystone to ask
+    standin.install(folder / "asked.jsonl")
     resources.initialise()
     witness.install(resources.global_env(), folder / "witness.jsonl")
-    engine = service.EngineService(cfg.CONF.host, rpc_api.ENGINE_TOPIC)
-    engine.start()
+    service.EngineService(cfg.CONF.host, rpc_api.ENGINE_TOPIC).start()
     for name, port in zip(("heat-api", "heat-api-cfn"), ports, strict=True):
         server = make_server("127.0.0.1", port, config.load_paste_app(name), Server, Handler)
         Thread(target=server.serve_forever, name=name).start()
     print("READY", flush=True)
 
 
+def _write_at_once(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> tuple[str, Any]:
+    """Every transaction waits for its turn when it begins: one that begins with reading can't wait any more."""
+    return "BEGIN IMMEDIATE" if statement == "BEGIN" else statement, parameters
+
+
 try:
     main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
-except BaseException:
+except BaseException:  # noqa: BLE001
     traceback.print_exc()
     os._exit(1)  # threads of Heat's would live on

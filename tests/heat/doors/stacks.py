@@ -1,0 +1,26 @@
+"""Templates for the tests of the doors: none needs a cloud."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def string(length: int = 8, salt: str = "") -> dict[str, Any]:
+    """A resource that is there at once."""
+    return {"type": "OS::Heat::RandomString", "properties": {"length": length, "salt": salt}}
+
+
+def template(**resources: Any) -> dict[str, Any]:
+    """A template of resources."""
+    return {"heat_template_version": "2018-08-31", "resources": resources}
+
+
+def denial(reason: str) -> dict[str, Any]:
+    """The record of a denial."""
+    return {"type": "DatalogGate::Denial", "properties": {"reason": reason}}
+
+
+CLEAN = template(s=string())
+LONG = template(s=string(64))
+WHY = "length: s has 64 characters (32 are enough)"
+"""Why LONG is denied, before the decision's id."""

@@ -1,0 +1,145 @@
+"""The lifecycle plugin with no Heat that runs: what is broken in the gate or in Heat stops what would build."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from datalog_gate.enforce.heat import plugin
+from datalog_gate.enforce.heat.operation import asked
+from datalog_gate.enforce.heat.plugin import LifecyclePlugin, VetoError
+from datalog_gate.errors import EngineError, RulesError
+from datalog_gate.point.asked import CLOSED, REASON, Answer, Asked
+from datalog_gate.point.definition import Definition
+from tests.heat.doors.stacks import CLEAN
+
+VERSION = "Heat {} is not known to this gate: 'types.SimpleNamespace' object has no attribute 't'"
+
+
+class Environment:
+    def user_env_as_dict(self) -> dict[str, Any]:
+        return {"resource_registry": {"resources": {}}, "parameters": {"p": 1}, "parameter_defaults": {}}
+
+
+class Point:
+    """Gives one answer, or raises it."""
+
+    def __init__(self, answer: Answer | Exception) -> None:
+        self.answer = answer
+        self.told: list[object] = []
+
+    def judge(self, asked: Asked) -> Answer:
+        self.told.append((asked.action, asked.stack_name, asked.definition()))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def finish(self, answer: Answer, accepted: bool) -> None:
+        self.told.append((answer.id, accepted))
+
+
+def context() -> Any:
+    return SimpleNamespace(request_id="req-1", to_policy_values=lambda: {"user_id": "u"})
+
+
+def stack(**changed: Any) -> Any:
+    held = SimpleNamespace(t=CLEAN, files={"a": "b"}, env=Environment())
+    whole = {"id": "1", "name": "web", "owner_id": None, "parent_resource_name": None, "tenant_id": "p",
+             "status": "IN_PROGRESS", "disable_rollback": False, "t": held}  # fmt: skip
+    return SimpleNamespace(**{**whole, **changed})
+
+
+def given(monkeypatch: pytest.MonkeyPatch, point: Point) -> Point:
+    module = ModuleType("datalog_gate.point.point")
+    module.__dict__["shared"] = lambda: point
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return point
+
+
+def outcome(action: str, of: Any) -> tuple[object, ...] | None:
+    """What the plugin vetoes with."""
+    try:
+        LifecyclePlugin().do_pre_op(context(), of, None, action)
+    except VetoError as veto:
+        return veto.args
+    return None
+
+
+def test_the_plugin_says_what_the_point_says() -> None:
+    assert ({one.upper() for one in CLOSED}, REASON) == (plugin.STOPPED, plugin.ROOM)
+
+
+def test_an_update_is_asked_of_the_new_stack_with_the_old_ones_name() -> None:
+    held = SimpleNamespace(t={**CLEAN, "description": "new"}, files={}, env=Environment())
+    question = asked(context(), stack(), stack(id=None, t=held), "UPDATE")
+    assert question is not None
+    definition = question.definition()
+    assert question == Asked(
+        "plugin", "update", "web", "p", question.definition, {"user_id": "u"}, "1", "req-1"
+    )  # fmt: skip
+    assert definition == Definition(held.t, Environment().user_env_as_dict(), None, {})
+    assert definition.template is not held.t
+
+
+@pytest.mark.parametrize("action", ["CREATE", "UPDATE", "ADOPT", "RESTORE", "DELETE", "SUSPEND", "CHECK", "ROLLBACK"])
+def test_a_heat_that_is_not_known_stops_what_builds_and_is_named(action: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datalog_gate.enforce.heat.operation.version", lambda _name: "99.0")
+    del (changed := stack()).t
+    said = f"The policies could not be evaluated: {VERSION.format('99.0')}"
+    assert outcome(action, changed) == ((said,) if action in plugin.STOPPED else None)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (RulesError([]), "RulesError, see the log of heat-engine"),
+        (KeyError(("not", "a text")), "KeyError, see the log of heat-engine"),
+        (EngineError("the evaluation took too long"), "the evaluation took too long"),
+    ],
+)
+def test_what_is_broken_in_the_gate_stops_what_builds_in_words(
+    broken: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(monkeypatch, Point(broken))
+    outcomes = [outcome(action, stack()) for action in ("CREATE", "DELETE")]
+    assert outcomes == [(f"The policies could not be evaluated: {said}",), None]
+
+
+def test_a_point_that_can_not_be_imported_stops_what_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datalog_gate.point.point", None)
+    said = "The policies could not be evaluated: ModuleNotFoundError, see the log of heat-engine"
+    assert [outcome(action, stack()) for action in ("CREATE", "DELETE")] == [(said,), None]
+
+
+def test_a_veto_is_one_short_line_that_any_database_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, Point(Answer("denied", "1", "a\nb \ud800 \U0001f600 é" + "x" * 3000)))
+    assert outcome("CREATE", stack()) == ("a?b ? ? é" + "x" * 1991,)
+
+
+def test_a_denial_without_a_reason_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, Point(Answer("denied", "1")))
+    assert [outcome(one, stack()) for one in ("CREATE", "DELETE")] == [
+        ("The policies deny it.",), ("delete or abandon: The policies deny it.",),
+    ]  # fmt: skip
+
+
+def test_an_operation_whose_end_never_came_is_told_as_failed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = given(monkeypatch, Point(Answer("allowed", "1")))
+    made = LifecyclePlugin()
+    held = stack()
+    made.do_pre_op(context(), held, None, "SUSPEND")
+    made.do_pre_op(context(), held, None, "RESUME")
+    made.do_post_op(context(), held, None, "RESUME")
+    made.do_post_op(context(), held, None, "RESUME")
+    assert [one for one in point.told if isinstance(one, tuple) and len(one) == 2] == [("1", False), ("1", True)]
+
+
+def test_nothing_that_an_end_raises_goes_to_heat(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, Point(Answer("allowed", "1")))
+    made = LifecyclePlugin()
+    made.do_pre_op(context(), stack(), None, "CREATE")
+    monkeypatch.setitem(sys.modules, "datalog_gate.point.point", None)
+    made.do_post_op(context(), stack(), None, "CREATE")

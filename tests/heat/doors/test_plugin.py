@@ -1,0 +1,185 @@
+"""The lifecycle plugin inside Heat's legacy engine, over HTTP: what it stops and how, and what it is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.heat.doors.rig import Heat, running, wait
+from tests.heat.doors.stacks import CLEAN, LONG, WHY, denial, string, template
+
+NESTED: dict[str, Any] = {
+    "template": template(inner={"type": "inner.yaml"}, s=string()),
+    "files": {"inner.yaml": json.dumps(CLEAN)},
+}
+GROUP = {
+    "type": "OS::Heat::AutoScalingGroup",
+    "properties": {"min_size": 1, "max_size": 3, "desired_capacity": 1, "resource": string()},
+}
+UP = {
+    "type": "OS::Heat::ScalingPolicy",
+    "properties": {
+        "adjustment_type": "change_in_capacity",
+        "auto_scaling_group_id": {"get_resource": "group"},
+        "scaling_adjustment": 1,
+    },
+}
+
+
+def test_a_vetoed_creation_makes_nothing_and_a_clean_update_makes_it_good(legacy: Heat) -> None:
+    name, answer = legacy.create(LONG)
+    assert (answer.status_code, legacy.said(name), legacy.resources(name)) == (
+        201, ("CREATE_FAILED", WHY), {"s": "INIT_COMPLETE"},
+    )  # fmt: skip
+    assert legacy.on(name, "PUT", template=CLEAN).status_code == 202
+    assert legacy.said(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
+
+
+def test_a_vetoed_update_changes_nothing_and_a_clean_one_goes_on(legacy: Heat) -> None:
+    name = _created(legacy, CLEAN)
+    assert legacy.on(name, "PUT", template=LONG).status_code == 202
+    assert legacy.said(name) == ("UPDATE_FAILED", WHY)
+    assert (legacy.on(name, "GET", "/template").json(), legacy.resources(name)) == (CLEAN, {"s": "CREATE_COMPLETE"})
+    assert legacy.on(name, "PUT", template=template(s=string(9))).status_code == 202
+    assert legacy.said(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
+
+
+def test_each_operation_is_judged_once_and_its_end_is_told(legacy: Heat) -> None:
+    name = _created(legacy, CLEAN)
+    snapshot = _snapshot(legacy, name)
+    for operation in ("suspend", "resume", "check"):
+        assert legacy.on(name, "POST", "/actions", **{operation: None}).status_code in (200, 201)
+        legacy.ended(name)
+    for method, path, body in (
+        ("PUT", "", {"template": template(s=string(9))}),
+        ("PATCH", "", {"parameters": {}}),
+        ("POST", f"/snapshots/{snapshot}/restore", {}),
+        ("DELETE", "", {}),
+    ):
+        assert legacy.on(name, method, path, **body).status_code < 300
+        legacy.ended(name)
+    operations = (
+        "create", "snapshot", "suspend", "resume", "check", "update", "update", "restore", "delete",
+    )  # fmt: skip
+    assert _asked(legacy, name) == [(one, what) for one in operations for what in ("allowed", "accepted")]
+    assert _modified(legacy, name) == []
+
+
+def test_adopting_and_abandoning_are_judged(legacy: Heat) -> None:
+    name = _created(legacy, CLEAN)
+    data = legacy.on(name, "DELETE", "/abandon").json()
+    legacy.ended(name, gone=True)
+    assert _asked(legacy, name)[2:] == [("delete", "allowed"), ("delete", "accepted")]
+    adopted, answer = legacy.create(None, adopt_stack_data=json.dumps(data))
+    assert (answer.status_code, legacy.ended(adopted)[0]) == (201, "ADOPT_COMPLETE")
+    assert _asked(legacy, adopted) == [("adopt", "allowed"), ("adopt", "accepted")]
+    denied, _ = legacy.create(None, adopt_stack_data=json.dumps({**data, "template": LONG}))
+    assert legacy.said(denied) == ("ADOPT_FAILED", WHY)
+
+
+def test_a_failed_operation_is_told_as_failed_and_its_rollback_goes_on(legacy: Heat) -> None:
+    name, _ = legacy.create(LONG, disable_rollback=False)
+    assert (legacy.ended(name, gone=True), _asked(legacy, name)) == (("", ""), [("create", "denied")])
+    bad = template(s=string(9), d=denial("no"))
+    name, _ = legacy.create(bad, disable_rollback=False)
+    assert (legacy.ended(name, gone=True), _asked(legacy, name)) == (
+        ("", ""),
+        [("create", "allowed"), ("create", "failed")],
+    )
+    name = _created(legacy, CLEAN)
+    legacy.on(name, "PUT", template=bad, disable_rollback=False)
+    assert legacy.ended(name)[0] == "ROLLBACK_COMPLETE"
+    legacy.on(name, "PUT", template=bad)
+    assert legacy.ended(name)[0] == "UPDATE_FAILED"
+    assert _asked(legacy, name)[2:] == [("update", "allowed"), ("update", "failed")] * 2
+
+
+def test_what_a_later_plugin_stops_is_told_as_failed(legacy: Heat) -> None:
+    name, _ = legacy.create(CLEAN, name="late-veto")
+    assert legacy.ended(name) == ("CREATE_FAILED", "a later plugin stops it")
+    assert _asked(legacy, name) == [("create", "allowed"), ("create", "failed")]
+
+
+def test_a_nested_stack_is_judged_with_its_root_alone(legacy: Heat) -> None:
+    name = _created(legacy, **NESTED)
+    inner = {"files": {"inner.yaml": json.dumps(template(s=string(10)))}}
+    assert legacy.on(name, "PUT", **{**NESTED, **inner}).status_code == 202
+    assert legacy.ended(name)[0] == "UPDATE_COMPLETE"
+    for operation in ("suspend", "resume", "check"):
+        legacy.on(name, "POST", "/actions", **{operation: None})
+        legacy.ended(name)
+    assert [one["stack"] for one in legacy.lines("asked.jsonl") if one["stack"].startswith(name)] == [name] * 10
+    long, _ = legacy.create(NESTED["template"], files={"inner.yaml": json.dumps(LONG)})
+    assert legacy.said(long) == ("CREATE_FAILED", WHY.replace("s has", f"{long}/inner/s has"))
+
+
+def test_a_group_that_a_signal_scales_is_judged_alone(legacy: Heat) -> None:
+    name = _created(legacy, template(group=GROUP, up=UP))
+    assert legacy.on(name, "POST", "/resources/up/signal").status_code == 200
+    [group] = [
+        one for one in legacy.on(name, "GET", "/resources").json()["resources"] if one["resource_name"] == "group"
+    ]
+    [link] = [one["href"] for one in group["links"] if one["rel"] == "nested"]
+    nested = link.split("/")[-2]
+    wait(lambda: len(_asked(legacy, nested)) == 2)
+    assert _asked(legacy, nested) == [("update", "allowed"), ("update", "accepted")]
+
+
+def test_reasons_of_any_characters_are_stored(legacy: Heat) -> None:
+    name, _ = legacy.create(template(s=string(salt="odd %s {x}\n\x1b[31m é \U0001f600 \ud800 " + "x" * 4000)))
+    status, why = legacy.said(name)
+    shown = "salt: s is salted with odd %s {x}\ufffd\ufffd[31m é ? \ufffd "
+    assert (status, why) == ("CREATE_FAILED", f"{shown}{'x' * (2000 - len(shown) - len('... [decision 123456]'))}...")
+
+
+@pytest.mark.parametrize(
+    ("operation", "why"),
+    [("suspend", "suspend: s stays awake"), ("check", "check: s is not looked at"),
+     ("snapshot", "snapshot: s is not copied"), ("delete", "delete or abandon: delete: s is here to stay")],
+)  # fmt: skip
+def test_other_operations_are_stopped_where_a_policy_is_on_them(legacy: Heat, operation: str, why: str) -> None:
+    name = _created(legacy, template(s=string(salt=f"no {operation}")))
+    match operation:
+        case "delete":
+            legacy.on(name, "DELETE")
+        case "snapshot":
+            legacy.on(name, "POST", "/snapshots", name="copy")
+        case _:
+            legacy.on(name, "POST", "/actions", **{operation: None})
+    status, said = legacy.said(name)
+    assert (status, said.split(". '")[0]) == (f"{operation.upper()}_FAILED", why)
+
+
+def test_a_vetoed_stack_is_kept_with_its_reason_where_the_option_says_so(tmp_path: Path) -> None:
+    with running(tmp_path, convergence=False, options={"keep_vetoed_stack": "true"}) as heat:
+        name, _ = heat.create(LONG, disable_rollback=False)
+        assert (heat.said(name), heat.stack(name)["disable_rollback"]) == (("CREATE_FAILED", WHY), False)
+
+
+def _created(heat: Heat, template: Any, **fields: Any) -> str:
+    name, answer = heat.create(template, **fields)
+    assert (answer.status_code, heat.ended(name)[0]) == (201, "CREATE_COMPLETE")
+    return name
+
+
+def _snapshot(heat: Heat, name: str) -> str:
+    answer = heat.on(name, "POST", "/snapshots", name="copy")
+    heat.ended(name)
+    made: str = answer.json()["id"]
+    return made
+
+
+def _asked(heat: Heat, name: str) -> list[tuple[str, str]]:
+    return [(one["action"], one["what"]) for one in heat.lines("asked.jsonl", stack=name)]
+
+
+def _modified(heat: Heat, name: str) -> list[Any]:
+    """The operations before which a plugin before the gate's saw something else than one after it."""
+    sides = [
+        [{**line, "side": ""} for line in heat.lines("witness.jsonl", stack=name, side=side, when="pre")]
+        for side in ("before", "after")
+    ]
+    return [pair for pair in zip(*sides, strict=True) if pair[0] != pair[1]]
