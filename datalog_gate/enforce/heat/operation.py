@@ -19,7 +19,7 @@ STACK = (
     "id", "name", "owner_id", "parent_resource_name", "tenant_id", "status", "disable_rollback", "t.t", "t.files",
     "t.env.user_env_as_dict",
 )  # fmt: skip
-CONTEXT = ("request_id", "to_policy_values")
+CONTEXT = ("user_id", "project_id", "request_id", "to_policy_values")
 
 
 def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Asked | None:
@@ -44,11 +44,15 @@ def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Aske
         stack_name=stack.name,
         project=stack.tenant_id,
         definition=lambda: _definition(new),
-        # The stored context of a signal is nobody's request, and asks Keystone for its roles.
-        credentials=None if isinstance(cnxt, StoredContext) else cnxt.to_policy_values(),
+        credentials=_owner(cnxt) if isinstance(cnxt, StoredContext) else cnxt.to_policy_values(),
         stack_id=stack.id,
         request_id=cnxt.request_id or "",
     )
+
+
+def _owner(cnxt: Any) -> dict[str, object]:
+    """Whom a signal stands for, as Heat stored it: without the roles, for which the context would ask Keystone."""
+    return {"user_id": cnxt.user_id, "project_id": cnxt.project_id, "roles": []}
 
 
 def _changed_by_owner(resources: Any, cnxt: Any, stack: Any) -> bool:

@@ -42,7 +42,7 @@ class Point:
 
 
 def context() -> Any:
-    return SimpleNamespace(request_id="req-1", to_policy_values=lambda: {"user_id": "u"})
+    return SimpleNamespace(user_id="u", project_id="p", request_id="req-1", to_policy_values=lambda: {"user_id": "u"})
 
 
 def stack(**changed: Any) -> Any:
