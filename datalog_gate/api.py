@@ -58,6 +58,11 @@ class Rules:
         return self._set.program
 
     @property
+    def digest(self) -> str:
+        """The digest of all rule files."""
+        return self._set.digest
+
+    @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What loading found that is no error."""
         return self._set.warnings

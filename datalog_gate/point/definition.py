@@ -6,7 +6,7 @@ In: the parts as Heat takes them. Out: the `Stack`, and JSON data for the log.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.facts.stack import Data, Stack
@@ -32,3 +32,7 @@ class Definition:
             stack_name=name,
             catalogue=catalogue,
         )
+
+    def to_json(self) -> dict[str, Data]:
+        """As JSON data."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
