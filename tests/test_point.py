@@ -312,7 +312,21 @@ def test_secrets_too_short_to_look_for_are_masked_by_name(made: Make) -> None:
         "environment": {"parameter_defaults": {"pin": "******"}},
         "parameters": {"pin": "******"},
         "files": {"a": "port 12"},
-    } | {name: value for name, value in record["inputs"]["definition"].items() if name == "environment_files"}
+        "environment_files": [],
+        "masked": [],
+    }
+
+
+def test_secrets_in_environment_files_are_masked_too(made: Make) -> None:
+    held = template("small", parameters={"pin": {"type": "string", "hidden": True}})
+    files = {"env": "parameters: {pin: '34'}", "other": "parameters: {pin: '34'}"}
+    point = made()
+    point.judge(asked(Definition(held, files=files, environment_files=("env",))))
+    [record] = records(point)
+    assert record["inputs"]["definition"]["files"] == {
+        "env": '{"parameters": {"pin": "******"}}',
+        "other": files["other"],
+    }
 
 
 def test_the_log_stays_within_its_bytes_and_the_older_file_comes_first(tmp_path: Path) -> None:

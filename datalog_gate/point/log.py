@@ -130,7 +130,7 @@ def _record(line: str, place: Span) -> Record | Diagnostic:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return Diagnostic("unreadable", f"the line is no record: {error}", place)
+        return Diagnostic("unreadable", f"the line is no record: {error}", place, None, "warning")
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        return Diagnostic("unreadable", f"the line is no record of {SCHEMA}", place)
+        return Diagnostic("unreadable", f"the line is no record of {SCHEMA}", place, None, "warning")
     return record
