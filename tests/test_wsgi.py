@@ -12,9 +12,9 @@ import pytest
 
 from datalog_gate.api import Rules, load_rules
 from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.enforce.render import reason
 from datalog_gate.enforce.wsgi import Environ, Gate, StartResponse, filter_factory
 from datalog_gate.errors import RulesError
+from datalog_gate.gate.reason import reason
 from datalog_gate.sources import read_stack
 
 RULES = """
@@ -26,7 +26,7 @@ old(server, image) :- os:nova:server(_id=server, image=image), image = "old".
 bad(server) :- os:nova:server.metadata(_id=server, _key="count", _value=text), int(text ?? "0", count), count > 3.
 """
 ANSWER = b'{"stack": {"id": "1"}}'
-DENIAL = "The policies deny this stack: flavor: web takes huge (take a small one) [decision {}]"
+DENIAL = "The policies deny this stack: flavor: web takes huge at {} (take a small one) [decision {}]"
 
 
 class Heat:
@@ -93,7 +93,7 @@ def door(rules: Rules) -> Door:
 def test_a_denial_has_the_shape_of_heats_faults_and_heat_sees_nothing(door: Door) -> None:
     status, headers, content = door.send(body_of(template(flavor="huge")))
     fault = json.loads(content)
-    message = DENIAL.format(fault["explanation"][-7:-1])
+    message = DENIAL.format("s/web", fault["explanation"][-7:-1])
     assert (status, fault, door.heat.seen) == (
         "403 Forbidden",
         {"code": 403, "title": "Forbidden", "explanation": message,
@@ -148,7 +148,8 @@ def test_warnings_go_into_the_header_and_the_log_in_plain_characters(
 )  # fmt: skip
 def test_the_stack_is_judged_as_heat_would_build_it(door: Door, fields: dict[str, object]) -> None:
     code, message = door.message(json.dumps({"stack_name": "s", **fields}).encode())
-    assert (code, message[:-7]) == (403, DENIAL[:-3])
+    at = message.partition(" at ")[2].partition(" (")[0]
+    assert (code, message) == (403, DENIAL.format(at, message[-7:-1]))
 
 
 def test_what_can_not_be_evaluated_is_neither_denied_nor_let_through(door: Door) -> None:
@@ -162,7 +163,7 @@ def test_an_undetermined_finding_stops_the_stack_only_if_its_policy_says_so(door
     both = template(metadata={"count": unknown}, flavor="small")
     both["resources"]["other"] = {"type": "OS::Nova::Server", "properties": {"flavor": "tiny", "image": "debian"}}
     code, message = door.message(body_of(both))
-    assert (code, message[:-8]) == (403, "The policies deny this stack: count: web has a bad count [decision")
+    assert (code, message[:-8]) == (403, "The policies deny this stack: count: web has a bad count at s/web [decision")
     both["resources"]["web"]["properties"] = {"image": "debian", "flavor": unknown}
     _, headers, content = door.send(body_of(both))
     assert (headers["Datalog-Gate"].partition(";")[2], content) == (" flavor: undetermined: web takes ?", ANSWER)
@@ -342,13 +343,17 @@ def test_rules_that_ask_for_the_caller_do_not_start(tmp_path: Path, asked: str) 
     )  # fmt: skip
 
 
+def _said(names: str) -> list[str]:
+    return [part for one in names for part in ("flavor: ", f" takes huge at stack/{one} (take a small one)")]
+
+
 @pytest.mark.parametrize(
     ("limit", "shown"),
     [
         (999, "{}a{}; {}b{}; {}c{}"),
         (100, "{}a{}; and 2 more"),
-        (60, "{}a{}..."),
-        (50, "flavor: a takes huge (take a ..."),
+        (60, "flavor: a takes huge at stack/a (take a..."),
+        (50, "flavor: a takes huge at stack..."),
     ],
 )
 def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(rules: Rules, limit: int, shown: str) -> None:
@@ -356,4 +361,4 @@ def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(rules: Rules, li
     whole["resources"] = dict.fromkeys("abc", whole["resources"]["web"])
     decision = rules.decide(read_stack(template=whole))
     said = reason(decision, limit)
-    assert said == shown.format(*["flavor: ", " takes huge (take a small one)"] * 3) + f" [decision {decision.id[:6]}]"
+    assert said == shown.format(*_said("abc")) + f" [decision {decision.id[:6]}]"

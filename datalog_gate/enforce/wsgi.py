@@ -18,9 +18,9 @@ from datalog_gate.analysis.check import matches
 from datalog_gate.api import Rules, load_rules
 from datalog_gate.collection import paused
 from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.enforce.render import printable, reason
 from datalog_gate.errors import EngineError, InputError, RulesError
 from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.reason import printable, reason
 from datalog_gate.sources import default_rules, read_stack
 
 LOG = logging.getLogger(__name__)

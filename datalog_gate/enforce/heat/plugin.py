@@ -8,26 +8,17 @@ operation.
 from __future__ import annotations
 
 import logging
-from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from datalog_gate.point.asked import Answer, Asked
+    from datalog_gate.point.asked import Answer
 
 LOG = logging.getLogger(__name__)
 STOPPED = frozenset({"CREATE", "UPDATE", "ADOPT", "RESTORE"})
 """The actions that stop where the gate can't decide, as `point.asked.CLOSED` names them."""
 ROOM = 2000
 """Characters of a veto at most, as `point.asked.REASON`."""
-
-
-class Deciding(Protocol):
-    """What is asked for a decision, and told what became of it."""
-
-    def judge(self, asked: Asked) -> Answer: ...
-
-    def finish(self, answer: Answer, accepted: bool) -> None: ...
 
 
 class VetoError(Exception):
@@ -80,31 +71,29 @@ class LifecyclePlugin:
         if answer is None:
             return
         try:
-            _point().finish(answer, action != "ROLLBACK" and not is_stack_failure and stack.status != "FAILED")
+            from datalog_gate.point.point import shared
+
+            shared().finish(answer, action != "ROLLBACK" and not is_stack_failure and stack.status != "FAILED")
         except Exception:  # Heat would pass over the post-operations of the plugins after this one
             LOG.exception("the end of %s on stack %s was lost", action, stack.id)
 
     def _judge(self, cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> None:
         """Errors: VetoError, and anything at all."""
         from datalog_gate.enforce.heat.operation import asked
+        from datalog_gate.point.point import shared
 
         question = asked(cnxt, stack, current_stack, action)
         if question is None:
             return
-        point = _point()
+        point = shared()
         answer = point.judge(question)
         if not answer.allowed:
-            may_be = "delete or abandon: " if action == "DELETE" else ""
+            may_be = "On delete or abandon: " if action == "DELETE" else ""
             raise VetoError(f"{may_be}{answer.reason or 'The policies deny it.'}")
         with self._lock:
             lost, self._going_on[question.stack_id] = self._going_on.get(question.stack_id), answer
         if lost is not None:  # Heat told no end of the operation before, as where its engine was stopped
             point.finish(lost, False)
-
-
-def _point() -> Deciding:
-    """The decision point of this process."""
-    return cast(Deciding, import_module("datalog_gate.point.point").shared())
 
 
 def _said(error: Exception) -> str:

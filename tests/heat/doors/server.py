@@ -31,7 +31,7 @@ from oslo_log import log  # noqa: E402
 from sqlalchemy import event  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from tests.heat.doors import standin, witness  # noqa: E402
+from tests.heat.doors import recorder, witness  # noqa: E402
 
 
 class Server(ThreadingMixIn, WSGIServer):
@@ -65,7 +65,7 @@ def main(folder: Path, *ports: int) -> None:
     event.listen(engine, "before_cursor_execute", _write_at_once, retval=True)
     models.BASE.metadata.create_all(engine)
     context.StoredContext._load_keystone_data = lambda _context: None  # there is no Keystone to ask
-    standin.install(folder / "asked.jsonl")
+    recorder.install(folder / "asked.jsonl")
     resources.initialise()
     witness.install(resources.global_env(), folder / "witness.jsonl")
     service.EngineService(cfg.CONF.host, rpc_api.ENGINE_TOPIC).start()

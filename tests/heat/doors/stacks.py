@@ -22,5 +22,8 @@ def denial(reason: str) -> dict[str, Any]:
 
 CLEAN = template(s=string())
 LONG = template(s=string(64))
-WHY = "length: s has 64 characters (32 are enough)"
-"""Why LONG is denied, before the decision's id."""
+
+
+def why(stack: str, finding: str = "length: s has 64 characters", hint: str = " (32 are enough)") -> str:
+    """What the policies say of the stack, before the decision's id. Without a finding, what they say of LONG."""
+    return f"The policies deny this stack: {finding} at {stack}/s{hint}"

@@ -1,0 +1,55 @@
+"""What the decision point of the process was asked and told, in lines of JSON in a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from threading import Lock
+
+from datalog_gate.point import point
+from datalog_gate.point.asked import Answer, Asked
+
+LOCK = Lock()
+
+
+class Recorder:
+    """Asks a decision point, and keeps what was asked and told."""
+
+    def __init__(self, asked: point.Point, log: Path) -> None:
+        self._point, self._log = asked, log
+        self._open: list[tuple[Answer, Asked]] = []
+
+    def judge(self, asked: Asked) -> Answer:
+        """What the decision point answers."""
+        answer = self._point.judge(asked)
+        with LOCK:
+            self._open.append((answer, asked))
+        self._write(asked, answer.verdict)
+        return answer
+
+    def finish(self, answer: Answer, accepted: bool) -> None:
+        """Tells the decision point."""
+        with LOCK:
+            [asked] = [asked for one, asked in self._open if one is answer]
+        self._write(asked, "accepted" if accepted else "failed")
+        self._point.finish(answer, accepted)
+
+    def _write(self, asked: Asked, what: str) -> None:
+        line = {"stack": asked.stack_name, "action": asked.action, "door": asked.door, "what": what}
+        with LOCK, self._log.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def install(log: Path) -> None:
+    """Put the recorder where doors look for the decision point of the process."""
+    real = point.shared
+    made: list[Recorder] = []
+    making = Lock()
+
+    def shared() -> Recorder:
+        with making:
+            if not made:
+                made.append(Recorder(real(), log))
+        return made[0]
+
+    point.__dict__["shared"] = shared
