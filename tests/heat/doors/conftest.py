@@ -28,3 +28,10 @@ def filtered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
     """The convergence engine behind the API filter."""
     with running(tmp_path_factory.mktemp("filtered"), convergence=True, api_filters="datalog_gate") as heat:
         yield heat
+
+
+@pytest.fixture(scope="session")
+def legacy_filtered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+    """The legacy engine behind the API filter, with the lifecycle plugin."""
+    with running(tmp_path_factory.mktemp("legacy_filtered"), convergence=False, api_filters="datalog_gate") as heat:
+        yield heat

@@ -54,6 +54,7 @@ api_paste_config = {folder}/paste.ini
 policy_file = {folder}/policy.yaml
 [datalog_gate]
 rules = {rules}
+allow_unverified_context = True
 {options}
 """
 PASTE = """
@@ -117,8 +118,12 @@ class Heat:
 
     def create(self, template: Any, name: str | None = None, **fields: Any) -> tuple[str, requests.Response]:
         """The name of a stack that was asked for, a new one if none is given, and the answer."""
-        name = name or f"stack-{next(NUMBERS)}"
+        name = name or self.name()
         return name, self.ask("POST", "stacks", stack_name=name, template=template, **fields)
+
+    def name(self) -> str:
+        """A name that no stack has."""
+        return f"stack-{next(NUMBERS)}"
 
     def on(self, name: str, method: str, path: str = "", /, **body: Any) -> requests.Response:
         """A request below a stack's own address."""
@@ -149,6 +154,11 @@ class Heat:
         """The status of each of the stack's resources."""
         listed = self.on(name, "GET", "/resources").json()["resources"]
         return {one["resource_name"]: one["resource_status"] for one in listed}
+
+    def settled(self, name: str) -> tuple[str, str]:
+        """As `ended`, and past the moment at which a creation that was rolled back is still there."""
+        status, why = self.ended(name)
+        return self.ended(name, gone=True) if status in ("ROLLBACK_COMPLETE", "DELETE_COMPLETE") else (status, why)
 
     def said(self, name: str) -> tuple[str, str]:
         """As `ended`, without the decision's id."""
