@@ -97,10 +97,12 @@ paste.filter_factory = heat.common.noauth:filter_factory
 [filter:request_id]
 paste.filter_factory = oslo_middleware.request_id:RequestId.factory
 [filter:datalog_gate]
-paste.filter_factory = {filter_factory}
+use = egg:datalog-gate#datalog_gate
+rules = {rules}
+[filter:datalog_gate_cfn]
+use = egg:datalog-gate#datalog_gate_cfn
 rules = {rules}
 """
-FILTER_FACTORY = "datalog_gate.enforce.wsgi:filter_factory"
 
 
 @dataclass(frozen=True)
@@ -203,9 +205,7 @@ def running(
         folder=folder, port=port, convergence=convergence, resources=RESOURCES, rules=rules, options=written
     )
     (folder / "heat.conf").write_text(conf)
-    (folder / "paste.ini").write_text(
-        PASTE.format(api_filters=api_filters, cfn_filters=cfn_filters, rules=rules, filter_factory=FILTER_FACTORY)
-    )
+    (folder / "paste.ini").write_text(PASTE.format(api_filters=api_filters, cfn_filters=cfn_filters, rules=rules))
     command = [sys.executable, "-W", "ignore", str(HERE / "server.py"), str(folder), str(port), str(cfn_port)]
     with (folder / "stderr").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)

@@ -34,6 +34,7 @@ def test_a_vetoed_creation_makes_nothing_and_a_clean_update_makes_it_good(legacy
     assert (answer.status_code, legacy.said(name), legacy.resources(name)) == (
         201, ("CREATE_FAILED", why(name)), {"s": "INIT_COMPLETE"},
     )  # fmt: skip
+    assert _changed_by_veto(legacy, name) == {}
     assert legacy.on(name, "PUT", template=CLEAN).status_code == 202
     assert legacy.said(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
 
@@ -42,6 +43,7 @@ def test_a_vetoed_update_changes_nothing_and_a_clean_one_goes_on(legacy: Heat) -
     name = _created(legacy, CLEAN)
     assert legacy.on(name, "PUT", template=LONG).status_code == 202
     assert legacy.said(name) == ("UPDATE_FAILED", why(name))
+    assert _changed_by_veto(legacy, name) == {}
     assert (legacy.on(name, "GET", "/template").json(), legacy.resources(name)) == (CLEAN, {"s": "CREATE_COMPLETE"})
     assert legacy.on(name, "PUT", template=template(s=string(9))).status_code == 202
     assert legacy.said(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
@@ -163,6 +165,7 @@ def test_a_vetoed_stack_is_kept_with_its_reason_where_the_option_says_so(tmp_pat
     with running(tmp_path, convergence=False, options={"keep_vetoed_stack": "true"}) as heat:
         name, _ = heat.create(LONG, disable_rollback=False)
         assert (heat.said(name), heat.stack(name)["disable_rollback"]) == (("CREATE_FAILED", why(name)), False)
+        assert _changed_by_veto(heat, name) == {"disable_rollback": (False, True)}
 
 
 def _created(heat: Heat, template: Any, **fields: Any) -> str:
@@ -189,3 +192,10 @@ def _modified(heat: Heat, name: str) -> list[Any]:
         for side in ("before", "after")
     ]
     return [pair for pair in zip(*sides, strict=True) if pair[0] != pair[1]]
+
+
+def _changed_by_veto(heat: Heat, name: str) -> dict[str, Any]:
+    """What a plugin before the gate's saw change between its two calls around the last veto."""
+    before, after = heat.lines("witness.jsonl", stack=name, side="before")[-2:]
+    assert (before.pop("when"), after.pop("when")) == ("pre", "post")
+    return {key: (before[key], after[key]) for key in before if before[key] != after[key]}
