@@ -18,7 +18,8 @@ import datalog_gate as dg
 from datalog_gate.catalogue import SHIPPED
 from datalog_gate.enforce.cli import main
 from datalog_gate.enforce.render import compact, text
-from datalog_gate.enforce.wsgi import Gate
+from datalog_gate.enforce.wsgi import wrap
+from datalog_gate.enforce.wsgi.plain import Plain
 from datalog_gate.errors import EngineError, InputError
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text
@@ -143,7 +144,7 @@ def shown_by_all_doors(rules: dg.Rules, path: Path, template: Mapping[str, Data]
         start_response("201 Created", [])
         return []
 
-    shown.write(b"".join(Gate(heat, rules)(environ, start)).decode())
+    shown.write(b"".join(wrap(heat, point=Plain(rules))(environ, start)).decode())
     try:
         stack = dg.read_stack(path, parameters=parameters)
     except InputError as error:
