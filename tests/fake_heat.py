@@ -29,7 +29,8 @@ class Context:
 
 class FakeHeat:
     """Answers requests and keeps those that would change something. `stack` is the one stack that it holds; `hidden`
-    are its hidden parameters. Before it answers the request numbered `interrupt`, `meanwhile` is its stack."""
+    are its hidden parameters. Before it updates it, `meanwhile` is in it; if it is `legacy` it stores no update yet. It
+    answers each request with `answer`, if there is one, and each reading with the exception `reading`."""
 
     def __init__(self, stack: Mapping[str, Any] | None = None, hidden: Iterable[str] = ()) -> None:
         self.stack: dict[str, Any] = {"tags": None, "snapshots": {}, **(stack or {})}
@@ -37,6 +38,7 @@ class FakeHeat:
         self.seen: list[tuple[str, str, bytes, str | None]] = []
         self.contexts: list[object] = []
         self.answer: tuple[str, Any] | Exception | None = None
+        self.reading: Exception | None = None
         self.meanwhile: dict[str, Any] | None = None
         self.legacy = False
 
@@ -62,6 +64,8 @@ class FakeHeat:
         return [json.loads(body) for _, _, body, _ in self.seen]
 
     def _read(self, part: str, start_response: StartResponse) -> Iterable[bytes]:
+        if self.reading:
+            raise self.reading
         if part not in ("", "template", "environment", "files") and part not in self.stack["snapshots"]:
             return _give(start_response, "404 Not Found", {"code": 404})
         if part == "":
@@ -75,12 +79,18 @@ class FakeHeat:
         return _give(start_response, "200 OK", data)
 
     def _update(self, body: dict[str, Any], patch: bool) -> None:
-        environment = {"parameters": {}, "parameter_defaults": {}, "resource_registry": {}, "event_sinks": []}
+        environment: dict[str, Any] = {
+            "parameters": {},
+            "parameter_defaults": {},
+            "resource_registry": {},
+            "event_sinks": [],
+        }
         given = {**environment, **body.get("environment", {})}
         if patch or body.get("existing"):
             held = {**environment, **self.stack["environment"]}
             kept = {k: v for k, v in held["parameters"].items() if k not in body.get("clear_parameters", ())}
-            given = {**held, **given, "parameters": kept | given["parameters"]}
+            given = {**held, **{name: held[name] | given[name] for name in ("parameter_defaults", "resource_registry")},
+                     "parameters": kept | given["parameters"]}  # fmt: skip
             self.stack["files"] |= body.get("files", {})
         else:
             self.stack["files"], self.stack["tags"] = body.get("files", {}), body.get("tags")

@@ -214,7 +214,7 @@ def _message(answer: Answer) -> str:
 
 def _with_decision(response: Response, answer: Answer) -> Response:
     """The response with the decision and its warnings in a header."""
-    outcome = answer.decision.outcome if answer.decision else "allow"
+    outcome = answer.decision.outcome if answer.decision else "allow" if answer.allowed else "deny"
     LOG.info("decision %s: %s", answer.id, outcome)
     for one in answer.warnings:
         LOG.warning("decision %s: %s", answer.id, printable(one))
