@@ -38,6 +38,11 @@ def template(**properties: object) -> dict[str, Any]:
             "resources": {"web": web}}  # fmt: skip
 
 
+def renamed(kind: str) -> object:
+    """A template whose server is huge, of a type by that name."""
+    return json.loads(json.dumps(template(flavor="huge")).replace("OS::Nova::Server", kind))
+
+
 def body_of(stack_template: object = None, **fields: object) -> bytes:
     return json.dumps({"stack_name": "s", "template": stack_template or template(), **fields}).encode()
 
@@ -108,8 +113,16 @@ def test_warnings_go_into_the_header_and_the_log_in_plain_characters(
         {"template": template(flavor={"get_param": "f"}), "environment": {"parameters": {"f": "small"}},
          "parameters": {"f": "huge"}},
         {"template": template(flavor={"get_file": "f.txt"}), "files": {"f.txt": "huge"}},
-        {"template": json.loads(json.dumps(template(flavor="huge")).replace("OS::Nova::Server", "My::Server")),
+        {"template": renamed("My::Server"),
          "environment": {"resource_registry": {"My::*": "OS::Nova::*"}}},
+        {"template": renamed("OS::Nova::S\u0435rver"),  # with a letter of another alphabet
+         "environment": {"resource_registry": {"OS::Nova::S\u0435*": "OS::Nova::Server"}}},
+        {"template": renamed("My::Thing"),
+         "environment": {"resource_registry": {"resources": {"web": {"My::Thing": "OS::Nova::Server"}}}}},
+        {"template": template(flavor={"get_param": "f"}), "environment_files": ["a", "b"], "parameters": {"f": "small"},
+         "files": {"a": "parameters: {f: small}", "b": "parameters: {f: huge}"},
+         "environment": {"parameters": {"f": "small"}}},
+        {"template": template(), "adopt_stack_data": json.dumps({"template": template(flavor="huge")})},
         {"template": {"heat_template_version": "2018-08-31", "resources": {"n": {"type": "n.yaml"}}},
          "files": {"n.yaml": json.dumps(template(flavor="huge"))}},
         {"template": template(flavor="huge"), "environment_files": [], "environment": None, "files": None},
@@ -231,6 +244,13 @@ def test_what_follows_the_length_is_neither_judged_nor_forwarded(door: Client) -
     body = body_of()
     assert door.send(body, **{"wsgi.input": Slow(body + b'{"more": 1}')})[2] == ANSWER
     assert door.heat.seen == [("POST", "/v1/p/stacks", body, str(len(body)))]
+
+
+def test_more_than_heat_takes_is_refused(rules: Rules) -> None:
+    heat = FakeHeat()
+    door = Client(wrap(heat, point=Plain(rules)), heat)
+    said = "the body is larger than the 1048576 bytes that can be judged"
+    assert door.message(body_of(files={"x": "x" * 1_100_000})) == (400, READ + said)
 
 
 LARGE = "the body is larger than the 5000 bytes that can be judged"

@@ -353,6 +353,16 @@ def test_other_mappings_are_none_of_the_filters(way: str, environment: Any) -> N
     assert looked(*WAYS[way](environment)) is None
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_no_user_says_which_values_heat_would_decrypt(way: str) -> None:
+    environment = {"parameters": {"f": ["get_valid_encryption_key", "huge"]}, "encrypted_param_names": ["f"]}
+    error = looked(*WAYS[way](environment))
+    assert error
+    assert [(one.code, one.message) for one in error.diagnostics] == [
+        ("bad-environment", "encrypted_param_names is for Heat alone to say")]  # fmt: skip
+    assert looked(*WAYS[way]({"encrypted_param_names": [], "event_sinks": []})) is None
+
+
 ADOPTED = {"template": TEMPLATE, "environment": {"parameters": {"a": "adopted", "b": "adopted", "c": "adopted"}}}
 
 

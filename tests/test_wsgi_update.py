@@ -128,6 +128,13 @@ def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(rules:
     }])  # fmt: skip
 
 
+@pytest.mark.parametrize(("said", "kept"), [({}, "x,y"), ({"tags": None}, "x,y"), ({"tags": "z"}, "z")])
+def test_a_merging_update_keeps_the_tags(rules: Rules, said: dict[str, Any], kept: str) -> None:
+    door = client(rules, {**HELD, "tags": ["x", "y"]})
+    assert door.update(files={"b": "b"}, **said) == (201, "")
+    assert door.heat.bodies[0]["tags"] == kept
+
+
 def test_an_update_that_changes_nothing_stays_as_it_is(rules: Rules) -> None:
     door = client(rules)
     assert door.update(environment={}, files={}) == (201, "")

@@ -149,7 +149,7 @@ class _Update:
             raise wrong("template is missing or of a wrong type")
         self.held = stored(self.application, self.environ, self.operation.path)
         self.merged = merged(self.body, self.held)
-        if self.merged.whole and "tags" not in self.body and self.operation.kind == "update":
+        if self.merged.whole and self.body.get("tags") is None and self.operation.kind == "update":
             self.tags = tags(self.application, self.environ, self.operation.path)  # a whole update takes them away
         return self.merged.definition
 
@@ -159,11 +159,12 @@ class _Update:
         if self.merged is None or not changes(self.body):
             return
         more = {"tags": ",".join(self.tags)} if self.tags else {}
-        body = json.dumps({**more, **self.merged.body}, ensure_ascii=False, separators=(",", ":"))
-        self.open = not self.merged.whole or len(body.encode(errors="surrogatepass")) > self.limit
-        if len(body.encode(errors="surrogatepass")) > self.limit:
+        body = json.dumps({**self.merged.body, **more}, separators=(",", ":")).encode()
+        large = len(body) > self.limit
+        self.open = large or not self.merged.whole
+        if large:
             return
-        put_body(environ, body.encode())
+        put_body(environ, body)
         if self.merged.whole:
             environ["REQUEST_METHOD"] = "PUT"  # Heat merges every PATCH
 

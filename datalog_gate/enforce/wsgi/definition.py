@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.enforce.wsgi.body import wrong
 from datalog_gate.enforce.wsgi.stored import MASK, Stored
 from datalog_gate.errors import InputError
@@ -21,6 +21,7 @@ from datalog_gate.template.document import Document, read_document
 
 MAPS = ("parameters", "parameter_defaults", "resource_registry")
 OURS = "DatalogGate::"
+ENCRYPTED = "encrypted_param_names"
 _SHAPES: dict[str, tuple[type, ...]] = {
     "environment": (dict, str, type(None)),
     "parameters": (dict, type(None)),
@@ -52,9 +53,9 @@ def new_definition(body: Mapping[str, Any]) -> Definition:
         raise wrong("template is missing or of a wrong type")
     names = _environment_files(body)
     files = body.get("files") or {}
-    _check_registry(environment, "<environment>")
+    _check_environment(environment, "<environment>")
     for name in names:
-        _check_registry(files[name], name)
+        _check_environment(files[name], name)
     return Definition(template, environment, parameters or None, files, names)
 
 
@@ -167,14 +168,14 @@ def _own(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
     but for strategies."""
     names = _environment_files({**body, "files": files})
     data = _data(None if names else body.get("environment"), "<environment>")
-    _check_registry(data, "<environment>")
+    _check_environment(data, "<environment>")
     own: dict[str, Any] = {name: dict(_map(data, name)) for name in MAPS} | {
         "event_sinks": list(data.get("event_sinks") or [])
     }
     own["parameters"] |= body.get("parameters") or {}
     for name in names:
         data = _data(files[name], name)
-        _check_registry(files[name], name)
+        _check_environment(files[name], name)
         if data.get("parameter_merge_strategies"):
             message = "an update that is merged can't be judged with parameter_merge_strategies"
             raise wrong(message, "unsupported", "send the whole stack, without `existing`")
@@ -225,7 +226,7 @@ def _definition(
     environment: dict[str, Any] = {name: dict(stored.section(name)) for name in MAPS}
     environment["parameters"] = {key: one for key, one in environment["parameters"].items() if key in declared}
     environment["event_sinks"] = stored.environment.get("event_sinks") or []
-    _check_registry(environment, "<environment>")
+    _check_environment(environment, "<environment>")
     hidden = [
         (section, name)
         for section in MAPS[:2]
@@ -256,16 +257,23 @@ def _data(text: object, label: str) -> Mapping[str, Any]:
     return data
 
 
-def _check_registry(environment: object, label: str) -> None:
-    """Refuses an environment by which a type of the gate's would be another: what it gates could be mapped away."""
+def _check_environment(environment: object, label: str) -> None:
+    """Refuses an environment by which a type of the gate's would be another: what it gates could be mapped away. And
+    one that says which values are encrypted: Heat would read them through a function that the user names, and build
+    with another value than the one that was judged (heat/objects/raw_template.py:56-80, heat/common/crypt.py:118)."""
     document = (
         read_document(environment, label) if isinstance(environment, str) else Document(label, None, environment or {})
     )
-    registry = document.data.get("resource_registry") if isinstance(document.data, dict) else None
-    for path in _away(registry, ("resource_registry",)):
-        span: Span | None = document.key_place(path)
-        message = f"`{path[-1]}` maps the types {OURS}* to others, which no stack may"
-        raise InputError([Diagnostic("bad-environment", message, span, "leave them out of the pattern")])
+    data = document.data if isinstance(document.data, dict) else {}
+    wrongly = [
+        (path, f"`{path[-1]}` maps the types {OURS}* to others, which no stack may", "leave them out of the pattern")
+        for path in _away(data.get("resource_registry"), ("resource_registry",))
+    ]
+    if data.get(ENCRYPTED):
+        wrongly.append(((ENCRYPTED,), f"{ENCRYPTED} is for Heat alone to say", "leave it out"))
+    if wrongly:
+        found = [Diagnostic("bad-environment", said, document.key_place(path), help_) for path, said, help_ in wrongly]
+        raise InputError(found)
 
 
 def _away(registry: object, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
