@@ -16,12 +16,14 @@ from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.engine import engine as engine_named
+from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.model import Engine
 from datalog_gate.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.facts.lines import Line
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decide import MODES, Caller, Request, decide
 from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.finding import Mode
 from datalog_gate.gate.inventory import Inventory, loaded
 from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all
 from datalog_gate.gate.query import ask, bind
@@ -56,6 +58,11 @@ class Rules:
         return self._set.program
 
     @property
+    def digest(self) -> str:
+        """The digest of all rule files."""
+        return self._set.digest
+
+    @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What loading found that is no error."""
         return self._set.warnings
@@ -88,12 +95,16 @@ class Rules:
         engine: str = "native",
         mode: str = "enforce",
         explain: bool = False,
+        modes: Mapping[str, str] | None = None,
+        budget: Budget = BUDGET,
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
         `caller` has user, project, domain (texts) and roles (a list of texts). `services` are those enabled that the
         caller may use. `inventory` is loaded, or what it is loaded from. `now`, in ISO 8601 if a text, is
         UTC where it names no zone, and the present if omitted. `engine` is native, pydatalog, or both, which agree.
+        `mode` is the most that a violation may do: enforce, warn or record; `modes` are those of single policies, of
+        which one that is off is not judged. `budget` is what each group of policies may take.
         To `explain` gives the decision an `explanation`, which is worked out as far as it is asked.
         Errors: UsageError, InputError for the inventory, EngineError, also where pydatalog refuses or the two differ.
         """
@@ -101,9 +112,7 @@ class Rules:
             raise UsageError("an older state and waivers can't be judged yet")
         if action not in ACTIONS:
             raise UsageError(f"there is no action {action}: one of {', '.join(ACTIONS)}")
-        level = next((one for one in MODES if one == mode), None)
-        if level is None:
-            raise UsageError(f"there is no mode {mode}: one of {', '.join(MODES)}")
+        level = _mode(mode)
         stacks = (stack,) if isinstance(stack, Stack) else tuple(stack)
         ids = [one.id for one in stacks]
         if not ids or len(set(ids)) < len(ids):
@@ -113,7 +122,9 @@ class Rules:
             there = self.inventory(there)
         if there.rules != self._set.digest:
             raise UsageError("the inventory was loaded for other rules")
-        request = Request(action, _utc(now), caller_of(caller), frozenset(services), level, there)
+        off = frozenset(policy for policy, one in (modes or {}).items() if one == "off")
+        own = {policy: _mode(one) for policy, one in (modes or {}).items() if policy not in off}
+        request = Request(action, _utc(now), caller_of(caller), frozenset(services), level, there, budget, own, off)
         if engine == "native":
             return decide(self._set, stacks, request, _engine("native"), explain)
         apart = replace(request, inventory=there.bare())
@@ -217,6 +228,13 @@ def query(
         first = answer.errors[0]
         raise EngineError(f"{first.span}: {first.message}")
     return {tuple(map(_plain, row)) for row in answer.rows}
+
+
+def _mode(mode: str) -> Mode:
+    level = next((one for one in MODES if one == mode), None)
+    if level is None:
+        raise UsageError(f"there is no mode {mode}: one of {', '.join(MODES)}")
+    return level
 
 
 def _plain(value: Value) -> object:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
+
+from oslo_config import cfg
 
 from datalog_gate.enforce.wsgi.filter import Filter
 from datalog_gate.enforce.wsgi.operation import Environ
 from datalog_gate.enforce.wsgi.stored import StartResponse
+from datalog_gate.point.point import Point, make
 
 ID = "6a"
+TOKEN = {"token": {"user": {"id": "u"}}}
 STACK = f"/v1/p/stacks/web/{ID}"
 
 
@@ -102,16 +108,25 @@ def _give(start_response: StartResponse, status: str, data: object) -> Iterable[
     return [json.dumps(data).encode()]
 
 
-class Client:
-    """Sends requests through a door and keeps the answers."""
+def point_of(rules: Path, **given: str) -> Point:
+    """The decision point of these rules, with options as texts."""
+    conf = cfg.ConfigOpts()
+    conf([], project="heat", default_config_files=[])
+    return make(conf, {"rules": str(rules), **given})
 
-    def __init__(self, door: Filter, heat: FakeHeat) -> None:
+
+class Client:
+    """Sends requests through a door, each with a context that a token vouches for unless `known` is false."""
+
+    def __init__(self, door: Filter, heat: FakeHeat, known: bool = True) -> None:
         self.door, self.heat = door, heat
+        context = {"context": Context(TOKEN)}
+        self.base: dict[str, Any] = {"keystone.token_info": TOKEN, "webob.adhoc_attrs": context} if known else {}
 
     def send(self, body: bytes, **environ: Any) -> tuple[str, dict[str, str], bytes]:
         """The status, headers and body that the client gets. A part of the environ that is None is left out."""
         answers: list[tuple[str, list[tuple[str, str]]]] = []
-        whole = {"REQUEST_METHOD": "POST", "PATH_INFO": "/v1/p/stacks", "CONTENT_LENGTH": str(len(body)),
+        whole = {**self.base, "REQUEST_METHOD": "POST", "PATH_INFO": "/v1/p/stacks", "CONTENT_LENGTH": str(len(body)),
                  "wsgi.input": io.BytesIO(body), **environ}  # fmt: skip
         given = {name: value for name, value in whole.items() if value is not None}
         content = b"".join(self.door(given, lambda status, headers, *_: answers.append((status, headers))))
@@ -119,15 +134,14 @@ class Client:
         return status, dict(headers), content
 
     def update(self, method: str = "PATCH", path: str = STACK, **body: Any) -> tuple[int, str]:
-        """The code of the answer to an update, and the message of a refusal without its decision."""
-        status, _, content = self.send(json.dumps(body).encode(), REQUEST_METHOD=method, PATH_INFO=path)
-        return int(status[:3]), _message(content)
+        """The code of the answer to an update, and the message of a refusal without its decision and place."""
+        return self.ask(method, path, body)
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, str]:
         """The same of any request."""
         text = b"" if body is None else json.dumps(body).encode()
         status, _, content = self.send(text, REQUEST_METHOD=method, PATH_INFO=path)
-        return int(status[:3]), _message(content)
+        return int(status[:3]), re.sub(" at [^ ]+$", "", _message(content))
 
     def message(self, body: bytes, **environ: Any) -> tuple[int, str]:
         """The code and message of a refusal, after which nothing may have reached Heat."""

@@ -136,6 +136,27 @@ def test_the_lesser_of_mode_and_date_holds_for_a_finding(mode: Mode, modes: list
 
 
 @pytest.mark.parametrize(
+    ("modes", "found", "outcome"),
+    [
+        ({}, ["enforce", "enforce"], "deny"),
+        ({"modes": {"a": "warn"}}, ["warn", "enforce"], "deny"),
+        ({"modes": {"a": "warn", "b": "record"}}, ["warn", "record"], "allow_with_warnings"),
+        ({"mode": "record", "modes": {"a": "warn"}}, ["record", "record"], "allow"),
+        ({"off": frozenset({"b"}), "modes": {"a": "enforce"}}, ["enforce"], "deny"),
+        ({"off": frozenset({"a", "b"})}, [], "allow"),
+    ],
+)
+def test_a_policy_s_own_mode_lowers_it_and_off_leaves_it_out(
+    modes: dict[str, Any], found: list[Mode], outcome: Outcome
+) -> None:
+    rules = "".join(f'@deny("{name}", "{name}")\n{name}(s) :- os:nova:server(_id=s).\n' for name in "ab")
+    decided = judge(rules, server(), **modes)
+    assert ([one.mode for one in decided.violations], decided.outcome) == (found, outcome)
+    assert decided.counts["policies"] == 2 - len(modes.get("off", ()))
+    assert (decided.id == judge(rules, server()).id) == (modes == {})
+
+
+@pytest.mark.parametrize(
     ("on", "judged"),
     [
         ("", {"create", "update", "adopt", "restore"}),

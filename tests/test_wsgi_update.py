@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.api import Rules, load_rules
 from datalog_gate.enforce.wsgi import wrap
-from datalog_gate.enforce.wsgi.filter import Settings
-from datalog_gate.enforce.wsgi.plain import Plain
-from tests.fake_heat import ID, STACK, Client, Context, FakeHeat
+from datalog_gate.point.point import Point
+from datalog_gate.point.settings import Settings
+from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat, point_of
 
 RULES = """
 @deny("flavor", "{server} takes {flavor}")
@@ -41,15 +40,15 @@ SECRET: dict[str, Any] = {**HELD, "environment": {**NONE, "parameters": {"f": "t
 
 
 @pytest.fixture(scope="module")
-def rules(tmp_path_factory: pytest.TempPathFactory) -> Rules:
+def point(tmp_path_factory: pytest.TempPathFactory) -> Point:
     path = tmp_path_factory.mktemp("rules") / "m.dl"
     path.write_text(RULES)
-    return load_rules(path)
+    return point_of(path)
 
 
-def client(rules: Rules, held: dict[str, Any] = HELD, limit: int = 9000) -> Client:
+def client(point: Point, held: dict[str, Any] = HELD, limit: int = 9000) -> Client:
     heat = FakeHeat(json.loads(json.dumps(held)), {"key"})
-    return Client(wrap(heat, point=Plain(rules), settings=Settings(body_limit=limit)), heat)
+    return Client(wrap(heat, point=point, settings=Settings(body_limit=limit)), heat)
 
 
 def without(name: str) -> dict[str, Any]:
@@ -83,34 +82,34 @@ FILE = "parameters: {f: huge}"
                    "files": {"a.txt": "huge"}}),
     ],
 )  # fmt: skip
-def test_an_update_is_judged_as_heat_would_build_it(rules: Rules, method: str, body: dict[str, Any]) -> None:
-    door = client(rules)
+def test_an_update_is_judged_as_heat_would_build_it(point: Point, method: str, body: dict[str, Any]) -> None:
+    door = client(point)
     assert door.update(method, **body) == DENIED
     assert door.heat.seen == []
     assert door.update(method, STACK + "/preview", **body) == DENIED
     assert door.heat.seen == []
 
 
-def test_what_the_stack_holds_is_judged_with_what_changes(rules: Rules) -> None:
+def test_what_the_stack_holds_is_judged_with_what_changes(point: Point) -> None:
     held = {**HELD, "environment": {**NONE, "parameters": {"f": "huge", "gone": "x"}}}
-    door = client(rules, held)
+    door = client(point, held)
     assert door.update(files={"b": "b"}) == DENIED
     assert door.update(parameters={"f": "small"}) == (201, "")
     assert door.update(parameters={"f": "huge"}, clear_parameters=["f"]) == DENIED
 
 
-def test_a_whole_update_is_forwarded_byte_for_byte(rules: Rules) -> None:
-    door = client(rules)
+def test_a_whole_update_is_forwarded_byte_for_byte(point: Point) -> None:
+    door = client(point)
     body = b' {"template": ' + json.dumps(json.dumps(TEMPLATE)).encode() + b', "existing": 0}'
     assert door.send(body, REQUEST_METHOD="PUT", PATH_INFO=STACK)[0] == "201 Created"
     assert door.heat.seen == [("PUT", STACK, body, str(len(body)))]
 
 
-def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(rules: Rules) -> None:
+def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point: Point) -> None:
     held = {**HELD, "tags": ["x", "y"], "environment": {**NONE, "parameters": {"f": "tiny", "gone": 1},
             "parameter_defaults": {"f": "d"}, "event_sinks": [{"type": "z", "target": "1"}],
             "resource_registry": {"A::B": "C::D", "E::F": "G::H", "resources": {"web": {"I::J": "K::L"}}}}}  # fmt: skip
-    door = client(rules, held)
+    door = client(point, held)
     environment = {
         "parameters": {"f": "micro"},
         "parameter_defaults": {"k": "v"},
@@ -129,28 +128,28 @@ def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(rules:
 
 
 @pytest.mark.parametrize(("said", "kept"), [({}, "x,y"), ({"tags": None}, "x,y"), ({"tags": "z"}, "z")])
-def test_a_merging_update_keeps_the_tags(rules: Rules, said: dict[str, Any], kept: str) -> None:
-    door = client(rules, {**HELD, "tags": ["x", "y"]})
+def test_a_merging_update_keeps_the_tags(point: Point, said: dict[str, Any], kept: str) -> None:
+    door = client(point, {**HELD, "tags": ["x", "y"]})
     assert door.update(files={"b": "b"}, **said) == (201, "")
     assert door.heat.bodies[0]["tags"] == kept
 
 
-def test_an_update_that_changes_nothing_stays_as_it_is(rules: Rules) -> None:
-    door = client(rules)
+def test_an_update_that_changes_nothing_stays_as_it_is(point: Point) -> None:
+    door = client(point)
     assert door.update(environment={}, files={}) == (201, "")
     assert door.heat.seen == [("PATCH", STACK, b'{"environment": {}, "files": {}}', "32")]
 
 
-def test_another_update_between_reading_and_merging_changes_nothing_of_what_was_judged(rules: Rules) -> None:
-    door = client(rules)
+def test_another_update_between_reading_and_merging_changes_nothing_of_what_was_judged(point: Point) -> None:
+    door = client(point)
     door.heat.meanwhile = {"environment": {**NONE, "parameters": {"f": "huge"}}, "files": {"a.txt": "huge"}}
     assert door.update(files={"b": "b"}) == (201, "")
     assert (door.heat.stack["environment"]["parameters"], door.heat.stack["files"]) == (
         {"f": "tiny"}, {"a.txt": "a", "b": "b"})  # fmt: skip
 
 
-def test_a_masked_value_is_unknown_and_never_forwarded(rules: Rules, caplog: pytest.LogCaptureFixture) -> None:
-    door = client(rules, SECRET)
+def test_a_masked_value_is_unknown_and_never_forwarded(point: Point, caplog: pytest.LogCaptureFixture) -> None:
+    door = client(point, SECRET)
     status, headers, _ = door.send(b'{"files": {"b": "b"}}', REQUEST_METHOD="PATCH", PATH_INFO=STACK)
     assert (status, headers["Datalog-Gate"].partition(";")[2]) == (
         "201 Created", " key: undetermined: web has no real key")  # fmt: skip
@@ -176,32 +175,32 @@ def test_a_masked_value_is_unknown_and_never_forwarded(rules: Rules, caplog: pyt
     ],
 )  # fmt: skip
 def test_what_slips_in_beside_a_masked_value_is_an_error_in_the_log(
-    rules: Rules, caplog: pytest.LogCaptureFixture, meanwhile: dict[str, Any], legacy: bool, said: list[str]
+    point: Point, caplog: pytest.LogCaptureFixture, meanwhile: dict[str, Any], legacy: bool, said: list[str]
 ) -> None:
-    door = client(rules, without("f"))
+    door = client(point, without("f"))
     door.heat.meanwhile, door.heat.legacy = meanwhile, legacy
     assert door.update(files={"b": "b"}) == (201, "")
     assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == said
     assert "f" not in door.heat.stack["environment"]["parameters"]
 
 
-def test_a_registry_entry_that_is_taken_away_is_taken_away_beside_a_masked_value(rules: Rules) -> None:
+def test_a_registry_entry_that_is_taken_away_is_taken_away_beside_a_masked_value(point: Point) -> None:
     held = {**SECRET, "environment": {**SECRET["environment"], "resource_registry": {"A::B": "C::D"}}}
-    door = client(rules, held)
+    door = client(point, held)
     assert door.update(environment={"resource_registry": {"A::B": None}}) == (201, "")
     assert door.heat.bodies[0]["environment"]["resource_registry"] == {"A::B": None}
 
 
 @pytest.mark.parametrize("held", [HELD, SECRET])
-def test_stars_that_the_user_sends_are_just_stars(rules: Rules, held: dict[str, Any]) -> None:
-    assert client(rules, held).update(parameters={"key": "******"}) == (
+def test_stars_that_the_user_sends_are_just_stars(point: Point, held: dict[str, Any]) -> None:
+    assert client(point, held).update(parameters={"key": "******"}) == (
         403, "The policies deny this stack: key: web has no real key")  # fmt: skip
 
 
 def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
-    rules: Rules, caplog: pytest.LogCaptureFixture
+    point: Point, caplog: pytest.LogCaptureFixture
 ) -> None:
-    door = client(rules, {**HELD, "files": {"a.txt": "a" * 900}}, 1000)
+    door = client(point, {**HELD, "files": {"a.txt": "a" * 900}}, 1000)
     assert door.update(parameters={"f": "micro"}) == (201, "")
     door.heat.meanwhile = {"files": {"a.txt": "b"}}
     assert door.update(parameters={"f": "micro"}) == (201, "")
@@ -233,15 +232,15 @@ def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
     ],
 )  # fmt: skip
 def test_an_update_that_can_not_be_judged_is_refused(
-    rules: Rules, method: str, body: dict[str, Any], message: str
+    point: Point, method: str, body: dict[str, Any], message: str
 ) -> None:
-    door = client(rules)
+    door = client(point)
     assert door.update(method, **body) == (400, READ + message)
     assert door.heat.seen == []
 
 
-def test_heats_own_refusal_of_a_reading_is_the_users_answer(rules: Rules) -> None:
-    door = client(rules)
+def test_heats_own_refusal_of_a_reading_is_the_users_answer(point: Point) -> None:
+    door = client(point)
     answer = door.send(b"{}", REQUEST_METHOD="POST", PATH_INFO=STACK + "/snapshots/2/restore")
     assert answer == ("404 Not Found", {"Content-Type": "application/json"}, b'{"code": 404}')
 
@@ -251,8 +250,8 @@ def test_heats_own_refusal_of_a_reading_is_the_users_answer(rules: Rules) -> Non
     assert door.heat.seen == []
 
 
-def test_readings_are_made_in_the_context_of_the_request(rules: Rules) -> None:
-    door, context = client(rules), Context()
+def test_readings_are_made_in_the_context_of_the_request(point: Point) -> None:
+    door, context = client(point), Context(TOKEN)
     environ = {"REQUEST_METHOD": "PATCH", "PATH_INFO": STACK, "webob.adhoc_attrs": {"context": context}}
     assert door.send(b'{"files": {"b": "b"}}', **environ)[0] == "201 Created"
     assert door.heat.contexts == [context] * 4
@@ -270,7 +269,7 @@ def test_readings_are_made_in_the_context_of_the_request(rules: Rules) -> None:
     ],
 )  # fmt: skip
 def test_a_restoration_is_judged_by_what_the_snapshot_holds(
-    rules: Rules, data: object, answer: tuple[int, str]
+    point: Point, data: object, answer: tuple[int, str]
 ) -> None:
     held = {"snapshots": {"snapshots/2": {"status": "COMPLETE", "data": data}}}
-    assert client(rules, held).ask("POST", STACK + "/snapshots/2/restore") == answer
+    assert client(point, held).ask("POST", STACK + "/snapshots/2/restore") == answer

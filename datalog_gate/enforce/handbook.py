@@ -16,7 +16,7 @@ from urllib.parse import quote
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.api import Rules
 from datalog_gate.diagnostics import Span
-from datalog_gate.enforce.render import printable
+from datalog_gate.gate.reason import printable
 from datalog_gate.language.ast import Rule
 from datalog_gate.language.parser import parse
 from datalog_gate.policytest.testfile import Case, read_cases

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from datalog_gate.diagnostics import Diagnostic, Span, excerpt
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Violation
+from datalog_gate.gate.reason import SHORT, printable
 
 if TYPE_CHECKING:
     from datalog_gate.gate.explanation import Line
 
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
-SHORT = 6
-"""How many characters of a decision's id a person sees."""
 WIDTH = 72
 """Where the column of places begins at most."""
 
@@ -55,30 +54,6 @@ def summary(decision: Decision) -> str:
         counts.append(f"{len(decision.errors)} in error")
     size = f"{decision.counts['policies']} policies, {decision.counts['facts']} facts"
     return f"{', '.join(counts)}; {size}; {decision.outcome}; decision {decision.id[:SHORT]}"
-
-
-def reason(decision: Decision, limit: int) -> str:
-    """Why the decision is no plain yes, in at most `limit` characters: the first findings, how many more, the id."""
-    stopping = [one for one in decision.violations if one.enforced]
-    stopping += [one for one in decision.undetermined if one.enforced and one.on_unknown == "deny"]
-    said = [f"{one.policy}: {one.message}" + (f" ({one.hint})" if one.hint else "") for one in stopping]
-    said += [f"{error.policy} could not be evaluated: {error.message}" for error in decision.errors if error.enforced]
-    end = f" [decision {decision.id[:SHORT]}]"
-    shown = ""
-    for at, one in enumerate(said):
-        rest = f"; and {len(said) - at - 1} more" if at + 1 < len(said) else ""
-        longer = f"{shown}; {one}" if shown else one
-        if shown and len(longer) + len(rest) + len(end) > limit:
-            shown += f"; and {len(said) - at} more"
-            break
-        shown = longer
-    room = limit - len(end)
-    return printable(shown if len(shown) <= room else shown[: room - 3] + "...") + end
-
-
-def printable(line: str) -> str:
-    """The text as one line that a template's author can't write escapes or further lines into."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in line)
 
 
 def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:

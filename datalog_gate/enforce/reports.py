@@ -18,10 +18,11 @@ from urllib.parse import quote
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import LEVELS, Policy
 from datalog_gate.diagnostics import CODES, Severity, Span
-from datalog_gate.enforce.render import compact, diagnostics_json, printable, text
+from datalog_gate.enforce.render import compact, diagnostics_json, text
 from datalog_gate.errors import DiagnosticsError, GateError
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Violation
+from datalog_gate.gate.reason import printable
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the gravest on, as the levels of policies are."""

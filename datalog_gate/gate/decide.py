@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -56,7 +56,8 @@ class Caller:
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked, besides the stack: the action, who asks, the services that are enabled and the caller may use, the
-    time (UTC), the most that a violation may do (`mode`), the inventory, and what each group of policies may take."""
+    time (UTC), the most that a violation may do (`mode`) and that one of a policy may do (`modes`, by policy), the
+    inventory, what each group of policies may take, and the policies that are `off`: not judged."""
 
     action: str
     now: datetime
@@ -65,6 +66,8 @@ class Request:
     mode: Mode = "enforce"
     inventory: Inventory | None = None
     budget: Budget = BUDGET
+    modes: Mapping[str, Mode] = field(default_factory=dict)
+    off: frozenset[str] = frozenset()
 
 
 def decide(
@@ -83,7 +86,7 @@ def decide(
     _add_request(facts, request)
     known = _with_inventory(facts, request.inventory)
     finished = _split(program, known, facts)
-    policies = [one for one in rules.policies if request.action in one.on]
+    policies = [one for one in rules.policies if request.action in one.on and one.id not in request.off]
     model, exceeded = _evaluated(policies, finished, facts, request, engine)
     secrets = Secrets(facts, finished)
     judge = _Judge(rules, stacks, request, facts, finished, model, exceeded, secrets, explain)
@@ -230,9 +233,10 @@ class _Judge:
         return value if isinstance(value, ResourceId) else None
 
     def _mode(self, policy: Policy) -> Mode:
-        """The least of what the request allows and, before its day, what the policy's date does."""
+        """The least of what the request allows, of the policy too, and, before its day, what the policy's date does."""
         early = policy.enforce_from is not None and self._request.now.date() < policy.enforce_from
-        return min(self._request.mode, "warn" if early else "enforce", key=MODES.index)
+        own = self._request.modes.get(policy.id, "enforce")
+        return min(self._request.mode, "warn" if early else "enforce", own, key=MODES.index)
 
     def _message(self, policy: Policy, row: Row) -> str:
         def word(name: str) -> str:
@@ -320,10 +324,12 @@ def _places(inventory: Inventory | None) -> dict[str, Mapping[Row, Span]]:
 
 
 def _identity(rules: PolicySet, request: Request) -> list[str]:
-    """What a decision depends on besides rules and facts: the mode, the policies that are not enforced yet, and the
-    time if a rule reads it."""
+    """What a decision depends on besides rules and facts: the mode, those of single policies, the policies that are not
+    enforced yet, and the time if a rule reads it."""
     early = [one.id for one in rules.policies if one.enforce_from and request.now.date() < one.enforce_from]
-    return [request.mode, *early, request.now.isoformat() if "gate:now" in rules.program.inputs else ""]
+    modes = [f"{one.id}={request.modes[one.id]}" for one in rules.policies if one.id in request.modes]
+    modes += [f"{one.id}=off" for one in rules.policies if one.id in request.off]
+    return [request.mode, *early, *modes, request.now.isoformat() if "gate:now" in rules.program.inputs else ""]
 
 
 def _digest(parts: Sequence[str]) -> str:

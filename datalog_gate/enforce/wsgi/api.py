@@ -15,12 +15,13 @@ from datalog_gate.enforce.wsgi.body import parsed, put_body, read_body, wrong
 from datalog_gate.enforce.wsgi.definition import Merged, changes, differs, merged, merges, new_definition
 from datalog_gate.enforce.wsgi.definition import stored_definition as definition_of
 from datalog_gate.enforce.wsgi.fault import heat_fault
-from datalog_gate.enforce.wsgi.filter import Passage, Settings
+from datalog_gate.enforce.wsgi.filter import Passage
 from datalog_gate.enforce.wsgi.operation import Environ, Operation, operation_of
 from datalog_gate.enforce.wsgi.stored import Application, Stored, snapshot, stored, tags
 from datalog_gate.errors import InputError
 from datalog_gate.point.asked import REASON
 from datalog_gate.point.definition import Definition
+from datalog_gate.point.settings import Settings
 
 LOG = logging.getLogger(__name__)
 _ACTIONS = {"suspend": "suspend", "resume": "resume", "check": "check", "cancel_update": "rollback"}

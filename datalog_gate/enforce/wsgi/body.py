@@ -15,9 +15,6 @@ from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.enforce.wsgi.operation import Environ
 from datalog_gate.errors import InputError
 
-BODY_LIMIT = 1024 * 1024
-"""Heat's own `max_json_body_size`, in bytes."""
-
 
 def wrong(message: str, code: str = "unreadable", suggestion: str | None = None) -> InputError:
     """The error that says that of a request."""

@@ -16,12 +16,13 @@ from urllib.parse import unquote_plus, urlencode
 
 from datalog_gate.enforce.wsgi.body import put_body, read_body, wrong
 from datalog_gate.enforce.wsgi.fault import cfn_fault
-from datalog_gate.enforce.wsgi.filter import Passage, RefusedError, Settings
+from datalog_gate.enforce.wsgi.filter import Passage, RefusedError
 from datalog_gate.enforce.wsgi.operation import FORMS, Environ, content_type
 from datalog_gate.enforce.wsgi.stored import Application
 from datalog_gate.errors import InputError
 from datalog_gate.point.asked import REASON
 from datalog_gate.point.definition import Definition
+from datalog_gate.point.settings import Settings
 from datalog_gate.template.environment import SECTIONS
 
 _ACTIONS = {

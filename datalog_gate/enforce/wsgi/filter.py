@@ -10,26 +10,21 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-from datalog_gate.enforce.render import SHORT, printable
-from datalog_gate.enforce.wsgi.body import BODY_LIMIT
 from datalog_gate.enforce.wsgi.context import credentials, project
 from datalog_gate.enforce.wsgi.fault import Response
 from datalog_gate.enforce.wsgi.operation import Environ
 from datalog_gate.enforce.wsgi.stored import AnsweredError, Application, StartResponse, call
 from datalog_gate.errors import InputError
+from datalog_gate.gate.reason import SHORT, printable
 from datalog_gate.point.asked import CLOSED, REASON, Answer, Asked, Door
 from datalog_gate.point.definition import Definition
+from datalog_gate.point.settings import Settings
 
 LOG = logging.getLogger(__name__)
 _CODES = {"denied": 403, "unreadable": 400, "undecided": 503}
-_SAID = {
-    "denied": "The policies deny this stack: ",
-    "unreadable": "The stack can't be read: ",
-    "undecided": "The policies could not be evaluated: ",
-}
 
 
 class RefusedError(Exception):
@@ -44,16 +39,6 @@ class Judge(Protocol):
 
     def finish(self, answer: Answer, accepted: bool) -> None:
         """Says whether Heat accepted the operation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """`create_denial` says what becomes of a denied creation: a refusal, or a stack that fails with the reason.
-    With `allow_unverified_context` a context counts that nobody verified."""
-
-    create_denial: Literal["refuse", "failed_stack"] = "refuse"
-    allow_unverified_context: bool = False
-    body_limit: int = BODY_LIMIT
 
 
 @dataclass(slots=True)
@@ -90,7 +75,7 @@ class Filter:
     point: Judge
     opened: Opened
     fault: Callable[[int, str], Response]
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         try:
@@ -112,7 +97,7 @@ class Filter:
         answer: Answer | None = None
         try:
             if passage.unclear:
-                return _refuse(passage, Answer("unreadable", secrets.token_hex(16), passage.unclear))
+                return _refuse(passage, _unclear(passage.unclear))
             answer = self.point.judge(self._asked(passage, environ))
             if (stopped := _stopped(passage, answer)) is None:
                 passage.forward()
@@ -121,7 +106,7 @@ class Filter:
         except AnsweredError:
             raise
         except RefusedError as error:
-            return _refuse(passage, Answer("unreadable", secrets.token_hex(16), str(error)))
+            return _refuse(passage, _unclear(str(error)))
         except Exception as error:  # noqa: BLE001 - the edge of the door: Heat must neither be open nor answer 500
             broken = _broken(passage.action, error)
             stopped = broken if passage.action in CLOSED else None
@@ -185,13 +170,16 @@ class Filter:
 def _stopped(passage: Passage, answer: Answer) -> Answer | None:
     """The answer if it stops the operation. Nothing stops a rollback."""
     if passage.problem and answer.allowed:
-        said = "; ".join(one.message for one in passage.problem.diagnostics)
-        return Answer("unreadable", answer.id, said)
+        return _unclear("; ".join(one.message for one in passage.problem.diagnostics))
     return None if answer.allowed or passage.action == "rollback" else answer
 
 
+def _unclear(why: str) -> Answer:
+    return Answer("unreadable", secrets.token_hex(8), f"The request can't be judged: {why}")
+
+
 def _broken(what: str, error: Exception) -> Answer:
-    answer = Answer("undecided", secrets.token_hex(16), f"the gate failed ({type(error).__name__})")
+    answer = Answer("undecided", secrets.token_hex(8), f"The gate failed ({type(error).__name__}).")
     LOG.exception("decision %s: the gate failed at %s", answer.id, what)
     return answer
 
@@ -206,16 +194,15 @@ def _message(answer: Answer) -> str:
     """Why not, with the decision's id."""
     short = answer.id[:SHORT]
     end = "" if f"[decision {short}" in answer.reason else f" [decision {short}]"
-    begin = _SAID[answer.verdict]
-    room = REASON - len(begin) - len(end)
-    said = answer.reason
-    return begin + (said if len(said) <= room else said[: room - 3] + "...") + end
+    room, said = REASON - len(end), answer.reason
+    return (said if len(said) <= room else said[: room - 3] + "...") + end
 
 
 def _with_decision(response: Response, answer: Answer) -> Response:
-    """The response with the decision and its warnings in a header."""
+    """The response with the decision, if there is one, and its warnings in a header."""
+    if not answer.id:
+        return response
     outcome = answer.decision.outcome if answer.decision else "allow" if answer.allowed else "deny"
-    LOG.info("decision %s: %s", answer.id, outcome)
     for one in answer.warnings:
         LOG.warning("decision %s: %s", answer.id, printable(one))
     value = "; ".join([f"{outcome} {answer.id}", *answer.warnings])[:REASON]

@@ -1,0 +1,306 @@
+"""The decision point (layer 6): what every door in a running service asks, with one policy for what may pass unjudged.
+
+In: `Asked`. Out: `Answer`, whatever happens, and a record of it. Threads share a point.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from threading import Lock
+from typing import Any
+from uuid import uuid4
+
+from datalog_gate.api import Rules
+from datalog_gate.collection import paused
+from datalog_gate.diagnostics import Diagnostic
+from datalog_gate.engine.budget import Budget
+from datalog_gate.errors import DiagnosticsError, EngineError, InputError
+from datalog_gate.facts.stack import Stack
+from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.reason import printable, reason
+from datalog_gate.point.asked import CLOSED, REASON, Answer, Asked, Verdict
+from datalog_gate.point.definition import Definition
+from datalog_gate.point.glass import broken
+from datalog_gate.point.log import SCHEMA, DecisionLog
+from datalog_gate.point.policies import Entitlements
+from datalog_gate.point.redaction import redacted
+from datalog_gate.point.rulebook import Rulebook, Ruleset
+from datalog_gate.point.settings import Settings
+
+LOG = logging.getLogger(__name__)
+COUNTED = 300.0
+"""Seconds between two lines of counters in the service's log."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What was decided on, for the record."""
+
+    definition: Definition
+    stack: Stack
+    decision: Decision
+    inputs: Mapping[str, object]
+    seconds: Mapping[str, float]
+
+
+class Point:
+    """The gate in a service. Errors when made: RulesError, InputError."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        entitlements: Entitlements,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.settings = settings
+        self._entitlements, self._clock, self._now = entitlements, clock, now
+        self._log = DecisionLog(settings.decision_log, settings.decision_log_bytes)
+        self._lock = Lock()
+        self._counters: Counter[str] = Counter()
+        self._told = clock()
+        self._book = Rulebook(settings, clock, now, self._loaded, self._failed)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules in force."""
+        return self._book.current().rules
+
+    def counters(self) -> dict[str, int]:
+        """How many answers of each verdict there were, how many operations went on though they could not be judged
+        (opened) or though they were refused (broken_glass), how many reloads failed, and how many records were lost."""
+        with self._lock:
+            counted = dict(sorted(self._counters.items()))
+        return {**counted, **({"records_lost": self._log.dropped} if self._log.dropped else {})}
+
+    def judge(self, asked: Asked) -> Answer:
+        """Whether the operation may go on. What a door's own `definition` raises but for InputError comes through."""
+        if asked.action == "rollback":
+            return self._note(asked, Answer("allowed", ""), why="a rollback is never judged")
+        mode = self.settings.project_modes.get(asked.project, self.settings.mode)
+        if mode == "off":
+            return self._note(asked, Answer("allowed", ""), why="the gate is off")
+        if asked.credentials is None:
+            return self._undecided(asked, mode, "Nobody vouches for who asks: no authtoken came before the gate.")
+        if asked.project in self.settings.exempt_projects:
+            return self._note(asked, Answer("allowed", ""), why="the project is exempt")
+        if asked.credentials.get("user_id") in self.settings.exempt_users:
+            return self._note(asked, Answer("allowed", ""), why="the user is exempt")
+        ruleset = self._book.current()
+        if not any(asked.action in one.on for one in ruleset.rules.policies):
+            return Answer("allowed", "")
+        return self._judged(asked, mode, ruleset, asked.credentials)
+
+    def finish(self, answer: Answer, accepted: bool) -> None:
+        """The host has answered: it took the operation on, or refused it."""
+
+    def flush(self) -> None:
+        """Wait until the log is written, two seconds at most."""
+        self._log.flush(2.0)
+
+    def _judged(self, asked: Asked, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]) -> Answer:
+        try:
+            judged = self._decide(asked, mode, ruleset, credentials)
+        except InputError as error:
+            message = f"The stack can't be read: {'; '.join(map(_line, error.diagnostics))}"
+            return self._refused(asked, mode, Answer("unreadable", _made_id(), _bounded(message)))
+        except EngineError as error:
+            return self._undecided(asked, mode, f"The policies could not be evaluated: {error}")
+        decision = judged.decision
+        deferred = [one for one in decision.undetermined if one.enforced and one.on_unknown != "allow"]
+        unread = next((unknown for one in deferred for unknown in one.because if unknown.unread), None)
+        if decision.outcome == "deny":
+            verdict: Verdict = "denied"
+            said = f"The policies deny this stack: {reason(decision, REASON - 40)}"
+        elif decision.outcome == "indeterminate":
+            verdict = "undecided"
+            said = f"The policies could not be evaluated: {reason(decision, REASON - 40)}"
+        elif unread:
+            verdict, said = "unreadable", f"The policies can't judge what depends on {unread.expression} yet."
+        else:
+            return self._note(asked, Answer("allowed", decision.id, "", _warnings(decision), decision), judged)
+        answer = Answer(verdict, decision.id, _bounded(said), _warnings(decision), decision)
+        return self._refused(asked, mode, answer, judged)
+
+    @paused()
+    def _decide(self, asked: Asked, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]) -> _Judged:
+        began = self._clock()
+        definition = asked.definition()
+        stack = definition.stack(asked.stack_name, ruleset.rules.catalogue)
+        read = self._clock()
+        now = self._now()
+        services = self._entitlements.services(asked.project, credentials)
+        caller = caller_of(credentials)
+        budget = Budget(facts=self.settings.budget_facts, seconds=self.settings.budget_seconds)
+        modes = dict(self.settings.policy_modes)
+        decision = ruleset.rules.decide(
+            stack,
+            asked.action,
+            caller=caller,
+            services=services,
+            inventory=ruleset.inventory,
+            now=now,
+            mode=mode,
+            modes=modes,
+            budget=budget,
+        )
+        inputs = {
+            "stack_name": asked.stack_name,
+            "action": asked.action,
+            "caller": caller,
+            "services": sorted(services),
+            "now": now.isoformat(),
+            "mode": mode,
+            "modes": modes,
+        }
+        seconds = {"read": read - began, "decide": self._clock() - read}
+        return _Judged(definition, stack, decision, inputs, seconds)
+
+    def _undecided(self, asked: Asked, mode: str, why: str) -> Answer:
+        LOG.error("no decision on %s of %s: %s", asked.action, asked.stack_name, why)
+        return self._refused(asked, mode, Answer("undecided", _made_id(), _bounded(why)))
+
+    def _refused(self, asked: Asked, mode: str, answer: Answer, judged: _Judged | None = None) -> Answer:
+        """The answer, unless it must not stop the operation: in a mode that stops nothing, where a broken glass lifts
+        it, or where the gate that can't judge has to let others than `CLOSED` ones go on."""
+        lifted = ""
+        if mode != "enforce":
+            lifted = f"the mode is {mode}"
+        elif answer.verdict != "denied" and asked.action not in CLOSED:
+            lifted = f"{asked.action} goes on where it can't be judged"
+            self._count("opened")
+        elif (glass := broken(self.settings.break_glass, self._now())) and self._entitlements.may_break_glass(
+            asked.project, asked.credentials or {}
+        ):
+            lifted = f"the glass is broken until {glass.until.isoformat()}: {glass.why}"
+            self._count("broken_glass")
+            self._event("broken_glass", id=answer.id, until=glass.until.isoformat(), why=glass.why)
+        if not lifted:
+            return self._note(asked, answer, judged)
+        LOG.warning("decision %s lets pass what it refuses, as %s: %s", answer.id, lifted, answer.reason)
+        passed = replace(answer, verdict="allowed", reason="", warnings=(answer.reason, *answer.warnings))
+        return self._note(asked, passed, judged, why=f"{lifted}: {answer.reason}")
+
+    def _note(self, asked: Asked, answer: Answer, judged: _Judged | None = None, why: str = "") -> Answer:
+        """Count and record the answer, and tell the operator of what policies want told."""
+        self._count(answer.verdict)
+        if answer.decision:
+            notify = {one.id: one.lists.get("notify", ()) for one in self.rules.policies}
+            for one in (*answer.decision.violations, *answer.decision.undetermined):
+                if to := notify.get(one.policy):
+                    told = printable(one.message)
+                    LOG.warning("decision %s: %s: %s (notify %s)", answer.id, one.policy, told, ", ".join(to))
+        LOG.info("decision %s on %s of %s: %s", answer.id, asked.action, asked.stack_name, answer.verdict)
+        if self.settings.decision_log:
+            self._log.write(self._record(asked, answer, judged, why))
+        return answer
+
+    def _record(self, asked: Asked, answer: Answer, judged: _Judged | None, why: str) -> dict[str, object]:
+        record: dict[str, object] = {
+            "schema": SCHEMA,
+            "kind": "decision",
+            "time": self._now().isoformat(),
+            "id": answer.id,
+            "verdict": answer.verdict,
+            "reason": answer.reason or why,
+            "door": asked.door,
+            "action": asked.action,
+            "stack_name": asked.stack_name,
+            "stack_id": asked.stack_id,
+            "project": asked.project,
+            "user": (asked.credentials or {}).get("user_id"),
+            "request_id": asked.request_id,
+            "dry_run": asked.dry_run,
+        }
+        if judged:
+            definition, names = redacted(judged.definition.to_json(), judged.stack)
+            record |= {
+                "decision": judged.decision.to_json(),
+                "inputs": {**judged.inputs, "definition": definition},
+                "redacted": names,
+                "seconds": {name: round(value, 6) for name, value in judged.seconds.items()},
+            }
+        return record
+
+    def _count(self, what: str) -> None:
+        with self._lock:
+            self._counters[what] += 1
+            due = self._clock() - self._told >= COUNTED
+            if due:
+                self._told = self._clock()
+        if due:
+            LOG.info("counters: %s", ", ".join(f"{name} {count}" for name, count in self.counters().items()))
+
+    def _loaded(self, ruleset: Ruleset) -> None:
+        rules = ruleset.rules
+        known = {one.id for one in rules.policies}
+        for one in sorted(self.settings.policy_modes.keys() - known):
+            LOG.warning("policy_modes names %s, which is no policy of the rules", one)
+        LOG.info("rules %s are in force: %s policies", rules.digest, len(known))
+        self._event("loaded", rules=rules.digest, policies=len(known))
+
+    def _failed(self, error: DiagnosticsError) -> None:
+        self._count("reload_failures")
+        LOG.error("the rules that changed don't load, those before stay in force:\n%s", error)
+        self._event("reload_failed", diagnostics=[one.to_json() for one in error.diagnostics])
+
+    def _event(self, kind: str, **more: object) -> None:
+        where = {"time": self._now().isoformat(), "host": socket.gethostname(), "process": os.getpid()}
+        self._log.write({"schema": SCHEMA, "kind": kind, **where, **more})
+
+
+@cache
+def shared() -> Point:
+    """The point of this process, by the configuration that its host has read. Errors: RulesError, InputError, and
+    ValueError for an option."""
+    from oslo_config import cfg
+
+    return make(cfg.CONF, {})
+
+
+def make(conf: Any, given: Mapping[str, str]) -> Point:
+    """A point by a configuration, and over it what a paste section gives. Errors: as `shared`."""
+    from datalog_gate.point.options import settings
+
+    chosen = settings(conf, given)
+    return Point(chosen, Entitlements(conf, chosen.services))
+
+
+def caller_of(credentials: Mapping[str, object]) -> dict[str, object]:
+    """The caller that rules see, of oslo.policy's credentials."""
+    roles = credentials.get("roles")
+    return {
+        "user": credentials.get("user_id"),
+        "project": credentials.get("project_id"),
+        "domain": credentials.get("project_domain_id") or credentials.get("domain_id"),
+        "roles": [str(one) for one in roles] if isinstance(roles, list | tuple) else [],
+    }
+
+
+def _warnings(decision: Decision) -> tuple[str, ...]:
+    """What whoever asked is told: nothing of what is recorded only."""
+    said = [("", one) for one in decision.violations] + [("undetermined: ", one) for one in decision.undetermined]
+    shown = [(word, one) for word, one in said if "record" not in (one.level, one.mode)]
+    return tuple(printable(f"{one.policy}: {word}{one.message}") for word, one in shown)
+
+
+def _line(one: Diagnostic) -> str:
+    return f"{f'{one.span}: ' if one.span else ''}{one.message}{f' ({one.suggestion})' if one.suggestion else ''}"
+
+
+def _bounded(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= REASON else f"{shown[: REASON - 3]}..."
+
+
+def _made_id() -> str:
+    """An id for what was logged where there is no decision."""
+    return uuid4().hex[:16]

@@ -1,0 +1,45 @@
+"""Who may do what at the gate (layer 6): rules of oslo.policy, asked with the credentials that the host vouches for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oslo_policy import policy
+
+BREAK_GLASS = "datalog_gate:break_glass"
+GRANT = "datalog_gate:grant"
+MEMBER = "role:member or role:manager or role:admin"
+
+
+def list_rules() -> list[Any]:
+    """The rules with their defaults, for oslo.policy's generator of samples. Each enabled service has a rule
+    ``datalog_gate:grant:SERVICE`` besides, which is this rule by default."""
+    return [
+        policy.RuleDefault(
+            BREAK_GLASS, "role:admin", "Have a refused request pass while the operator has broken the glass."
+        ),
+        policy.RuleDefault(GRANT, MEMBER, "Grant an opt-in service that has no rule of its own."),
+    ]
+
+
+class Entitlements:
+    """The rules of the host's policy file."""
+
+    def __init__(self, conf: Any, services: Sequence[str]) -> None:
+        self._enforcer = policy.Enforcer(conf)
+        self._enforcer.register_defaults(list_rules())
+        self._services = tuple(services)
+        for one in services:
+            self._enforcer.register_default(policy.RuleDefault(f"{GRANT}:{one}", f"rule:{GRANT}"))
+
+    def services(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
+        """The enabled services that the caller may grant."""
+        return frozenset(one for one in self._services if self._allows(f"{GRANT}:{one}", project, credentials))
+
+    def may_break_glass(self, project: str, credentials: Mapping[str, object]) -> bool:
+        """Whether a refusal may be lifted for the caller."""
+        return self._allows(BREAK_GLASS, project, credentials)
+
+    def _allows(self, rule: str, project: str, credentials: Mapping[str, object]) -> bool:
+        return bool(self._enforcer.authorize(rule, {"project_id": project}, dict(credentials)))

@@ -1,0 +1,98 @@
+"""The rules in force (layer 6): loaded again when their files change, the last good ones kept.
+
+In: paths. Out: a `Ruleset`, swapped in with one assignment, so that each decision is made by one of them alone. What
+loads them is the request that first sees a change; the others go on with those before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from threading import Lock
+
+from datalog_gate.api import Rules, load_rules
+from datalog_gate.errors import DiagnosticsError
+from datalog_gate.gate.inventory import Inventory
+from datalog_gate.point.settings import Settings
+from datalog_gate.sources import default_rules, read_catalogue
+
+Seen = dict[str, tuple[int, int, int]]
+"""What a look at files tells: inode, size and time of change by path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """Rules with the inventory that was loaded for them, and when (UTC)."""
+
+    rules: Rules
+    inventory: Inventory
+    loaded: datetime
+
+
+class Rulebook:
+    """The rules of the settings. Errors when made: RulesError, InputError."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+        loaded: Callable[[Ruleset], None],
+        failed: Callable[[DiagnosticsError], None],
+    ) -> None:
+        self._paths = [Path(one) for one in settings.rules] or [default_rules()]
+        self._catalogue = settings.catalogue
+        self._inventory = settings.inventory
+        self._pause, self._clock, self._now = settings.reload_seconds, clock, now
+        self._loaded, self._failed = loaded, failed
+        self._lock = Lock()
+        self._seen = self._look()
+        self._looked = clock()
+        self._ruleset = self._load(None)
+        loaded(self._ruleset)
+
+    def current(self) -> Ruleset:
+        """The rules in force."""
+        if self._clock() - self._looked < self._pause or not self._lock.acquire(blocking=False):
+            return self._ruleset
+        try:
+            self._looked = self._clock()
+            seen = self._look()
+            if seen != self._seen:
+                self._seen = seen  # a set that does not load is not tried again before it changes
+                self._ruleset = self._load(self._ruleset)
+                self._loaded(self._ruleset)
+        except DiagnosticsError as error:
+            self._failed(error)
+        finally:
+            self._lock.release()
+        return self._ruleset
+
+    def _load(self, before: Ruleset | None) -> Ruleset:
+        rules = load_rules(*self._paths, catalogue=read_catalogue(*self._catalogue))
+        old = before.inventory if before and before.rules.catalogue is rules.catalogue else None
+        inventory = rules.inventory(Path(self._inventory) if self._inventory else {}, old)
+        return Ruleset(rules, inventory, self._now())
+
+    def _look(self) -> Seen:
+        seen: Seen = {}
+        for path in self._files():
+            try:
+                found = path.stat()
+            except OSError:
+                seen[str(path)] = (0, 0, 0)
+            else:
+                seen[str(path)] = (found.st_ino, found.st_size, found.st_mtime_ns)
+        return seen
+
+    def _files(self) -> Iterator[Path]:
+        yield from map(Path, self._catalogue)
+        if self._inventory:
+            yield Path(self._inventory)
+        for path in self._paths:
+            yield path
+            for folder, _, files in os.walk(path):
+                yield from (Path(folder, one) for one in files)

@@ -1,0 +1,130 @@
+"""What an operator sets (layer 6): the one place of every option, from which heat.conf's own are derived.
+
+Each field is an option of the section ``[datalog_gate]``: its name, its default, and its help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+GROUP = "datalog_gate"
+MODES = ("enforce", "warn", "record", "off")
+
+
+def _about(text: str, **how: Any) -> dict[str, Any]:
+    """What oslo.config is told of an option besides its name, type and default."""
+    return {"help": text, **how}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options with their defaults."""
+
+    rules: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            "Rule files and folders, comma-separated. They are loaded again when they change; a set that does not load "
+            "leaves the one before in force. Without any the packs of the package are used."
+        ),
+    )
+    catalogue: tuple[str, ...] = field(
+        default=(), metadata=_about("Files with resource types of plugins, or of another version of Heat.")
+    )
+    inventory: str = field(
+        default="", metadata=_about("A file of facts about the cloud, one JSON object a line, loaded again on change.")
+    )
+    reload_seconds: float = field(
+        default=5.0, metadata=_about("Rules, catalogue and inventory are looked at for changes no oftener.", min=0)
+    )
+    mode: str = field(
+        default="enforce",
+        metadata=_about(
+            "The most that a violation may do. Short of `enforce` nothing is refused, not even what can't be judged.",
+            choices=[
+                ("enforce", "what policies deny is refused"),
+                ("warn", "whoever asks is told"),
+                ("record", "the decision log is told"),
+                ("off", "nothing is judged"),
+            ],
+        ),
+    )
+    project_modes: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=_about("The mode of single projects in place of `mode`: PROJECT_ID:MODE, comma-separated."),
+    )
+    policy_modes: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=_about(
+            "Lower modes of single policies: POLICY_ID:MODE, comma-separated. A project's mode is the most."
+        ),
+    )
+    exempt_projects: tuple[str, ...] = field(
+        default=(), metadata=_about("Ids of projects whose stacks are not judged, such as the service project's.")
+    )
+    exempt_users: tuple[str, ...] = field(
+        default=(), metadata=_about("Ids of users, such as services', whose requests are not judged.")
+    )
+    break_glass: str = field(
+        default="",
+        metadata=_about(
+            "A file that an operator writes to let refused requests pass for a while, of callers that the policy "
+            "datalog_gate:break_glass names: a time in ISO 8601 until when, at most a day ahead, a space, and why."
+        ),
+    )
+    services: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            "Opt-in services that grants may unlock. Who may use one is the policy datalog_gate:grant:SERVICE."
+        ),
+    )
+    preflight: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            "Plugins of the entry-point group datalog_gate.preflight that are asked before each operation."
+        ),
+    )
+    preflight_option: tuple[str, ...] = field(
+        default=(),
+        metadata=_about("A setting of a plugin: NAME.KEY=VALUE. May be given several times.", several=True),
+    )
+    budget_seconds: float = field(
+        default=5.0,
+        metadata=_about("Seconds that the policies of one level may take; past them they are indeterminate.", min=0),
+    )
+    budget_facts: int = field(
+        default=1_000_000, metadata=_about("Facts that the policies of one level may derive.", min=1)
+    )
+    decision_log: str = field(
+        default="",
+        metadata=_about("The file that decisions are logged to, one JSON object a line. Without it none are."),
+    )
+    decision_log_bytes: int = field(
+        default=100 * 1024 * 1024,
+        metadata=_about("Bytes on disk that the log and the one older file beside it take together.", min=1024),
+    )
+    body_limit: int = field(
+        default=1024 * 1024, metadata=_about("Bytes of a request that can be judged; Heat's max_json_body_size.", min=1)
+    )
+    create_denial: str = field(
+        default="refuse",
+        metadata=_about(
+            "What becomes of a denied creation.",
+            choices=[
+                ("refuse", "it is answered with 403"),
+                ("failed_stack", "a stack is made that fails with the reason; needs our resources in plugin_dirs"),
+            ],
+        ),
+    )
+    keep_vetoed_stack: bool = field(
+        default=False,
+        metadata=_about(
+            "Keep a stack that the lifecycle plugin vetoes where its user asked for rollback: else it is deleted, and "
+            "the reason with it."
+        ),
+    )
+    allow_unverified_context: bool = field(
+        default=False,
+        metadata=_about("Trust a context that no authtoken verified, as in the flavor noauth. For tests only."),
+    )

@@ -1,0 +1,391 @@
+"""The decision point: verdicts, what passes unjudged and why, reloads, and the record of it all."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oslo_config import cfg
+
+from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.errors import InputError, RulesError
+from datalog_gate.point.asked import REASON, Answer, Asked
+from datalog_gate.point.definition import Definition
+from datalog_gate.point.glass import BrokenGlass, broken
+from datalog_gate.point.log import DecisionLog, read_log
+from datalog_gate.point.options import settings
+from datalog_gate.point.point import Point, caller_of, make
+from datalog_gate.point.policies import Entitlements
+
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+FLAVOR = (
+    '@deny("flavor", "{s} takes {f}", hint="take a small one")\n'
+    'flavor(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".\n'
+)
+IMAGE = (
+    '@warn("image", "{s} runs {i}", notify=["ops@cloud"])\nimage(s, i) :- os:nova:server(_id=s, image=i), i = "old".\n'
+)
+MEMBER = {"user_id": "u1", "project_id": "p1", "roles": ["member"], "project_domain_id": "d1"}
+ADMIN = {"user_id": "root", "project_id": "p1", "roles": ["admin"], "project_domain_id": "d1"}
+DENIED = "The policies deny this stack: flavor: web takes huge at s/web (take a small one) [decision {}]"
+
+
+def template(flavor: object = "huge", image: object = "debian", **more: Any) -> dict[str, Any]:
+    """A template of one server."""
+    server = {"type": "OS::Nova::Server", "properties": {"flavor": flavor, "image": image}}
+    return {"heat_template_version": "2018-08-31", "resources": {"web": server}, **more}
+
+
+def asked(held: Mapping[str, Any] | Definition | None = None, **more: Any) -> Asked:
+    """A creation by a member, unless something else is given."""
+    definition = held if isinstance(held, Definition) else Definition(held or template())
+    values = {"door": "api", "action": "create", "stack_name": "s", "project": "p1", "credentials": MEMBER} | more
+    return Asked(definition=lambda: definition, **values)
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def __call__(self) -> float:
+        return self.time
+
+    def now(self) -> datetime:
+        """The time of day."""
+        return NOW + timedelta(seconds=self.time)
+
+
+Make = Callable[..., Point]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def made(tmp_path: Path, clock: Clock) -> Make:
+    """Makes points with the two policies and a log, by options as texts."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "m.dl").write_text(FLAVOR + IMAGE)
+
+    def point(**given: str) -> Point:
+        conf = cfg.ConfigOpts()
+        conf([], project="heat", default_config_files=[])
+        base = {"rules": str(tmp_path / "rules"), "decision_log": str(tmp_path / "log.jsonl")}
+        chosen = settings(conf, base | given)
+        return Point(chosen, Entitlements(conf, chosen.services), clock, clock.now)
+
+    return point
+
+
+def records(point: Point) -> list[dict[str, Any]]:
+    """What the point logged but for what it says when it loads."""
+    point.flush()
+    found = [dict(one) for one in read_log(Path(point.settings.decision_log)) if not isinstance(one, Diagnostic)]
+    return [one for one in found if one["kind"] != "loaded"]
+
+
+def test_a_denied_stack_is_refused_with_policy_place_hint_and_id(made: Make) -> None:
+    point = made()
+    answer = point.judge(asked())
+    assert answer.decision
+    assert answer == Answer(
+        "denied", answer.decision.id, DENIED.format(answer.id[:6]), ("flavor: web takes huge",), answer.decision
+    )
+    assert (answer.allowed, point.counters()) == (False, {"denied": 1})
+
+
+def test_an_allowed_stack_goes_on_with_its_warnings_and_the_operator_is_told(
+    made: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = made().judge(asked(template("small", "old")))
+    assert (answer.verdict, answer.reason, answer.warnings) == ("allowed", "", ("image: web runs old",))
+    warned = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert warned == [f"decision {answer.id}: image: web runs old (notify ops@cloud)"]
+
+
+def test_what_cannot_be_read_is_unreadable_and_says_where(made: Make) -> None:
+    answer = made().judge(asked(Definition("resources:\n  a: {type: [}\n")))
+    assert (answer.verdict, answer.decision) == ("unreadable", None)
+    assert answer.reason.startswith("The stack can't be read: <template>:2:14: this is not YAML: ")
+
+
+def test_a_reason_is_one_printable_line_within_its_bound(made: Make) -> None:
+    answer = made().judge(asked(template(resources={"web\n" + "x" * 9000: 5})))
+    assert (len(answer.reason) <= REASON, answer.reason.isprintable(), answer.verdict) == (True, True, "unreadable")
+
+
+@pytest.mark.parametrize(
+    ("options", "question", "verdict", "why"),
+    [
+        ({}, {"action": "rollback"}, "allowed", "a rollback is never judged"),
+        ({"mode": "off"}, {}, "allowed", "the gate is off"),
+        ({"project_modes": "p1:off"}, {}, "allowed", "the gate is off"),
+        ({"project_modes": "p2:off"}, {}, "denied", ""),
+        ({"exempt_projects": "p9,p1"}, {}, "allowed", "the project is exempt"),
+        ({"exempt_users": "u1"}, {}, "allowed", "the user is exempt"),
+        ({"exempt_users": "p1"}, {}, "denied", ""),
+        ({"mode": "warn"}, {}, "allowed", ""),
+        ({"mode": "record", "project_modes": "p1:enforce"}, {}, "denied", ""),
+        ({"policy_modes": "flavor:off"}, {}, "allowed", ""),
+        ({}, {"credentials": None}, "undecided", "Nobody vouches for who asks: no authtoken came before the gate."),
+        ({"mode": "record"}, {"credentials": None}, "allowed", "the mode is record: Nobody vouches"),
+        ({"exempt_projects": "p1"}, {"credentials": None}, "undecided", "Nobody vouches"),
+        ({}, {"credentials": None, "action": "delete"}, "allowed", "delete goes on where it can't be judged: Nobody"),
+    ],
+)  # fmt: skip
+def test_what_passes_unjudged_says_why(
+    made: Make, options: dict[str, str], question: dict[str, Any], verdict: str, why: str
+) -> None:
+    point = made(**options)
+    answer = point.judge(asked(**question))
+    [record] = records(point)
+    told = record["reason"] if verdict == "allowed" else answer.reason
+    assert (answer.verdict, told[: len(why)]) == (verdict, why)
+    assert answer.allowed == (verdict == "allowed")
+
+
+def test_an_action_that_no_policy_names_is_not_even_read(made: Make) -> None:
+    def never() -> Definition:
+        raise AssertionError("nobody was to look")
+
+    point = made()
+    assert point.judge(Asked("api", "suspend", "s", "p1", never, MEMBER)) == Answer("allowed", "")
+
+
+def test_what_else_a_door_s_definition_raises_comes_through(made: Make) -> None:
+    def gone() -> Definition:
+        raise LookupError("Heat answered 404")
+
+    with pytest.raises(LookupError, match="Heat answered 404"):
+        made().judge(Asked("api", "update", "s", "p1", gone, MEMBER))
+
+
+def test_an_exceeded_budget_is_undecided_and_closes_what_builds_only(made: Make, tmp_path: Path) -> None:
+    on = 'on=["create", "delete"]'
+    pairs = f'@deny("pairs", "{{x}}", {on})\npairs(x, y) :- heat:resource(id=x), heat:resource(id=y).\n'
+    (tmp_path / "rules" / "m.dl").write_text(pairs)
+    point = made(budget_facts="3")
+    many = template(resources={name: template()["resources"]["web"] for name in "abc"})
+    answers = [point.judge(asked(many, action=action)) for action in ("create", "delete")]
+    told = (
+        "The policies could not be evaluated: pairs could not be evaluated: more than 3 facts: the rule of m:pairs at"
+    )
+    assert [(one.verdict, one.reason[: len(told)]) for one in answers] == [("undecided", told), ("allowed", "")]
+    assert point.counters() == {"allowed": 1, "opened": 1, "undecided": 1}
+
+
+def test_a_broken_glass_lifts_refusals_for_whom_the_policy_names_until_its_time(
+    made: Make, tmp_path: Path, clock: Clock
+) -> None:
+    glass = tmp_path / "glass"
+    point = made(break_glass=str(glass))
+    verdicts = [point.judge(asked(credentials=ADMIN)).verdict]
+    glass.write_text("2027-03-01T12:10 storage outage, see 4711\n")
+    lifted = point.judge(asked(credentials=ADMIN))
+    verdicts += [lifted.verdict, point.judge(asked()).verdict]
+    clock.time = 600.0
+    verdicts += [point.judge(asked(credentials=ADMIN)).verdict]
+    assert verdicts == ["denied", "allowed", "denied", "denied"]
+    assert lifted.warnings == (DENIED.format(lifted.id[:6]), "flavor: web takes huge")
+    assert point.counters() == {"allowed": 1, "broken_glass": 1, "denied": 3}
+    own = {"id": lifted.id, "until": "2027-03-01T12:10:00+00:00", "why": "storage outage, see 4711"}
+    [event] = [one for one in records(point) if one["kind"] == "broken_glass"]
+    assert {name: event[name] for name in own} == own
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("2027-03-01T12:10", BrokenGlass(NOW + timedelta(minutes=10), "no reason given")),
+        ("2027-03-01T14:00+01:00 why", BrokenGlass(NOW + timedelta(hours=1), "why")),
+        ("2027-03-01T12:00 late", None),
+        ("2027-03-02T12:01 too far", None),
+        ("tomorrow", None),
+        (None, None),
+    ],
+)
+def test_a_glass_is_broken_by_a_time_ahead_within_a_day(
+    tmp_path: Path, text: str | None, found: BrokenGlass | None
+) -> None:
+    if text:
+        (tmp_path / "glass").write_text(text)
+    assert broken(str(tmp_path / "glass"), NOW) == found
+
+
+def test_changed_rules_come_into_force_and_bad_ones_leave_the_last_good(
+    made: Make, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    point, rules = made(), tmp_path / "rules" / "m.dl"
+    verdicts = [point.judge(asked()).verdict]
+    for text, seconds in [("p(", 4), ("p(", 6), (FLAVOR.replace("huge", "small"), 12), (FLAVOR, 18)]:
+        rules.write_text(text)
+        os.utime(rules, (seconds, seconds))
+        clock.time = float(seconds)
+        verdicts.append(point.judge(asked()).verdict)
+    assert verdicts == ["denied", "denied", "denied", "allowed", "denied"]
+    assert point.counters() == {"allowed": 1, "denied": 4, "reload_failures": 1}
+    [failed] = [one for one in records(point) if one["kind"] == "reload_failed"]
+    assert [one["code"] for one in failed["diagnostics"]] == ["syntax"]
+    assert [one.levelname for one in caplog.records if "those before stay in force" in one.getMessage()] == ["ERROR"]
+
+
+def test_a_point_without_good_rules_is_not_made(made: Make, tmp_path: Path) -> None:
+    (tmp_path / "rules" / "m.dl").unlink()
+    with pytest.raises(RulesError):
+        made()
+    with pytest.raises(InputError):
+        made(rules=str(Path(__file__).parents[1] / "rules"), inventory=str(tmp_path / "none.jsonl"))
+
+
+def test_an_inventory_is_loaded_again_when_it_changes(made: Make, tmp_path: Path, clock: Clock) -> None:
+    (tmp_path / "rules" / "m.dl").write_text(
+        'relation allowed(flavor: string).\n@deny("f", "{f}")\n'
+        "f(s, f) :- os:nova:server(_id=s, flavor=f), not allowed(f).\n"
+    )
+    offered = tmp_path / "offered.jsonl"
+    offered.write_text("")
+    point = made(inventory=str(offered))
+    before = point.judge(asked()).verdict
+    offered.write_text('{"relation": "m:allowed", "row": ["huge"]}\n')
+    clock.time = 5.0
+    assert (before, point.judge(asked()).verdict) == ("denied", "allowed")
+
+
+def test_who_may_use_a_service_is_asked_of_oslo_policy(made: Make, tmp_path: Path) -> None:
+    (tmp_path / "rules" / "m.dl").write_text(
+        '@unlock("edge") g(x) :- gate:grant(id=x).\n@deny("locked", "{r}")\n'
+        'p(r) :- os:nova:server(_id=r), not gate:unlocked("edge", r).\n'
+    )
+    grant = {"type": "DatalogGate::Policy", "properties": {"service": "edge", "scope": ["web"]}}
+    held = template()
+    held["resources"]["grant"] = grant
+    point = made(services="edge")
+    found = [point.judge(asked(held, credentials=MEMBER | {"roles": roles})) for roles in (["member"], ["reader"])]
+    assert [one.verdict for one in found] == ["allowed", "denied"]
+
+
+def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(made: Make) -> None:
+    held = template({"get_param": "f"}, parameters={"f": {"type": "string"}, "key": {"type": "string", "hidden": True}})
+    held["resources"]["web"]["properties"]["admin_pass"] = {"get_param": "key"}
+    definition = Definition(
+        held, {"parameters": {"key": "s3cret"}, "encrypted_param_names": []}, {"f": "huge"}, {"a": "x s3cret y"}
+    )
+    point = made(mode="warn", policy_modes="image:record")
+    answer = point.judge(asked(definition, stack_id="i1", request_id="req-1", dry_run=True))
+    assert answer.decision
+    [record] = records(point)
+    assert record.pop("seconds") == {"read": 0.0, "decide": 0.0}
+    assert record == {
+        "schema": "datalog-gate/log/1", "kind": "decision", "time": NOW.isoformat(), "id": answer.decision.id,
+        "verdict": "allowed", "door": "api", "action": "create", "stack_name": "s", "stack_id": "i1", "project": "p1",
+        "reason": "", "user": "u1", "request_id": "req-1", "dry_run": True, "redacted": ["key"],
+        "decision": json.loads(json.dumps(answer.decision.to_json())),
+        "inputs": {
+            "stack_name": "s", "action": "create", "now": NOW.isoformat(), "mode": "warn", "modes": {"image": "record"},
+            "caller": {"user": "u1", "project": "p1", "domain": "d1", "roles": ["member"]}, "services": [],
+            "definition": definition.to_json() | {
+                "environment": {"parameters": {"key": "******"}, "encrypted_param_names": []},
+                "files": {"a": "x ****** y"},
+            },
+        },
+    }  # fmt: skip
+
+
+def test_secrets_too_short_to_look_for_are_masked_by_name(made: Make) -> None:
+    held = template("small", parameters={"pin": {"type": "string", "hidden": True, "default": "12"}})
+    point = made()
+    point.judge(asked(Definition(held, "parameter_defaults: {pin: '34'}", {"pin": "12"}, {"a": "port 12"})))
+    [record] = records(point)
+    masked = {"type": "string", "hidden": True, "default": "******"}
+    assert record["inputs"]["definition"] == {
+        "template": {**held, "parameters": {"pin": masked}},
+        "environment": {"parameter_defaults": {"pin": "******"}},
+        "parameters": {"pin": "******"},
+        "files": {"a": "port 12"},
+        "environment_files": [],
+        "masked": [],
+    }
+
+
+def test_secrets_in_environment_files_are_masked_too(made: Make) -> None:
+    held = template("small", parameters={"pin": {"type": "string", "hidden": True}})
+    files = {"env": "parameters: {pin: '34'}", "other": "parameters: {pin: '34'}"}
+    point = made()
+    point.judge(asked(Definition(held, files=files, environment_files=("env",))))
+    [record] = records(point)
+    assert record["inputs"]["definition"]["files"] == {
+        "env": '{"parameters": {"pin": "******"}}',
+        "other": files["other"],
+    }
+
+
+def test_the_log_stays_within_its_bytes_and_the_older_file_comes_first(tmp_path: Path) -> None:
+    log = DecisionLog(str(tmp_path / "log"), 4000)
+    for number in range(50):
+        log.write({"schema": "datalog-gate/log/1", "kind": "n", "n": number, "text": "x" * 100})
+        log.flush(2.0)
+    kept = [one["n"] for one in read_log(tmp_path / "log") if not isinstance(one, Diagnostic)]
+    assert (kept, sum(path.stat().st_size for path in tmp_path.iterdir()) <= 4000) == (
+        list(range(50 - len(kept), 50)),
+        True,
+    )
+    assert len(kept) > 10
+
+
+def test_a_line_that_a_crash_cut_off_is_told_and_left_out(tmp_path: Path) -> None:
+    good = '{"schema": "datalog-gate/log/1", "kind": "n"}'
+    (tmp_path / "log").write_text(f'{good}\n{good[:9]}\n{{"schema": "other"}}\n{good}\n')
+    found = list(read_log(tmp_path / "log"))
+    at = [Span(str(tmp_path / "log"), line, 1, line, 1) for line in (2, 3)]
+    assert [one.span if isinstance(one, Diagnostic) else one["kind"] for one in found] == ["n", *at, "n"]
+    with pytest.raises(InputError):
+        list(read_log(tmp_path / "none"))
+
+
+def test_a_full_disk_loses_records_counts_them_and_says_so_in_the_next(
+    made: Make, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    point = made(decision_log="/dev/full")
+    answer = point.judge(asked())
+    point.flush()
+    assert (answer.verdict, point.counters()) == ("denied", {"denied": 1, "records_lost": 2})
+    lost = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+    assert all(one.startswith("the decision log has lost ") for one in lost)
+    log = DecisionLog(str(tmp_path / "no" / "log"), 10_000)
+    log.write({"schema": "datalog-gate/log/1", "kind": "n"})
+    log.flush(2.0)
+    (tmp_path / "no").mkdir()
+    log.write({"schema": "datalog-gate/log/1", "kind": "m"})
+    log.flush(2.0)
+    found = [one for one in read_log(tmp_path / "no" / "log") if not isinstance(one, Diagnostic)]
+    assert [(one["kind"], one.get("count")) for one in found] == [("dropped", 1), ("m", None)]
+
+
+def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_it(tmp_path: Path) -> None:
+    rules = Path(__file__).parents[1] / "rules"
+    (tmp_path / "heat.conf").write_text(f"[datalog_gate]\nrules = {rules}\nmode = warn\nbudget_seconds = 1.5\n")
+    conf = cfg.ConfigOpts()
+    conf([], project="heat", default_config_files=[str(tmp_path / "heat.conf")])
+    point = make(conf, {"mode": "record", "services": "a, b"})
+    found = point.settings
+    assert (found.rules, found.mode, found.budget_seconds, found.services) == ((str(rules),), "record", 1.5, ("a", "b"))
+    with pytest.raises(ValueError, match="there is no option mood"):
+        make(conf, {"mood": "off"})
+    with pytest.raises(ValueError, match="enforced"):
+        make(conf, {"policy_modes": "net.open_ssh:enforced"})
+
+
+def test_the_caller_of_rules_comes_of_the_host_s_credentials() -> None:
+    everything = {"user": "u1", "project": "p1", "domain": "d1", "roles": ["member"]}
+    assert caller_of(MEMBER) == everything
+    assert caller_of({"roles": "admin"}) == {"user": None, "project": None, "domain": None, "roles": []}
