@@ -320,6 +320,15 @@ def test_every_other_request_passes_untouched(door: Client, method: str, path: s
     assert door.heat.seen == [(method, path, body, None)]
 
 
+def test_where_nobody_vouches_for_who_asks_only_what_builds_nothing_goes_on(point: Point) -> None:
+    heat = FakeHeat()
+    door = Client(wrap(heat, point=point), heat, known=False)
+    said = "Nobody vouches for who asks: no authtoken came before the gate."
+    assert door.ask("POST", "/v1/p/stacks", {"stack_name": "s", "template": template()}) == (503, said)
+    assert heat.seen == []
+    assert door.ask("DELETE", "/v1/p/stacks/s/1") == (201, "")
+
+
 GRANTED = """
 @unlock("edge")
 edge(grant) :- gate:grant(id=grant).

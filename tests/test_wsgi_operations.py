@@ -269,6 +269,16 @@ def test_a_failure_after_heats_answer_changes_nothing_for_the_user(monkeypatch: 
     assert client(point).ask("DELETE", STACK) == (201, "")
 
 
+def test_the_decision_point_hears_of_what_could_not_be_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    point = Point(look=True)
+    monkeypatch.setattr("datalog_gate.enforce.wsgi.api.put_body", fails)
+    assert client(point).ask("PATCH", STACK, {"files": {"a": "b"}}) == (503, "The gate failed (ZeroDivisionError).")
+    assert point.finished == [(ALLOWED.id, False)]
+
+
 def test_who_does_not_look_forwards_what_came(caplog: pytest.LogCaptureFixture) -> None:
     """A project that is exempt: nothing is read, and nothing is merged before Heat."""
     door = client(Point())

@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from datalog_gate.enforce.wsgi.body import parsed, put_body, read_body, wrong
@@ -36,82 +37,74 @@ def opened(application: Application, environ: Environ, settings: Settings) -> Pa
         return None
     before = dict(environ)  # Heat's router writes into the environ, and a request may be forwarded as another
 
-    def held() -> Stored:
-        return stored(application, before, operation.path)
+    def held() -> Definition:
+        return definition_of(stored(application, before, operation.path))
 
-    def passage(action: str, definition: Callable[[], Definition], **more: Any) -> Passage:
-        name, id_ = more.pop("stack_name", operation.stack_name), operation.stack_id
-        return Passage("api", action, heat_fault, definition, operation.tenant, name, id_, **more)
+    def kept() -> Definition:
+        return definition_of(snapshot(application, before, operation.path, operation.snapshot_id), masked=False)
 
     match operation.kind:
-        case "delete" | "abandon":
-            return passage("delete", lambda: definition_of(held()))
-        case "snapshot":
-            return passage("snapshot", lambda: definition_of(held()))
-        case "restore":
-            snap = operation.snapshot_id
-            return passage(
-                "restore",
-                lambda: definition_of(snapshot(application, before, operation.path, snap), masked=False),
-            )
         case "unclear":
-            return passage("", _nothing, unclear=_UNCLEAR)
-    problem: InputError | None = None
-    unread: InputError | None = None
-    body: dict[str, Any] = {}
-    try:
-        text = read_body(environ, settings.body_limit)
-        try:
-            body = parsed(text)
-        except InputError as error:
-            unread = error
-    except InputError as error:
-        problem = unread = error
+            return _passage(operation, "", _nothing, unclear=_UNCLEAR)
+        case "delete" | "abandon":
+            return _passage(operation, "delete", held)
+        case "snapshot":
+            return _passage(operation, "snapshot", held)
+        case "restore":
+            return _passage(operation, "restore", kept)
+    body, whole, wrongly = _body(environ, settings.body_limit)
+    if operation.kind == "actions" and wrongly:
+        return _passage(operation, "", _nothing, unclear="; ".join(one.message for one in wrongly.diagnostics))
     if operation.kind == "actions":
-        if unread:
-            return passage("", _nothing, unclear="; ".join(one.message for one in unread.diagnostics))
-        known = _ACTIONS.get(next(iter(body))) if len(body) == 1 else None  # else Heat says what is wrong
-        return passage(known, lambda: definition_of(held())) if known else None
-    update = _Update(application, before, operation, body, settings.body_limit)
+        action = _ACTIONS.get(next(iter(body))) if len(body) == 1 else None  # else Heat says what is wrong
+        return _passage(operation, action, held) if action else None
     if operation.kind in ("update", "preview_update"):
-        action, name, define = "update", operation.stack_name, update.definition
+        update = _Update(application, before, operation, body, settings.body_limit)
+        passage = _passage(operation, "update", update.definition, dry_run=operation.kind == "preview_update")
+        if not passage.dry_run:
+            passage.forward, passage.after = partial(update.forward, environ), update.compare
     else:
         action, name = "adopt" if "adopt_stack_data" in body else "create", str(body.get("stack_name") or "")
-        define = _creation(operation.kind, body)
+        define = partial(_creation, operation.kind, body)
+        passage = _passage(operation, action, define, dry_run=operation.kind != "create", stack_name=name)
+        if action == "create" and not passage.dry_run:
+            passage.record = lambda reason: put_body(environ, json.dumps(_record(body, reason)).encode())
+    if wrongly:
+        passage.definition, passage.problem = partial(_raise, wrongly), None if whole else wrongly
+    return passage
 
-    def definition() -> Definition:
-        if unread:
-            raise unread
-        return define()
 
-    asked = passage(
-        action,
-        definition,
-        stack_name=name,
-        dry_run=operation.kind in ("preview", "validate", "preview_update"),
-        problem=problem,
-    )
-    if operation.kind == "update":
-        asked.forward = lambda: update.forward(environ)
-        asked.after = update.compare
-    if operation.kind == "create" and action == "create":
-        asked.record = lambda reason: put_body(environ, json.dumps(_record(body, reason)).encode())
-    return asked
+def _passage(operation: Operation, action: str, definition: Callable[[], Definition], **more: Any) -> Passage:
+    named = {"stack_name": operation.stack_name, "stack_id": operation.stack_id, "tenant": operation.tenant}
+    return Passage("api", action, heat_fault, definition, **{**named, **more})
+
+
+def _body(environ: Environ, limit: int) -> tuple[dict[str, Any], bool, InputError | None]:
+    """The body, whether it was read to its end, and what is wrong with it."""
+    try:
+        text = read_body(environ, limit)
+    except InputError as error:
+        return {}, False, error
+    try:
+        return parsed(text), True, None
+    except InputError as error:
+        return {}, True, error
+
+
+def _raise(error: InputError) -> Definition:
+    raise error
 
 
 def _nothing() -> Definition:
     raise wrong("there is no stack to judge")
 
 
-def _creation(kind: str, body: dict[str, Any]) -> Callable[[], Definition]:
-    def definition() -> Definition:
-        if kind != "validate" and not isinstance(body.get("stack_name"), str):
-            raise wrong("stack_name is missing or of a wrong type")
-        if kind == "validate" and "adopt_stack_data" in body:
-            raise wrong("adopt_stack_data belongs to the creation of a stack")
-        return new_definition(body)
-
-    return definition
+def _creation(kind: str, body: dict[str, Any]) -> Definition:
+    if kind != "validate" and not isinstance(body.get("stack_name"), str):
+        raise wrong("stack_name is missing or of a wrong type")
+    if kind == "validate" and "adopt_stack_data" in body:
+        raise wrong("adopt_stack_data belongs to the creation of a stack")
+    return new_definition(body)
 
 
 def _record(body: dict[str, Any], reason: str) -> dict[str, Any]:

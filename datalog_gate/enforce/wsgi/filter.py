@@ -108,9 +108,10 @@ class Filter:
         except RefusedError as error:
             return _refuse(passage, _unclear(str(error)))
         except Exception as error:  # noqa: BLE001 - the edge of the door: Heat must neither be open nor answer 500
-            broken = _broken(passage.action, error)
+            if answer and answer.allowed:
+                self._finish(answer, False)
+            broken, answer = _broken(passage.action, error), None
             stopped = broken if passage.action in CLOSED else None
-            answer = None
         if stopped is None:
             return self._forwarded(passage, environ, answer)
         if stopped.verdict == "denied" and passage.record and self.settings.create_denial == "failed_stack":
@@ -185,8 +186,7 @@ def _broken(what: str, error: Exception) -> Answer:
 
 
 def _refuse(passage: Passage, answer: Answer) -> Response:
-    log = LOG.error if answer.verdict == "undecided" else LOG.info
-    log("decision %s: %s: %s", answer.id, answer.verdict, answer.reason)
+    LOG.info("decision %s: %s: %s", answer.id, answer.verdict, answer.reason)
     return passage.fault(_CODES[answer.verdict], _message(answer))
 
 
