@@ -36,7 +36,12 @@ HELD: dict[str, Any] = {
     "environment": {**NONE, "parameters": {"f": "tiny"}, "encrypted_param_names": []},
     "files": {"a.txt": "a"},
 }
-SECRET: dict[str, Any] = {**HELD, "environment": {**NONE, "parameters": {"f": "tiny", "key": "clear"}}}
+QUIET = json.loads(json.dumps(TEMPLATE).replace('"key_name"', '"admin_pass"'))
+SECRET: dict[str, Any] = {
+    **HELD,
+    "template": QUIET,
+    "environment": {**NONE, "parameters": {"f": "tiny", "key": "clear"}},
+}
 
 
 @pytest.fixture(scope="module")
@@ -148,14 +153,21 @@ def test_another_update_between_reading_and_merging_changes_nothing_of_what_was_
         {"f": "tiny"}, {"a.txt": "a", "b": "b"})  # fmt: skip
 
 
+def test_a_masked_value_that_a_policy_hangs_on_must_be_sent_again(point: Point) -> None:
+    """Or a user would hide a value where nothing looks at it, and move it by an update to where a policy would."""
+    door = client(point, SECRET)
+    body: dict[str, Any] = {"template": TEMPLATE, "parameters": {"f": "small"}}
+    assert door.update(**body) == (400, "The policies can't judge what depends on {get_param: key} in web yet.")
+    assert door.update(template=TEMPLATE, parameters={"f": "small", "key": "k"}) == (201, "")
+    assert [one[0] for one in door.heat.seen] == ["PUT"]
+
+
 def test_a_masked_value_is_unknown_and_never_forwarded(point: Point, caplog: pytest.LogCaptureFixture) -> None:
     door = client(point, SECRET)
-    status, headers, _ = door.send(b'{"files": {"b": "b"}}', REQUEST_METHOD="PATCH", PATH_INFO=STACK)
-    assert (status, headers["Datalog-Gate"].partition(";")[2]) == (
-        "201 Created", " key: undetermined: web has no real key")  # fmt: skip
+    assert door.update(files={"b": "b"}) == (201, "")
     assert [(one[0], one[1]) for one in door.heat.seen] == [("PATCH", STACK)]
     assert door.heat.bodies == [{
-        "template": TEMPLATE, "files": {"a.txt": "a", "b": "b"}, "existing": True, "clear_parameters": [],
+        "template": QUIET, "files": {"a.txt": "a", "b": "b"}, "existing": True, "clear_parameters": [],
         "environment": {**NONE, "parameters": {"f": "tiny"}},
     }]  # fmt: skip
     assert door.heat.stack["environment"]["parameters"] == {"f": "tiny", "key": "clear"}
@@ -191,7 +203,7 @@ def test_a_registry_entry_that_is_taken_away_is_taken_away_beside_a_masked_value
     assert door.heat.bodies[0]["environment"]["resource_registry"] == {"A::B": None}
 
 
-@pytest.mark.parametrize("held", [HELD, SECRET])
+@pytest.mark.parametrize("held", [HELD, {**SECRET, "template": TEMPLATE}])
 def test_stars_that_the_user_sends_are_just_stars(point: Point, held: dict[str, Any]) -> None:
     assert client(point, held).update(parameters={"key": "******"}) == (
         403, "The policies deny this stack: key: web has no real key")  # fmt: skip
