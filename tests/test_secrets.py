@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,16 @@ import datalog_gate as dg
 from datalog_gate.catalogue import SHIPPED
 from datalog_gate.enforce.cli import main
 from datalog_gate.enforce.render import compact, text
-from datalog_gate.enforce.wsgi import Gate
+from datalog_gate.enforce.wsgi import wrap
 from datalog_gate.errors import EngineError, InputError
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text
 from datalog_gate.facts.stack import Data, Stack
+from datalog_gate.point.point import Point
 from datalog_gate.policytest.suite import difference
 from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.values import SECRET, Unknown
+from tests.fake_heat import Client, FakeHeat, point_of
 
 PW = "S3CR3T-XQZJVKWYBF"
 RULES = """
@@ -129,22 +131,11 @@ def templates(draw: st.DrawFn) -> dict[str, Any]:
     return made
 
 
-def shown_by_all_doors(rules: dg.Rules, path: Path, template: Mapping[str, Data], parameters: dict[str, Data]) -> str:
-    shown = io.StringIO()
+def shown_by_all_doors(point: Point, path: Path, template: Mapping[str, Data], parameters: dict[str, Data]) -> str:
+    shown, rules, heat = io.StringIO(), point.rules, FakeHeat()
     body = {"stack_name": "s", "template": template, "parameters": parameters, "files": {}}
     body["files"] = {"nested.yaml": (path.parent / "nested.yaml").read_text()}
-    environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/v1/p/stacks"}
-    content = json.dumps(body).encode()
-    environ |= {"CONTENT_LENGTH": str(len(content)), "wsgi.input": io.BytesIO(content)}  # type: ignore[dict-item]
-
-    def start(status: str, headers: list[tuple[str, str]], *_rest: Any) -> None:
-        print(status, headers, file=shown)
-
-    def heat(_environ: Any, start_response: Any) -> Iterable[bytes]:
-        start_response("201 Created", [])
-        return []
-
-    shown.write(b"".join(Gate(heat, rules)(environ, start)).decode())
+    shown.write(repr(Client(wrap(heat, point=point), heat).send(json.dumps(body).encode())))
     try:
         stack = dg.read_stack(path, parameters=parameters)
     except InputError as error:
@@ -172,10 +163,10 @@ def secrets_in(shown: str, stack: Stack | None) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def rules(tmp_path_factory: pytest.TempPathFactory) -> dg.Rules:
+def point(tmp_path_factory: pytest.TempPathFactory) -> Point:
     path = tmp_path_factory.mktemp("rules") / "m.dl"
     path.write_text(RULES)
-    return dg.load_rules(path)
+    return point_of(path)
 
 
 @pytest.fixture(scope="module")
@@ -188,12 +179,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=60, deadline=None)
 @given(template=templates(), flow=st.sampled_from([None, False, True]), known=st.booleans())
 def test_no_door_shows_what_came_from_a_hidden_parameter(
-    rules: dg.Rules, folder: Path, template: dict[str, Any], flow: bool | None, known: bool
+    point: Point, folder: Path, template: dict[str, Any], flow: bool | None, known: bool
 ) -> None:
     path = folder / "web.yaml"
     path.write_text(yaml.safe_dump(template, default_flow_style=flow, width=10_000))
     parameters: dict[str, Data] = {"pw": PW, **({"open": "o"} if known else {})}
-    shown = shown_by_all_doors(rules, path, template, parameters)
+    shown = shown_by_all_doors(point, path, template, parameters)
     try:
         stack = dg.read_stack(path, parameters=parameters)
     except InputError:

@@ -1,0 +1,287 @@
+"""Updates through the API filter: judged as Heat would merge them, and forwarded as they were judged."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from datalog_gate.enforce.wsgi import wrap
+from datalog_gate.point.point import Point
+from datalog_gate.point.settings import Settings
+from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat, point_of
+
+RULES = """
+@deny("flavor", "{server} takes {flavor}")
+huge(server, flavor) :- os:nova:server(_id=server, flavor=flavor), flavor = "huge".
+@deny("key", "{server} has no real key")
+masked(server) :- os:nova:server(_id=server, key_name="******").
+"""
+DENIED = (403, "The policies deny this stack: flavor: web takes huge")
+READ = "The stack can't be read: "
+TEMPLATE = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {
+        "f": {"type": "string", "default": "small"},
+        "key": {"type": "string", "default": "none", "hidden": True},
+    },
+    "resources": {"web": {"type": "OS::Nova::Server", "properties": {
+        "image": "debian", "flavor": {"get_param": "f"}, "key_name": {"get_param": "key"}}}},
+}  # fmt: skip
+FIXED = json.loads(json.dumps(TEMPLATE).replace('{"get_param": "f"}', '"huge"'))
+NONE: dict[str, Any] = {"parameters": {}, "parameter_defaults": {}, "resource_registry": {}, "event_sinks": []}
+HELD: dict[str, Any] = {
+    "template": TEMPLATE,
+    "environment": {**NONE, "parameters": {"f": "tiny"}, "encrypted_param_names": []},
+    "files": {"a.txt": "a"},
+}
+QUIET = json.loads(json.dumps(TEMPLATE).replace('"key_name"', '"admin_pass"'))
+SECRET: dict[str, Any] = {
+    **HELD,
+    "template": QUIET,
+    "environment": {**NONE, "parameters": {"f": "tiny", "key": "clear"}},
+}
+
+
+@pytest.fixture(scope="module")
+def point(tmp_path_factory: pytest.TempPathFactory) -> Point:
+    path = tmp_path_factory.mktemp("rules") / "m.dl"
+    path.write_text(RULES)
+    return point_of(path)
+
+
+def client(point: Point, held: dict[str, Any] = HELD, limit: int = 9000) -> Client:
+    heat = FakeHeat(json.loads(json.dumps(held)), {"key"})
+    return Client(wrap(heat, point=point, settings=Settings(body_limit=limit)), heat)
+
+
+def without(name: str) -> dict[str, Any]:
+    """The held stack without that parameter in its environment."""
+    kept = {key: one for key, one in SECRET["environment"]["parameters"].items() if key != name}
+    return {**SECRET, "environment": {**NONE, "parameters": kept}}
+
+
+FILE = "parameters: {f: huge}"
+
+
+@pytest.mark.parametrize(
+    ("method", "body"),
+    [
+        ("PUT", {"template": FIXED}),
+        ("PUT", {"template": json.dumps(FIXED)}),
+        ("PUT", {"template": TEMPLATE, "parameters": {"f": "huge"}}),
+        ("PUT", {"template": TEMPLATE, "parameters": {"f": "huge"}, "existing": True}),
+        ("PUT", {"template": FIXED, "existing": "false"}),
+        ("PATCH", {"template": FIXED}),
+        ("PATCH", {"parameters": {"f": "huge"}}),
+        ("PATCH", {"parameters": {"f": "huge"}, "existing": False}),
+        ("PATCH", {"environment": {"parameters": {"f": "huge"}}, "template": None}),
+        ("PATCH", {"environment": FILE}),
+        ("PATCH", {"environment": {"parameter_defaults": {"f": "huge"}}, "clear_parameters": ["f"]}),
+        ("PATCH", {"environment_files": ["e"], "files": {"e": FILE}, "parameters": {"f": "small"}}),
+        ("PATCH", {"environment_files": ["e", "g"], "files": {"e": FILE, "g": "parameters: {f: }"}}),
+        ("PATCH", {"environment": {"resource_registry": {"My::Web": "OS::Nova::Server"}},
+                   "template": json.loads(json.dumps(FIXED).replace("OS::Nova::Server", "My::Web"))}),
+        ("PATCH", {"template": json.loads(json.dumps(FIXED).replace('"huge"', '{"get_file": "a.txt"}')),
+                   "files": {"a.txt": "huge"}}),
+    ],
+)  # fmt: skip
+def test_an_update_is_judged_as_heat_would_build_it(point: Point, method: str, body: dict[str, Any]) -> None:
+    door = client(point)
+    assert door.update(method, **body) == DENIED
+    assert door.heat.seen == []
+    assert door.update(method, STACK + "/preview", **body) == DENIED
+    assert door.heat.seen == []
+
+
+def test_what_the_stack_holds_is_judged_with_what_changes(point: Point) -> None:
+    held = {**HELD, "environment": {**NONE, "parameters": {"f": "huge", "gone": "x"}}}
+    door = client(point, held)
+    assert door.update(files={"b": "b"}) == DENIED
+    assert door.update(parameters={"f": "small"}) == (201, "")
+    assert door.update(parameters={"f": "huge"}, clear_parameters=["f"]) == DENIED
+
+
+def test_a_whole_update_is_forwarded_byte_for_byte(point: Point) -> None:
+    door = client(point)
+    body = b' {"template": ' + json.dumps(json.dumps(TEMPLATE)).encode() + b', "existing": 0}'
+    assert door.send(body, REQUEST_METHOD="PUT", PATH_INFO=STACK)[0] == "201 Created"
+    assert door.heat.seen == [("PUT", STACK, body, str(len(body)))]
+
+
+def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point: Point) -> None:
+    held = {**HELD, "tags": ["x", "y"], "environment": {**NONE, "parameters": {"f": "tiny", "gone": 1},
+            "parameter_defaults": {"f": "d"}, "event_sinks": [{"type": "z", "target": "1"}],
+            "resource_registry": {"A::B": "C::D", "E::F": "G::H", "resources": {"web": {"I::J": "K::L"}}}}}  # fmt: skip
+    door = client(point, held)
+    environment = {
+        "parameters": {"f": "micro"},
+        "parameter_defaults": {"k": "v"},
+        "resource_registry": {"A*": None, "M::N": "O::P", "resources": {"web": {"I::J": None, "Q::R": "S::T"}}},
+    }
+    body: dict[str, Any] = {"environment": environment, "files": {"b": "\u00fc"}, "timeout_mins": 5, "converge": True}
+    assert door.update(**body) == (201, "")
+    [(method, path, _, _)] = door.heat.seen
+    registry = {"E::F": "G::H", "M::N": "O::P", "resources": {"web": {"Q::R": "S::T"}}}
+    assert (method, path, door.heat.bodies) == ("PUT", STACK, [{
+        "tags": "x,y", "timeout_mins": 5, "converge": True, "template": TEMPLATE,
+        "files": {"a.txt": "a", "b": "\u00fc"},
+        "environment": {"parameters": {"f": "micro"}, "parameter_defaults": {"f": "d", "k": "v"},
+                        "resource_registry": registry, "event_sinks": [{"type": "z", "target": "1"}]},
+    }])  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "kept"), [({}, "x,y"), ({"tags": None}, "x,y"), ({"tags": "z"}, "z")])
+def test_a_merging_update_keeps_the_tags(point: Point, said: dict[str, Any], kept: str) -> None:
+    door = client(point, {**HELD, "tags": ["x", "y"]})
+    assert door.update(files={"b": "b"}, **said) == (201, "")
+    assert door.heat.bodies[0]["tags"] == kept
+
+
+def test_an_update_that_changes_nothing_stays_as_it_is(point: Point) -> None:
+    door = client(point)
+    assert door.update(environment={}, files={}) == (201, "")
+    assert door.heat.seen == [("PATCH", STACK, b'{"environment": {}, "files": {}}', "32")]
+
+
+def test_another_update_between_reading_and_merging_changes_nothing_of_what_was_judged(point: Point) -> None:
+    door = client(point)
+    door.heat.meanwhile = {"environment": {**NONE, "parameters": {"f": "huge"}}, "files": {"a.txt": "huge"}}
+    assert door.update(files={"b": "b"}) == (201, "")
+    assert (door.heat.stack["environment"]["parameters"], door.heat.stack["files"]) == (
+        {"f": "tiny"}, {"a.txt": "a", "b": "b"})  # fmt: skip
+
+
+def test_a_masked_value_that_a_policy_hangs_on_must_be_sent_again(point: Point) -> None:
+    """Or a user would hide a value where nothing looks at it, and move it by an update to where a policy would."""
+    door = client(point, SECRET)
+    body: dict[str, Any] = {"template": TEMPLATE, "parameters": {"f": "small"}}
+    assert door.update(**body) == (400, "The policies can't judge what depends on {get_param: key} in web yet.")
+    assert door.update(template=TEMPLATE, parameters={"f": "small", "key": "k"}) == (201, "")
+    assert [one[0] for one in door.heat.seen] == ["PUT"]
+
+
+def test_a_masked_value_is_unknown_and_never_forwarded(point: Point, caplog: pytest.LogCaptureFixture) -> None:
+    door = client(point, SECRET)
+    assert door.update(files={"b": "b"}) == (201, "")
+    assert [(one[0], one[1]) for one in door.heat.seen] == [("PATCH", STACK)]
+    assert door.heat.bodies == [{
+        "template": QUIET, "files": {"a.txt": "a", "b": "b"}, "existing": True, "clear_parameters": [],
+        "environment": {**NONE, "parameters": {"f": "tiny"}},
+    }]  # fmt: skip
+    assert door.heat.stack["environment"]["parameters"] == {"f": "tiny", "key": "clear"}
+    assert [one for one in caplog.records if one.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "legacy", "said"),
+    [
+        ({}, False, []),
+        ({"environment": {**NONE, "parameters": {"key": "other"}}}, False, []),  # nobody sees that but Heat
+        ({"environment": {**NONE, "parameters": {"f": "huge", "key": "clear"}}}, False, []),  # cleared
+        ({"files": {"c": "c"}}, False, [f"stack {ID}: another update slipped in: what Heat holds was not judged"]),
+        ({"environment": {**NONE, "parameters": {"key": "clear"}, "resource_registry": {"A": "B"}}}, False,
+         [f"stack {ID}: another update slipped in: what Heat holds was not judged"]),
+        ({}, True, []),
+    ],
+)  # fmt: skip
+def test_what_slips_in_beside_a_masked_value_is_an_error_in_the_log(
+    point: Point, caplog: pytest.LogCaptureFixture, meanwhile: dict[str, Any], legacy: bool, said: list[str]
+) -> None:
+    door = client(point, without("f"))
+    door.heat.meanwhile, door.heat.legacy = meanwhile, legacy
+    assert door.update(files={"b": "b"}) == (201, "")
+    assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == said
+    assert "f" not in door.heat.stack["environment"]["parameters"]
+
+
+def test_a_registry_entry_that_is_taken_away_is_taken_away_beside_a_masked_value(point: Point) -> None:
+    held = {**SECRET, "environment": {**SECRET["environment"], "resource_registry": {"A::B": "C::D"}}}
+    door = client(point, held)
+    assert door.update(environment={"resource_registry": {"A::B": None}}) == (201, "")
+    assert door.heat.bodies[0]["environment"]["resource_registry"] == {"A::B": None}
+
+
+@pytest.mark.parametrize("held", [HELD, {**SECRET, "template": TEMPLATE}])
+def test_stars_that_the_user_sends_are_just_stars(point: Point, held: dict[str, Any]) -> None:
+    assert client(point, held).update(parameters={"key": "******"}) == (
+        403, "The policies deny this stack: key: web has no real key")  # fmt: skip
+
+
+def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
+    point: Point, caplog: pytest.LogCaptureFixture
+) -> None:
+    door = client(point, {**HELD, "files": {"a.txt": "a" * 900}}, 1000)
+    assert door.update(parameters={"f": "micro"}) == (201, "")
+    door.heat.meanwhile = {"files": {"a.txt": "b"}}
+    assert door.update(parameters={"f": "micro"}) == (201, "")
+    assert [(one[0], one[2]) for one in door.heat.seen] == [("PATCH", b'{"parameters": {"f": "micro"}}')] * 2
+    errors = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    assert errors == [f"stack {ID}: another update slipped in: what Heat holds was not judged"]
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "message"),
+    [
+        ("PUT", {}, "template is missing or of a wrong type"),
+        ("PUT", {"existing": True}, "template is missing or of a wrong type"),
+        ("PATCH", {"template": ["x"]}, "template is missing or of a wrong type"),
+        ("PUT", {"template": TEMPLATE, "adopt_stack_data": "{}"},
+         "adopt_stack_data belongs to the creation of a stack"),
+        ("PATCH", {"adopt_stack_data": "{}"}, "adopt_stack_data belongs to the creation of a stack"),
+        ("PATCH", {"template_url": "x"}, "the policies can't judge a stack given by template_url (send the template "
+         "itself: heat stack create -t FILE reads an address for you)"),
+        ("PATCH", {"clear_parameters": "f"}, "clear_parameters is no list of names"),
+        ("PATCH", {"environment_files": ["x"]}, "x of environment_files is not among the files"),
+        ("PATCH", {"environment_files": ["a.txt"]}, "a.txt is no map of sections"),
+        ("PATCH", {"environment_files": ["e"], "files": {"e": "parameter_merge_strategies: {f: merge}"}},
+         "an update that is merged can't be judged with parameter_merge_strategies "
+         "(send the whole stack, without `existing`)"),
+        ("PATCH", {"environment": {"parameters": ["f"]}}, "the section parameters is no map"),
+        ("PATCH", {"template": "a: [b"}, "<template>:2:1: this is not YAML: while parsing a flow sequence, "
+         "did not find expected ',' or ']'"),
+    ],
+)  # fmt: skip
+def test_an_update_that_can_not_be_judged_is_refused(
+    point: Point, method: str, body: dict[str, Any], message: str
+) -> None:
+    door = client(point)
+    assert door.update(method, **body) == (400, READ + message)
+    assert door.heat.seen == []
+
+
+def test_heats_own_refusal_of_a_reading_is_the_users_answer(point: Point) -> None:
+    door = client(point)
+    answer = door.send(b"{}", REQUEST_METHOD="POST", PATH_INFO=STACK + "/snapshots/2/restore")
+    assert answer == ("404 Not Found", {"Content-Type": "application/json"}, b'{"code": 404}')
+
+    door.heat.reading = LookupError("a fault of Heat's own")
+    with pytest.raises(LookupError):
+        door.update(parameters={"f": "micro"})
+    assert door.heat.seen == []
+
+
+def test_readings_are_made_in_the_context_of_the_request(point: Point) -> None:
+    door, context = client(point), Context(TOKEN)
+    environ = {"REQUEST_METHOD": "PATCH", "PATH_INFO": STACK, "webob.adhoc_attrs": {"context": context}}
+    assert door.send(b'{"files": {"b": "b"}}', **environ)[0] == "201 Created"
+    assert door.heat.contexts == [context] * 4
+
+
+@pytest.mark.parametrize(
+    ("data", "answer"),
+    [
+        ({**HELD, "template": FIXED}, DENIED),
+        ({**HELD, "environment": {"parameters": {"f": "huge"}}}, DENIED),
+        (HELD, (201, "")),
+        ({**HELD, "environment": {"parameters": {"key": "******"}}},
+         (403, "The policies deny this stack: key: web has no real key")),
+        (None, (400, READ + "Heat holds no whole definition to judge by")),
+    ],
+)  # fmt: skip
+def test_a_restoration_is_judged_by_what_the_snapshot_holds(
+    point: Point, data: object, answer: tuple[int, str]
+) -> None:
+    held = {"snapshots": {"snapshots/2": {"status": "COMPLETE", "data": data}}}
+    assert client(point, held).ask("POST", STACK + "/snapshots/2/restore") == answer
