@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
 from threading import Lock
 from typing import Any
 from uuid import uuid4
@@ -286,13 +285,19 @@ class Point:
         self._log.write({"schema": SCHEMA, "kind": kind, **where, **more})
 
 
-@cache
+_SHARED: list[Point] = []
+_MAKING = Lock()
+
+
 def shared() -> Point:
-    """The point of this process, by the configuration that its host has read. Errors: RulesError, InputError, and
-    ValueError for an option."""
+    """The point of this process, by the configuration that its host has read. Errors: RulesError, InputError,
+    ChainError, and ValueError for an option."""
     from oslo_config import cfg
 
-    return make(cfg.CONF, {})
+    with _MAKING:  # first callers come from several threads, and two points would tell two stories
+        if not _SHARED:
+            _SHARED.append(make(cfg.CONF, {}))
+    return _SHARED[0]
 
 
 def make(conf: Any, given: Mapping[str, str]) -> Point:
