@@ -37,6 +37,8 @@ def read_stack(
     environment: str | Mapping[str, Data] | None = None,
     parameters: Mapping[str, Data] | None = None,
     files: Mapping[str, str] | None = None,
+    environment_files: Iterable[str] = (),
+    masked: Iterable[tuple[str, str]] = (),
     files_root: str | Path | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
@@ -46,7 +48,10 @@ def read_stack(
 
     `template` is the template itself, as a request's body holds it: then only `files` are there, and no other file is
     ever read. `source` is the path of a file, or a folder with a `template.yaml` and perhaps an `env.yaml`; a mapping,
-    or a text of several lines or of JSON, is the template here too. Errors: InputError; UsageError unless one is given.
+    or a text of several lines or of JSON, is the template here too. `environment_files` are names of `files`, over the
+    parameters; `masked` entries of an environment have a value that nobody here may know.
+
+    Errors: InputError; UsageError unless one is given.
     """
     from datalog_gate.template.reader import read_template
     from datalog_gate.template.resources import Text
@@ -69,6 +74,7 @@ def read_stack(
     given += [(str(path), read_text(path)) for path in paths]
     if given and environment:
         given.append(("<environment>", environment))
+    given += [(name, (files or {})[name]) for name in environment_files]
 
     def fetch(wanted: str, base: str) -> tuple[str, str] | None:
         if files and wanted in files:
@@ -84,6 +90,7 @@ def read_stack(
         environments=given,
         environment=None if given else environment,
         parameters=parameters,
+        masked=masked,
         type_of=catalogue.type,
     )
 

@@ -53,6 +53,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="T[,ENV]...",
         help="one more template, with environments of its own over those of -e",
     )
+    judge.add_argument(
+        "--stack",
+        action="append",
+        metavar="NAME",
+        help="judge a stack in Heat as it is there, by name or id; credentials are taken from OS_* in the environment",
+    )
     _add_rules(judge)
     _add_catalogue(judge)
     judge.add_argument(

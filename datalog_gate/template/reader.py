@@ -18,6 +18,7 @@ from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Registry, read_environments
+from datalog_gate.template.expressions import unknown
 from datalog_gate.template.order import circles
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
 from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
@@ -40,10 +41,12 @@ def read_template(
     environments: Iterable[tuple[str, Text]] = (),
     environment: Text | None = None,
     parameters: Mapping[str, Data] | None = None,
+    masked: Iterable[tuple[str, str]] = (),
     type_of: TypeOf = SHIPPED.type,
 ) -> Stack:
     """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
-    `environments`, which are pairs of file and text, later over earlier. Errors: InputError with all diagnostics of the
+    `environments`, which are pairs of file and text, later over earlier. `masked` are entries of an environment, by
+    section and name, whose value is unknown. Errors: InputError with all diagnostics of the
     template, its environments and what it nests."""
     tree = Tree(fetch, type_of)
     try:
@@ -57,6 +60,9 @@ def read_template(
             registry = read_environments(body, {}, files, types, lambda _: None).registry
             types = _types_below(tree, document, registry) | types
         given = read_environments(body, parameters or {}, files, types, tree.add)
+        for section, name in masked:
+            target = given.parameters if section == "parameters" else given.defaults
+            target[name] = Given(unknown("get_param", name, stack_name, {}, None), "environment")
         inside = Nesting(stack_name, stack_name, None, 0, file, given.registry, given, (file,), _read_stack)
         stack = _read_stack(tree, document, inside, given.parameters)
     except RecursionError:
