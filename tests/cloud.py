@@ -20,6 +20,7 @@ class Cloud:
     url: str
     answers: dict[str, Answer] = field(default_factory=dict)
     seen: list[tuple[str, str | None]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
 
     def give(self, request: str, body: object, status: int = 200, **headers: str) -> None:
         """Answer the request with that from now on."""
@@ -42,7 +43,8 @@ def running() -> Iterator[Cloud]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if sent := self.rfile.read(int(self.headers.get("Content-Length") or 0)):
+                cloud.bodies.append(sent)
             request = f"{self.command} {self.path}"
             cloud.seen.append((request, self.headers.get("X-Auth-Token")))
             status, body, headers = cloud.answers.get(request, (404, {"error": {"message": "not here"}}, {}))

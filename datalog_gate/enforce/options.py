@@ -24,6 +24,7 @@ COMMANDS = {
     "check-rules": ("say which rules an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
     "docs": ("print a page of each policy, in Markdown", "--rules rules --output docs/policies"),
     "lint": ("say what is no error in rules, but hardly meant", "rules/"),
+    "doctor": ("say which doors into Heat are live, and what is wrong with them", "--heat-conf /etc/heat/heat.conf"),
 }
 """What each command does, and an example of its arguments."""
 
@@ -122,6 +123,13 @@ def parser() -> argparse.ArgumentParser:
     look.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
     _add_catalogue(look)
     look.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
+
+    cure = _command(commands, "doctor")
+    cure.add_argument("--heat-conf", type=Path, required=True, metavar="FILE", help="heat.conf of the services")
+    cure.add_argument("--paste", type=Path, metavar="FILE", help="api-paste.ini (default: where heat.conf says)")
+    cure.add_argument("--log", type=Path, metavar="FILE", help="a decision log (default: where heat.conf says)")
+    cure.add_argument("--no-cfn", dest="cfn", action="store_false", help="heat-api-cfn is not deployed")
+    cure.add_argument("--format", choices=("text", "json"), default="text")
     return whole
 
 
