@@ -135,6 +135,7 @@ CHANGES: list[tuple[str, str, str]] = [
     ("api-paste.ini", "default = faultwrap", "other = faultwrap"),
     ("api-paste.ini", "default = ec2authtoken", "other = ec2authtoken"),
     ("api-paste.ini", "/: api\n", "/: api\n/v2: apiv1app\n"),
+    ("api-paste.ini", "/: api\n", "/: api\n/v2: other\n[app:other]\nuse = apiv1app\n"),
     ("api-paste.ini", "[composite:api]", f"{PLAIN}[composite:api]"),
     ("api-paste.ini", "[composite:api]", f"{PLAIN.replace('gate', 'gates')}[composite:api]"),
     ("api-paste.ini", "[composite:api]", f"{PLAIN.replace('heat-api', 'heat-api-noauth')}[composite:api]"),

@@ -153,25 +153,32 @@ def _examine(way: Pipeline, paste: Ini, unverified: bool) -> Iterator[Sign]:
 
 
 def _api(paste: Ini, app: str) -> Api | None:
+    """Which of Heat's APIs the application of that name is."""
     for kind in ("app", "application"):
-        if api := APPS.get(paste.get(f"{kind}:{app}", "heat.app_factory")):
-            return api
+        for name in _same(paste, kind, app):
+            if api := APPS.get(paste.get(f"{kind}:{name}", "heat.app_factory")):
+                return api
     return None
 
 
 def _factory(paste: Ini, name: str) -> str:
     """What makes the filter of that name: ``module:function``, or ``egg:distribution#entry``; empty if nothing does."""
-    for _ in range(len(paste.sections)):
-        section = f"filter:{name}"
-        if factory := paste.get(section, "paste.filter_factory"):
+    for one in _same(paste, "filter", name):
+        if factory := paste.get(f"filter:{one}", "paste.filter_factory"):
             return factory
-        scheme, colon, rest = paste.get(section, "use").partition(":")
+        scheme, colon, rest = paste.get(f"filter:{one}", "use").partition(":")
         if scheme == "egg":
             distribution, _, entry = rest.partition("#")
             return f"egg:{distribution.lower().replace('_', '-')}#{entry or 'main'}"
         if colon:
             return rest if scheme == "call" else f"{scheme}:{rest}"
-        if not scheme:
-            return ""
-        name = scheme
     return ""
+
+
+def _same(paste: Ini, kind: str, name: str) -> Iterator[str]:
+    """The name, and those of the sections that it uses in turn."""
+    seen: set[str] = set()
+    while name and name not in seen:
+        seen.add(name)
+        yield name
+        name = paste.get(f"{kind}:{name}", "use")

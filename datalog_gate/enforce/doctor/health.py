@@ -80,7 +80,7 @@ def examine_rules(settings: Settings, at: At) -> Iterator[Sign]:
     except DiagnosticsError as error:
         first, *rest = error.diagnostics
         more = f", and {len(rest)} more" if rest else ""
-        fix = f"mend what `datalog-gate lint {' '.join(settings.rules)}` says: a service does not start with these"
+        fix = "mend them: a service does not start with these, and one that runs keeps those before"
         yield Sign("finding", "rules", f"they don't load: {_line(first)}{more}", place, fix)
     else:
         known = {one.id for one in rules.policies}
