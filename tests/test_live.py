@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -138,6 +139,31 @@ def test_a_heat_without_keystone_is_asked_by_its_address(
     printed = capsys.readouterr()
     assert (re.sub(r"[0-9a-f]{6}$", "{}", printed.out, flags=re.M), printed.err) == (NOTHING, "")
     assert {token for _, token in cloud.seen} == {"notused"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "identity"),
+    [
+        ({"OS_TOKEN": "t-0"}, {"methods": ["token"], "token": {"id": "t-0"}}),
+        (
+            {
+                "OS_AUTH_TYPE": "v3applicationcredential",
+                "OS_APPLICATION_CREDENTIAL_ID": "c",
+                "OS_APPLICATION_CREDENTIAL_SECRET": "s",
+            },
+            {"methods": ["application_credential"], "application_credential": {"id": "c", "secret": "s"}},
+        ),
+    ],
+)
+def test_whoever_asks_may_show_a_token_or_an_application_credential(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], identity: dict[str, object]
+) -> None:
+    for name in ("USERNAME", "PASSWORD", "PROJECT_NAME", "USER_DOMAIN_NAME", "PROJECT_DOMAIN_NAME"):
+        monkeypatch.delenv(f"OS_{name}")
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert read_live("web", None, SHIPPED).name == "web"
+    assert [json.loads(body)["auth"]["identity"] for body in cloud.bodies] == [identity]
 
 
 SET = """

@@ -62,7 +62,8 @@ def read_template(
         given = read_environments(body, parameters or {}, files, types, tree.add)
         for section, name in masked:
             target = given.parameters if section == "parameters" else given.defaults
-            target[name] = Given(unknown("get_param", name, stack_name, {}, None), "environment")
+            value = replace(unknown("get_param", name, stack_name, {}, None), unread=True)  # its user chose it once
+            target[name] = Given(value, "environment")
         inside = Nesting(stack_name, stack_name, None, 0, file, given.registry, given, (file,), _read_stack)
         stack = _read_stack(tree, document, inside, given.parameters)
     except RecursionError:
