@@ -22,6 +22,8 @@ from datalog_gate.point.log import DecisionLog, read_log
 from datalog_gate.point.options import settings
 from datalog_gate.point.point import Point, caller_of, make
 from datalog_gate.point.policies import Entitlements
+from datalog_gate.preflight.plugin import ChainError
+from tests.licence_server import allow, licence_server, refuse, says
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 FLAVOR = (
@@ -312,7 +314,21 @@ def test_secrets_too_short_to_look_for_are_masked_by_name(made: Make) -> None:
         "environment": {"parameter_defaults": {"pin": "******"}},
         "parameters": {"pin": "******"},
         "files": {"a": "port 12"},
-    } | {name: value for name, value in record["inputs"]["definition"].items() if name == "environment_files"}
+        "environment_files": [],
+        "masked": [],
+    }
+
+
+def test_secrets_in_environment_files_are_masked_too(made: Make) -> None:
+    held = template("small", parameters={"pin": {"type": "string", "hidden": True}})
+    files = {"env": "parameters: {pin: '34'}", "other": "parameters: {pin: '34'}"}
+    point = made()
+    point.judge(asked(Definition(held, files=files, environment_files=("env",))))
+    [record] = records(point)
+    assert record["inputs"]["definition"]["files"] == {
+        "env": '{"parameters": {"pin": "******"}}',
+        "other": files["other"],
+    }
 
 
 def test_the_log_stays_within_its_bytes_and_the_older_file_comes_first(tmp_path: Path) -> None:
@@ -355,6 +371,61 @@ def test_a_full_disk_loses_records_counts_them_and_says_so_in_the_next(
     log.flush(2.0)
     found = [one for one in read_log(tmp_path / "no" / "log") if not isinstance(one, Diagnostic)]
     assert [(one["kind"], one.get("count")) for one in found] == [("dropped", 1), ("m", None)]
+
+
+def test_plugins_are_asked_once_the_policies_allow_and_told_what_the_host_answered(made: Make) -> None:
+    with licence_server() as server:
+        server.answers = [allow, allow, refuse("no seat left"), says(b"", 500), says(b"", 500), says(b"", 500)]
+        point = made(preflight="licence", preflight_option=f"licence.url={server.url}\nlicence.actions=create,delete")
+        small = template("small")
+        first = point.judge(asked(small))
+        point.finish(first, accepted=True)
+        answers = [
+            point.judge(asked(small, dry_run=True)),
+            point.judge(asked()),
+            point.judge(asked(small)),
+            point.judge(asked(small)),
+        ]
+        answers += [point.judge(asked(small, action=action)) for action in ("rollback", "suspend")]
+        server.answers = [says(b"", 500)] * 3
+        answers += [point.judge(asked(small, action="delete"))]
+        paths = [path for path, *_ in server.requests]
+    silent = "licence could not be consulted: the licence server gave no answer that can be read, with status 500"
+    assert first.allowed
+    assert [(one.verdict, one.reason.partition(" [")[0]) for one in answers] == [
+        ("allowed", ""),
+        ("denied", "The policies deny this stack: flavor: web takes huge at s/web (take a small one)"),
+        ("denied", "licence refuses this: no seat left"),
+        ("undecided", silent),
+        ("allowed", ""), ("allowed", ""), ("allowed", ""),
+    ]  # fmt: skip
+    assert paths[:3] == ["/licences", "/licences/outcome", "/licences"]
+    assert answers[-1].warnings == (silent,)
+
+
+def test_a_failed_post_operation_is_in_the_log(made: Make) -> None:
+    with licence_server() as server:
+        point = made(preflight="licence", preflight_option=f"licence.url={server.url}")
+        answer = point.judge(asked(template("small")))
+        server.answers = [says(b"", 500)] * 3
+        point.finish(answer, accepted=False)
+        [told] = [one for one in records(point) if one["kind"] == "preflight"]
+    assert (told["id"], [one.partition(":")[0] for one in told["problems"]]) == (
+        answer.id, ["licence was not told that the operation is failed"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("licence", "is not NAME.KEY=VALUE"),
+        ("licence.url", "is not NAME.KEY=VALUE"),
+        ("other.a=b", "other has settings"),
+    ],
+)
+def test_plugins_that_cannot_be_made_make_no_point(made: Make, option: str, said: str) -> None:
+    with pytest.raises((ValueError, ChainError), match=said):
+        made(preflight_option=option)
 
 
 def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_it(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text
 from datalog_gate.facts.stack import Data, Stack
 from datalog_gate.policytest.suite import difference
+from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.values import SECRET, Unknown
 
 PW = "S3CR3T-XQZJVKWYBF"
@@ -158,6 +159,7 @@ def shown_by_all_doors(rules: dg.Rules, path: Path, template: Mapping[str, Data]
     shown.write(text(decision) + compact(decision) + json.dumps(decision.to_json()))
     shown.write(difference({"rows": dict.fromkeys(every, ())}, (), every))
     shown.write(repr((decision.violations, decision.undetermined, decision.derived)))
+    shown.write(repr(snapshot(action="create", stack_name="s", project="p", decision_id=decision.id, stack=stack)))
     facts = flatten(stack, SHIPPED)
     return shown.getvalue() + "\n".join([*write(facts), *write_text(facts)])
 

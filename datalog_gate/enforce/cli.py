@@ -22,10 +22,11 @@ from datalog_gate.gate.decision import Decision
 if TYPE_CHECKING:
     from datalog_gate.api import Rules
     from datalog_gate.enforce.reports import Judged
+    from datalog_gate.gate.inventory import Inventory
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
 FINDINGS = 1
-"""What `fmt --check` exits with for files that are not formatted, and `doctor` for what is not as it should be."""
+"""What `fmt --check`, `replay` and `doctor` exit with for what is not as it should be."""
 UNREAD = 141
 """What a shell gives for a command whose reader went away: whoever does not read a denial must not see success."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
@@ -220,6 +221,39 @@ def doctor(options: argparse.Namespace) -> int:
     return FINDINGS if any(one.level == "finding" for one in signs) else OK
 
 
+def explain(options: argparse.Namespace) -> int:
+    """Print a decision of a log with why."""
+    from datalog_gate.enforce import retold
+    from datalog_gate.point.replay import find
+
+    record = find(options.log, options.decision)
+    rules = _rules(options)
+    print(retold.explained(record, rules, _inventory(rules, options), options.format))
+    if "inputs" in record and not retold.same_rules(record, rules):
+        print("datalog-gate: the rules have changed since: this is what they say now", file=sys.stderr)
+    return OK
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Print which decisions of a log are others by the rules."""
+    from datalog_gate.enforce import retold
+    from datalog_gate.point.replay import replay
+
+    rules = _rules(options)
+    same = True
+    for one in retold.compared(replay(options.log, rules, _inventory(rules, options)), options.format):
+        if isinstance(one, Diagnostic):
+            print(render(one, {}), file=sys.stderr)
+        else:
+            print(one.text)
+            same = same and one.same
+    return OK if same else FINDINGS
+
+
+def _inventory(rules: Rules, options: argparse.Namespace) -> Inventory | None:
+    return rules.inventory(Path(options.inventory)) if options.inventory else None
+
+
 def _rules(options: argparse.Namespace) -> Rules:
     from datalog_gate.api import load_rules
     from datalog_gate.sources import default_rules, read_catalogue
@@ -334,6 +368,8 @@ COMMANDS = {
     "fmt": fmt,
     "lint": lint,
     "doctor": doctor,
+    "explain": explain,
+    "replay": replay,
 }
 
 

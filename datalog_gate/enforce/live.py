@@ -20,7 +20,7 @@ from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.errors import InputError, UsageError
 from datalog_gate.facts.stack import Live, Stack
 from datalog_gate.gate.reason import printable
-from datalog_gate.sources import read_stack
+from datalog_gate.point.definition import Definition
 from datalog_gate.values import ResourceId
 
 MASK = "******"
@@ -109,14 +109,8 @@ def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
         del environment[section][parameter]
     if not all(isinstance(text, str) for text in files.values()):
         raise _unreadable(f"Heat holds files of the stack {name} that are no text")
-    stack = read_stack(
-        template=template,
-        environment=environment,
-        files=files,
-        masked=masked,
-        stack_name=stack_name or called,
-        catalogue=catalogue,
-    )
+    definition = Definition(template, environment, files=files, masked=tuple(masked))
+    stack = definition.stack(stack_name or called, catalogue)
     if not any(one.resources for one in stack.walk()):
         raise InputError([Diagnostic("no-resources", f"the stack {name} leaves nothing to judge: it has no resource")])
     return replace(stack, live=tuple(_live(_list(listed), ident, stack.id)))

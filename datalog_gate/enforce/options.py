@@ -23,6 +23,8 @@ COMMANDS = {
     "fmt": ("write rule files in the one layout, and say which changed", "--check rules/"),
     "check-rules": ("say which rules an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
     "docs": ("print a page of each policy, in Markdown", "--rules rules --output docs/policies"),
+    "explain": ("say why a service decided as its decision log tells", "7f3a91 --log decisions.jsonl --rules rules"),
+    "replay": ("say which decisions of a log these rules would change", "decisions.jsonl --rules rules"),
     "lint": ("say what is no error in rules, but hardly meant", "rules/"),
     "doctor": ("say which doors into Heat are live, and what is wrong with them", "--heat-conf /etc/heat/heat.conf"),
 }
@@ -119,6 +121,15 @@ def parser() -> argparse.ArgumentParser:
     book.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
     book.set_defaults(format="text")
 
+    why = _command(commands, "explain")
+    why.add_argument("decision", metavar="DECISION", help="its id, or the beginning of it")
+    why.add_argument("--log", type=Path, required=True, metavar="FILE.jsonl", help="the decision log")
+    _add_replay(why)
+
+    again = _command(commands, "replay")
+    again.add_argument("log", type=Path, metavar="LOG", help="a decision log")
+    _add_replay(again)
+
     look = _command(commands, "lint")
     look.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
     _add_catalogue(look)
@@ -148,6 +159,13 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
         "else $DATALOG_GATE_RULES, else the packs that come with the program)",
     )
     _add_congress(command)
+
+
+def _add_replay(command: argparse.ArgumentParser) -> None:
+    _add_rules(command)
+    _add_catalogue(command)
+    command.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
+    command.add_argument("--format", choices=("text", "json"), default="text")
 
 
 def _add_congress(command: argparse.ArgumentParser) -> None:

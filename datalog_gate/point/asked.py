@@ -6,11 +6,12 @@ A door translates its host's request into an `Asked` and the `Answer` into its h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from datalog_gate.gate.decision import Decision
 from datalog_gate.point.definition import Definition
+from datalog_gate.preflight.chain import Ran
 
 Door = Literal["api", "cfn", "plugin"]
 Verdict = Literal["allowed", "denied", "unreadable", "undecided"]
@@ -41,13 +42,15 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Whether the operation may go on, and why not: `reason` is one plain line of at most `REASON` characters, empty
-    if it may. `id` is the decision's, or of what was logged in its place. `warnings` are for whoever asked."""
+    if it may. `id` is the decision's, or of what was logged in its place. `warnings` are for whoever asked. `ran` are
+    the plugins to tell what became of it."""
 
     verdict: Verdict
     id: str
     reason: str = ""
     warnings: tuple[str, ...] = ()
     decision: Decision | None = None
+    ran: Ran | None = field(default=None, compare=False, repr=False)
 
     @property
     def allowed(self) -> bool:

@@ -82,18 +82,25 @@ class DecisionLog:
 
     def _save(self, records: list[Record]) -> None:
         assert self._path is not None
+        lines = [line for one in records if (line := self._line(one))]
         dropped = self.dropped
         if dropped > self._told:
-            records = [{"schema": SCHEMA, "kind": "dropped", "count": dropped - self._told}, *records]
+            lines = [json.dumps({"schema": SCHEMA, "kind": "dropped", "count": dropped - self._told}), *lines]
         try:
-            lines = "".join(json.dumps(one) + "\n" for one in records).encode("ascii")
             with Path(f"{self._path}.lock").open("a") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                _append(self._path, lines, self._limit // 2)
-        except (OSError, ValueError, TypeError, RecursionError) as error:
-            self._drop(len(records) - (dropped > self._told), f"{self._path} can't be written: {error}")
+                _append(self._path, "".join(f"{one}\n" for one in lines).encode("ascii"), self._limit // 2)
+        except OSError as error:
+            self._drop(len(lines) - (dropped > self._told), f"{self._path} can't be written: {error}")
         else:
             self._told = dropped
+
+    def _line(self, record: Record) -> str:
+        try:
+            return json.dumps(record)
+        except (ValueError, TypeError, RecursionError) as error:
+            self._drop(1, f"a record is no JSON: {error}")
+            return ""
 
     def _drop(self, count: int, why: str) -> None:
         with self._lock:
@@ -130,7 +137,7 @@ def _record(line: str, place: Span) -> Record | Diagnostic:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return Diagnostic("unreadable", f"the line is no record: {error}", place)
+        return Diagnostic("unreadable", f"the line is no record: {error}", place, None, "warning")
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        return Diagnostic("unreadable", f"the line is no record of {SCHEMA}", place)
+        return Diagnostic("unreadable", f"the line is no record of {SCHEMA}", place, None, "warning")
     return record

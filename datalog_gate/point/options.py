@@ -42,6 +42,7 @@ def settings(conf: Any, given: Mapping[str, str] | None = None) -> Settings:
         raise ValueError(f"there is no option {', '.join(unknown)}")
     conf.register_opts(options.values(), group=GROUP)
     values: dict[str, Any] = {name: getattr(conf[GROUP], name) for name in options}
-    values |= {name: options[name].type(text) for name, text in (given or {}).items()}
+    for name, text in (given or {}).items():
+        values[name] = text.splitlines() if options[name].multi else options[name].type(text)
     plain: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
     return Settings(**plain)

@@ -34,8 +34,13 @@ from datalog_gate.point.policies import Entitlements
 from datalog_gate.point.redaction import redacted
 from datalog_gate.point.rulebook import Rulebook, Ruleset
 from datalog_gate.point.settings import Settings
+from datalog_gate.preflight.chain import Chain
+from datalog_gate.preflight.loading import load_chain
+from datalog_gate.preflight.plugin import PreflightError, RefusedError
+from datalog_gate.preflight.snapshot import snapshot
 
 LOG = logging.getLogger(__name__)
+UNVERIFIED = "Nobody vouches for who asks: no authtoken came before the gate."
 COUNTED = 300.0
 """Seconds between two lines of counters in the service's log."""
 
@@ -52,7 +57,7 @@ class _Judged:
 
 
 class Point:
-    """The gate in a service. Errors when made: RulesError, InputError."""
+    """The gate in a service. Errors when made: RulesError, InputError, ChainError; ValueError for a setting."""
 
     def __init__(
         self,
@@ -67,6 +72,7 @@ class Point:
         self._lock = Lock()
         self._counters: Counter[str] = Counter()
         self._told = clock()
+        self._chain = _chain(settings)
         self._book = Rulebook(settings, clock, now, self._loaded, self._failed)
 
     @property
@@ -89,46 +95,72 @@ class Point:
         if mode == "off":
             return self._note(asked, Answer("allowed", ""), why="the gate is off")
         if asked.credentials is None:
-            return self._undecided(asked, mode, "Nobody vouches for who asks: no authtoken came before the gate.")
+            answer, why = self._lifted(asked, mode, Answer("undecided", _made_id(), UNVERIFIED))
+            return self._note(asked, answer, None, why)
         if asked.project in self.settings.exempt_projects:
             return self._note(asked, Answer("allowed", ""), why="the project is exempt")
         if asked.credentials.get("user_id") in self.settings.exempt_users:
             return self._note(asked, Answer("allowed", ""), why="the user is exempt")
         ruleset = self._book.current()
-        if not any(asked.action in one.on for one in ruleset.rules.policies):
+        if any(asked.action in one.on for one in ruleset.rules.policies) or (self._chain and asked.action in CLOSED):
+            answer, why, judged = self._opinion(asked, mode, ruleset, asked.credentials)
+        elif self._chain:
+            answer, why, judged = Answer("allowed", _made_id()), "no policy judges it", None
+        else:
             return Answer("allowed", "")
-        return self._judged(asked, mode, ruleset, asked.credentials)
+        if answer.allowed and self._chain and not asked.dry_run:
+            answer, why = self._consulted(self._chain, asked, mode, answer, judged, why)
+        return self._note(asked, answer, judged, why)
 
     def finish(self, answer: Answer, accepted: bool) -> None:
         """The host has answered: it took the operation on, or refused it."""
+        if answer.ran and (problems := answer.ran.after("accepted" if accepted else "failed")):
+            self._event("preflight", id=answer.id, problems=problems)
 
     def flush(self) -> None:
         """Wait until the log is written, two seconds at most."""
         self._log.flush(2.0)
 
-    def _judged(self, asked: Asked, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]) -> Answer:
+    def _opinion(
+        self, asked: Asked, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]
+    ) -> tuple[Answer, str, _Judged | None]:
+        """The answer of the policies, why it passes what it would refuse, and what was judged if anything could be."""
         try:
             judged = self._decide(asked, mode, ruleset, credentials)
         except InputError as error:
             message = f"The stack can't be read: {'; '.join(map(_line, error.diagnostics))}"
-            return self._refused(asked, mode, Answer("unreadable", _made_id(), _bounded(message)))
+            return *self._lifted(asked, mode, Answer("unreadable", _made_id(), _bounded(message))), None
         except EngineError as error:
-            return self._undecided(asked, mode, f"The policies could not be evaluated: {error}")
+            message = f"The policies could not be evaluated: {error}"
+            return *self._lifted(asked, mode, Answer("undecided", _made_id(), _bounded(message))), None
         decision = judged.decision
-        deferred = [one for one in decision.undetermined if one.enforced and one.on_unknown != "allow"]
-        unread = next((unknown for one in deferred for unknown in one.because if unknown.unread), None)
-        if decision.outcome == "deny":
-            verdict: Verdict = "denied"
-            said = f"The policies deny this stack: {reason(decision, REASON - 40)}"
-        elif decision.outcome == "indeterminate":
-            verdict = "undecided"
-            said = f"The policies could not be evaluated: {reason(decision, REASON - 40)}"
-        elif unread:
-            verdict, said = "unreadable", f"The policies can't judge what depends on {unread.expression} yet."
-        else:
-            return self._note(asked, Answer("allowed", decision.id, "", _warnings(decision), decision), judged)
+        verdict, said = _verdict(decision)
         answer = Answer(verdict, decision.id, _bounded(said), _warnings(decision), decision)
-        return self._refused(asked, mode, answer, judged)
+        return *((answer, "") if answer.allowed else self._lifted(asked, mode, answer)), judged
+
+    def _consulted(
+        self, chain: Chain, asked: Asked, mode: str, answer: Answer, judged: _Judged | None, why: str
+    ) -> tuple[Answer, str]:
+        """The answer after all pre-operations, with what is to be told when the host has answered."""
+        picture = snapshot(
+            action=asked.action,
+            stack_name=asked.stack_name,
+            project=asked.project,
+            decision_id=answer.id,
+            stack=judged.stack if judged else None,
+            stack_id=asked.stack_id,
+            credentials=asked.credentials,
+            request_id=asked.request_id,
+        )
+        try:
+            return replace(answer, ran=chain.before(picture)), why
+        except PreflightError as error:
+            if error.problems:
+                self._event("preflight", id=answer.id, problems=error.problems)
+            refused = isinstance(error, RefusedError)
+            message = f"{error.plugin} {'refuses this' if refused else 'could not be consulted'}: {error.reason}"
+            no = replace(answer, verdict="denied" if refused else "undecided", reason=_bounded(message))
+            return self._lifted(asked, mode, no)
 
     @paused()
     def _decide(self, asked: Asked, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]) -> _Judged:
@@ -164,14 +196,9 @@ class Point:
         seconds = {"read": read - began, "decide": self._clock() - read}
         return _Judged(definition, stack, decision, inputs, seconds)
 
-    def _undecided(self, asked: Asked, mode: str, why: str) -> Answer:
-        LOG.error("no decision on %s of %s: %s", asked.action, asked.stack_name, why)
-        return self._refused(asked, mode, Answer("undecided", _made_id(), _bounded(why)))
-
-    def _refused(self, asked: Asked, mode: str, answer: Answer, judged: _Judged | None = None) -> Answer:
-        """The answer, unless it must not stop the operation: in a mode that stops nothing, where a broken glass lifts
-        it, or where the gate that can't judge has to let others than `CLOSED` ones go on."""
-        lifted = ""
+    def _lifted(self, asked: Asked, mode: str, answer: Answer) -> tuple[Answer, str]:
+        """The answer, unless it must not stop the operation, and then why: in a mode that stops nothing, where a broken
+        glass lifts it, or where the gate that can't judge has to let others than `CLOSED` ones go on."""
         if mode != "enforce":
             lifted = f"the mode is {mode}"
         elif answer.verdict != "denied" and asked.action not in CLOSED:
@@ -183,15 +210,17 @@ class Point:
             lifted = f"the glass is broken until {glass.until.isoformat()}: {glass.why}"
             self._count("broken_glass")
             self._event("broken_glass", id=answer.id, until=glass.until.isoformat(), why=glass.why)
-        if not lifted:
-            return self._note(asked, answer, judged)
+        else:
+            return answer, ""
         LOG.warning("decision %s lets pass what it refuses, as %s: %s", answer.id, lifted, answer.reason)
         passed = replace(answer, verdict="allowed", reason="", warnings=(answer.reason, *answer.warnings))
-        return self._note(asked, passed, judged, why=f"{lifted}: {answer.reason}")
+        return passed, f"{lifted}: {answer.reason}"
 
     def _note(self, asked: Asked, answer: Answer, judged: _Judged | None = None, why: str = "") -> Answer:
         """Count and record the answer, and tell the operator of what policies want told."""
         self._count(answer.verdict)
+        if answer.verdict == "undecided":
+            LOG.error("no decision on %s of %s: %s", asked.action, asked.stack_name, answer.reason)
         if answer.decision:
             notify = {one.id: one.lists.get("notify", ()) for one in self.rules.policies}
             for one in (*answer.decision.violations, *answer.decision.undetermined):
@@ -283,6 +312,31 @@ def caller_of(credentials: Mapping[str, object]) -> dict[str, object]:
         "domain": credentials.get("project_domain_id") or credentials.get("domain_id"),
         "roles": [str(one) for one in roles] if isinstance(roles, list | tuple) else [],
     }
+
+
+def _chain(settings: Settings) -> Chain | None:
+    """The plugins with their options, if there are any."""
+    options: dict[str, dict[str, str]] = {}
+    for text in settings.preflight_option:
+        name, equals, value = text.partition("=")
+        plugin, dot, key = name.partition(".")
+        if not (plugin and dot and key and equals):
+            raise ValueError(f"preflight_option {text} is not NAME.KEY=VALUE")
+        options.setdefault(plugin.strip(), {})[key.strip()] = value.strip()
+    return load_chain(settings.preflight, options) if settings.preflight or options else None
+
+
+def _verdict(decision: Decision) -> tuple[Verdict, str]:
+    """What a door does with a decision, and why it stops. What hangs on what only Heat can read is not let through."""
+    deferred = [one for one in decision.undetermined if one.enforced and one.on_unknown != "allow"]
+    unread = next((unknown for one in deferred for unknown in one.because if unknown.unread), None)
+    if decision.outcome == "deny":
+        return "denied", f"The policies deny this stack: {reason(decision, REASON - 40)}"
+    if decision.outcome == "indeterminate":
+        return "undecided", f"The policies could not be evaluated: {reason(decision, REASON - 40)}"
+    if unread:
+        return "unreadable", f"The policies can't judge what depends on {unread.expression} yet."
+    return "allowed", ""
 
 
 def _warnings(decision: Decision) -> tuple[str, ...]:

@@ -87,7 +87,10 @@ class Settings:
     )
     preflight_option: tuple[str, ...] = field(
         default=(),
-        metadata=_about("A setting of a plugin: NAME.KEY=VALUE. May be given several times.", several=True),
+        metadata=_about(
+            "A setting of a plugin: NAME.KEY=VALUE. May be given several times; in a paste section, a line each.",
+            several=True,
+        ),
     )
     budget_seconds: float = field(
         default=5.0,

@@ -1,0 +1,39 @@
+"""A circuit breaker (layer 5): what keeps failing is left alone for a while, so that nobody waits for it in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+
+class Breaker:
+    """Closed until `limit` calls in a row fail; then for `pause` seconds nothing is admitted, and after them one call
+    each `pause`, until one succeeds. `clock` gives seconds that only grow."""
+
+    def __init__(self, clock: Callable[[], float], limit: int = 5, pause: float = 30.0) -> None:
+        self._clock, self._limit, self._pause = clock, limit, pause
+        self._lock = Lock()
+        self._failures = 0
+        self._until = 0.0
+
+    def admits(self) -> bool:
+        """Whether a call may be made: whoever is admitted says how it ended."""
+        with self._lock:
+            if self._failures < self._limit:
+                return True
+            now = self._clock()
+            if now < self._until:
+                return False
+            self._until = now + self._pause
+            return True
+
+    def succeeded(self) -> None:
+        """A call was answered."""
+        with self._lock:
+            self._failures = 0
+
+    def failed(self) -> None:
+        """A call was not answered."""
+        with self._lock:
+            self._failures += 1
+            self._until = self._clock() + self._pause

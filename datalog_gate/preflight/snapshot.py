@@ -1,0 +1,121 @@
+"""The read-only picture of an operation that plugins get (layer 5).
+
+In: who asks for what, and the `Stack` as read. Out: a `Snapshot`, a frozen copy all through: no plugin can reach what
+the gate judged, nor what another plugin sees. It holds no secrets: values of hidden parameters and what was made of
+them are covered, tokens of the caller are left out, and so are the texts of template, environment and files, in which
+such a value could stand anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from datalog_gate.facts.stack import Data, Path, Stack
+from datalog_gate.values import SECRET, ResourceId
+
+CALLER = (
+    *("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id", "system_scope"),
+    *("roles", "is_admin", "is_admin_project"),
+)
+"""What of oslo.policy's credentials a plugin sees: Heat's own context holds tokens and a password beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A resource of the stack, or of one within: `id` is its path ``web/db``, `type` after registry mapping. Data is
+    plain, with mappings and tuples for maps and lists, a `ResourceId` for a reference, an `Unknown` for what nobody
+    knows yet, and `SECRET` for what is hidden. `maybe` ones depend on a condition that nobody can decide yet. An
+    `open` one is a group that may hold more members than the parts show, since nobody can count them yet."""
+
+    id: str
+    type: str
+    properties: Mapping[str, Data]
+    metadata: Data
+    requires: frozenset[str]
+    maybe: bool
+    open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One operation on one stack. `parameters` are the root's, by name. Without a stack, as when one is deleted whose
+    definition nobody needed, `parts` and `parameters` are empty. `credentials` hold what of `CALLER` is known."""
+
+    action: str
+    stack_name: str
+    stack_id: str
+    project: str
+    credentials: Mapping[str, Data]
+    decision_id: str
+    request_id: str
+    parts: tuple[Part, ...]
+    parameters: Mapping[str, Data]
+
+
+def snapshot(
+    *,
+    action: str,
+    stack_name: str,
+    project: str,
+    decision_id: str,
+    stack: Stack | None = None,
+    stack_id: str = "",
+    credentials: Mapping[str, object] | None = None,
+    request_id: str = "",
+) -> Snapshot:
+    """The picture of an operation."""
+    given = credentials or {}
+    return Snapshot(
+        action=action,
+        stack_name=stack_name,
+        stack_id=stack_id,
+        project=project,
+        credentials=MappingProxyType({name: _frozen(given[name], _open, ()) for name in CALLER if name in given}),
+        decision_id=decision_id,
+        request_id=request_id,
+        parts=tuple(_parts(stack, False)) if stack else (),
+        parameters=MappingProxyType(
+            {one.name: SECRET if one.hidden else _frozen(one.value, _open, ()) for one in stack.parameters}
+            if stack
+            else {}
+        ),
+    )
+
+
+def _parts(stack: Stack, maybe: bool) -> Iterator[Part]:
+    """The resources of the stack, each before those that it holds."""
+    for one in stack.resources:
+        properties = _frozen(one.properties, one.hides, ("properties",))
+        yield Part(
+            one.id.path,
+            one.type,
+            properties if isinstance(properties, Mapping) else MappingProxyType({}),
+            _frozen(one.metadata, one.hides, ("metadata",)),
+            frozenset(one.requires),
+            maybe or one.maybe is not None,
+            one.open_members is not None,
+        )
+        if one.nested:
+            yield from _parts(one.nested, maybe or one.maybe is not None)
+
+
+def _frozen(data: Data, hides: Callable[[Path, bool], bool], path: Path) -> Data:
+    """A copy that nobody can change, with what came from a hidden parameter covered: a map or list that did in part is
+    looked into, everything else that did is covered whole."""
+    if hides(path, False):
+        return SECRET
+    match data:
+        case ResourceId():
+            return data
+        case dict():
+            return MappingProxyType({key: _frozen(value, hides, (*path, key)) for key, value in data.items()})
+        case list() | tuple():
+            return tuple(_frozen(value, hides, (*path, at)) for at, value in enumerate(data))
+    return SECRET if hides(path, True) else data
+
+
+def _open(_path: Path, _partly: bool) -> bool:
+    """Nothing is hidden."""
+    return False

@@ -1,0 +1,371 @@
+"""The plugin `licence` against a server: what it asks, which answers it takes, and what it does without any."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.preflight.breaker import Breaker
+from datalog_gate.preflight.chain import Chain
+from datalog_gate.preflight.licence import ANSWER_LIMIT, Licence
+from datalog_gate.preflight.plugin import RefusedError, UnavailableError
+from datalog_gate.preflight.snapshot import Snapshot, snapshot
+from tests.licence_server import (
+    Answer,
+    Server,
+    allow,
+    allow_packed,
+    break_off,
+    drip,
+    hang,
+    licence_server,
+    refuse,
+    says,
+    slam,
+)
+
+TEMPLATE = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {
+        "image": {"type": "string"},
+        "count": {"type": "number"},
+        "hidden": {"type": "string", "hidden": True, "default": "s3cret"},
+    },
+    "resources": {
+        "web": {"type": "OS::Nova::Server", "properties": {"image": "debian", "flavor": "small"}},
+        "db": {
+            "type": "OS::Nova::Server",
+            "properties": {"image": {"get_param": "image"}, "flavor": {"get_param": "hidden"}},
+        },
+        "vol": {"type": "OS::Cinder::Volume", "properties": {"size": 1, "image": {"get_resource": "img"}}},
+        "img": {"type": "OS::Glance::WebImage", "properties": {}},
+        "many": {
+            "type": "OS::Heat::ResourceGroup",
+            "properties": {
+                "count": {"get_param": "count"},
+                "resource_def": {"type": "OS::Nova::Server", "properties": {"image": "debian", "flavor": "small"}},
+            },
+        },
+    },
+}
+OVERLOADED = says(b"later", 503, Retry_After="86400")
+SAYS_NOTHING = "the licence server gave no answer that can be read, with status {}"
+NOT_ASKED = "the licence server has not answered for a while and is not asked now"
+UNREACHED = "the licence server can't be asked, or broke off its answer"
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with licence_server() as made:
+        yield made
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def taken(
+    action: str = "create", stack: str = "s", decision: str = "d1", project: str = "p", stack_id: str = ""
+) -> Snapshot:
+    return snapshot(
+        action=action,
+        stack_name=stack,
+        stack_id=stack_id,
+        project=project,
+        decision_id=decision,
+        stack=dg.read_stack(template=TEMPLATE, stack_name="s"),
+    )
+
+
+def said(plugin: Licence, of: Snapshot | None = None) -> str:
+    """What a consultation ends with."""
+    try:
+        plugin.pre(of or taken())
+    except RefusedError as error:
+        return f"refused: {error.reason}"
+    except UnavailableError as error:
+        return f"unavailable: {error.reason}"
+    return "passed"
+
+
+def test_the_server_is_asked_what_is_known_and_told_the_outcome_with_the_same_key(server: Server) -> None:
+    chain = Chain({"licence": Licence({"url": f"{server.url}/"})})
+    assert chain.before(taken()).after("accepted") == ()
+    [key] = set(server.keys)
+    about = {"action": "create", "project": "p", "stack": "s", "decision": "d1"}
+    kinds = {"web": "OS::Nova::Server", "db": "OS::Nova::Server"}
+    kinds |= {"vol": "OS::Cinder::Volume", "img": "OS::Glance::WebImage", "many": "OS::Heat::ResourceGroup"}
+    kinds |= {"many/0": "OS::Nova::Server"}
+    small: dict[str, object] = {"image": "debian", "flavor": "small"}
+    known: dict[str, dict[str, object]] = {"web": small, "many": {"open": True}, "many/0": small}
+    resources = [
+        {"id": f"s/{name}", "type": kind, "image": None, "flavor": None, "open": False, **known.get(name, {})}
+        for name, kind in kinds.items()
+    ]
+    assert server.requests == [
+        ("/licences", key, None, None, {**about, "resources": resources}),
+        ("/licences/outcome", key, None, None, {**about, "outcome": "accepted"}),
+    ]
+    assert len(key) == 64
+
+
+def test_only_the_same_request_has_the_same_key(server: Server) -> None:
+    plugin = Licence({"url": server.url})
+    others = taken("update"), taken(stack="t"), taken(decision="d2"), taken(project="q"), taken(stack_id="1")
+    for of in (taken(), *others, taken()):
+        plugin.pre(of)
+    assert [server.keys.index(key) for key in server.keys] == [0, 1, 2, 3, 4, 5, 0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "ends"),
+    [
+        (allow, "passed"),
+        (allow_packed, "passed"),
+        (says(b' {"allowed"\n:true}\n'), "passed"),
+        (refuse("2 of 2 licences are taken"), "refused: 2 of 2 licences are taken"),
+        (refuse(""), "refused: the licence server refuses without a reason"),
+        *(
+            (says(body), f"unavailable: {SAYS_NOTHING.format(200)}")
+            for body in (
+                b"",
+                b"null",
+                b"true",
+                b"[true]",
+                b"<html>",
+                b"\xff\xfe",
+                b"[" * 5000,
+                b'{"allowed": 1}',
+                b'{"allowed": "true"}',
+                b'{"allowed": null}',
+                b'{"allowed": true, "reason": "no"}',
+                b'{"allowed": false}',
+                b'{"allowed": false, "reason": 3}',
+                b'{"allowed": true}' + b" " * ANSWER_LIMIT,
+                b"x" * 10_000_000,
+            )
+        ),
+        *(
+            (says(b'{"allowed": true}', status), f"unavailable: {SAYS_NOTHING.format(status)}")
+            for status in (201, 204, 400, 401, 403, 404, 429, 500)
+        ),
+        (says(b'{"allowed": true}', 302, Location="/elsewhere"), f"unavailable: {SAYS_NOTHING.format(302)}"),
+        (says(b'{"allowed": true}', 307, Location="/elsewhere"), f"unavailable: {SAYS_NOTHING.format(307)}"),
+        (
+            says(gzip.compress(b'{"allowed": true}'), Content_Encoding="gzip"),
+            f"unavailable: {SAYS_NOTHING.format(200)}",
+        ),
+        (break_off, f"unavailable: {SAYS_NOTHING.format(200)}"),
+    ],
+)
+def test_only_a_plain_yes_passes_and_only_a_plain_no_refuses(server: Server, answer: Answer, ends: str) -> None:
+    server.answers = [answer]
+    assert said(Licence({"url": server.url})) == ends
+    assert [path for path, *_ in server.requests] == ["/licences"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "ends", "times"),
+    [
+        ([OVERLOADED, OVERLOADED], "passed", 3),
+        ([says(b"", 502), says(b"", 504), refuse("no")], "refused: no", 3),
+        ([slam, slam], "passed", 3),
+        ([OVERLOADED] * 3, f"unavailable: {SAYS_NOTHING.format(503)}", 3),
+        ([slam] * 3, f"unavailable: {UNREACHED}", 3),
+    ],
+)
+def test_what_may_be_tried_again_is_with_its_key(server: Server, answers: list[Answer], ends: str, times: int) -> None:
+    server.answers = [*answers]
+    assert said(Licence({"url": server.url})) == ends
+    assert (len(server.keys), len(set(server.keys))) == (times, 1)
+
+
+@pytest.mark.parametrize("answer", [hang, drip])
+def test_a_consultation_ends_at_its_deadline(server: Server, answer: Answer) -> None:
+    server.answers = [answer]
+    ends = said(Licence({"url": server.url, "deadline": "0.3"}))
+    assert ends == "unavailable: the licence server did not answer within 0.3 seconds"
+
+
+def test_a_server_that_is_not_there_can_not_be_asked() -> None:
+    with licence_server() as server:
+        pass
+    assert said(Licence({"url": server.url, "retries": "0"})) == f"unavailable: {UNREACHED}"
+
+
+def test_actions_that_are_not_consulted_are_not_asked_about(server: Server) -> None:
+    chain = Chain({"licence": Licence({"url": server.url, "actions": "create, delete"})})
+    for action in ("create", "update", "adopt", "restore", "delete", "suspend", "rollback"):
+        chain.before(taken(action)).after("accepted")
+    asked = [(path, data["action"]) for path, _, _, _, data in server.requests if isinstance(data, dict)]
+    assert asked == [(path, one) for one in ("create", "delete") for path in ("/licences", "/licences/outcome")]
+
+
+def test_by_default_what_builds_something_is_consulted(server: Server) -> None:
+    plugin = Licence({"url": server.url})
+    for action in ("create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot"):
+        plugin.pre(taken(action))
+    assert [data["action"] for *_, data in server.requests if isinstance(data, dict)] == [
+        *("create", "update", "adopt", "restore")
+    ]
+
+
+def test_an_outcome_that_the_server_does_not_take_is_a_problem_that_is_told(server: Server) -> None:
+    ran = Chain({"licence": Licence({"url": server.url})}).before(taken())
+    server.answers = [says(b"", 204), says(b"", 500)]
+    assert [ran.after("accepted"), ran.after("complete")] == [
+        (),
+        ("licence was not told that the operation is complete: the licence server answered 500",),
+    ]
+
+
+def test_a_server_that_fails_five_times_is_left_alone_for_half_a_minute(server: Server, clock: Clock) -> None:
+    plugin = Licence({"url": server.url}, clock)
+    server.answers = [says(b"", 500)] * 6
+    failed, left, fine = f"unavailable: {SAYS_NOTHING.format(500)}", f"unavailable: {NOT_ASKED}", "passed"
+    assert [said(plugin) for _ in range(6)] == [*[failed] * 5, left]
+    with pytest.raises(UnavailableError, match=NOT_ASKED):
+        plugin.post(taken(), "accepted")
+    clock.now += 29.9
+    assert (said(plugin), len(server.requests)) == (left, 5)
+    clock.now += 0.2
+    assert [said(plugin), said(plugin)] == [failed, left]
+    clock.now += 30
+    assert [said(plugin), said(plugin), len(server.requests)] == [fine, fine, 8]
+
+
+def test_a_refusal_is_an_answer_and_opens_nothing(server: Server, clock: Clock) -> None:
+    plugin = Licence({"url": server.url}, clock)
+    server.answers = [*[says(b"", 500)] * 4, refuse("no"), *[says(b"", 500)] * 4, *[refuse("no")] * 6]
+    assert [said(plugin).split(":")[0] for _ in range(15)] == [
+        *["unavailable"] * 4,
+        "refused",
+        *["unavailable"] * 4,
+        *["refused"] * 6,
+    ]
+
+
+def test_after_the_pause_one_of_many_threads_is_admitted(clock: Clock) -> None:
+    breaker = Breaker(clock, limit=1)
+    breaker.failed()
+    clock.now += 30
+    admitted: list[bool] = []
+    threads = [Thread(target=lambda: admitted.append(breaker.admits())) for _ in range(20)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(admitted) == [False] * 19 + [True]
+    clock.now += 30  # it never said how it ended
+    assert [breaker.admits(), breaker.admits()] == [True, False]
+    breaker.succeeded()
+    assert [breaker.admits(), breaker.admits()] == [True, True]
+
+
+def test_the_token_is_read_each_time_and_never_logged(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    file = tmp_path / "token"
+    file.write_text("t0ken-one\n")
+    plugin = Licence({"url": server.url, "token_file": str(file)})
+    ends = [said(plugin)]
+    for text in ("t0ken-two", "t0ken three", "t0ken\r\nX: 1", ""):
+        file.write_text(text)
+        ends.append(said(plugin))
+    file.unlink()
+    server.answers = [slam] * 3
+    ends.append(said(plugin))
+    assert ends == ["passed", "passed", *[f"unavailable: {UNREACHED}"] * 4]
+    assert [sent for _, _, sent, _, _ in server.requests] == ["Bearer t0ken-one", "Bearer t0ken-two"]
+    assert [line for line in caplog.text.splitlines() if "t0ken" in line] == []
+
+
+def test_nothing_of_the_environment_is_sent_and_cookies_are_forgotten(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password t0ken\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    server.answers = [says(b'{"allowed": true}', Set_Cookie="a=b; Path=/")]
+    plugin = Licence({"url": server.url})
+    assert [said(plugin), said(plugin)] == ["passed", "passed"]
+    assert [sent for _, _, *sent, _ in server.requests] == [[None, None], [None, None]]
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
+def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -> None:
+    def certificate(name: str) -> Path:
+        path = tmp_path / name
+        made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=licences"
+        files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(path), "-out", f"{path}.crt"]
+        subprocess.run([*made.split(), *files], check=True, capture_output=True)
+        path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
+        return path
+
+    own, other = certificate("own"), certificate("other")
+    with licence_server(own, clients=Path(f"{other}.crt")) as server:
+        trusting = {"url": server.url, "retries": "0"}
+        for more, ends in (
+            ({}, f"unavailable: {UNREACHED}"),
+            ({"cafile": str(other)}, f"unavailable: {UNREACHED}"),
+            ({"cafile": f"{own}.crt"}, f"unavailable: {UNREACHED}"),
+            ({"cafile": f"{own}.crt", "cert": str(other)}, "passed"),
+        ):
+            assert said(Licence({**trusting, **more})) == ends
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "url must be one of a licence server"),
+        ({"url": "ftp://h/"}, "url must be one of a licence server"),
+        ({"url": "http://licences.example/"}, "url must begin with https"),
+        ({"url": "http://127.0.0.1.example/"}, "url must begin with https"),
+        ({"url": "https://me:pw@licences.example/"}, "url must hold no user, query or fragment"),
+        ({"url": "https://licences.example/?a"}, "url must hold no user, query or fragment"),
+        ({"actions": "create,craete"}, "actions: nobody is consulted before craete"),
+        ({"actions": ""}, "actions: nobody is consulted before "),
+        ({"actions": "create,rollback"}, "actions: nobody is consulted before rollback"),
+        ({"deadline": "0"}, "deadline must be more than 0 seconds, and 300 at most"),
+        ({"deadline": "nan"}, "deadline must be more than 0 seconds, and 300 at most"),
+        ({"read_timeout": "inf"}, "read_timeout must be more than 0 seconds, and 300 at most"),
+        ({"connect_timeout": "soon"}, "could not convert string to float: 'soon'"),
+        ({"retries": "-1"}, "retries must be 0 to 10"),
+        ({"cafile": "/none"}, "cafile: there is no /none"),
+        ({"cert": "/none"}, "cert: there is no /none"),
+        ({"token_file": "/dev/null"}, "/dev/null holds no token"),
+        ({"tokenfile": "x", "verify": "no"}, "there is no setting tokenfile, verify"),
+    ],
+)
+def test_settings_that_are_wrong_are_refused_at_the_start(settings: dict[str, str], message: str) -> None:
+    given = {"url": "https://licences.example/", **settings} if settings else {}
+    with pytest.raises(ValueError, match=r".") as error:
+        Licence(given)
+    assert str(error.value) == message
+
+
+def test_the_entry_point_leads_to_the_plugin() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    module, _, name = project["entry-points"]["datalog_gate.preflight"]["licence"].partition(":")
+    found: Callable[..., object] = getattr(import_module(module), name)
+    assert found is Licence

@@ -1,0 +1,435 @@
+"""Plugins around an operation: their order, what they see, what stops it, and who is told what afterwards."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import logging
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stevedore.extension import ExtensionManager
+
+import datalog_gate as dg
+from datalog_gate.facts.stack import Stack
+from datalog_gate.preflight.chain import Chain
+from datalog_gate.preflight.loading import GROUP, load_chain
+from datalog_gate.preflight.order import in_order
+from datalog_gate.preflight.plugin import ChainError, Outcome, Plugin, PreflightError, RefusedError, UnavailableError
+from datalog_gate.preflight.snapshot import Part, Snapshot, snapshot
+from datalog_gate.values import SECRET, ResourceId, Unknown
+
+TEMPLATE = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {
+        "pw": {"type": "string", "hidden": True, "default": "s3cret"},
+        "size": {"type": "string", "default": "small"},
+        "zone": {"type": "string"},
+        "key": {"type": "string", "hidden": True},
+    },
+    "conditions": {"far": {"equals": [{"get_param": "zone"}, "far"]}},
+    "resources": {
+        "web": {
+            "type": "OS::Nova::Server",
+            "metadata": {"note": [{"get_param": "pw"}, "plain"]},
+            "properties": {
+                "flavor": {"get_param": "size"},
+                "image": {"get_resource": "image"},
+                "admin_pass": {"get_param": "pw"},
+                "user_data": {"list_join": ["-", ["a", {"get_param": "pw"}]]},
+                "availability_zone": {"get_param": "zone"},
+            },
+        },
+        "image": {"type": "OS::Glance::WebImage", "condition": "far", "properties": {"tags": ["a", "b"]}},
+        "group": {
+            "type": "OS::Heat::ResourceGroup",
+            "condition": "far",
+            "properties": {"count": 1, "resource_def": {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}},
+        },
+    },
+}
+
+
+def read() -> Stack:
+    return dg.read_stack(template=copy.deepcopy(TEMPLATE), stack_name="s")
+
+
+def taken(stack: Stack | None = None, action: str = "create", **credentials: object) -> Snapshot:
+    return snapshot(
+        action=action,
+        stack_name="s",
+        stack_id="1",
+        project="p",
+        credentials=credentials,
+        decision_id="d",
+        request_id="r",
+        stack=stack,
+    )
+
+
+class Recorder(Plugin):
+    """A plugin that notes its calls, and raises what it is given."""
+
+    def __init__(
+        self,
+        name: str,
+        calls: list[tuple[str, ...]],
+        pre: BaseException | None = None,
+        post: Exception | None = None,
+        ordinal: int = 100,
+    ) -> None:
+        self.name, self.calls, self.errors, self.ordinal = name, calls, (pre, post), ordinal
+
+    def pre(self, snapshot: Snapshot) -> None:
+        self.calls.append(("pre", self.name, snapshot.action))
+        if self.errors[0]:
+            raise self.errors[0]
+
+    def post(self, _snapshot: Snapshot, outcome: Outcome) -> None:
+        self.calls.append(("post", self.name, outcome))
+        if self.errors[1]:
+            raise self.errors[1]
+
+
+def three(calls: list[tuple[str, ...]], **errors: BaseException) -> Chain:
+    """Plugins a, b and c in this order: `pre_b` and `post_b` are what b raises."""
+    return Chain(
+        {
+            name: Recorder(name, calls, errors.get(f"pre_{name}"), errors.get(f"post_{name}"))  # type: ignore[arg-type]
+            for name in "cab"
+        }
+    )
+
+
+def made(ordinal: int = 100, **names: tuple[str, ...]) -> Plugin:
+    plugin = Plugin()
+    plugin.ordinal = ordinal
+    for key, value in names.items():
+        setattr(plugin, key, value)
+    return plugin
+
+
+@pytest.mark.parametrize(
+    ("plugins", "order"),
+    [
+        ({}, ""),
+        ({"b": made(), "a": made()}, "ab"),
+        ({"a": made(2), "b": made(1), "c": made(-1)}, "cba"),
+        ({"a": made(1, after=("b",)), "b": made(9)}, "ba"),
+        ({"a": made(9, before=("b",)), "b": made(1)}, "ab"),
+        ({"a": made(1, requires=("b",)), "b": made(9), "c": made(5)}, "cba"),
+        ({"a": made(after=("gone",)), "b": made(before=("gone", "a"))}, "ba"),
+        ({"a": made(before=("b",)), "b": made(after=("a",))}, "ab"),
+    ],
+)
+def test_names_bind_and_ordinals_decide_among_the_free(plugins: Mapping[str, Plugin], order: str) -> None:
+    assert in_order(plugins) == tuple(order)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "message"),
+    [
+        ({"a": made(after=("b",)), "b": made(after=("a",))}, "plugins come before each other: a -> b -> a"),
+        (
+            {"a": made(before=("c",)), "b": made(before=("a",)), "c": made(before=("b",)), "d": made()},
+            "plugins come before each other: a -> c -> b -> a",
+        ),
+        ({"a": made(before=("a",))}, "plugins come before each other: a -> a"),
+        (
+            {"a": made(requires=("x", "b")), "b": made(requires=("y",))},
+            "a requires x, which is not enabled; b requires y, which is not enabled",
+        ),
+        ({"a": made(before="licence")}, "a.before is no tuple of names"),  # type: ignore[arg-type]
+        ({"a": made("1")}, "a.ordinal is no whole number"),  # type: ignore[arg-type]
+    ],
+)
+def test_plugins_in_no_order_are_an_error_that_names_them(plugins: Mapping[str, Plugin], message: str) -> None:
+    with pytest.raises(ChainError) as error:
+        Chain(plugins)
+    assert str(error.value) == message
+
+
+@st.composite
+def partial_orders(draw: st.DrawFn) -> dict[str, Plugin]:
+    """Plugins with names that lead one way along a line that nobody sees, so that they have an order."""
+    line = draw(st.permutations("abcdefg"))
+    plugins = {name: made(draw(st.integers(0, 2))) for name in line}
+    for name, plugin in plugins.items():
+        at = line.index(name)
+        earlier, later = st.sampled_from([*line[:at], "gone"]), st.sampled_from([*line[at + 1 :], "gone"])
+        plugin.after = tuple(draw(st.lists(earlier, max_size=2)))
+        plugin.before = tuple(draw(st.lists(later, max_size=2)))
+        plugin.requires = tuple(draw(st.lists(st.sampled_from(line[:at]), max_size=1))) if at else ()
+    return plugins
+
+
+@given(plugins=partial_orders(), data=st.data())
+def test_any_partial_order_is_kept_least_first_and_whatever_the_order_given(
+    plugins: dict[str, Plugin], data: st.DataObject
+) -> None:
+    order = in_order(plugins)
+    pairs = {(one, name) for name, plugin in plugins.items() for one in (*plugin.after, *plugin.requires)}
+    pairs |= {(name, one) for name, plugin in plugins.items() for one in plugin.before}
+    expected: list[str] = []
+    while len(expected) < len(plugins):
+        left = plugins.keys() - expected
+        free = (name for name in left if not any(later == name and one in left for one, later in pairs))
+        expected.append(min(free, key=lambda name: (plugins[name].ordinal, name)))
+    assert list(order) == expected
+    shuffled = data.draw(st.permutations(list(plugins)))
+    assert in_order({name: plugins[name] for name in shuffled}) == order
+
+
+@pytest.mark.parametrize(
+    ("outcome", "order"), [("accepted", "abc"), ("complete", "abc"), ("unknown", "abc"), ("failed", "cba")]
+)
+def test_all_are_asked_in_order_and_told_backwards_only_of_a_failure(outcome: Outcome, order: str) -> None:
+    calls: list[tuple[str, ...]] = []
+    chain = three(calls)
+    assert chain.before(taken()).after(outcome) == ()
+    assert calls == [("pre", name, "create") for name in "abc"] + [("post", name, outcome) for name in order]
+    assert chain.counts() == {(name, "passed"): 1 for name in "abc"}
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "reason", "word"),
+    [
+        (RefusedError("no\nlicence \x1b[31m"), RefusedError, "no licence ?[31m", "refused"),
+        (RefusedError("x" * 5000), RefusedError, "x" * 1000, "refused"),
+        (UnavailableError("nobody there"), UnavailableError, "nobody there", "unavailable"),
+        (KeyError("s3cret"), UnavailableError, "its pre-operation is broken (KeyError)", "unavailable"),
+    ],
+)
+def test_the_first_that_raises_stops_and_those_before_it_are_told_backwards(
+    raised: Exception, expected: type[PreflightError], reason: str, word: str
+) -> None:
+    calls: list[tuple[str, ...]] = []
+    chain = three(calls, pre_c=raised)
+    with pytest.raises(PreflightError) as error:
+        chain.before(taken())
+    found = error.value
+    assert (type(found), found.plugin, found.reason, found.problems, str(found)) == (
+        expected,
+        "c",
+        reason,
+        (),
+        f"c: {reason}",
+    )
+    assert calls == [*(("pre", name, "create") for name in "abc"), ("post", "b", "failed"), ("post", "a", "failed")]
+    assert chain.counts() == {("a", "passed"): 1, ("b", "passed"): 1, ("c", word): 1}
+
+
+def test_a_thread_that_is_told_to_end_ends_after_unwinding() -> None:
+    calls: list[tuple[str, ...]] = []
+    with pytest.raises(KeyboardInterrupt):
+        three(calls, pre_b=KeyboardInterrupt()).before(taken())
+    assert calls == [("pre", "a", "create"), ("pre", "b", "create"), ("post", "a", "failed")]
+
+
+def test_a_failing_post_operation_is_counted_told_and_logged_and_stops_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    calls: list[tuple[str, ...]] = []
+    chain = three(calls, post_a=ValueError("s3cret"), post_b=UnavailableError("nobody there"))
+    problems = (
+        "a was not told that the operation is complete: it is broken (ValueError)",
+        "b was not told that the operation is complete: nobody there",
+    )
+    assert chain.before(taken()).after("complete") == problems
+    assert calls[3:] == [("post", name, "complete") for name in "abc"]
+    assert chain.counts() == {
+        ("a", "passed"): 1,
+        ("a", "post-failed"): 1,
+        ("b", "passed"): 1,
+        ("b", "post-failed"): 1,
+        ("c", "passed"): 1,
+    }
+    assert [(one.levelno, one.getMessage()) for one in caplog.records] == [
+        (logging.ERROR, f"decision d: {line}") for line in problems
+    ]
+
+
+def test_a_post_operation_that_fails_while_unwinding_is_told_with_the_refusal() -> None:
+    chain = three([], pre_c=RefusedError("no"), post_b=ValueError())
+    with pytest.raises(RefusedError) as error:
+        chain.before(taken())
+    assert error.value.problems == ("b was not told that the operation is failed: it is broken (ValueError)",)
+
+
+def test_a_plugin_sees_the_stack_with_what_is_hidden_covered_and_no_tokens() -> None:
+    zone = Unknown("{get_param: zone} in s")
+    seen = taken(read(), user_id="u", roles=["member"], auth_token="t0ken", password="t0ken")
+    assert (seen.action, seen.stack_name, seen.stack_id, seen.project, seen.decision_id, seen.request_id) == (
+        *("create", "s", "1", "p"),
+        *("d", "r"),
+    )
+    assert seen.credentials == {"user_id": "u", "roles": ("member",)}
+    assert seen.parameters == {"pw": SECRET, "size": "small", "zone": zone, "key": SECRET}
+    assert seen.parts == (
+        Part(
+            "s/web",
+            "OS::Nova::Server",
+            {
+                "flavor": "small",
+                "image": ResourceId("s/image"),
+                "admin_pass": SECRET,
+                "user_data": SECRET,
+                "availability_zone": zone,
+            },
+            {"note": (SECRET, "plain")},
+            frozenset({"image"}),
+            False,
+            False,
+        ),
+        Part("s/image", "OS::Glance::WebImage", {"tags": ("a", "b")}, None, frozenset(), True, False),
+        Part(
+            "s/group",
+            "OS::Heat::ResourceGroup",
+            {"count": 1, "resource_def": {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}},
+            None,
+            frozenset(),
+            True,
+            False,
+        ),
+        Part("s/group/0", "OS::Nova::KeyPair", {"name": "k"}, None, frozenset(), True, False),
+    )
+
+
+def test_without_a_stack_there_are_no_parts() -> None:
+    seen = taken(None, "delete")
+    assert (seen.action, seen.parts, dict(seen.parameters)) == ("delete", (), {})
+
+
+def _set(seen: Snapshot) -> None:
+    seen.action = "delete"  # type: ignore[misc]
+
+
+def _property(seen: Snapshot) -> None:
+    seen.parts[0].properties["flavor"] = "huge"  # type: ignore[index]
+
+
+def _deep(seen: Snapshot) -> None:
+    seen.parts[2].properties["resource_def"]["properties"]["name"] = "x"  # type: ignore[index]
+
+
+def _list(seen: Snapshot) -> None:
+    seen.parts[1].properties["tags"].append("x")  # type: ignore[attr-defined]
+
+
+def _part(seen: Snapshot) -> None:
+    seen.parts[0].type = "OS::Heat::None"  # type: ignore[misc]
+
+
+def _role(seen: Snapshot) -> None:
+    seen.credentials["roles"] = ["admin"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("change", [_set, _property, _deep, _list, _part, _role])
+def test_no_plugin_can_change_what_the_gate_judged_or_others_see(change: Callable[[Snapshot], None]) -> None:
+    stack, roles = read(), ["member"]
+    seen = taken(stack, roles=roles)
+
+    def digest() -> str:
+        return hashlib.sha256(repr((stack, roles, seen)).encode()).hexdigest()
+
+    before = digest()
+    with pytest.raises((FrozenInstanceError, TypeError, AttributeError)):
+        change(seen)
+    assert digest() == before
+
+
+def test_a_snapshot_shares_nothing_that_changes_with_its_stack() -> None:
+    stack = read()
+    seen = taken(stack)
+    before = repr(seen)
+    stack.resources[1].properties["tags"].append("c")  # type: ignore[attr-defined]
+    stack.resources[0].type = "OS::Heat::None"
+    assert repr(seen) == before
+
+
+PLUGINS = """
+from datalog_gate.preflight.plugin import Plugin
+
+class Good(Plugin):
+    def __init__(self, settings):
+        self.settings = settings
+
+def bad(settings):
+    raise ValueError(f"bad {sorted(settings)}")
+
+def other(settings):
+    return object()
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Two distributions with plugins, and the module that they are in."""
+    module = f"plugins_{hashlib.sha256(str(tmp_path).encode()).hexdigest()[:12]}"
+    (tmp_path / f"{module}.py").write_text(PLUGINS)
+    (tmp_path / f"{module}_broken.py").write_text("import no_such_module_anywhere\n")
+    (tmp_path / f"{module}_asserts.py").write_text("assert False, 'asserted'\n")
+    both = f"twice = {module}:%s\nagain = {module}:Good\n"
+    entries = {
+        "one": f"{both % 'Good'}one = {module}:Good\nbad = {module}:bad\nother = {module}:other\n"
+        f"broken = {module}_broken:Good\nasserts = {module}_asserts:Good\nlost = {module}:Lost\n",
+        "two": f"{both % 'bad'}two = {module}:Good\n",
+    }
+    for name, lines in entries.items():
+        info = tmp_path / f"{name}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        (info / "entry_points.txt").write_text(f"[{GROUP}]\n{lines}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # stevedore keeps what it found there, and here
+    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
+    return module
+
+
+@pytest.mark.usefixtures("installed")
+def test_plugins_are_found_by_name_and_get_their_settings() -> None:
+    chain = load_chain(["two", "one", "again"], {"one": {"url": "x"}})
+    assert {name: vars(plugin) for name, plugin in chain.plugins.items()} == {
+        "again": {"settings": {}},
+        "one": {"settings": {"url": "x"}},
+        "two": {"settings": {}},
+    }
+
+
+def test_without_names_nothing_is_loaded() -> None:
+    assert load_chain([], {}).plugins == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "settings", "message"),
+    [
+        (["gone", "one", "away"], {}, "gone is not installed; away is not installed"),
+        (["twice"], {}, "twice is there twice: {0}:Good, {0}:bad"),
+        (["one", "one"], {}, "one is named twice"),
+        (["one"], {"two": {}}, "two has settings and is not enabled"),
+        (["bad"], {"bad": {"a": "1"}}, "bad can't be made: ValueError: bad ['a']"),
+        (["other"], {}, "other makes no Plugin"),
+        (["broken"], {}, "broken does not load: ModuleNotFoundError: No module named 'no_such_module_anywhere'"),
+        (["lost"], {}, "lost does not load: AttributeError: module '{0}' has no attribute 'Lost'"),
+        (["asserts"], {}, "one of asserts does not load: AssertionError: asserted"),
+    ],
+)
+def test_what_can_not_be_loaded_stops_and_is_named(
+    installed: str, names: list[str], settings: dict[str, dict[str, str]], message: str
+) -> None:
+    with pytest.raises(ChainError) as error:
+        load_chain(names, settings)
+    assert str(error.value) == f"the plugins of {GROUP} can't be loaded: {message.format(installed)}"
+
+
+def test_the_snapshot_is_taken_without_the_libraries_of_plugins() -> None:
+    """Who enables none pays for none."""
+    code = "import sys, datalog_gate.preflight.loading as it; it.load_chain([], {}); "
+    code += "sys.exit(bool({'stevedore', 'requests', 'urllib3'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,174 @@
+"""The commands `explain` and `replay` over a decision log."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oslo_config import cfg
+
+from datalog_gate.enforce.cli import main
+from datalog_gate.point.asked import Asked
+from datalog_gate.point.definition import Definition
+from datalog_gate.point.options import settings
+from datalog_gate.point.point import Point
+from datalog_gate.point.policies import Entitlements
+
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+MEMBER = {"user_id": "u1", "project_id": "p1", "roles": ["member"]}
+RULES = """@deny("flavor", "{s} takes {f}")
+flavor(s, f) :- os:nova:server(_id=s, flavor=f), f in ["huge", "vast"].
+@warn("late", "{s} after office hours")
+late(s) :- os:nova:server(_id=s), gate:now(t), datetime_gt(t, "2027-03-01T18:00").
+"""
+TEMPLATE = """heat_template_version: 2018-08-31
+parameters: {key: {type: string, hidden: true}}
+resources:
+  web: {type: OS::Nova::Server, properties: {image: debian, flavor: FLAVOR, admin_pass: {get_param: key}}}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with rules, and a log of a denied, an allowed, an unreadable and an exempt creation."""
+    monkeypatch.chdir(tmp_path)
+    Path("rules").mkdir()
+    Path("rules/m.dl").write_text(RULES)
+    conf = cfg.ConfigOpts()
+    conf([], project="heat", default_config_files=[])
+    chosen = settings(conf, {"rules": "rules", "decision_log": "log.jsonl", "exempt_projects": "p9"})
+    point = Point(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
+    texts = [("web", "p1", TEMPLATE.replace("FLAVOR", "huge")), ("db", "p1", TEMPLATE.replace("FLAVOR", "tiny"))]
+    for name, project, text in [*texts, ("bad", "p1", "resources: ["), ("own", "p9", TEMPLATE)]:
+        definition = Definition(text, parameters={"key": "S3CRET"})
+        point.judge(Asked("api", "create", name, project, lambda held=definition: held, MEMBER))  # type: ignore[misc]
+    point.flush()
+    return tmp_path
+
+
+def ids() -> list[str]:
+    """The ids of the log's decisions."""
+    records = [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()]
+    return [one["id"] for one in records if one["kind"] == "decision"]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit code, what went to stdout and what to stderr."""
+    code = main(arguments)
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.usefixtures("place")
+def test_a_decision_is_explained_by_its_log_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    denied = ids()[0]
+    assert run(capsys, "explain", denied[:8], "--log", "log.jsonl") == (0, f"""\
+2027-03-01T12:00:00+00:00 {denied[:6]} create of web by u1 of p1 at door api: denied
+<template>:4:69: deny[flavor] web takes huge
+  4 | b: {{type: OS::Nova::Server, properties: {{image: debian, flavor: huge, admin_pass: {{get_param: key}}}}}}
+    |                                                                 ^^^^
+  why   os:nova:server(web/web, flavor=huge, ...)   <template>:4
+        huge in [huge, vast]                        rules/m.dl:2
+clean[late] looked at 2 rows: gate:now 1, os:nova:server 1
+1 denied, 0 warnings, 0 undetermined; 2 policies, 5 facts; deny; decision {denied[:6]}
+hidden, and not in the log: key
+""", "")  # fmt: skip
+
+
+@pytest.mark.usefixtures("place")
+def test_what_was_not_decided_on_is_told_as_it_was_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    unread = ids()[2]
+    told = "<template>:2:1: this is not YAML: while parsing a flow node, did not find expected node content"
+    head = f"2027-03-01T12:00:00+00:00 {unread[:6]} create of bad by u1 of p1 at door api: unreadable: "
+    head += f"The stack can't be read: {told}\n"
+    assert run(capsys, "explain", unread, "--log", "log.jsonl") == (0, head, "")
+
+
+@pytest.mark.usefixtures("place")
+def test_an_explanation_in_json_has_the_record_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    denied = ids()[0]
+    code, out, err = run(capsys, "explain", denied, "--log", "log.jsonl", "--format", "json")
+    told = json.loads(out)
+    [violation] = told["decision"]["violations"]
+    assert (code, err, told["verdict"], "inputs" in told) == (0, "", "denied", False)
+    assert [one["text"] for one in violation["why"]["steps"]] == [
+        "os:nova:server(web/web, flavor=huge, ...)", "huge in [huge, vast]",
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("place")
+def test_changed_rules_are_told_of_when_a_decision_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rules/m.dl").write_text(RULES.replace('"huge", ', ""))
+    code, out, err = run(capsys, "explain", ids()[0], "--log", "log.jsonl")
+    assert (code, err) == (0, "datalog-gate: the rules have changed since: this is what they say now\n")
+    assert out.splitlines()[-2].startswith(
+        "0 denied, 0 warnings, 0 undetermined; 2 policies, 5 facts; allow; decision "
+    )
+
+
+@pytest.mark.parametrize(
+    ("decision", "log", "said"),
+    [
+        ("zzz", "log.jsonl",
+         "error[unreadable] log.jsonl holds no decision zzz\n  help  a reason ends with 6 characters of the id\n"),
+        ("", "log.jsonl",
+         "error[unreadable] log.jsonl holds no decision \n  help  a reason ends with 6 characters of the id\n"),
+        ("a", "none.jsonl", "error[unreadable] none.jsonl can't be read: No such file or directory\n"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("place")
+def test_a_decision_that_no_log_holds_is_bad_input(
+    capsys: pytest.CaptureFixture[str], decision: str, log: str, said: str
+) -> None:
+    assert run(capsys, "explain", decision, "--log", log) == (3, "", said)
+
+
+@pytest.mark.usefixtures("place")
+def test_an_id_that_two_decisions_begin_with_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Path("log.jsonl").read_text()
+    one = next(line for line in lines.splitlines() if '"verdict": "denied"' in line)
+    Path("log.jsonl").write_text(
+        "".join(json.dumps(json.loads(one) | {"id": held}) + "\n" for held in ("ab1", "ab2", "c"))
+    )
+    said = "error[unreadable] log.jsonl holds several decisions ab\n  help  one of ab1, ab2\n"
+    assert run(capsys, "explain", "ab", "--log", "log.jsonl") == (3, "", said)
+
+
+@pytest.mark.usefixtures("place")
+def test_the_same_rules_give_the_same_decisions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "replay", "log.jsonl") == (0, "2 the same, 0 others, 0 that can't be decided again\n", "")
+    assert run(capsys, "replay", "log.jsonl", "--format", "json") == (0, "", "")
+
+
+@pytest.mark.usefixtures("place")
+def test_other_rules_tell_which_decisions_they_would_change(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rules/m.dl").write_text(RULES.replace('["huge", "vast"]', '["vast", "tiny"]'))
+    first, second = (one[:6] for one in ids()[:2])
+    head = "2027-03-01T12:00:00+00:00"
+    hidden = "hidden, and not in the log: key"
+    assert run(capsys, "replay", "log.jsonl") == (1, f"""\
+{head} {first} create of web by u1 of p1 at door api: denied: was deny, now allow; {hidden}
+  -flavor: web takes huge
+{head} {second} create of db by u1 of p1 at door api: allowed: was allow, now deny; {hidden}
+  +flavor: db takes tiny
+0 the same, 2 others, 0 that can't be decided again
+""".replace("db takes", "web takes"), "")  # fmt: skip
+    code, out, _ = run(capsys, "replay", "log.jsonl", "--format", "json")
+    told: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
+    assert (code, told[0]) == (1, {
+        "id": ids()[0], "was": "deny", "now": "allow", "why": "", "differs": ["outcome", "violations"],
+        "changes": ["-flavor: web takes huge"],
+    })  # fmt: skip
+
+
+@pytest.mark.usefixtures("place")
+def test_a_line_that_is_no_record_is_told_and_the_others_are_replayed(capsys: pytest.CaptureFixture[str]) -> None:
+    with Path("log.jsonl").open("a") as log:
+        log.write('{"schema": "datalog-gate/log/1", "ki')
+    number = len(Path("log.jsonl").read_text().splitlines())
+    code, out, err = run(capsys, "replay", "log.jsonl")
+    assert (code, out) == (0, "2 the same, 0 others, 0 that can't be decided again\n")
+    assert err.startswith(f"log.jsonl:{number}:1: warning[unreadable] the line is no record: ")
