@@ -12,6 +12,7 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
+from stevedore.extension import ExtensionManager
 
 import datalog_gate
 from datalog_gate.enforce.cli import main
@@ -67,8 +68,14 @@ ENTRIES = """\
 [heat.stack_lifecycle_plugins]
 datalog_gate = lifecycle_of_a_test:Plugin
 [datalog_gate.preflight]
-licence = lifecycle_of_a_test:Plugin
+licence = lifecycle_of_a_test:Licence
 broken = lifecycle_of_a_test:Nothing
+"""
+MODULE = """\
+from datalog_gate.preflight import plugin
+class Plugin: pass
+class Licence(plugin.Plugin):
+    def __init__(self, settings): self.url = settings["url"]
 """
 GOLDEN = Path(__file__).parent / "golden" / "doctor.txt"
 
@@ -82,11 +89,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     installed.mkdir(parents=True)
     files |= {f"installed/{installed.name}/METADATA": "Metadata-Version: 2.1\nName: datalog-gate\nVersion: 9\n"}
     files |= {f"installed/{installed.name}/entry_points.txt": ENTRIES}
-    files |= {"installed/lifecycle_of_a_test.py": "class Plugin: pass\n"}
+    files |= {"installed/lifecycle_of_a_test.py": MODULE}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o644)
     monkeypatch.syspath_prepend(tmp_path / "installed")
+    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
     for name in [one for one in os.environ if one.startswith("OS_")]:
         monkeypatch.delenv(name)
     yield tmp_path
@@ -118,7 +126,7 @@ CHANGES: list[tuple[str, str, str]] = [
     # engine and plugin
     ("heat.conf", "convergence_engine = true", "convergence_engine = false"),
     ("heat.conf", "convergence_engine = true", "convergence_engine = perhaps"),
-    ("installed/lifecycle_of_a_test.py", "pass", "\n  def __init__(self): raise ValueError('no\\nway')"),
+    ("installed/lifecycle_of_a_test.py", "Plugin: pass", "Plugin:\n  def __init__(self): raise ValueError('no\\nway')"),
     ("installed/datalog_gate-9.dist-info/entry_points.txt", "[heat.stack", "[other.stack"),
     # doors
     ("api-paste.ini", "context datalog_gate apiv1app", "context apiv1app"),
@@ -149,7 +157,9 @@ CHANGES: list[tuple[str, str, str]] = [
     ("heat.conf", "rules =", "allow_unverified_context = true\nrules ="),
     ("heat.conf", "rules =", "break_glass = DIR/glass\nrules ="),
     ("heat.conf", "rules =", "create_denial = failed_stack\nrules ="),
+    ("heat.conf", "rules =", "preflight = licence\npreflight_option = licence.url=https://l\nrules ="),
     ("heat.conf", "rules =", "preflight = licence,broken,absent\nrules ="),
+    ("heat.conf", "rules =", "preflight_option = licence\nrules ="),
     ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "use = egg:datalog_gate#datalog_gate\nmodes = x"),
     ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "use = egg:datalog_gate#datalog_gate\nmode = warn"),
     # rules and log

@@ -19,12 +19,12 @@ from datalog_gate.errors import DiagnosticsError
 from datalog_gate.point.glass import broken
 from datalog_gate.point.log import read_log
 from datalog_gate.point.settings import Settings
+from datalog_gate.preflight.plugin import ChainError
 from datalog_gate.sources import default_rules, read_catalogue
 
 At = Callable[[str], Span]
 """Where heat.conf gives an option."""
 LIFECYCLE = "heat.stack_lifecycle_plugins"
-PREFLIGHT = "datalog_gate.preflight"
 RESOURCES = Path(__file__).parents[1] / "heat" / "resources"
 """The folder of our resource types; `SHIM` is what Heat imports of it."""
 SHIM = "datalog_gate_resources.py"
@@ -33,7 +33,7 @@ ABSENT = "is not installed"
 
 def examine_engine(legacy: bool, at: Span) -> Iterator[Sign]:
     """Which engine new stacks get, and whether the lifecycle plugin loads: one that fails Heat silently passes over."""
-    problem = _loads(LIFECYCLE, "datalog_gate")
+    problem = _plugin()
     fix = "install datalog-gate into the Python of heat-engine, and run the doctor with that Python"
     if not legacy:
         what = "convergence, which calls no lifecycle plugin: what passes no door is not judged"
@@ -62,12 +62,16 @@ def examine_settings(settings: Settings, plugin_dirs: list[str], at: At, now: da
         what = "Heat knows no DatalogGate::Denial, which create_denial = failed_stack makes stacks of"
         fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"
         yield Sign("finding", "resources", what, at("create_denial"), fix)
-    for name in settings.preflight:
-        if problem := _loads(PREFLIGHT, name):
-            fix = "install what has it, or take it out"
-            yield Sign("finding", "preflight", f"the plugin {name} {problem}", at("preflight"), fix)
+    if settings.preflight or settings.preflight_option:
+        from datalog_gate.point.point import chain_of
+
+        try:
+            chain_of(settings)
+        except (ChainError, ValueError) as error:
+            fix = "mend it: a service does not start with this"
+            yield Sign("finding", "preflight", str(error), at("preflight"), fix)
         else:
-            yield Sign("ok", "preflight", f"the plugin {name} loads", at("preflight"))
+            yield Sign("ok", "preflight", f"they load: {', '.join(settings.preflight)}", at("preflight"))
 
 
 def examine_rules(settings: Settings, at: At) -> Iterator[Sign]:
@@ -159,15 +163,13 @@ def _open(path: Path) -> bool:
         return False
 
 
-def _loads(group: str, name: str) -> str:
-    """Why the entry point gives no object, empty if it does. A lifecycle plugin is made, too, as Heat makes it."""
-    found = [one for one in entry_points(group=group) if one.name == name]
+def _plugin() -> str:
+    """Why Heat gets no lifecycle plugin, empty if it does. It is made as Heat makes it."""
+    found = [one for one in entry_points(group=LIFECYCLE) if one.name == "datalog_gate"]
     if not found:
         return ABSENT
     try:
-        plugin = found[0].load()
-        if group == LIFECYCLE:
-            plugin()
+        found[0].load()()
     except Exception as error:  # noqa: BLE001 - whatever it raises, Heat goes on without it
         return f"fails: {type(error).__name__}: {' '.join(str(error).split())}"
     return ""
