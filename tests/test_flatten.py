@@ -164,7 +164,8 @@ def test_every_row_has_a_value_for_each_column() -> None:
     wrong = [(name, row) for name, row, _ in found if not (one := described[name]) or len(one.columns) != len(row)]
     assert wrong == []
     assert set(SHIPPED.names()) - set(inventory.names()) - set(described) == {
-        *("gate:request", "gate:caller", "gate:role", "gate:now", "gate:service", "gate:unlocked", "heat:environment")
+        *("gate:request", "gate:caller", "gate:role", "gate:now", "gate:service", "gate:unlocked", "heat:environment"),
+        *("heat:status", "heat:physical"),
     }
 
 

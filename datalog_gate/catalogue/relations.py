@@ -234,6 +234,25 @@ _RELATIONS = (
         example=(ResourceId("web/db"), "replace"),
     ),
     _relation(
+        "heat:status",
+        "How the resources of a live stack are; no rows for a template.",
+        ID,
+        _one_of(
+            "action", "INIT CREATE DELETE UPDATE ROLLBACK SUSPEND RESUME ADOPT SNAPSHOT CHECK", "What was last done."
+        ),
+        _one_of("status", "IN_PROGRESS FAILED COMPLETE", "How it went."),
+        key="id",
+        example=(ResourceId("web/db"), "CREATE", "COMPLETE"),
+    ),
+    _relation(
+        "heat:physical",
+        "What the resources of a live stack are in the cloud; no rows for a template.",
+        ID,
+        Column("physical_id", Kind.STRING, "The id of what Heat made."),
+        key="id",
+        example=(ResourceId("web/db"), "5f0c2a1e-8f3c-4c57-9d3a-2f1d7d3a9b10"),
+    ),
+    _relation(
         "heat:deployment",
         "The software deployments, a row for each action that triggers one.",
         ID,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
 FINDINGS = 1
-"""What `fmt --check` exits with for files that are not formatted, and `replay` for decisions that differ."""
+"""What `fmt --check`, `replay` and `doctor` exit with for what is not as it should be."""
 UNREAD = 141
 """What a shell gives for a command whose reader went away: whoever does not read a denial must not see success."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
@@ -212,6 +212,15 @@ def lint(options: argparse.Namespace) -> int:
     return OK
 
 
+def doctor(options: argparse.Namespace) -> int:
+    """Print what is to be said of the doors into a Heat."""
+    from datalog_gate.enforce.doctor import examine, render
+
+    signs = examine(options.heat_conf, options.paste, options.log, options.cfn)
+    print(render(signs, options.format), end="")
+    return FINDINGS if any(one.level == "finding" for one in signs) else OK
+
+
 def explain(options: argparse.Namespace) -> int:
     """Print a decision of a log with why."""
     from datalog_gate.enforce import retold
@@ -358,6 +367,7 @@ COMMANDS = {
     "docs": docs,
     "fmt": fmt,
     "lint": lint,
+    "doctor": doctor,
     "explain": explain,
     "replay": replay,
 }

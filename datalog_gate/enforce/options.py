@@ -26,6 +26,7 @@ COMMANDS = {
     "explain": ("say why a service decided as its decision log tells", "7f3a91 --log decisions.jsonl --rules rules"),
     "replay": ("say which decisions of a log these rules would change", "decisions.jsonl --rules rules"),
     "lint": ("say what is no error in rules, but hardly meant", "rules/"),
+    "doctor": ("say which doors into Heat are live, and what is wrong with them", "--heat-conf /etc/heat/heat.conf"),
 }
 """What each command does, and an example of its arguments."""
 
@@ -54,6 +55,12 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar="T[,ENV]...",
         help="one more template, with environments of its own over those of -e",
+    )
+    judge.add_argument(
+        "--stack",
+        action="append",
+        metavar="NAME",
+        help="judge a stack in Heat as it is there, by name or id; credentials are taken from OS_* in the environment",
     )
     _add_rules(judge)
     _add_catalogue(judge)
@@ -127,6 +134,13 @@ def parser() -> argparse.ArgumentParser:
     look.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
     _add_catalogue(look)
     look.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
+
+    cure = _command(commands, "doctor")
+    cure.add_argument("--heat-conf", type=Path, required=True, metavar="FILE", help="heat.conf of the services")
+    cure.add_argument("--paste", type=Path, metavar="FILE", help="api-paste.ini (default: where heat.conf says)")
+    cure.add_argument("--log", type=Path, metavar="FILE", help="a decision log (default: where heat.conf says)")
+    cure.add_argument("--no-cfn", dest="cfn", action="store_false", help="heat-api-cfn is not deployed")
+    cure.add_argument("--format", choices=("text", "json"), default="text")
     return whole
 
 

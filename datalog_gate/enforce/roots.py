@@ -1,4 +1,4 @@
-"""The templates that a command line names, and their stacks (layer 6).
+"""The templates, or the live stack, that a command line names, and their stacks (layer 6).
 
 In: the options of a command. Out: its roots, which are read one by one or all together.
 """
@@ -19,19 +19,25 @@ from datalog_gate.sources import read_stack, root_name
 
 
 class Root(NamedTuple):
-    """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one."""
+    """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one. One
+    that is `live` is the name of a stack in Heat."""
 
     template: str
     environments: tuple[str, ...]
     name: str | None
+    live: bool = False
 
 
 def roots(options: argparse.Namespace) -> list[Root]:
     """The templates, then the modules. Of those that are judged together no two have one name: the second `web` is
     `web-2`."""
     given = [*((template, ()) for template in options.template), *options.module]
+    if options.stack:
+        if given or options.environment or options.parameter or options.files_root or len(options.stack) > 1:
+            raise UsageError("check takes one --stack, and then no template, environment, parameter or file")
+        return [Root(options.stack[0], (), options.stack_name, live=True)]
     if not given:
-        raise UsageError("check takes a TEMPLATE or a --module")
+        raise UsageError("check takes a TEMPLATE, a --module or a --stack")
     named: list[Root] = []
     for template, environments in given:
         name = options.stack_name
@@ -61,6 +67,10 @@ def read_all(roots: Sequence[Root], options: argparse.Namespace, catalogue: Cata
 
 def read(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
     """The stack of a root, which has a resource. Errors: InputError."""
+    if root.live:
+        from datalog_gate.enforce.live import read_live
+
+        return read_live(root.template, root.name, catalogue)
     stack = read_stack(
         Path(root.template),
         environments=(*options.environment, *root.environments),

@@ -15,7 +15,7 @@ from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
 from datalog_gate.facts.moved import all_as_heat_reads, as_heat_reads
-from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows, identities
+from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows, identities, live_rows
 from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Path, Resource, Stack
 from datalog_gate.facts.tables import Alike, Fact, Found, Home, Rows, TableRows, wildcard
@@ -67,6 +67,9 @@ def flatten(
     if wanted is None or ENVIRONMENT in wanted:
         for file, (row, path, _) in environment_rows(stack):
             facts.add(ENVIRONMENT, row, (file, path))
+    for name, live, row in live_rows(stack):
+        if wanted is None or name in wanted:
+            facts.add(name, row, (live, ()))
     _hide(facts, asked, [one for one, _ in stacks], alike)
     return facts
 

@@ -14,7 +14,7 @@ from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.stack import Data, EnvironmentFile, Resource, Stack
 from datalog_gate.facts.tables import Fact, Found, Home, entries
 from datalog_gate.facts.typed import leaves, path_text, typed
-from datalog_gate.values import HIDDEN, ResourceId, Unknown, boolean
+from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, boolean
 
 GROUPS = frozenset(
     {"AWS::AutoScaling::AutoScalingGroup", "OS::Heat::ResourceChain", "OS::Heat::ResourceGroup"}
@@ -54,6 +54,17 @@ def environment_rows(stack: Stack) -> Iterator[tuple[EnvironmentFile, Fact]]:
         for leaf in leaves(file.data):
             section, *path = leaf.path
             yield file, ((file.file, str(section), path_text(tuple(path)), leaf.value), leaf.path, None)
+
+
+def live_rows(stack: Stack) -> Iterator[tuple[str, Resource | Stack, Row]]:
+    """The rows of ``heat:status`` and ``heat:physical`` with their relation, and the resource that each is of. Heat may
+    have resources that the template does not tell, such as members that were added later: theirs are the stack's."""
+    told = {one.id: one for part in stack.walk() for one in part.resources} if stack.live else {}
+    for one in stack.live:
+        of = told.get(one.id, stack)
+        yield "heat:status", of, (one.id, one.action, one.status)
+        if one.physical:
+            yield "heat:physical", of, (one.id, one.physical)
 
 
 def _named(stack: Stack, section: str, values: Mapping[str, Data]) -> Iterator[Fact]:

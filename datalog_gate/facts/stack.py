@@ -105,6 +105,16 @@ class EnvironmentFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Live:
+    """What Heat says of a resource that it has: the last action, how that went, and the id of what it made."""
+
+    id: ResourceId
+    action: str
+    status: str
+    physical: str
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """The names of the template that defines a stack's resources: the id of the `stack` that they are references in,
     the resources, the conditions as written, and the `functions` of its version, those of conditions among them."""
@@ -121,7 +131,7 @@ class Stack:
 
     `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``.
     `sections` are those of its own template as written; `template` defines the resources, for a group's members the one
-    that holds the group. The root has the `environments`.
+    that holds the group. The root has the `environments`, and the `live` resources of the whole tree if Heat told them.
     """
 
     id: str
@@ -138,6 +148,7 @@ class Stack:
     hidden: Set[Path] = frozenset()
     sections: tuple[str, ...] = ()
     environments: tuple[EnvironmentFile, ...] = ()
+    live: tuple[Live, ...] = ()
     template: Template | None = field(default=None, compare=False, repr=False)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)

@@ -71,7 +71,7 @@ class Point:
         self._lock = Lock()
         self._counters: Counter[str] = Counter()
         self._told = clock()
-        self._chain = _chain(settings)
+        self._chain = chain_of(settings)
         self._book = Rulebook(settings, clock, now, self._loaded, self._failed)
 
     @property
@@ -319,7 +319,7 @@ def caller_of(credentials: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def _chain(settings: Settings) -> Chain | None:
+def chain_of(settings: Settings) -> Chain | None:
     """The plugins with their options, if there are any."""
     options: dict[str, dict[str, str]] = {}
     for text in settings.preflight_option:

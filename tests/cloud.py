@@ -1,0 +1,73 @@
+"""A Heat, and a Keystone before it, at the HTTP edge: a server on the loopback that answers what it is told to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+Answer = tuple[int, object, dict[str, str]]
+
+
+@dataclass
+class Cloud:
+    """The answers by method and path; any other request has no such thing. `seen` are requests with their tokens."""
+
+    url: str
+    answers: dict[str, Answer] = field(default_factory=dict)
+    seen: list[tuple[str, str | None]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+
+    def give(self, request: str, body: object, status: int = 200, **headers: str) -> None:
+        """Answer the request with that from now on."""
+        self.answers[request] = status, body, {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def keystone(self, services: bool = True) -> None:
+        """Give a token for a password, and the catalog of a cloud, with Heat in it or not."""
+        version = {"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": f"{self.url}/v3/"}]}
+        self.give("GET /v3", {"version": version})
+        endpoint = {"interface": "public", "region_id": "r", "region": "r", "id": "e", "url": f"{self.url}/v1/p"}
+        catalog = [{"type": "orchestration", "name": "heat", "id": "s", "endpoints": [endpoint]}] if services else []
+        dates = {"expires_at": "2999-01-01T00:00:00.000000Z", "issued_at": "2027-01-01T00:00:00.000000Z"}
+        token = {"methods": ["password"], "user": {"id": "u", "name": "u"}, "catalog": catalog, **dates}
+        self.give("POST /v3/auth/tokens", {"token": token}, 201, X_Subject_Token="t-1")
+
+
+@contextmanager
+def running() -> Iterator[Cloud]:
+    """A cloud that runs for a while."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if sent := self.rfile.read(int(self.headers.get("Content-Length") or 0)):
+                cloud.bodies.append(sent)
+            request = f"{self.command} {self.path}"
+            cloud.seen.append((request, self.headers.get("X-Auth-Token")))
+            status, body, headers = cloud.answers.get(request, (404, {"error": {"message": "not here"}}, {}))
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(status)
+            for name, value in ({"Content-Type": "application/json"} | headers).items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    cloud = Cloud(f"http://127.0.0.1:{server.server_port}")
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield cloud
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

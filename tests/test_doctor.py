@@ -1,0 +1,342 @@
+"""The doctor: what it says of a Heat whose doors are live, and of each that is not as its operator believes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib import invalidate_caches
+from pathlib import Path
+
+import pytest
+from stevedore.extension import ExtensionManager
+
+import datalog_gate
+from datalog_gate.enforce.cli import main
+from datalog_gate.enforce.doctor import CANARY, examine, render
+from datalog_gate.enforce.doctor.health import SHIM
+from datalog_gate.errors import InputError
+from tests.cloud import Answer, running
+from tests.pages import assert_written
+
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+CONF = """\
+[DEFAULT]
+convergence_engine = true
+[paste_deploy]
+flavor =
+[datalog_gate]
+rules = DIR/rules
+decision_log = DIR/log
+"""
+PASTE = """\
+[composite:heat-api]
+use = egg:Paste#urlmap
+/: api
+[composite:heat-api-cfn]
+use = egg:Paste#urlmap
+/: api-cfn
+[composite:api]
+paste.composite_factory = heat.api:pipeline_factory
+default = faultwrap authtoken context datalog_gate apiv1app
+noauth = faultwrap noauth context apiv1app
+[composite:api-cfn]
+paste.composite_factory = heat.api:pipeline_factory
+default = ec2authtoken authtoken context datalog_gate_cfn apicfnv1app
+[app:apiv1app]
+paste.app_factory = heat.common.wsgi:app_factory
+heat.app_factory = heat.api.openstack.v1:API
+[app:apicfnv1app]
+paste.app_factory = heat.common.wsgi:app_factory
+heat.app_factory = heat.api.cfn.v1:API
+[filter:authtoken]
+paste.filter_factory = keystonemiddleware.auth_token:filter_factory
+[filter:context]
+paste.filter_factory = heat.common.context:ContextMiddleware_filter_factory
+[filter:noauth]
+paste.filter_factory = heat.common.noauth:filter_factory
+[filter:datalog_gate]
+use = egg:datalog_gate#datalog_gate
+[filter:datalog_gate_cfn]
+paste.filter_factory = datalog_gate.enforce.wsgi:cfn_filter_factory
+"""
+RULES = '@deny("flavor", "{s} takes {f}")\nflavor(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".\n'
+ENTRIES = """\
+[heat.stack_lifecycle_plugins]
+datalog_gate = lifecycle_of_a_test:Plugin
+[datalog_gate.preflight]
+licence = lifecycle_of_a_test:Licence
+broken = lifecycle_of_a_test:Nothing
+"""
+MODULE = """\
+from datalog_gate.preflight import plugin
+class Plugin: pass
+class Licence(plugin.Plugin):
+    def __init__(self, settings): self.url = settings["url"]
+"""
+GOLDEN = Path(__file__).parent / "golden" / "doctor.txt"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a Heat whose doors are live, and an installation of the gate with plugins."""
+    (tmp_path / "rules").mkdir(mode=0o755)
+    files = {"heat.conf": CONF.replace("DIR", str(tmp_path)), "api-paste.ini": PASTE, "rules/m.dl": RULES}
+    installed = tmp_path / "installed" / "datalog_gate-9.dist-info"
+    installed.mkdir(parents=True)
+    files |= {f"installed/{installed.name}/METADATA": "Metadata-Version: 2.1\nName: datalog-gate\nVersion: 9\n"}
+    files |= {f"installed/{installed.name}/entry_points.txt": ENTRIES}
+    files |= {"installed/lifecycle_of_a_test.py": MODULE}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o644)
+    monkeypatch.syspath_prepend(tmp_path / "installed")
+    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
+    for name in [one for one in os.environ if one.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    yield tmp_path
+    sys.modules.pop("lifecycle_of_a_test", None)
+
+
+def seen(folder: Path, cfn: bool = True, log: Path | None = None) -> list[str]:
+    """What the doctor says, without the folder's own name."""
+    signs = examine(folder / "heat.conf", log=log, cfn=cfn, now=NOW)
+    package = str(Path(datalog_gate.__file__).parent)
+    return [line.replace(str(folder), "DIR").replace(package, "PACKAGE") for line in render(signs, "text").splitlines()]
+
+
+def edit(folder: Path, file: str, old: str, new: str) -> None:
+    path = folder / file
+    text = path.read_text().replace(str(folder), "DIR")
+    assert old in text
+    path.write_text(text.replace(old, new).replace("DIR", str(folder)))
+
+
+PLAIN = """\
+[pipeline:heat-api]
+pipeline = authtoken
+  context
+  # a comment
+  datalog_gate apiv1app
+"""
+CHANGES: list[tuple[str, str, str]] = [
+    # engine and plugin
+    ("heat.conf", "convergence_engine = true", "convergence_engine = false"),
+    ("heat.conf", "convergence_engine = true", "convergence_engine = perhaps"),
+    ("installed/lifecycle_of_a_test.py", "Plugin: pass", "Plugin:\n  def __init__(self): raise ValueError('no\\nway')"),
+    ("installed/datalog_gate-9.dist-info/entry_points.txt", "[heat.stack", "[other.stack"),
+    # doors
+    ("api-paste.ini", "context datalog_gate apiv1app", "context apiv1app"),
+    ("api-paste.ini", "context datalog_gate apiv1app", "context datalog_gate osprofiler apiv1app"),
+    ("api-paste.ini", "authtoken context datalog_gate apiv1app", "datalog_gate authtoken context apiv1app"),
+    ("api-paste.ini", "faultwrap authtoken context datalog_gate", "faultwrap context authtoken datalog_gate"),
+    ("api-paste.ini", "default = faultwrap authtoken context", "default = faultwrap noauth context"),
+    ("api-paste.ini", "context datalog_gate apiv1app", "context datalog_gate_cfn apiv1app"),
+    ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "paste.filter_factory = other:factory"),
+    ("api-paste.ini", "[filter:datalog_gate]\nuse = egg:datalog_gate#datalog_gate", ""),
+    ("api-paste.ini", "[filter:datalog_gate]\nuse", "[filter:datalog_gate]\nuse = gate\n[filter:gate]\nuse"),
+    ("api-paste.ini", "[filter:datalog_gate]\nuse", "[filter:datalog_gate]\nuse = datalog_gate\n[filter:gate]\nuse"),
+    ("api-paste.ini", "context datalog_gate_cfn", "context"),
+    ("api-paste.ini", "default = faultwrap", "other = faultwrap"),
+    ("api-paste.ini", "default = ec2authtoken", "other = ec2authtoken"),
+    ("api-paste.ini", "/: api\n", "/: api\n/v2: apiv1app\n"),
+    ("api-paste.ini", "/: api\n", "/: api\n/v2: other\n[app:other]\nuse = apiv1app\n"),
+    ("api-paste.ini", "[composite:api]", f"{PLAIN}[composite:api]"),
+    ("api-paste.ini", "[composite:api]", f"{PLAIN.replace('gate', 'gates')}[composite:api]"),
+    ("api-paste.ini", "[composite:api]", f"{PLAIN.replace('heat-api', 'heat-api-noauth')}[composite:api]"),
+    ("api-paste.ini", "noauth = faultwrap noauth context apiv1app", "noauth = noauth context datalog_gate apiv1app"),
+    ("heat.conf", "flavor =", "flavor = noauth"),
+    ("heat.conf", "flavor =", "flavor = absent"),
+    # options
+    ("heat.conf", "rules =", "rulse = x\nzzz = 1\nrules ="),
+    ("heat.conf", "rules =", "mode = wrn\nrules ="),
+    ("heat.conf", "rules =", "mode = record\nproject_modes = p1:warn,p2:enforce\nrules ="),
+    ("heat.conf", "rules =", "allow_unverified_context = true\nrules ="),
+    ("heat.conf", "rules =", "break_glass = DIR/glass\nrules ="),
+    ("heat.conf", "rules =", "create_denial = failed_stack\nrules ="),
+    ("heat.conf", "rules =", "preflight = licence\npreflight_option = licence.url=https://l\nrules ="),
+    ("heat.conf", "rules =", "preflight = licence,broken,absent\nrules ="),
+    ("heat.conf", "rules =", "preflight_option = licence\nrules ="),
+    ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "use = egg:datalog_gate#datalog_gate\nmodes = x"),
+    ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "use = egg:datalog_gate#datalog_gate\nmode = warn"),
+    # rules and log
+    ("heat.conf", "rules = DIR/rules", "rules = DIR/absent"),
+    ("heat.conf", "rules =", "policy_modes = flavour:warn\nrules ="),
+    ("heat.conf", "rules =", "inventory = DIR/absent\nrules ="),
+    ("rules/m.dl", "os:nova:server", "os:nova:servr"),
+    ("heat.conf", "decision_log = DIR/log", ""),
+    ("heat.conf", "decision_log = DIR/log", "decision_log = DIR/absent/log"),
+]  # fmt: skip
+
+
+def test_the_doctor_says_what_is_in_order_and_what_each_change_breaks(folder: Path) -> None:
+    well = seen(folder)
+    pages = ["\n".join(well)]
+    for file, old, new in CHANGES:
+        text = (folder / file).read_text()
+        edit(folder, file, old, new)
+        sys.modules.pop("lifecycle_of_a_test", None)
+        invalidate_caches()
+        try:
+            after = seen(folder)
+        except InputError as error:
+            after = str(error).replace(str(folder), "DIR").splitlines()
+        (folder / file).write_text(text)
+        gone = [f"- {line}" for line in well if line not in after and "in order" not in line]
+        came = [f"+ {line}" for line in after if line not in well]
+        pages.append("\n".join([f"{file}: {old!r} -> {new!r}", *gone, *came]))
+    assert_written(GOLDEN, "\n\n".join(pages) + "\n")
+
+
+def test_a_broken_glass_and_rules_that_anybody_writes_are_findings(folder: Path) -> None:
+    well = seen(folder)
+    edit(folder, "heat.conf", "decision_log", "break_glass = DIR/glass\ndecision_log")
+    (folder / "glass").write_text("2027-03-01T18:00 the licence server is down")
+    (folder / "glass").chmod(0o644)
+    (folder / "rules").chmod(0o775)
+    (folder / "rules" / "m.dl").chmod(0o666)
+    assert [line for line in seen(folder) if line not in well] == [
+        "DIR/heat.conf:7: finding[glass] the glass is broken until 2027-03-01T18:00:00+00:00 (the licence server is "
+        "down): refused requests may pass",
+        "  fix   remove DIR/glass once it is not needed",
+        "DIR/heat.conf:6: finding[rules] others than the owner may write DIR/rules and 1 more below it",
+        "  fix   chmod -R go-w DIR/rules",
+        "DIR/heat.conf:8: ok[log] DIR/log can be written",
+        "2 findings, 2 notes, 4 in order",
+    ]
+
+
+def test_the_types_of_the_gate_are_known_where_plugin_dirs_has_them(folder: Path) -> None:
+    edit(folder, "heat.conf", "rules =", "create_denial = failed_stack\nrules =")
+    edit(folder, "heat.conf", "[paste_deploy]", "plugin_dirs = /absent,DIR/types\n[paste_deploy]")
+    (folder / "types").mkdir()
+    (folder / "types" / SHIM).touch()
+    assert seen(folder)[-1] == "0 findings, 2 notes, 4 in order"
+
+
+def event(kind: str, host: str = "one", hour: int = 10, **more: object) -> str:
+    at = f"2027-03-01T{hour}:00:00+00:00"
+    return json.dumps({"schema": "datalog-gate/log/1", "kind": kind, "time": at, "host": host, "process": 7, **more})
+
+
+def test_the_log_tells_what_was_decided_and_which_rules_each_host_has(folder: Path) -> None:
+    well = seen(folder)
+    (folder / "collected").write_text(
+        "\n".join(
+            [
+                event("loaded", rules="f00d" * 16, policies=1),
+                event("loaded", hour=12, rules="cafe" * 16, policies=1),
+                event("loaded", host="two", hour=11, rules="f00d" * 16, policies=1),
+                event("loaded", host="three", rules="cafe" * 16, policies=1),
+                event("reload_failed", hour=11, diagnostics=[]),
+                event("reload_failed", host="two", hour=12, diagnostics=[]),
+                event("decision", verdict="allowed"),
+                event("decision", verdict="undecided"),
+                event("decision", verdict="allowed"),
+                event("broken_glass"),
+                json.dumps({"schema": "datalog-gate/log/1", "kind": "dropped", "count": 12}),
+                '{"schema": "datalog-ga',
+            ]
+        )
+    )
+    fix = "  fix   give all hosts the same rules, and restart the service where they don't load"
+    assert [line for line in seen(folder, log=folder / "collected") if line not in well] == [
+        "note[log] DIR/collected: allowed 2, broken_glass 1, dropped 12, loaded 4, reload_failed 2, undecided 1, "
+        "unreadable lines 1",
+        "finding[rules] one has had cafecafecafe in force since 2027-03-01T12:00:00+00:00",
+        fix,
+        "finding[rules] three has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
+        fix,
+        "finding[rules] two has had f00df00df00d in force since 2027-03-01T11:00:00+00:00",
+        fix,
+        "finding[rules] two could not load the rules at 2027-03-01T12:00:00+00:00, and keeps older ones",
+        "  fix   look for reload_failed in DIR/collected, and mend the rules",
+        "4 findings, 3 notes, 4 in order",
+    ]
+
+
+def test_hosts_of_one_digest_and_a_log_without_records_are_in_order(folder: Path) -> None:
+    well = seen(folder)
+    (folder / "log").write_text(event("loaded", rules="cafe" * 16) + "\n" + event("loaded", "two", rules="cafe" * 16))
+    assert [line for line in seen(folder) if line not in well] == [
+        "note[log] DIR/log: loaded 2",
+        "ok[rules] one has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
+        "ok[rules] two has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
+        "0 findings, 3 notes, 6 in order",
+    ]
+    (folder / "log").write_text("")
+    assert "note[log] DIR/log holds no record" in seen(folder)
+
+
+def test_an_api_that_is_not_deployed_needs_no_door(folder: Path) -> None:
+    edit(folder, "api-paste.ini", "context datalog_gate_cfn", "context")
+    said = [line for line in seen(folder, cfn=False) if "cfn" in line or "finding" in line]
+    assert said == [
+        "DIR/api-paste.ini:13: note[door] [composite:api-cfn] default is said not to be deployed",
+        "0 findings, 3 notes, 3 in order",
+    ]
+
+
+MARKED = {"Datalog-Gate": "deny 7f3a91; flavor: web takes huge"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((200, {"stack": {}}, MARKED), ["ok[canary] a door is live: it says deny 7f3a91"]),
+        ((403, {}, MARKED), ["ok[canary] a door is live: it says deny 7f3a91"]),
+        ((200, {"stack": {}}, {}), [
+            "finding[canary] no door is live: a preview was answered with 200 and no Datalog-Gate",
+            "  fix   mend what is found at the doors and restart the API; or Heat refused who asks before a door could",
+        ]),
+    ],
+)  # fmt: skip
+def test_a_canary_tells_whether_a_door_is_live(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, said: list[str]
+) -> None:
+    well = seen(folder)
+    with running() as cloud:
+        monkeypatch.setenv("OS_AUTH_TYPE", "none")
+        monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/p")
+        cloud.answers["POST /v1/p/stacks/preview"] = answer
+        assert [line for line in seen(folder)[:-1] if line not in well] == said
+        assert cloud.bodies == [json.dumps(CANARY).encode()]
+
+
+def test_a_canary_that_finds_no_heat_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OS_AUTH_URL", "nowhere")
+    assert seen(folder)[-3] == (
+        "finding[canary] Heat can't be reached with these credentials: Could not find requested endpoint in Service "
+        "Catalog."
+    )
+
+
+def test_the_command_prints_text_or_json_and_exits_with_1_for_findings(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["doctor", "--heat-conf", str(folder / "heat.conf")]
+    assert main([*command, "--no-cfn"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "0 findings, 3 notes, 3 in order"
+    edit(folder, "heat.conf", "[datalog_gate]", "[datalog_gate]\nmods = warn")
+    assert main([*command, "--format", "json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    place = {"file": str(folder / "heat.conf"), "line": 6}
+    [finding] = [one for one in answer["signs"] if one["level"] == "finding"]
+    assert (answer.keys(), finding) == (
+        {"schema", "signs"},
+        {"level": "finding", "about": "options", "message": "there is no option mods", "place": place,
+         "fix": "write mode"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [("--heat-conf absent", 3), ("--heat-conf DIR/heat.conf --paste absent", 3), ("", 64), ("--heat-conf", 64),
+     ("--heat-conf DIR/heat.conf --log absent", 3), ("--heat-conf DIR/rules/m.dl", 3)],
+)  # fmt: skip
+def test_files_that_can_not_be_read_exit_with_3(folder: Path, more: str, code: int) -> None:
+    command = [sys.executable, "-m", "datalog_gate.enforce.cli", "doctor", *more.replace("DIR", str(folder)).split()]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == code

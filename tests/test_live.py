@@ -1,0 +1,232 @@
+"""A live stack, judged as Heat has it: over HTTP, against a Heat and a Keystone that answer on the loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.catalogue import SHIPPED
+from datalog_gate.enforce.cli import main
+from datalog_gate.enforce.live import read_live
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.stack import Live
+from datalog_gate.values import ResourceId
+from tests.cloud import Cloud, running
+
+RULES = """\
+@deny("flavor", "{s} takes {f}")
+flavor(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".
+@warn("failed", "{r} ({p}) failed to {a}")
+failed(r, p, a) :- heat:status(r, a, "FAILED"), heat:physical(r, p).
+"""
+TEMPLATE = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {"f": {"type": "string", "hidden": True, "default": "small"}, "i": {"type": "string"}},
+    "resources": {
+        "web": {"type": "OS::Nova::Server", "properties": {"flavor": {"get_param": "f"}, "image": {"get_param": "i"}}},
+        "one": {"type": "db.yaml"},
+        "two": {"type": "db.yaml", "properties": {"key": "k"}},
+    },
+}
+NESTED = """\
+heat_template_version: 2018-08-31
+parameters: {key: {type: string, hidden: true, default: none}}
+resources: {db: {type: OS::Nova::Server, properties: {flavor: huge, key_name: {get_param: key}}}}
+"""
+ENVIRONMENT = {
+    "parameters": {"f": "******", "i": "debian"},
+    "parameter_defaults": {"key": "******"},
+    "resource_registry": {"resources": {}},
+    "encrypted_param_names": [],
+    "event_sinks": [],
+}
+EMPTY = TEMPLATE | {"resources": {}}
+STACK = "GET /v1/p/stacks/web/6a"
+LISTED = f"{STACK}/resources?nested_depth=5"
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cloud]:
+    """A cloud with the stack, and credentials for it."""
+    (tmp_path / "m.dl").write_text(RULES)
+    monkeypatch.chdir(tmp_path)
+    for name in [one for one in os.environ if one.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    with running() as one:
+        one.keystone()
+        named = {"AUTH_URL": f"{one.url}/v3", "USERNAME": "u", "PASSWORD": "s3cret", "PROJECT_NAME": "p"}
+        for name, value in (named | {"USER_DOMAIN_NAME": "d", "PROJECT_DOMAIN_NAME": "d"}).items():
+            monkeypatch.setenv(f"OS_{name}", value)
+        where = f"{one.url}/v1/p/stacks/web/6a?resolve_outputs=False"
+        one.give("GET /v1/p/stacks/web?resolve_outputs=False", {}, 302, Location=where)
+        shown = {"stack_name": "web", "id": "6a", "stack_status": "CREATE_FAILED"}
+        one.give(f"{STACK}?resolve_outputs=False", {"stack": shown})
+        one.give(f"{STACK}/template", TEMPLATE)
+        one.give(f"{STACK}/environment", ENVIRONMENT)
+        one.give(f"{STACK}/files", {"db.yaml": NESTED})
+        one.give(
+            LISTED,
+            {
+                "resources": [
+                    listed(one, "db", "web-two/7c", "CREATE_FAILED", "p-3"),
+                    listed(one, "web", "web/6a", "CREATE_IN_PROGRESS", ""),
+                    listed(one, "one", "web/6a", "CREATE_COMPLETE", "7b", "web-one/7b"),
+                    listed(one, "two", "web/6a", "CREATE_FAILED", "7c", "web-two/7c"),
+                    listed(one, "db", "web-one/7b", "UPDATE_COMPLETE", "p-2"),
+                ]
+            },
+        )
+        yield one
+
+
+def listed(cloud: Cloud, name: str, stack: str, status: str, physical: str, nested: str = "") -> dict[str, object]:
+    """A resource as Heat lists it (heat/api/openstack/v1/resources.py:28-65)."""
+    at = f"{cloud.url}/v1/p/stacks"
+    links = [{"rel": "self", "href": f"{at}/{stack}/resources/{name}"}, {"rel": "stack", "href": f"{at}/{stack}"}]
+    links += [{"rel": "nested", "href": f"{at}/{nested}"}] if nested else []
+    return {"resource_name": name, "resource_status": status, "physical_resource_id": physical, "links": links}
+
+
+JUDGED = """\
+warn[failed] two (7c) failed to CREATE
+db.yaml:3:13: warn[failed] web/two/db (p-3) failed to CREATE
+db.yaml:3:63: deny[flavor] web/one/db takes huge
+db.yaml:3:63: deny[flavor] web/two/db takes huge
+undetermined[flavor] web takes ?
+2 denied, 2 warnings, 1 undetermined; 2 policies, 14 facts; deny; decision {}
+"""
+NOTHING = """\
+0 denied, 0 warnings, 0 undetermined; 0 policies, 14 facts; allow; decision {}
+"""
+
+
+def test_a_live_stack_is_judged_with_what_heat_says_of_its_resources(
+    cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "--stack", "web", "--rules", "m.dl", "--format", "compact"]) == 1
+    printed = capsys.readouterr()
+    assert (re.sub(r"[0-9a-f]{6}$", "{}", printed.out, flags=re.M), printed.err) == (JUDGED, "")
+    assert [token for request, token in cloud.seen if "/v1/" in request] == ["t-1"] * 6
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_live_stack_has_the_status_of_each_resource_by_its_path() -> None:
+    stack = read_live("web", None, SHIPPED)
+    assert (stack.id, stack.live) == (
+        "web",
+        (
+            Live(ResourceId("web/two/db"), "CREATE", "FAILED", "p-3"),
+            Live(ResourceId("web/web"), "CREATE", "IN_PROGRESS", ""),
+            Live(ResourceId("web/one"), "CREATE", "COMPLETE", "7b"),
+            Live(ResourceId("web/two"), "CREATE", "FAILED", "7c"),
+            Live(ResourceId("web/one/db"), "UPDATE", "COMPLETE", "p-2"),
+        ),
+    )
+    assert flatten(stack, SHIPPED, ["heat:physical"]).rows.keys() == {"heat:physical"}
+
+
+def test_a_heat_without_keystone_is_asked_by_its_address(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OS_AUTH_TYPE", "none")
+    monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/p")
+    assert main(["check", "--stack", "web", "--stack-name", "s", "--rules", "m.dl", "--action", "delete"]) == 0
+    printed = capsys.readouterr()
+    assert (re.sub(r"[0-9a-f]{6}$", "{}", printed.out, flags=re.M), printed.err) == (NOTHING, "")
+    assert {token for _, token in cloud.seen} == {"notused"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "identity"),
+    [
+        ({"OS_TOKEN": "t-0"}, {"methods": ["token"], "token": {"id": "t-0"}}),
+        (
+            {
+                "OS_AUTH_TYPE": "v3applicationcredential",
+                "OS_APPLICATION_CREDENTIAL_ID": "c",
+                "OS_APPLICATION_CREDENTIAL_SECRET": "s",
+            },
+            {"methods": ["application_credential"], "application_credential": {"id": "c", "secret": "s"}},
+        ),
+    ],
+)
+def test_whoever_asks_may_show_a_token_or_an_application_credential(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], identity: dict[str, object]
+) -> None:
+    for name in ("USERNAME", "PASSWORD", "PROJECT_NAME", "USER_DOMAIN_NAME", "PROJECT_DOMAIN_NAME"):
+        monkeypatch.delenv(f"OS_{name}")
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert read_live("web", None, SHIPPED).name == "web"
+    assert [json.loads(body)["auth"]["identity"] for body in cloud.bodies] == [identity]
+
+
+SET = """
+  help  set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and OS_USER_DOMAIN_NAME, or whatever OS_AUTH_TYPE \
+takes; for a Heat without Keystone OS_AUTH_TYPE=none and OS_ENDPOINT"""
+NOT_REACHED = "Heat can't be reached with these credentials: "
+NEXT = "Heat answers with something else than its API says"
+
+
+@pytest.mark.parametrize(
+    ("environ", "request_", "answer", "said"),
+    [
+        ({"OS_AUTH_URL": ""}, "", (),
+         f"{NOT_REACHED}Auth plugin requires parameters which were not given: auth_url{SET}"),
+        ({"OS_AUTH_URL": "http://me:s3cret@127.0.0.1:1/v3"}, "", (),
+         f"{NOT_REACHED}Unable to establish connection to http://127.0.0.1:1/v3/auth/tokens: ...{SET}"),
+        ({"OS_AUTH_URL": "nothing"}, "", (),
+         f"{NOT_REACHED}Could not find requested endpoint in Service Catalog.{SET}"),
+        ({"OS_AUTH_TYPE": "nothing"}, "", (), f"{NOT_REACHED}The plugin nothing could not be found{SET}"),
+        ({"OS_AUTH_TYPE": "none"}, "", (), f"the credentials lead to no orchestration service{SET}"),
+        ({"OS_CACERT": "/nothing.pem", "OS_AUTH_URL": "https://127.0.0.1:1/v3"}, "", (),
+         f"{NOT_REACHED}Could not find a suitable TLS CA certificate bundle, invalid path: /nothing.pem{SET}"),
+        ({"OS_REGION_NAME": "elsewhere"}, "", (),
+         f"{NOT_REACHED}public endpoint for orchestration service in elsewhere region not found{SET}"),
+        ({}, "POST /v3/auth/tokens", (401, {"error": {"message": "not with s3cret"}}, {}),
+         f"{NOT_REACHED}not with ****** (HTTP 401){SET}"),
+        ({}, "GET /v1/p/stacks/web?resolve_outputs=False", (404, {}, {}), "Heat has no stacks/web"),
+        ({}, f"{STACK}?resolve_outputs=False", (200, {"stack": {"stack_status": "DELETE_COMPLETE"}}, {}),
+         "the stack web is deleted"),
+        ({}, f"{STACK}?resolve_outputs=False", (200, [], {}), NEXT),
+        ({}, f"{STACK}/template", (403, {"error": {"message": "You are not authorized"}}, {}),
+         "Heat does not give stacks/web/6a/template: You are not authorized (HTTP 403)"),
+        ({}, f"{STACK}/template", (500, b"<html>", {}),
+         "Heat does not give stacks/web/6a/template: Internal Server Error (HTTP 500)"),
+        ({}, f"{STACK}/template", (200, b"{", {}), "Heat does not give stacks/web/6a/template: it is no JSON"),
+        ({}, f"{STACK}/template", (200, EMPTY, {}), "the stack web leaves nothing to judge: it has no resource"),
+        ({}, f"{STACK}/files", (200, {"db.yaml": 1}, {}), "Heat holds files of the stack web that are no text"),
+        ({}, LISTED, (200, {"resources": [{"resource_name": "x", "links": []}]}, {}),
+         "Heat lists a resource that belongs to no stack"),
+        ({}, LISTED, (200, {}, {}), NEXT),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_is_one_diagnostic_without_a_secret(
+    cloud: Cloud,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    environ: dict[str, str],
+    request_: str,
+    answer: tuple[int, object, dict[str, str]],
+    said: str,
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    if request_:
+        cloud.answers[request_] = answer
+    assert main(["check", "--stack", "web", "--rules", "m.dl"]) == 3
+    printed = capsys.readouterr()
+    code = "no-resources" if "nothing to judge" in said else "unreadable"
+    err = re.sub(r"HTTPConnectionPool.*", "...", printed.err)
+    assert (printed.out, err) == ("", f"error[{code}] {said}\n")
+
+
+@pytest.mark.parametrize("more", ["web.yaml", "--stack other", "-e env.yaml", "-P a=b", "--module web.yaml",
+                                  "--files-root ."])  # fmt: skip
+def test_a_live_stack_is_whole_without_what_a_command_line_adds(more: str) -> None:
+    assert main(["check", "--stack", "web", *more.split()]) == 64
