@@ -70,7 +70,9 @@ def test_a_denial_has_the_shape_of_heats_faults_and_heat_sees_nothing(door: Clie
          "error": {"type": "Forbidden", "message": message, "traceback": None}},
         [],
     )  # fmt: skip
+    decision = headers.pop("Datalog-Gate").split("; ")
     assert headers == {"Content-Type": "application/json", "Content-Length": str(len(content))}
+    assert (decision[0][:11], decision[1:]) == (f"deny {message[-7:-1]}", ["flavor: web takes huge"])
 
 
 def test_what_is_allowed_goes_on_byte_for_byte_and_the_answer_names_the_decision(door: Client) -> None:

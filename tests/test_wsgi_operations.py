@@ -408,6 +408,6 @@ def test_filters_without_options_share_the_point_of_the_process() -> None:
     assert filter_factory({})(FakeHeat()).point is cfn_filter_factory({})(FakeHeat()).point
 
 
-def test_what_was_not_judged_has_no_decision_to_show() -> None:
+def test_what_needs_no_decision_shows_that_there_is_a_door() -> None:
     _, headers, _ = client(Point(Answer("allowed", ""))).send(b"", REQUEST_METHOD="DELETE", PATH_INFO=STACK)
-    assert headers == {"Content-Type": "application/json"}
+    assert headers == {"Content-Type": "application/json", "Datalog-Gate": "allow"}

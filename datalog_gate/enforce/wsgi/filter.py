@@ -25,6 +25,8 @@ from datalog_gate.point.settings import Settings
 
 LOG = logging.getLogger(__name__)
 _CODES = {"denied": 403, "unreadable": 400, "undecided": 503}
+_WORDS = {"allowed": "allow", "denied": "deny", "unreadable": "unreadable", "undecided": "indeterminate"}
+"""What the header says where there is no decision."""
 
 
 class RefusedError(Exception):
@@ -187,7 +189,7 @@ def _broken(what: str, error: Exception) -> Answer:
 
 def _refuse(passage: Passage, answer: Answer) -> Response:
     LOG.info("decision %s: %s: %s", answer.id, answer.verdict, answer.reason)
-    return passage.fault(_CODES[answer.verdict], _message(answer))
+    return _with_decision(passage.fault(_CODES[answer.verdict], _message(answer)), answer)
 
 
 def _message(answer: Answer) -> str:
@@ -199,13 +201,12 @@ def _message(answer: Answer) -> str:
 
 
 def _with_decision(response: Response, answer: Answer) -> Response:
-    """The response with the decision, if there is one, and its warnings in a header."""
-    if not answer.id:
-        return response
-    outcome = answer.decision.outcome if answer.decision else "allow" if answer.allowed else "deny"
+    """The response with a header that says what the gate made of the request, so that a door that is live can be told
+    from none: the decision's outcome or the verdict, its id, and the warnings."""
+    outcome = answer.decision.outcome if answer.decision else _WORDS[answer.verdict]
     for one in answer.warnings:
         LOG.warning("decision %s: %s", answer.id, printable(one))
-    value = "; ".join([f"{outcome} {answer.id}", *answer.warnings])[:REASON]
+    value = "; ".join([f"{outcome} {answer.id}".rstrip(), *answer.warnings])[:REASON]
     header = ("Datalog-Gate", "".join(char if " " <= char <= "~" else "?" for char in value))
     return Response(response.status, [*response.headers, header], response.body)
 
