@@ -94,7 +94,8 @@ def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], alike: Iterab
             facts.hide(DEPLOYMENT, row, [FIXED[DEPLOYMENT].positions["digest"]])
     for name, found in facts.rows.items() if secretive else ():
         relation = asked.relation(name)
-        for row, origin in found.items():
+        for row in found:
+            origin = facts.origin(name, row)
             if relation and origin and isinstance(origin[0], Resource) and origin[0].veiled:
                 facts.hide(name, row, _hidden(relation, origin[1], origin[0].hides))
 

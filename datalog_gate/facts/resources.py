@@ -71,7 +71,7 @@ def identities(alike: Alike, found: Found) -> None:
     """The rows of ``heat:resource``, of many resources at once since most rules read it."""
     stack, certain = alike.home.stack.id, found.certain
     for one in alike.resources:
-        certain[one.id, stack, one.name, one.type, one.declared] = one, ()
+        certain[one.id, stack, one.name, one.type, one.declared] = one
 
 
 def _properties(one: Resource, home: Home) -> Iterator[Fact]:

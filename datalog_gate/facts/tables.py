@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
-from datalog_gate.facts.factset import Origin
+from datalog_gate.facts.factset import Kept
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
 from datalog_gate.values import ResourceId, Row, Unknown, Value, show
@@ -58,8 +58,8 @@ class Alike(NamedTuple):
 class Found:
     """The rows of one relation with their origins, and what decides whether the uncertain ones are there at all."""
 
-    certain: dict[Row, Origin | None] = field(default_factory=dict)
-    uncertain: list[tuple[Row, Origin | None, Unknown]] = field(default_factory=list)
+    certain: dict[Row, Kept] = field(default_factory=dict)
+    uncertain: list[tuple[Row, Kept, Unknown]] = field(default_factory=list)
 
     def add(self, resource: Resource, facts: Iterable[Fact]) -> None:
         """Add rows of a resource."""
@@ -127,7 +127,7 @@ class TableRows:
             known = [one.id for one in resources], repeat(alike.home.stack.id)
             rows = self._rows(known, [one.properties for one in resources], alike.said)
             for row, one in zip(rows, resources, strict=True):
-                certain[row] = one, _PROPERTIES
+                certain[row] = one
             return
         name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
         if name not in alike.said and self._default is None:
