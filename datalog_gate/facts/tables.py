@@ -89,7 +89,11 @@ class _Column(NamedTuple):
     def values(self, data: Sequence[Mapping[str, Data]]) -> list[Value]:
         """The values in it of all that data. They are mostly of one type, which then is looked at once."""
         name, kind = self.property.name, self.property.kind
-        values: list[Any] = [one.get(name, _ABSENT) for one in data]
+        values: list[Any]
+        try:
+            values = [one[name] for one in data]
+        except KeyError:
+            values = [one.get(name, _ABSENT) for one in data]
         types = set(map(type, values))
         if types <= self.own or (types == {int} and kind in ("integer", "number") and max(map(abs, values)) < _SMALL):
             return values
