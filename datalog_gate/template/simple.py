@@ -23,7 +23,7 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
     """The simple resources of a template by name. Errors: InputError beyond the bounds of the tree."""
     if not scope.dialect.hot or scope.registry.types or scope.registry.resources:
         return {}
-    ids, names, veiled = scope.ids, names_of(scope.dialect.hot), bool(scope.hidden.paths)
+    names, veiled = names_of(scope.dialect.hot), bool(scope.hidden.paths)
     base, new = f"{scope.id}/", tuple.__new__
     stops = scope.dialect.functions | scope.dialect.removed
     plain: dict[str, str] = {}
@@ -55,21 +55,20 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
             if type(value) in SCALARS:
                 continue
             target = value.get("get_resource") if type(value) is dict and len(value) == 1 else None
-            if type(target) is str and (other := ids.get(target) or scope.sure(target)):
+            before = found.get(target) if type(target) is str else None
+            if type(target) is str and (other := before.id if before else scope.sure(target)):
+                ordered = ordered and before is not None
                 if requires is _NOTHING:
                     resolved, requires = properties.copy(), {}
                 requires[target] = "reference"
                 resolved[key] = other
-                ordered = ordered and target in found
             elif (more := _parts(value, stops, MAX_DEPTH - 4)) is not None:
                 parts += more
             else:
                 break
         else:
             work += parts
-            own = ids.get(name)
-            if own is None:  # as `ResourceId` makes one, in two thirds of the time
-                own = ids[name] = new(ResourceId, (base + name,))
+            own = new(ResourceId, (base + name,))  # as `ResourceId` makes one, in two thirds of the time
             found[name] = Resource(own, name, kind, kind, resolved, requires, veiled, defined)
     scope.ordered = ordered and len(found) == len(scope.definitions)
     scope.tree.spend(work)
