@@ -21,8 +21,10 @@ def moved(kind: str, properties: dict[str, Any]) -> object:
     plain, resource = (
         Resource(ResourceId(f"s/{name}"), name, kind, kind, of) for name, of in (("p", {}), ("r", properties))
     )
-    read = all_as_heat_reads([plain, resource], SHIPPED.type(kind))
-    assert read == [plain, as_heat_reads(resource, SHIPPED.type(kind))]
+    moved = as_heat_reads(resource, SHIPPED.type(kind))
+    read, said = all_as_heat_reads([plain, resource], SHIPPED.type(kind))
+    assert read == [plain, moved]
+    assert said >= {*plain.properties, *moved.properties}
     return read[1].properties
 
 

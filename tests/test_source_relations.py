@@ -148,8 +148,7 @@ def test_environments_give_what_they_say_and_where() -> None:
         ["<environment>", "parameters", r"tags.1.b\.c", True],
         ["<environment>", "resource_registry", "My::A", "OS::Heat::None"],
     ]
-    found = flatten(of, SHIPPED, ["heat:environment"]).rows["heat:environment"]
-    assert [str(place_of(origin)) for origin in found.values() if origin] == [
+    assert [str(place_of(origin)) for _, _, origin in flatten(of, SHIPPED, ["heat:environment"]) if origin] == [
         "<environment>:2:11",
         "<environment>:3:10",
     ]

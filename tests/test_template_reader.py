@@ -442,6 +442,8 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("parameters: {p: {type: string, default: a}}\nresources: {a: {type: A}, b: {type: A, depends_on: {get_param: p}}}\n", ("bad-template", 3, "`depends_on` takes a name or a list of names, and no function", None)),
         ("resources: {a: {type: A}, b: {type: A, depends_on: [a, {get_resource: a}]}}\n", ("bad-template", 2, "`depends_on` takes a name or a list of names, and no function", None)),
         ("resources: {a: {type: A, depends_on: null}}\n", ("bad-template", 2, "`depends_on` takes a name or a list of names, and no function", None)),
+        ("resources: {a: {type: A, properties: {x: {get_resource: b}}}, b: {type: A, properties: {x: {get_resource: a}}}}\n", ("bad-reference", 2, "resources need each other: a -> b -> a", None)),
+        ("resources: {a: {type: A, properties: {x: {get_resource: a}}}}\n", ("bad-reference", 2, "resources need each other: a -> a", None)),
         ("resources: {a: {type: A, depends_on: b}, b: {type: A, depends_on: [a]}}\n", ("bad-reference", 2, "resources need each other: a -> b -> a", None)),
         ("conditions: {a: {not: b}, b: {not: a}}\n", ("bad-reference", 2, "the condition `a` depends on itself", None)),
         ("outputs: {o: 1}\n", ("bad-template", 2, "the output `o` needs a `value`", None)),

@@ -52,7 +52,7 @@ class Watch:
     facts: int = 0
     looks: int = 0
     shares: dict[int, Share] = field(default_factory=dict)
-    _share: Share | None = None
+    _rule: CheckedRule | None = None
     _since: float = 0.0
     _known: Sized = ()
     _before: int = 0
@@ -63,10 +63,9 @@ class Watch:
 
     def start(self, rule: CheckedRule, known: Sized) -> None:
         """A rule sets to work."""
-        share = self.shares.get(id(rule))
-        if share is None:
-            share = self.shares[id(rule)] = Share(rule)
-        self._share, self._known, self._before = share, known, len(known)
+        self._rule = rule
+        self._known = known
+        self._before = len(known)
         self._since = self.budget.clock()
 
     def stop(self) -> None:
@@ -99,12 +98,15 @@ class Watch:
             self._out(f"more than {self.budget.rounds:,} rounds", "made", lambda one: one.facts)
 
     def _settle(self) -> None:
-        if self._share:
+        if rule := self._rule:
+            share = self.shares.get(id(rule))
+            if share is None:
+                share = self.shares[id(rule)] = Share(rule)
             derived = len(self._known) - self._before
             self.facts += derived
-            self._share.facts += derived
-            self._share.seconds += self.budget.clock() - self._since
-        self._share, self._known, self._before = None, (), 0
+            share.facts += derived
+            share.seconds += self.budget.clock() - self._since
+            self._rule, self._known, self._before = None, (), 0
 
     def _out(self, what: str, did: str, amount: Callable[[Share], float]) -> None:
         self._settle()

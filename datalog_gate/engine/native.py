@@ -45,7 +45,7 @@ def evaluate(
             work.tables[relation] = Table(facts.get(relation, ()))
     exceeded = None
     for one in _prepared(program):
-        if all(relation in work.tables for relation in one.stratum.relations):
+        if work.tables.keys() >= one.relations:
             continue
         try:
             work.derive(one)
@@ -127,6 +127,7 @@ class _Stratum:
     """A stratum with its rules as parts: those that run once, and those that run in each round of a recursion."""
 
     stratum: Stratum
+    relations: frozenset[str]
     once: tuple[_Part, ...]
     again: tuple[_Part, ...]
 
@@ -139,7 +140,7 @@ class _Stratum:
             loops = [at for at, one in enumerate(rule.body) if isinstance(one, Match) and one.relation in own]
             again += [_Part.of(rule, own, at) for at in loops]
             once += [] if loops else [_Part.of(rule, own)]
-        return _Stratum(stratum, tuple(once), tuple(again))
+        return _Stratum(stratum, frozenset(stratum.relations), tuple(once), tuple(again))
 
 
 _PREPARED = Kept[tuple[_Stratum, ...]]()

@@ -49,7 +49,7 @@ from datalog_gate.values import sort_key
 
 TELLING_APART = 3
 """How often variables are told apart by what stands around them."""
-PER_CONSTANT, PER_VARIABLE = 2.0, 0.4
+PER_CONSTANT, PER_VARIABLE = 2.5, 0.4
 """What a bound column leaves of the rows to expect: these powers of two less, or this part of the power."""
 
 Size = Callable[[str], int]

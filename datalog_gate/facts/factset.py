@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from datalog_gate.diagnostics import Span
-from datalog_gate.facts.stack import Locate, Path
+from datalog_gate.facts.stack import Locate, Path, Resource
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown
 
 
@@ -19,7 +19,11 @@ class Located(Protocol):
 
 
 Origin = tuple[Located, Path]
-"""Where a row comes from, and the path there that the row stands for. It is a plain tuple because every row has one."""
+"""Where a row comes from, and the path there that the row stands for."""
+Kept = Origin | Resource | None
+"""What is kept of a row's origin. A resource alone stands for the path that all rows of its relation have."""
+PATHS: dict[str, Path] = {"heat:resource": ()}
+"""The path of resources alone, where it is not that of their properties."""
 
 
 def place_of(origin: Origin, column: str | None = None) -> Span | None:
@@ -30,19 +34,19 @@ def place_of(origin: Origin, column: str | None = None) -> Span | None:
 
 @dataclass(slots=True)
 class FactSet:
-    """Rows by relation. `rows` maps each row to its origin, `maybe` the rows that may turn out not to be there (a row
-    under an undecided condition, or the wildcard row of a list whose extent is unknown) to the unknown that decides.
-    `hidden` maps the rows that hold what came from a hidden parameter to the columns that do."""
+    """Rows by relation. `rows` maps each row to what is kept of its origin, `maybe` the rows that may turn out not
+    to be there (a row under an undecided condition, or the wildcard row of a list whose extent is unknown) to the
+    unknown that decides. `hidden` maps the rows that hold what came from a hidden parameter to the columns that do."""
 
-    rows: dict[str, dict[Row, Origin | None]] = field(default_factory=dict)
+    rows: dict[str, dict[Row, Kept]] = field(default_factory=dict)
     maybe: dict[str, dict[Row, Unknown]] = field(default_factory=dict)
     hidden: dict[str, dict[Row, frozenset[int]]] = field(default_factory=dict)
 
-    def add(self, relation: str, row: Row, origin: Origin | None = None, maybe: Unknown | None = None) -> None:
+    def add(self, relation: str, row: Row, origin: Kept = None, maybe: Unknown | None = None) -> None:
         """Add a row. A row that is there already keeps its first origin, and is certain if it was ever added so."""
         self.extend(relation, ((row, origin, maybe),))
 
-    def extend(self, relation: str, found: Iterable[tuple[Row, Origin | None, Unknown | None]]) -> None:
+    def extend(self, relation: str, found: Iterable[tuple[Row, Kept, Unknown | None]]) -> None:
         """Add many rows, each with its origin and what decides whether it is there."""
         rows = self.rows.setdefault(relation, {})
         uncertain = self.maybe.setdefault(relation, {})
@@ -57,12 +61,17 @@ class FactSet:
         if not rows:
             del self.rows[relation], self.maybe[relation]
 
-    def fill(self, relation: str, rows: dict[Row, Origin | None]) -> None:
+    def fill(self, relation: str, rows: dict[Row, Kept]) -> None:
         """Add certain rows, as `add` does, all at once."""
         if relation in self.rows:
             self.extend(relation, ((row, origin, None) for row, origin in rows.items()))
         elif rows:
             self.rows[relation], self.maybe[relation] = rows, {}
+
+    def origin(self, relation: str, row: Row) -> Origin | None:
+        """The origin of a row; None if it has none, or is not there."""
+        kept = self.rows.get(relation, {}).get(row)
+        return (kept, PATHS.get(relation, ("properties",))) if isinstance(kept, Resource) else kept
 
     def hide(self, relation: str, row: Row, columns: Iterable[int]) -> None:
         """Note columns of a row that hold what came from a hidden parameter. A reference is the template's own, and a
@@ -79,8 +88,8 @@ class FactSet:
 
     def __iter__(self) -> Iterator[tuple[str, Row, Origin | None]]:
         for relation, rows in self.rows.items():
-            for row, origin in rows.items():
-                yield relation, row, origin
+            for row in rows:
+                yield relation, row, self.origin(relation, row)
 
     def __len__(self) -> int:
         return sum(len(rows) for rows in self.rows.values())

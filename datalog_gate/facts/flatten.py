@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 
 from datalog_gate.catalogue import Catalogue
@@ -14,7 +14,7 @@ from datalog_gate.collection import paused
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
-from datalog_gate.facts.moved import all_as_heat_reads, as_heat_reads
+from datalog_gate.facts.moved import all_as_heat_reads
 from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows, identities, live_rows
 from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Path, Resource, Stack
@@ -97,7 +97,8 @@ def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], alike: Iterab
             facts.hide(DEPLOYMENT, row, [FIXED[DEPLOYMENT].positions["digest"]])
     for name, found in facts.rows.items() if secretive else ():
         relation = asked.relation(name)
-        for row, origin in found.items():
+        for row in found:
+            origin = facts.origin(name, row)
             if relation and origin and isinstance(origin[0], Resource) and origin[0].veiled:
                 facts.hide(name, row, _hidden(relation, origin[1], origin[0].hides))
 
@@ -128,26 +129,27 @@ def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Hom
     certain: dict[str, list[Resource]] = defaultdict(list)
     for resource in stack.resources:
         if resource.maybe:
-            yield Alike((as_heat_reads(resource, catalogue.type(resource.type)),), home, maybe or resource.maybe)
+            one_alone = all_as_heat_reads((resource,), catalogue.type(resource.type))
+            yield Alike(*one_alone, home, maybe or resource.maybe)
         else:
             certain[resource.type].append(resource)
         if resource.nested:
             yield from _alike(resource.nested, catalogue, maybe or resource.maybe, home)
     for name, resources in certain.items():
-        yield Alike(all_as_heat_reads(resources, catalogue.type(name)), home, maybe)
+        yield Alike(*all_as_heat_reads(resources, catalogue.type(name)), home, maybe)
 
 
 def _add(facts: FactSet, relation: str, rows: Rows, alike: Iterable[Alike]) -> None:
     """Add the rows of a relation that resources have."""
     found = Found()
-    for resources, home, maybe in alike:
-        if maybe:
+    for those in alike:
+        if maybe := those.maybe:
             below = Found()
-            rows(resources, home, below)
+            rows(those, below)
             found.uncertain += ((row, of, maybe) for row, of in below.certain.items())
             found.uncertain += ((row, of, maybe) for row, of, _ in below.uncertain)
         else:
-            rows(resources, home, found)
+            rows(those, found)
     facts.fill(relation, found.certain)
     facts.extend(relation, found.uncertain)
 
@@ -155,9 +157,9 @@ def _add(facts: FactSet, relation: str, rows: Rows, alike: Iterable[Alike]) -> N
 def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]]) -> Rows:
     """The rows of many resources from those of each."""
 
-    def of_all(resources: Sequence[Resource], home: Home, found: Found) -> None:
-        for one in resources:
-            found.add(one, rows(one, home))
+    def of_all(alike: Alike, found: Found) -> None:
+        for one in alike.resources:
+            found.add(one, rows(one, alike.home))
 
     return of_all
 

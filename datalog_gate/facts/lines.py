@@ -79,7 +79,7 @@ def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
         assert described is not None, relation
         names = [column.name for column in described.columns]
         for row in sorted(facts.rows[relation], key=row_key):
-            origin = facts.rows[relation][row]
+            origin = facts.origin(relation, row)
             span = place_of(origin) if origin else None
             cells = [to_json(value, tagged=True) for value in facts.shown(relation, row)]
             place = span.to_json() if span else None
@@ -95,7 +95,7 @@ def write_text(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
         described = catalogue.relation(relation)
         assert described is not None, relation
         for row in sorted(facts.rows[relation], key=row_key):
-            origin = facts.rows[relation][row]
+            origin = facts.origin(relation, row)
             cells = [
                 f"{column.name}={_brief(value) if isinstance(value, str) else show(value)}"
                 for column, value in zip(described.columns, facts.shown(relation, row), strict=True)

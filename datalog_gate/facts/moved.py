@@ -6,7 +6,7 @@ places that still lead to what the user wrote. Source: heat/engine/translation.p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from datalog_gate.catalogue.schema import Property, ResourceType
@@ -17,11 +17,13 @@ from datalog_gate.values import Unknown
 Way = tuple[str, ...]
 
 
-def all_as_heat_reads(resources: Sequence[Resource], kind: ResourceType | None) -> Sequence[Resource]:
-    """Resources of one type with every property where the type has it moved."""
-    if kind and any(_hold(resources, source) for source, _ in kind.moved):
-        return [as_heat_reads(one, kind) for one in resources]
-    return resources
+def all_as_heat_reads(resources: Sequence[Resource], kind: ResourceType | None) -> tuple[Sequence[Resource], Set[str]]:
+    """Resources of one type with every property where the type has it moved, and what properties any has."""
+    said = set[str]().union(*[one.properties for one in resources])
+    if kind and any(source[0] in said and _hold(resources, source) for source, _ in kind.moved):
+        resources = [as_heat_reads(one, kind) for one in resources]
+        said = said.union(*[one.properties for one in resources])
+    return resources, said
 
 
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:

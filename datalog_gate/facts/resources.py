@@ -6,13 +6,13 @@ the function that makes the rows of each relation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.stack import Data, EnvironmentFile, Resource, Stack
-from datalog_gate.facts.tables import Fact, Found, Home, entries
+from datalog_gate.facts.tables import Alike, Fact, Found, Home, entries
 from datalog_gate.facts.typed import leaves, path_text, typed
 from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, boolean
 
@@ -78,11 +78,11 @@ def _files(stack: Stack) -> Iterator[Fact]:
         yield (stack.id, path, sha256(data).hexdigest(), len(data)), (), None
 
 
-def identities(resources: Sequence[Resource], home: Home, found: Found) -> None:
+def identities(alike: Alike, found: Found) -> None:
     """The rows of ``heat:resource``, of many resources at once since most rules read it."""
-    stack, certain = home.stack.id, found.certain
-    for one in resources:
-        certain[one.id, stack, one.name, one.type, one.declared] = one, ()
+    stack, certain = alike.home.stack.id, found.certain
+    for one in alike.resources:
+        certain[one.id, stack, one.name, one.type, one.declared] = one
 
 
 def _properties(one: Resource, home: Home) -> Iterator[Fact]:

@@ -6,7 +6,7 @@ gives a *wildcard*: a maybe row that stands for whatever may be in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
-from datalog_gate.facts.factset import Origin
+from datalog_gate.facts.factset import Kept
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
 from datalog_gate.values import ResourceId, Row, Unknown, Value, show
@@ -45,9 +45,11 @@ class Home:
 
 
 class Alike(NamedTuple):
-    """Resources of one type in one stack, and the undecided condition under which they exist."""
+    """Resources of one type in one stack, all properties that any of them has, and the undecided condition under which
+    they exist."""
 
     resources: Sequence[Resource]
+    said: Set[str]
     home: Home
     maybe: Unknown | None
 
@@ -56,8 +58,8 @@ class Alike(NamedTuple):
 class Found:
     """The rows of one relation with their origins, and what decides whether the uncertain ones are there at all."""
 
-    certain: dict[Row, Origin | None] = field(default_factory=dict)
-    uncertain: list[tuple[Row, Origin | None, Unknown]] = field(default_factory=list)
+    certain: dict[Row, Kept] = field(default_factory=dict)
+    uncertain: list[tuple[Row, Kept, Unknown]] = field(default_factory=list)
 
     def add(self, resource: Resource, facts: Iterable[Fact]) -> None:
         """Add rows of a resource."""
@@ -68,7 +70,7 @@ class Found:
                 self.certain.setdefault(row, (resource, path))
 
 
-Rows = Callable[[Sequence[Resource], Home, Found], None]
+Rows = Callable[[Alike, Found], None]
 """Adds the rows that resources of one type in one stack have in a relation."""
 _PROPERTIES = ("properties",)
 _ABSENT = object()
@@ -87,7 +89,11 @@ class _Column(NamedTuple):
     def values(self, data: Sequence[Mapping[str, Data]]) -> list[Value]:
         """The values in it of all that data. They are mostly of one type, which then is looked at once."""
         name, kind = self.property.name, self.property.kind
-        values: list[Any] = [one.get(name, _ABSENT) for one in data]
+        values: list[Any]
+        try:
+            values = [one[name] for one in data]
+        except KeyError:
+            values = [one.get(name, _ABSENT) for one in data]
         types = set(map(type, values))
         if types <= self.own or (types == {int} and kind in ("integer", "number") and max(map(abs, values)) < _SMALL):
             return values
@@ -118,16 +124,18 @@ class TableRows:
         self._default = table.steps[0].default if table.steps else None
         self._flat = len(table.steps) == 1 and table.steps[0].kind == "list" and table.shape != "free"
 
-    def rows(self, resources: Sequence[Resource], home: Home, found: Found) -> None:
+    def rows(self, alike: Alike, found: Found) -> None:
         """Add the rows of resources of the table's type."""
-        certain = found.certain
+        resources, certain = alike.resources, found.certain
         if not self._steps:
-            ids = [one.id for one in resources]
-            rows = self._rows((ids, repeat(home.stack.id)), [one.properties for one in resources])
+            known = [one.id for one in resources], repeat(alike.home.stack.id)
+            rows = self._rows(known, [one.properties for one in resources], alike.said)
             for row, one in zip(rows, resources, strict=True):
-                certain[row] = one, _PROPERTIES
+                certain[row] = one
             return
         name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
+        if name not in alike.said and self._default is None:
+            return
         ids, indexes, members, origins = [], [], [], []
         for one in resources:
             data = one.properties.get(name)
@@ -144,12 +152,14 @@ class TableRows:
                         found.add(one, self._member(self._steps, member, (one.id, index), ("properties", name, index)))
             elif data is not None or self._default is not None:
                 found.add(one, self._below(self._steps, one.properties, (one.id,), _PROPERTIES))
-        for row, origin in zip(self._rows((ids, indexes), members), origins, strict=True):
+        for row, origin in zip(self._rows((ids, indexes), members, set().union(*members)), origins, strict=True):
             certain[row] = origin
 
-    def _rows(self, known: Iterable[Iterable[Value]], data: Sequence[Mapping[str, Data]]) -> Iterator[Row]:
-        """The rows that begin with the known columns and go on with what each piece of data says, made by column."""
-        said = set[str]().union(*data)
+    def _rows(
+        self, known: Iterable[Iterable[Value]], data: Sequence[Mapping[str, Data]], said: Container[str]
+    ) -> Iterator[Row]:
+        """The rows that begin with the known columns and go on with what each piece of data says, made by column. All
+        keys of the data are `said`."""
         columns = (one.values(data) if one.property.name in said else repeat(one.blank) for one in self._columns)
         return zip(*known, *columns, strict=False)
 
@@ -179,7 +189,7 @@ class TableRows:
         if len(steps) > 1:
             return self._below(steps[1:], member or {}, known, path)
         if self._shape == "columns":
-            [row] = self._rows([(value,) for value in known], [member or {}])
+            [row] = self._rows([(value,) for value in known], [member or {}], member or {})
             return ((row, path, None),)
         return entries(self.relation, known, member or {}, path)
 

@@ -15,7 +15,7 @@ from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
 from datalog_gate.errors import BudgetError
-from datalog_gate.facts.factset import FactSet, Origin, place_of
+from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.values import ResourceId, Row, Unknown, Value
 
 NAMELESS = frozenset({"_id", "_stack", "_index", "_index2", "_key", "_key2", "id", "stack"})
@@ -80,7 +80,7 @@ def place(
             for leaf in about:
                 if span := _column_holding(value, leaf, facts, relations):
                     return span
-    origins = [origin for leaf in about or leaves if (origin := _origin(leaf, facts))]
+    origins = [origin for leaf in about or leaves if (origin := facts.origin(leaf.relation, leaf.row))]
     if not origins:
         return None
     best = max(origins, key=lambda origin: len(origin[1]))
@@ -148,7 +148,7 @@ def _unknowns(leaf: Leaf, facts: FactSet) -> Iterator[Unknown]:
 
 def _column_holding(value: Value, leaf: Leaf, facts: FactSet, relations: Mapping[str, Relation]) -> Span | None:
     described = relations.get(leaf.relation)
-    origin = _origin(leaf, facts)
+    origin = facts.origin(leaf.relation, leaf.row)
     if described is None or origin is None:
         return None
     for at in leaf.columns:
@@ -156,7 +156,3 @@ def _column_holding(value: Value, leaf: Leaf, facts: FactSet, relations: Mapping
         if leaf.row[at] == value and name not in NAMELESS:
             return place_of(origin, name)
     return None
-
-
-def _origin(leaf: Leaf, facts: FactSet) -> Origin | None:
-    return facts.rows.get(leaf.relation, {}).get(leaf.row)

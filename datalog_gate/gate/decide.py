@@ -170,9 +170,11 @@ class _Judge:
         self.raw: dict[Violation, tuple[str, Row]] = {}
 
     @cached_property
-    def _names(self) -> Counter[str]:
+    def _names(self) -> Mapping[str, int]:
         """How many resources of all stacks have each name."""
-        return Counter([resource.name for stack in self._stacks for one in stack.walk() for resource in one.resources])
+        names = [resource.name for stack in self._stacks for one in stack.walk() for resource in one.resources]
+        once = dict.fromkeys(names, 1)
+        return once if len(once) == len(names) else Counter(names)
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be."""

@@ -195,7 +195,7 @@ class Explanation:
     def _place(self, node: Node) -> Span | None:
         """Where a fact was written: if its literal reads one value of it, that one."""
         name = plain(node.relation)
-        origin = self.facts.rows.get(name, {}).get(node.row)
+        origin = self.facts.origin(name, node.row)
         if origin is None:
             return self.inventory.get(name, {}).get(node.row)
         described = self.provenance.program.relations[node.relation]

@@ -141,7 +141,7 @@ class Fixes:
         matches.sort(key=lambda one: one.span)
         for match, leaf in zip(matches, (one for one in node.premises if isinstance(one, Node)), strict=True):
             name = plain(leaf.relation)
-            of, path = self.facts.rows.get(name, {}).get(leaf.row) or (None, ())
+            of, path = self.facts.origin(name, leaf.row) or (None, ())
             open_ = self.secrets.row(name, leaf.row) == leaf.row
             if not isinstance(of, Resource) or of.nested or path[:1] != ("properties",) or not open_:
                 continue

@@ -6,6 +6,7 @@ In: definitions, and later the resources read from them. Out: names. Neither nes
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from itertools import chain
 
 from datalog_gate.facts.stack import Data, Resource
 
@@ -52,7 +53,7 @@ def _mentioned(definition: Data) -> list[str]:
 def circles(read: Mapping[str, Resource]) -> list[list[str]]:
     """Resources that require each other: the first circles as names, each with its first one again at the end."""
     waiting = {name: one.requires for name, one in read.items() if one.requires}
-    if waiting.keys().isdisjoint(set[str]().union(*waiting.values())):
+    if waiting.keys().isdisjoint(chain.from_iterable(waiting.values())):
         return []
     for _ in range(_PASSES):
         waiting = {name: required for name, required in waiting.items() if not waiting.keys().isdisjoint(required)}

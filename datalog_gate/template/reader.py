@@ -183,7 +183,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
             written = scope.write("get_param", parameter.name, ()).expression if whole else None
             tree.hide(parameter.value, scope.id, written)
     read = read_resources(scope)
-    for circle in circles(read):
+    for circle in () if scope.ordered else circles(read):
         message = f"resources need each other: {' -> '.join(circle)}"
         tree.report("bad-reference", message, read[circle[0]].locate(()))
     description = data.get(dialect.key("description"))

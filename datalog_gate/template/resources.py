@@ -85,7 +85,7 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
     if not isinstance(definition, dict):
         tree.report("bad-template", f"the resource `{name}` must be a map", where(()))
         return None
-    exists = True if name in scope.ids else scope.exists(name)
+    exists = True if scope.sure(name) else scope.exists(name)
     if exists is False:
         return None
     found: dict[str, Data] = {}

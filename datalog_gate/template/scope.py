@@ -34,7 +34,8 @@ OMITTED = object()
 @dataclass(slots=True)
 class Scope:
     """The names of one template. `read` gives a resource by its name, None while that very resource is being read;
-    `reading` of them are. `ids` are those of the resources without a condition.
+    `reading` of them are. `ids` are those that were asked of resources without a condition. `ordered` says that each
+    resource needs only such as stand before it.
 
     `touched` counts how often a hidden value was read: what a function gives came from one if it grew on the way.
     `hidden` are the paths of such results, `veiled` the values of the stack as `Stack.hidden`."""
@@ -61,15 +62,17 @@ class Scope:
     veiled: set[Path] = field(default_factory=set)
     touched: int = 0
     reading: int = 0
-    ids: dict[str, ResourceId] = field(init=False)
+    ids: dict[str, ResourceId] = field(default_factory=dict)
+    ordered: bool = False
 
-    def __post_init__(self) -> None:
-        key, base, new = "condition" if self.dialect.hot else "Condition", f"{self.id}/", tuple.__new__
-        self.ids = {  # as `ResourceId` makes them, in two thirds of the time
-            name: new(ResourceId, (base + name,))
-            for name, definition in self.definitions.items()
-            if type(definition) is not dict or key not in definition
-        }
+    def sure(self, name: str) -> ResourceId | None:
+        """The id of a resource that the template defines without a condition."""
+        found = self.ids.get(name)
+        if found is None and name in self.definitions:
+            definition = self.definitions[name]
+            if type(definition) is not dict or ("condition" if self.dialect.hot else "Condition") not in definition:
+                found = self.ids[name] = ResourceId(f"{self.id}/{name}")
+        return found
 
     def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
         """The data with the functions in `names` (default: the dialect's) replaced by their values. Data that has none
@@ -83,9 +86,9 @@ class Scope:
             if len(data) == 1:
                 [(name, arguments)] = data.items()
                 if name in known:
-                    if name == "get_resource" and isinstance(arguments, str) and arguments in self.ids:
+                    if name == "get_resource" and isinstance(arguments, str) and (own := self.sure(arguments)):
                         self.requires.setdefault(arguments, "reference")
-                        return self.ids[arguments]
+                        return own
                     touched = self.touched
                     value = self._call(name, arguments, (*path, name), known)
                     if self.touched != touched:

@@ -13,6 +13,7 @@ from datalog_gate.template.document import MAX_DEPTH
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.template.nesting import NESTING, Where, names_of
 from datalog_gate.template.scope import SCALARS, Scope
+from datalog_gate.values import ResourceId
 
 _NOTHING: dict[str, str] = {}
 """What most resources require."""
@@ -22,11 +23,13 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
     """The simple resources of a template by name. Errors: InputError beyond the bounds of the tree."""
     if not scope.dialect.hot or scope.registry.types or scope.registry.resources:
         return {}
-    ids, names, veiled = scope.ids, names_of(scope.dialect.hot), bool(scope.hidden.paths)
+    names, veiled = names_of(scope.dialect.hot), bool(scope.hidden.paths)
+    base, new = f"{scope.id}/", tuple.__new__
     stops = scope.dialect.functions | scope.dialect.removed
-    plain: set[str] = set()
+    plain: dict[str, str] = {}
     found: dict[str, Resource] = {}
     work = 0
+    ordered = True
 
     document, hidden, given = scope.document, scope.hidden, scope.given
 
@@ -34,15 +37,16 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
         return Where(document, ("resources", name), names, hidden, given)
 
     for name, definition in scope.definitions.items():
-        if type(definition) is not dict or len(definition) != 2 or name not in ids or "/" in name:
+        if type(definition) is not dict or len(definition) != 2 or "/" in name:
             continue
-        kind, properties = definition.get("type"), definition.get("properties")
-        if type(kind) is not str or type(properties) is not dict:
+        said, properties = definition.get("type"), definition.get("properties")
+        if type(said) is not str or type(properties) is not dict:
             continue
-        if kind not in plain:
-            if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
+        kind = plain.get(said)  # one text for all resources of the type
+        if kind is None:
+            if said in NESTING or said.endswith(TEMPLATE_ENDINGS):
                 continue
-            plain.add(kind)
+            kind = plain[said] = said
         parts = len(properties)
         if parts == 1 and not stops.isdisjoint(properties):
             continue
@@ -51,18 +55,22 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
             if type(value) in SCALARS:
                 continue
             target = value.get("get_resource") if type(value) is dict and len(value) == 1 else None
-            if type(target) is str and target in ids:
+            before = found.get(target) if type(target) is str else None
+            if type(target) is str and (other := before.id if before else scope.sure(target)):
+                ordered = ordered and before is not None
                 if requires is _NOTHING:
                     resolved, requires = properties.copy(), {}
                 requires[target] = "reference"
-                resolved[key] = ids[target]
+                resolved[key] = other
             elif (more := _parts(value, stops, MAX_DEPTH - 4)) is not None:
                 parts += more
             else:
                 break
         else:
             work += parts
-            found[name] = Resource(ids[name], name, kind, kind, resolved, requires, veiled, defined)
+            own = new(ResourceId, (base + name,))  # as `ResourceId` makes one, in two thirds of the time
+            found[name] = Resource(own, name, kind, kind, resolved, requires, veiled, defined)
+    scope.ordered = ordered and len(found) == len(scope.definitions)
     scope.tree.spend(work)
     scope.tree.count(len(found), document.below(("resources",)))
     return found
