@@ -199,13 +199,20 @@ def running(
     `options` go to the group datalog_gate of heat.conf."""
     for name in ("environment.d", "templates"):
         (folder / name).mkdir()
-    port, cfn_port = _free_ports()
+    port, cfn_port = free_ports()
     written = "\n".join(f"{name} = {value}" for name, value in (options or {}).items())
     conf = CONF.format(
         folder=folder, port=port, convergence=convergence, resources=RESOURCES, rules=rules, options=written
     )
     (folder / "heat.conf").write_text(conf)
     (folder / "paste.ini").write_text(PASTE.format(api_filters=api_filters, cfn_filters=cfn_filters, rules=rules))
+    with started(folder, port, cfn_port) as heat:
+        yield heat
+
+
+@contextmanager
+def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
+    """A Heat whose heat.conf and paste.ini are in the folder, until its end."""
     command = [sys.executable, "-W", "ignore", str(HERE / "server.py"), str(folder), str(port), str(cfn_port)]
     with (folder / "stderr").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)
@@ -219,7 +226,8 @@ def running(
         process.wait()
 
 
-def _free_ports() -> tuple[int, int]:
+def free_ports() -> tuple[int, int]:
+    """Two ports that nothing listens at."""
     with socket.socket() as one, socket.socket() as other:
         one.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))
