@@ -112,6 +112,7 @@ class Heat:
     url: str
     cfn_url: str
     folder: Path
+    process: int
 
     def ask(self, method: str, path: str, /, **body: Any) -> requests.Response:
         """A request below the project, with the body as JSON if there is any: Heat takes no empty one."""
@@ -173,6 +174,13 @@ class Heat:
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         return [one for one in lines if not wanted or all(one[name] == value for name, value in wanted.items())]
 
+    def memory(self) -> float:
+        """The MB of memory that the process has."""
+        for line in Path(f"/proc/{self.process}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        raise LookupError("the process is gone")
+
     def client(self) -> Any:
         """python-heatclient."""
         return heatclient.Client("1", endpoint=f"{self.url}/v1/{PROJECT}", token="none")
@@ -220,7 +228,7 @@ def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
         assert process.stdout is not None
         said = process.stdout.readline()
         assert said == b"READY\n", (folder / "stderr").read_text()[-4000:]
-        yield Heat(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{cfn_port}", folder)
+        yield Heat(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{cfn_port}", folder, process.pid)
     finally:
         process.kill()
         process.wait()
