@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -13,13 +14,14 @@ import pytest
 from datalog_gate.diagnostics import CODES
 from datalog_gate.enforce.cli import main
 from datalog_gate.gate.policyset import RuleFile, load
+from tests.installed import off_site, on_site
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMAND = re.compile(
     r"^ {4,}(?:pip install [^&\n]*&& )?datalog-gate (?P<command>[^\n]*)\n(?:\n```\n(?P<output>.*?)```)?", re.M | re.S
 )
-PYTHON = re.compile(r"```python\n(?P<program>.*?)```\n\n```\n(?P<output>.*?)```", re.S)
+PYTHON = re.compile(r"```python\n(?P<program>(?:(?!```).)*)```\n\n```\n(?P<output>.*?)```", re.S)
 RULES = re.compile(r"```prolog\n(.*?)```", re.S)
 SHOWN = [
     pytest.param(found["command"], found["output"], id=f"{page.name}: {found['command'][:50]}")
@@ -30,23 +32,29 @@ SHOWN = [
 
 @pytest.mark.parametrize(("command", "output"), SHOWN)
 def test_a_command_of_a_page_prints_what_the_page_shows(
-    command: str, output: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str,
+    output: str | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.delenv("DATALOG_GATE_RULES", raising=False)
+    for name in [one for one in os.environ if one == "DATALOG_GATE_RULES" or one.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    command = on_site(command, tmp_path)
     if command.startswith("test"):
         program = [sys.executable, "-m", "datalog_gate.enforce.cli", *shlex.split(command)]
         assert subprocess.run(program, capture_output=True, check=False).returncode == 0
         return
     assert main(shlex.split(command)) in (0, 1)
     printed = capsys.readouterr()
-    assert (printed.err, printed.out if output else None) == ("", output)
+    assert (printed.err, off_site(printed.out, tmp_path) if output else None) == ("", output)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_program_of_a_page_prints_what_the_page_shows(page: Path) -> None:
+def test_a_program_of_a_page_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     for found in PYTHON.finditer(page.read_text("utf-8")):
-        program = [sys.executable, "-c", found["program"]]
+        program = [sys.executable, "-c", on_site(found["program"], tmp_path)]
         assert subprocess.run(program, capture_output=True, text=True, cwd=ROOT, check=True).stdout == found["output"]
 
 

@@ -1,0 +1,71 @@
+"""A Heat with the gate, as docs/install.md sets it up: its files below a folder that stands for the root, and a log.
+
+In: a text of the page, and the folder. Out: the text with the folder's paths; and what a command says, with those of
+the page.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+from oslo_config import cfg
+
+from datalog_gate.point.asked import Asked
+from datalog_gate.point.definition import Definition
+from datalog_gate.point.options import settings
+from datalog_gate.point.point import Point
+from datalog_gate.point.policies import Entitlements
+from tests.pages import DOCS
+from tests.test_doctor import PASTE
+
+INSTALL = (DOCS / "install.md").read_text("utf-8")
+FILE = re.compile(r"`(/etc/heat/[^`]*)`[^`\n]*(?:\n[^`\n]+)*\n\n```\w+\n(.*?)```", re.S)
+"""A file that the page shows, after the paragraph that names it last."""
+ROOT = re.compile(r"(?<!\w)/(?=(?:etc|var/log)/heat)")
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+MEMBER = {"user_id": "u-ann", "project_id": "p-shop", "roles": ["member"]}
+TEMPLATE = """\
+heat_template_version: 2018-08-31
+resources:
+  web: {type: OS::Nova::Server, properties: {image: debian, flavor: FLAVOR}}
+"""
+
+
+def install(folder: Path) -> cfg.ConfigOpts:
+    """Write the files that the page shows, and have two creations logged. What is in heat.conf then."""
+    files = dict(FILE.findall(INSTALL))
+    files["/etc/heat/api-paste.ini"] += PASTE[PASTE.index("[app:") : PASTE.index("[filter:datalog_gate]")]
+    (folder / "var/log/heat").mkdir(parents=True, exist_ok=True)
+    for name, shown in files.items():
+        path = folder / name[1:]
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path.write_text(moved(shown, folder))
+        path.chmod(0o644)
+    conf = cfg.ConfigOpts()
+    conf([], project="heat", default_config_files=[str(folder / "etc/heat/heat.conf")])
+    point = Point(settings(conf), Entitlements(conf, ()), now=lambda: NOW)
+    for name, flavor in (("web", "m1.huge"), ("db", "m1.tiny")):
+        definition = Definition(TEMPLATE.replace("FLAVOR", flavor))
+        point.judge(Asked("api", "create", name, "p-shop", lambda held=definition: held, MEMBER))  # type: ignore[misc]
+    point.flush()
+    return conf
+
+
+def moved(text: str, folder: Path) -> str:
+    """The text with the folder in the place of the root."""
+    return ROOT.sub(f"{folder}/", text)
+
+
+def on_site(text: str, folder: Path) -> str:
+    """As `moved`, with the files there if the text names any."""
+    if ROOT.search(text):
+        install(folder)
+    return moved(text, folder)
+
+
+def off_site(text: str, folder: Path) -> str:
+    """What was said there, as the page has it."""
+    return text.replace(str(folder), "").replace(f" {socket.gethostname()} has had ", " api-1 has had ")

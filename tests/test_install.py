@@ -1,0 +1,90 @@
+"""What docs/install.md has an operator write and run does what the page says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from datetime import UTC, datetime
+from importlib import invalidate_caches
+from pathlib import Path
+
+import pytest
+from oslo_config import cfg
+from stevedore.extension import ExtensionManager
+
+from datalog_gate.enforce.cli import main
+from datalog_gate.point.glass import broken
+from datalog_gate.point.options import settings
+from datalog_gate.point.point import chain_of
+from datalog_gate.point.policies import Entitlements
+from datalog_gate.preflight.licence import DEFAULTS
+from datalog_gate.preflight.loading import load_chain
+from datalog_gate.preflight.plugin import RefusedError
+from datalog_gate.preflight.snapshot import snapshot
+from tests.installed import INSTALL, MEMBER, install, moved, off_site
+
+SHELL = re.compile(r"^ {4,}((?:python -c|ln -s|echo) [^\n]*)$", re.M)
+SECTION = "[filter:datalog_gate_cfn]\nuse = egg:datalog-gate#datalog_gate_cfn\n"
+FINDING = re.compile(r"^/.* finding\[.*\n  fix .*\n", re.M)
+
+
+def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "etc/heat/datalog_gate").mkdir(parents=True)
+    link, resources, glass = SHELL.findall(INSTALL)
+    for command in (link, glass):
+        subprocess.run(["bash", "-c", moved(command, tmp_path)], check=True)
+    program = ["bash", "-c", resources.replace("python", sys.executable, 1)]
+    folder = subprocess.run(program, capture_output=True, text=True, check=True).stdout.rstrip("\n")
+    assert [one.name for one in Path(folder).glob("*.py")] == ["datalog_gate_resources.py"]
+    assert os.readlink(tmp_path / "etc/heat/datalog_gate/current") == "rules-2027-03"
+    now = datetime.now(UTC)
+    broke = broken(str(tmp_path / "etc/heat/datalog_gate/glass"), now)
+    assert broke is not None
+    assert (broke.why, broke.until > now) == ("the licence server is down", True)
+
+
+def test_the_doctor_finds_that_a_section_is_missing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    install(tmp_path)
+    paste = tmp_path / "etc/heat/api-paste.ini"
+    paste.write_text(paste.read_text().replace(SECTION, ""))
+    assert main(["doctor", "--heat-conf", str(tmp_path / "etc/heat/heat.conf")]) == 1
+    assert FINDING.findall(off_site(capsys.readouterr().out, tmp_path)) == FINDING.findall(INSTALL)
+
+
+def test_the_policy_file_says_who_may_do_what(tmp_path: Path) -> None:
+    rules = Entitlements(install(tmp_path), ("edge", "night"))
+    asked = [{**MEMBER, "roles": [role]} for role in ("member", "edge_user", "admin")]
+    allowed = [(sorted(rules.services("p-shop", one)), rules.may_break_glass("p-shop", one)) for one in asked]
+    assert allowed == [(["night"], False), (["edge"], False), (["night"], True)]
+
+
+def test_the_licence_is_enabled_and_has_the_settings_of_the_table(tmp_path: Path) -> None:
+    [text] = [one for one in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "preflight" in one]
+    (tmp_path / "heat.conf").write_text(text)
+    conf = cfg.ConfigOpts()
+    conf([], project="heat", default_config_files=[str(tmp_path / "heat.conf")])
+    chain = chain_of(settings(conf))
+    rows = re.findall(r"^\| `(\w+)` \| (?:`([^`]*)`)? *\| .* \|$", INSTALL, re.M)
+    assert (list(chain.plugins) if chain else [], dict(rows)) == (["licence"], DEFAULTS)
+
+
+def test_the_smallest_plugin_loads_and_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [(module, project)] = re.findall(r"```python\n((?:(?!```).)*)```\n\n```toml\n(.*?)```", INSTALL, re.S)
+    [(group, entries)] = tomllib.loads(project)["project"]["entry-points"].items()
+    installed = tmp_path / "acme_freeze-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-freeze\nVersion: 1\n")
+    lines = [f"[{group}]", *(f"{name} = {target}" for name, target in entries.items())]
+    (installed / "entry_points.txt").write_text("\n".join(lines))
+    (tmp_path / "acme_freeze.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
+    invalidate_caches()
+    chain = load_chain(("freeze",), {"freeze": {"projects": "p1+p2"}})
+    chain.before(snapshot(action="create", stack_name="web", project="p3", decision_id="7f"))
+    chain.before(snapshot(action="delete", stack_name="web", project="p2", decision_id="7f"))
+    with pytest.raises(RefusedError, match=r"^freeze: this project is frozen until its move is done$"):
+        chain.before(snapshot(action="create", stack_name="web", project="p2", decision_id="7f"))
