@@ -311,7 +311,7 @@ def test_secrets_too_short_to_look_for_are_masked_by_name(made: Make) -> None:
     masked = {"type": "string", "hidden": True, "default": "******"}
     assert record["inputs"]["definition"] == {
         "template": {**held, "parameters": {"pin": masked}},
-        "environment": {"parameter_defaults": {"pin": "******"}},
+        "environment": '{"parameter_defaults": {"pin": "******"}}',
         "parameters": {"pin": "******"},
         "files": {"a": "port 12"},
         "environment_files": [],
@@ -327,7 +327,7 @@ def test_secrets_in_environment_files_are_masked_too(made: Make) -> None:
     [record] = records(point)
     assert record["inputs"]["definition"]["files"] == {
         "env": '{"parameters": {"pin": "******"}}',
-        "other": files["other"],
+        "other": '{"parameters": {"pin": "******"}}',
     }
 
 
