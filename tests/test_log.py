@@ -124,6 +124,17 @@ def test_a_line_that_a_crash_cut_off_takes_no_record_with_it(tmp_path: Path) -> 
     assert found(tmp_path / "log") == ["broken", {"n": 1}]
 
 
+def test_the_log_is_not_for_everybody_to_read(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        log = DecisionLog(str(tmp_path / "log"), 4000)
+        log.write(record())
+        log.flush(2.0)
+    finally:
+        os.umask(before)
+    assert oct((tmp_path / "log").stat().st_mode & 0o777) == "0o640"
+
+
 def test_a_process_that_ends_writes_its_last_records(tmp_path: Path) -> None:
     program = (
         "import sys; from datalog_gate.point.log import DecisionLog, SCHEMA\n"

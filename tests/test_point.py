@@ -115,6 +115,13 @@ def test_an_allowed_stack_goes_on_with_its_warnings_and_the_operator_is_told(
     assert warned == [f"decision {answer.id}: image: web runs old (notify ops@cloud)"]
 
 
+def test_a_stack_s_name_writes_no_line_of_the_log(made: Make, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    made().judge(asked(stack_name="s\n\x1b[2Jforged", credentials=None))
+    assert [one for one in caplog.records if not one.getMessage().isprintable()] == []
+    assert "of s\ufffd\ufffd[2Jforged: undecided" in caplog.records[-1].getMessage()
+
+
 def test_what_cannot_be_read_is_unreadable_and_says_where(made: Make) -> None:
     answer = made().judge(asked(Definition("resources:\n  a: {type: [}\n")))
     assert (answer.verdict, answer.decision) == ("unreadable", None)

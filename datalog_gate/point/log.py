@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from errno import ENOSPC
+from functools import partial
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Lock, Thread
@@ -148,7 +149,7 @@ def _append(path: Path, lines: bytes, limit: int) -> None:
     """Write whole lines, or nothing of them. Errors: OSError."""
     if path.exists() and path.stat().st_size + len(lines) > limit:
         path.replace(f"{path}.1")
-    with path.open("a+b", buffering=0) as file:
+    with open(path, "a+b", buffering=0, opener=partial(os.open, mode=0o640)) as file:
         before = file.tell()
         if before and os.pread(file.fileno(), 1, before - 1) != b"\n":  # a crash cut the last line off
             lines = b"\n" + lines

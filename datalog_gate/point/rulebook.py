@@ -19,7 +19,7 @@ from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.errors import DiagnosticsError, InputError
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.point.settings import Settings
-from datalog_gate.sources import YAML, default_rules, read_catalogue
+from datalog_gate.sources import default_rules, read_catalogue
 
 Seen = dict[str, tuple[int, int, int]]
 """What a look at files tells: inode, size and time of change by path. The time is the system's own, which new contents
@@ -56,7 +56,7 @@ class Rulebook:
         self._lock = Lock()
         self._problem = ""
         self._looked = clock()
-        self._seen = self._good = self._look()
+        self._seen = self._look()
         self._ruleset = self._load(None)
         loaded(self._ruleset)
 
@@ -77,14 +77,14 @@ class Rulebook:
         """Load what was seen, and put it in force if it is good and was not changed meanwhile."""
         found: Ruleset | DiagnosticsError
         try:
-            _begun(self._good, seen)
+            _begun(self._seen, seen)
             found = self._load(self._ruleset)
         except DiagnosticsError as error:
             found = error
         if self._look() != seen:
             return
         if isinstance(found, Ruleset):
-            self._seen, self._good, self._ruleset, self._problem = seen, seen, found, ""
+            self._seen, self._ruleset, self._problem = seen, found, ""
             self._loaded(found)
             return
         if not any(one.code in PASSING for one in found.diagnostics):
@@ -124,12 +124,12 @@ class Rulebook:
 
 
 def _begun(before: Seen, now: Seen) -> None:
-    """Errors: InputError if a file of rules has lost all that it held, as one that is written anew does for a moment,
-    or for good where the disk is full: its policies would be gone without a word."""
+    """Errors: InputError if a file has lost all that it held, as one that is written anew does for a moment, or for
+    good where the disk is full: its policies would be gone without a word."""
     lost = [
-        Diagnostic("no-policy", f"{path} is empty now", None, "remove it, or write it elsewhere and move it here")
+        Diagnostic("unreadable", f"{path} is empty now", None, "remove it, or write it elsewhere and move it here")
         for path, (inode, size, _) in now.items()
-        if Path(path).suffix.lower() in (".dl", *YAML) and inode and not size and before.get(path, (0, 0, 0))[1]
+        if inode and not size and before.get(path, (0, 0, 0))[1]
     ]
     if lost:
         raise InputError(lost)
