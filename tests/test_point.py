@@ -115,6 +115,13 @@ def test_an_allowed_stack_goes_on_with_its_warnings_and_the_operator_is_told(
     assert warned == [f"decision {answer.id}: image: web runs old (notify ops@cloud)"]
 
 
+def test_a_stack_s_name_writes_no_line_of_the_log(made: Make, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    made().judge(asked(stack_name="s\n\x1b[2Jforged", credentials=None))
+    assert [one for one in caplog.records if not one.getMessage().isprintable()] == []
+    assert "of s\ufffd\ufffd[2Jforged: undecided" in caplog.records[-1].getMessage()
+
+
 def test_what_cannot_be_read_is_unreadable_and_says_where(made: Make) -> None:
     answer = made().judge(asked(Definition("resources:\n  a: {type: [}\n")))
     assert (answer.verdict, answer.decision) == ("unreadable", None)
@@ -241,6 +248,37 @@ def test_changed_rules_come_into_force_and_bad_ones_leave_the_last_good(
     assert [one.levelname for one in caplog.records if "those before stay in force" in one.getMessage()] == ["ERROR"]
 
 
+def test_rules_that_go_are_kept_and_their_failure_is_told_once(made: Make, tmp_path: Path, clock: Clock) -> None:
+    point, rules = made(), tmp_path / "rules"
+    verdicts = []
+    for change in (lambda: rules.rename(tmp_path / "away"), lambda: None, lambda: (tmp_path / "away").rename(rules)):
+        change()
+        clock.time += 6.0
+        verdicts.append((point.judge(asked()).verdict, point.counters().get("reload_failures")))
+    assert verdicts == [("denied", 1)] * 3
+    assert [one["kind"] for one in records(point)].count("reload_failed") == 1
+
+
+def test_a_file_of_rules_that_is_emptied_takes_no_policy_away(made: Make, tmp_path: Path, clock: Clock) -> None:
+    point, verdicts = made(), []
+    for name, text in (("m", ""), ("other", "// nothing yet\n"), ("m", "// nothing any more\n" + IMAGE)):
+        (tmp_path / "rules" / f"{name}.dl").write_text(text)
+        clock.time += 6.0
+        verdicts.append(point.judge(asked()).verdict)
+    assert (verdicts, point.counters()) == (
+        ["denied", "denied", "allowed"], {"allowed": 1, "denied": 2, "reload_failures": 1}
+    )  # fmt: skip
+
+
+def test_rules_that_change_under_an_old_date_are_read_again(made: Make, tmp_path: Path, clock: Clock) -> None:
+    point, rules = made(), tmp_path / "rules" / "m.dl"
+    dated = rules.stat()
+    rules.write_text((FLAVOR + IMAGE).replace("huge", "mini"))
+    os.utime(rules, ns=(dated.st_atime_ns, dated.st_mtime_ns))
+    clock.time = 6.0
+    assert (point.judge(asked()).verdict, point.judge(asked(template("mini"))).verdict) == ("allowed", "denied")
+
+
 def test_a_point_without_good_rules_is_not_made(made: Make, tmp_path: Path) -> None:
     (tmp_path / "rules" / "m.dl").unlink()
     with pytest.raises(RulesError):
@@ -311,7 +349,7 @@ def test_secrets_too_short_to_look_for_are_masked_by_name(made: Make) -> None:
     masked = {"type": "string", "hidden": True, "default": "******"}
     assert record["inputs"]["definition"] == {
         "template": {**held, "parameters": {"pin": masked}},
-        "environment": {"parameter_defaults": {"pin": "******"}},
+        "environment": '{"parameter_defaults": {"pin": "******"}}',
         "parameters": {"pin": "******"},
         "files": {"a": "port 12"},
         "environment_files": [],
@@ -327,7 +365,7 @@ def test_secrets_in_environment_files_are_masked_too(made: Make) -> None:
     [record] = records(point)
     assert record["inputs"]["definition"]["files"] == {
         "env": '{"parameters": {"pin": "******"}}',
-        "other": files["other"],
+        "other": '{"parameters": {"pin": "******"}}',
     }
 
 

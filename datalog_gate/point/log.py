@@ -1,7 +1,8 @@
 """The decision log (layer 6): one JSON object a line, written beside the decisions and never in their way.
 
 In: records. Out: a file of at most half the bytes that it may have, and one older file ``.1`` beside it. Several
-processes may share it. What can't be written is dropped, counted, and told in the next record that can.
+processes may share it, also those that a process with a log forks. What can't be written is dropped, counted, and told
+in the next record that can.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from errno import ENOSPC
+from functools import partial
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Lock, Thread
@@ -35,18 +37,24 @@ class DecisionLog:
 
     def __init__(self, path: str, limit: int) -> None:
         self._path, self._limit = Path(path) if path else None, limit
-        self._queue: Queue[Record] = Queue(WAITING)
-        self._lock = Lock()
-        self._process = 0
         self.dropped = 0
         """How many records could not be written, in this process."""
-        self._told = 0
+        self._reset()
+        if path:
+            os.register_at_fork(after_in_child=self._reset)
+
+    def _reset(self) -> None:
+        """Forget the threads of a process that forked this one: they are not here, and may have held the lock."""
+        self._queue: Queue[Record] = Queue(WAITING)
+        self._lock = Lock()
+        self._begun = False
+        self.dropped = self._told = 0
 
     def write(self, record: Record) -> None:
         """Have a record written soon. Its data is not to be changed any more."""
         if self._path is None:
             return
-        if self._process != os.getpid():
+        if not self._begun:
             self._begin()
         try:
             self._queue.put_nowait(record)
@@ -62,11 +70,10 @@ class DecisionLog:
     def _begin(self) -> None:
         """Start the writer: in each process its own, since a thread does not outlive a fork."""
         with self._lock:
-            if self._process != os.getpid():
-                self._queue = Queue(WAITING)
+            if not self._begun:
                 atexit.register(self.flush, AT_EXIT)
                 Thread(target=self._run, args=(self._queue,), name="datalog-gate-log", daemon=True).start()
-                self._process = os.getpid()
+                self._begun = True
 
     def _run(self, queue: Queue[Record]) -> None:
         while True:
@@ -85,22 +92,33 @@ class DecisionLog:
         lines = [line for one in records if (line := self._line(one))]
         dropped = self.dropped
         if dropped > self._told:
-            lines = [json.dumps({"schema": SCHEMA, "kind": "dropped", "count": dropped - self._told}), *lines]
+            lines = [_encoded({"schema": SCHEMA, "kind": "dropped", "count": dropped - self._told}), *lines]
+        written = 0
         try:
             with Path(f"{self._path}.lock").open("a") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                _append(self._path, "".join(f"{one}\n" for one in lines).encode("ascii"), self._limit // 2)
+                try:
+                    for part in _parts(lines, self._limit // 2):
+                        _append(self._path, b"".join(part), self._limit // 2)
+                        written += len(part)
+                finally:  # a process forked meanwhile holds the file open, too, and with it the lock
+                    fcntl.flock(lock, fcntl.LOCK_UN)
         except OSError as error:
-            self._drop(len(lines) - (dropped > self._told), f"{self._path} can't be written: {error}")
-        else:
+            told = dropped > self._told
+            self._drop(len(lines) - max(written, told), f"{self._path} can't be written: {error}")
+        if written:
             self._told = dropped
 
-    def _line(self, record: Record) -> str:
+    def _line(self, record: Record) -> bytes:
         try:
-            return json.dumps(record)
+            line = _encoded(record)
         except (ValueError, TypeError, RecursionError) as error:
             self._drop(1, f"a record is no JSON: {error}")
-            return ""
+            return b""
+        if len(line) > self._limit // 2:
+            self._drop(1, f"a record has {len(line)} bytes, more than half of decision_log_bytes")
+            return b""
+        return line
 
     def _drop(self, count: int, why: str) -> None:
         with self._lock:
@@ -109,12 +127,32 @@ class DecisionLog:
         LOG.error("the decision log has lost %s records so far: %s", total, why)
 
 
+def _encoded(record: Record) -> bytes:
+    return f"{json.dumps(record)}\n".encode("ascii")
+
+
+def _parts(lines: list[bytes], limit: int) -> Iterator[list[bytes]]:
+    """The lines in parts that a file may hold."""
+    part: list[bytes] = []
+    size = 0
+    for line in lines:
+        if size + len(line) > limit:
+            yield part
+            part, size = [], 0
+        part.append(line)
+        size += len(line)
+    if part:
+        yield part
+
+
 def _append(path: Path, lines: bytes, limit: int) -> None:
     """Write whole lines, or nothing of them. Errors: OSError."""
     if path.exists() and path.stat().st_size + len(lines) > limit:
         path.replace(f"{path}.1")
-    with path.open("ab", buffering=0) as file:
+    with open(path, "a+b", buffering=0, opener=partial(os.open, mode=0o640)) as file:
         before = file.tell()
+        if before and os.pread(file.fileno(), 1, before - 1) != b"\n":  # a crash cut the last line off
+            lines = b"\n" + lines
         if file.write(lines) < len(lines):
             file.truncate(before)
             raise OSError(ENOSPC, "the disk is full")

@@ -48,6 +48,7 @@ COUNTED = 300.0
 class _Judged:
     """What was decided on, for the record."""
 
+    rules: Rules
     definition: Definition
     stack: Stack
     decision: Decision
@@ -193,7 +194,7 @@ class Point:
             "modes": modes,
         }
         seconds = {"read": read - began, "decide": self._clock() - read}
-        return _Judged(definition, stack, decision, inputs, seconds)
+        return _Judged(ruleset.rules, definition, stack, decision, inputs, seconds)
 
     def _lifted(self, asked: Asked, mode: str, answer: Answer) -> tuple[Answer, str]:
         """The answer, unless it must not stop the operation, and then why: in a mode that stops nothing, where a broken
@@ -218,15 +219,16 @@ class Point:
     def _note(self, asked: Asked, answer: Answer, judged: _Judged | None = None, why: str = "") -> Answer:
         """Count and record the answer, and tell the operator of what policies want told."""
         self._count(answer.verdict)
+        name = printable(asked.stack_name)
         if answer.verdict == "undecided":
-            LOG.error("no decision on %s of %s: %s", asked.action, asked.stack_name, answer.reason)
-        if answer.decision:
-            notify = {one.id: one.lists.get("notify", ()) for one in self.rules.policies}
-            for one in (*answer.decision.violations, *answer.decision.undetermined):
+            LOG.error("no decision on %s of %s: %s", asked.action, name, answer.reason)
+        if judged:
+            notify = {one.id: one.lists.get("notify", ()) for one in judged.rules.policies}
+            for one in (*judged.decision.violations, *judged.decision.undetermined):
                 if to := notify.get(one.policy):
                     told = printable(one.message)
                     LOG.warning("decision %s: %s: %s (notify %s)", answer.id, one.policy, told, ", ".join(to))
-        LOG.info("decision %s on %s of %s: %s", answer.id, asked.action, asked.stack_name, answer.verdict)
+        LOG.info("decision %s on %s of %s: %s", answer.id, asked.action, name, answer.verdict)
         if self.settings.decision_log:
             self._log.write(self._record(asked, answer, judged, why))
         return answer

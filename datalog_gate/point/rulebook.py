@@ -1,7 +1,8 @@
 """The rules in force (layer 6): loaded again when their files change, the last good ones kept.
 
 In: paths. Out: a `Ruleset`, swapped in with one assignment, so that each decision is made by one of them alone. What
-loads them is the request that first sees a change; the others go on with those before.
+loads them is the request that first sees a change; the others go on with those before. Files that change while they are
+read, or that somebody has just begun to write, are no new rules yet.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from pathlib import Path
 from threading import Lock
 
 from datalog_gate.api import Rules, load_rules
-from datalog_gate.errors import DiagnosticsError
+from datalog_gate.diagnostics import Diagnostic
+from datalog_gate.errors import DiagnosticsError, InputError
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.point.settings import Settings
 from datalog_gate.sources import default_rules, read_catalogue
 
 Seen = dict[str, tuple[int, int, int]]
-"""What a look at files tells: inode, size and time of change by path."""
+"""What a look at files tells: inode, size and time of change by path. The time is the system's own, which new contents
+change, and new rights too, whatever time somebody gives the file."""
+PASSING = frozenset({"unreadable"})
+"""Codes of what may pass though no file changes, as too many open files do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,9 @@ class Rulebook:
         self._pause, self._clock, self._now = settings.reload_seconds, clock, now
         self._loaded, self._failed = loaded, failed
         self._lock = Lock()
-        self._seen = self._look()
+        self._problem = ""
         self._looked = clock()
+        self._seen = self._look()
         self._ruleset = self._load(None)
         loaded(self._ruleset)
 
@@ -62,17 +68,36 @@ class Rulebook:
             self._looked = self._clock()
             seen = self._look()
             if seen != self._seen:
-                self._seen = seen  # a set that does not load is not tried again before it changes
-                self._ruleset = self._load(self._ruleset)
-                self._loaded(self._ruleset)
-        except DiagnosticsError as error:
-            self._failed(error)
+                self._change(seen)
         finally:
             self._lock.release()
         return self._ruleset
 
+    def _change(self, seen: Seen) -> None:
+        """Load what was seen, and put it in force if it is good and was not changed meanwhile."""
+        found: Ruleset | DiagnosticsError
+        try:
+            _begun(self._seen, seen)
+            found = self._load(self._ruleset)
+        except DiagnosticsError as error:
+            found = error
+        if self._look() != seen:
+            return
+        if isinstance(found, Ruleset):
+            self._seen, self._ruleset, self._problem = seen, found, ""
+            self._loaded(found)
+            return
+        if not any(one.code in PASSING for one in found.diagnostics):
+            self._seen = seen  # it is not tried again before it changes
+        if str(found) != self._problem:
+            self._problem = str(found)
+            self._failed(found)
+
     def _load(self, before: Ruleset | None) -> Ruleset:
-        rules = load_rules(*self._paths, catalogue=read_catalogue(*self._catalogue))
+        try:
+            rules = load_rules(*self._paths, catalogue=read_catalogue(*self._catalogue))
+        except OSError as error:  # a folder that goes while it is listed
+            raise InputError([Diagnostic("unreadable", f"the rules can't be read: {error}")]) from None
         old = before.inventory if before and before.rules.catalogue is rules.catalogue else None
         inventory = rules.inventory(Path(self._inventory) if self._inventory else {}, old)
         return Ruleset(rules, inventory, self._now())
@@ -85,7 +110,7 @@ class Rulebook:
             except OSError:
                 seen[str(path)] = (0, 0, 0)
             else:
-                seen[str(path)] = (found.st_ino, found.st_size, found.st_mtime_ns)
+                seen[str(path)] = (found.st_ino, found.st_size, found.st_ctime_ns)
         return seen
 
     def _files(self) -> Iterator[Path]:
@@ -96,3 +121,15 @@ class Rulebook:
             yield path
             for folder, _, files in os.walk(path):
                 yield from (Path(folder, one) for one in files)
+
+
+def _begun(before: Seen, now: Seen) -> None:
+    """Errors: InputError if a file has lost all that it held, as one that is written anew does for a moment, or for
+    good where the disk is full: its policies would be gone without a word."""
+    lost = [
+        Diagnostic("unreadable", f"{path} is empty now", None, "remove it, or write it elsewhere and move it here")
+        for path, (inode, size, _) in now.items()
+        if inode and not size and before.get(path, (0, 0, 0))[1]
+    ]
+    if lost:
+        raise InputError(lost)

@@ -178,7 +178,7 @@ def _stopped(passage: Passage, answer: Answer) -> Answer | None:
 
 
 def _unclear(why: str) -> Answer:
-    return Answer("unreadable", secrets.token_hex(8), f"The request can't be judged: {why}")
+    return Answer("unreadable", secrets.token_hex(8), f"The request can't be judged: {printable(why)}")
 
 
 def _broken(what: str, error: Exception) -> Answer:

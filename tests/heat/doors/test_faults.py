@@ -1,0 +1,252 @@
+"""What goes wrong around the gate in a running Heat: each fault has its answer, nothing gets through and nothing hangs.
+
+Each test runs behind the filter with the convergence engine, and with the lifecycle plugin in the legacy one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from tests.heat.doors.rig import HERE, Heat, running, wait
+from tests.heat.doors.stacks import CLEAN, LONG, why
+from tests.licence_server import Server, hang, licence_server, refuse, says, slam
+
+GOOD = (HERE / "rules" / "doors.dl").read_text()
+BROKEN = "@deny(\n"
+PAIRS = """
+@deny("pairs", "{a}", on=["create", "delete"])
+pairs(a) :- heat:parameter(name=a), heat:parameter(name=b), heat:parameter(name=c), heat:parameter(name=d),
+    heat:parameter(name=e), a < b, b < c, c < d, d < e, e < a.
+"""
+PLUGIN = """
+import time
+from datalog_gate.preflight.plugin import Plugin
+
+class Faulty(Plugin):
+    def __init__(self, settings):
+        pass
+
+    def pre(self, snapshot):
+        if "raise" in snapshot.stack_name:
+            raise RuntimeError("broken")
+        if "slow" in snapshot.stack_name:
+            time.sleep(1)
+"""
+SILENT = "licence could not be consulted: the licence server "
+
+
+@dataclass(frozen=True)
+class Door:
+    """A Heat with the gate in it, by the filter or by the plugin, the folder of its rules and its licence server."""
+
+    heat: Heat
+    filtered: bool
+    rules: Path
+    licences: Server
+
+    def create(self, held: Any, name: str | None = None, **fields: Any) -> tuple[str, str]:
+        """The status of the new stack, or the code of a refusal that left none, and why."""
+        name, answer = self.heat.create(held, name, **fields)
+        if answer.status_code == 201:
+            status, said = self.heat.said(name)
+            return status, said if status.endswith("FAILED") else ""
+        assert self.heat.stack(name) == {}
+        return str(answer.status_code), answer.json()["error"]["message"].partition(" [decision ")[0]
+
+    def stopped(self, code: int, reason: str) -> tuple[str, str]:
+        """What `create` gives where the gate stops it."""
+        return str(code) if self.filtered else "CREATE_FAILED", reason
+
+    def records(self, **wanted: str) -> list[Any]:
+        """The records of the decision log."""
+        return self.heat.lines("decisions.jsonl", **wanted)
+
+    def said(self) -> str:
+        """What the gate said in the log of Heat, with tracebacks."""
+        parts = re.split(r"(?m)^(?=\d{4}-\d\d-\d\d )", (self.heat.folder / "heat.log").read_text())
+        return "".join(one for one in parts if " datalog_gate." in one.partition("\n")[0])
+
+    def write(self, text: str) -> None:
+        """Put other rules in the place of those that are there."""
+        (self.rules.parent / "new").write_text(text)
+        (self.rules.parent / "new").replace(self.rules / "doors.dl")
+
+    def removed(self, name: str) -> bool:
+        """Whether the stack can be deleted."""
+        answer = self.heat.on(name, "DELETE")
+        return answer.status_code == 204 and self.heat.ended(name, gone=True) == ("", "")
+
+
+@pytest.fixture(scope="module", params=["filter", "plugin"])
+def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    folder, rules = tmp_path_factory.mktemp(request.param), tmp_path_factory.mktemp("gate") / "rules"
+    site, filtered = tmp_path_factory.mktemp("site"), request.param == "filter"
+    rules.mkdir()
+    (rules / "doors.dl").write_text(GOOD)
+    (site / "faulty.py").write_text(PLUGIN)
+    (site / "faulty-1.0.dist-info").mkdir()
+    (site / "faulty-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1.0\n")
+    (site / "faulty-1.0.dist-info" / "entry_points.txt").write_text("[datalog_gate.preflight]\nfaulty=faulty:Faulty\n")
+    with licence_server() as licences, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
+        settings = f"licence.url={licences.url}", "licence.read_timeout=0.3", "licence.retries=0"
+        options = {
+            "reload_seconds": "0", "decision_log": f"{folder}/decisions.jsonl", "budget_seconds": "3",
+            "preflight": "faulty,licence", "preflight_option": "\npreflight_option = ".join(settings),
+        }  # fmt: skip
+        filters = {"api_filters": "datalog_gate"} if filtered else {}
+        with running(folder, convergence=filtered, rules=rules, options=options, **filters) as heat:
+            yield Door(heat, filtered, rules, licences)
+
+
+def test_rules_that_do_not_load_leave_those_before_in_force_and_say_so(door: Door) -> None:
+    seen = [door.create(CLEAN)]
+    failed = len(door.records(kind="reload_failed"))
+    for fault in ("syntax", "gone", "emptied", "unreadable"):
+        match fault:
+            case "syntax":
+                door.write(BROKEN)
+            case "gone":
+                door.rules.rename(door.rules.parent / "away")
+            case "emptied":
+                (door.rules / "doors.dl").write_text("")
+            case "unreadable":
+                (door.rules / "doors.dl").unlink()
+                (door.rules / "doors.dl").symlink_to("doors.dl")
+        seen += [door.create(LONG, name=f"long-{fault}"), door.create(CLEAN)]
+        if fault == "gone":
+            (door.rules.parent / "away").rename(door.rules)
+    (door.rules / "doors.dl").unlink()
+    door.write(GOOD.replace("32", "5"))
+    seen.append(door.create(CLEAN, name="five"))
+    door.write(GOOD)
+    seen.append(door.create(CLEAN))
+    good = ("CREATE_COMPLETE", "")
+    denied = [door.stopped(403, why(f"long-{fault}")) for fault in ("syntax", "gone", "emptied", "unreadable")]
+    short = door.stopped(403, why("five", "length: s has 8 characters", " (5 are enough)"))
+    assert seen == [good, *(one for two in denied for one in (two, good)), short, good]
+    told = [[one["code"] for one in record["diagnostics"]] for record in door.records(kind="reload_failed")[failed:]]
+    assert [codes[0] for codes in told] == ["syntax", "unreadable", "unreadable", "unreadable"]
+    assert door.said().count("the rules that changed don't load, those before stay in force") == 4
+
+
+def test_a_budget_that_is_spent_stops_what_builds_and_nothing_else(door: Door) -> None:
+    many = CLEAN | {"parameters": {f"p{number}": {"type": "string", "default": ""} for number in range(120)}}
+    name, _ = door.heat.create(many)
+    assert door.heat.ended(name)[0] == "CREATE_COMPLETE"
+    door.write(GOOD + PAIRS)
+    status, said = door.create(many)
+    gone = door.removed(name)
+    door.write(GOOD)
+    begins = "The policies could not be evaluated: pairs could not be evaluated: out of time after 3"
+    assert ((status, said[: len(begins)]), gone) == (door.stopped(503, begins), True)
+
+
+def test_a_full_disk_loses_records_and_no_answer(door: Door) -> None:
+    log = door.heat.folder / "decisions.jsonl"
+    assert door.create(CLEAN) == ("CREATE_COMPLETE", "")  # and with it the rules that are there now
+    wait(lambda: door.records()[-1]["kind"] == "decision")
+    log.rename(door.heat.folder / "kept.jsonl")
+    log.symlink_to("/dev/full")
+    seen = [door.create(LONG, name="full"), door.create(CLEAN)]
+    wait(lambda: "the decision log has lost" in door.said())
+    log.unlink()
+    seen.append(door.create(CLEAN))
+    wait(lambda: log.exists() and len(door.records()) >= 2)
+    assert seen == [door.stopped(403, why("full")), ("CREATE_COMPLETE", ""), ("CREATE_COMPLETE", "")]
+    assert [(one["kind"], one.get("count")) for one in door.records()][:2] == [("dropped", 2), ("decision", None)]
+
+
+def test_a_broken_plugin_stops_what_builds_and_a_slow_one_is_waited_for(door: Door) -> None:
+    seen = [door.create(CLEAN, name=name) for name in ("raises", "slow")]
+    broken = "faulty could not be consulted: its pre-operation is broken (RuntimeError)"
+    assert seen == [door.stopped(503, broken), ("CREATE_COMPLETE", "")]
+    if not door.filtered:
+        assert door.removed("raises")
+    assert door.removed("slow")
+
+
+def test_a_licence_server_that_refuses_or_gives_no_answer_stops_what_builds(door: Door) -> None:
+    door.licences.answers = [refuse("no seat left"), slam, hang, says(b"", 500)]
+    seen = [door.create(CLEAN) for _ in range(5)]
+    assert seen == [
+        door.stopped(403, "licence refuses this: no seat left"),
+        door.stopped(503, f"{SILENT}can't be asked, or broke off its answer"),
+        door.stopped(503, f"{SILENT}can't be asked, or broke off its answer"),
+        door.stopped(503, f"{SILENT}gave no answer that can be read, with status 500"),
+        ("CREATE_COMPLETE", ""),
+    ]
+
+
+def test_fifty_creations_while_rules_come_and_go_are_all_answered_by_good_rules(door: Door) -> None:
+    over, before = Event(), Counter(one["kind"] for one in door.records())
+    versions = BROKEN, GOOD.replace("> 32", "> 40"), GOOD
+
+    def rewrite() -> None:
+        for text, in_place in cycle([(text, in_place) for text in versions for in_place in (False, True)]):
+            if over.wait(0.1):
+                return
+            if in_place:
+                (door.rules / "doors.dl").write_text(text)
+            else:
+                door.write(text)
+
+    def create(name: str) -> tuple[str, str]:
+        time.sleep(max(0, list(names).index(name) - 25) * 0.04)  # half of them at once, the others in a second
+        return door.create(names[name], name=name)
+
+    names = {f"many-{number}": LONG if number % 2 else CLEAN for number in range(50)}
+    writer = Thread(target=rewrite)
+    writer.start()
+    try:
+        with ThreadPoolExecutor(50) as pool:
+            answers = dict(zip(names, pool.map(create, names), strict=True))
+    finally:
+        over.set()
+        writer.join()
+        door.write(GOOD)
+    assert answers == {
+        name: door.stopped(403, why(name)) if held is LONG else ("CREATE_COMPLETE", "") for name, held in names.items()
+    }
+    stacks = door.heat.ask("GET", "stacks?limit=500").json()["stacks"]
+    assert Counter(one["stack_status"] for one in stacks if one["stack_name"].startswith("many-")) == (
+        {"CREATE_COMPLETE": 25} if door.filtered else {"CREATE_COMPLETE": 25, "CREATE_FAILED": 25}
+    )
+    wait(lambda: sum(one.get("stack_name") in names for one in door.records(kind="decision")) == 50)
+    kinds = Counter(one["kind"] for one in door.records()) - before
+    assert (kinds["dropped"], kinds["loaded"] > 1, kinds["reload_failed"] > 0) == (0, True, True)
+
+
+def test_a_pipeline_without_good_rules_does_not_start_and_says_why(tmp_path: Path) -> None:
+    with (
+        pytest.raises(AssertionError, match=r"RulesError: error\[unreadable\] .*/none can't be read: No such file"),
+        running(tmp_path, convergence=True, api_filters="datalog_gate", rules=tmp_path / "none"),
+    ):
+        pass
+
+
+def test_an_engine_without_good_rules_builds_nothing_before_they_are_there(tmp_path: Path) -> None:
+    rules = tmp_path / "rules"
+    with running(tmp_path, convergence=False, rules=rules) as heat:
+        name, _ = heat.create(CLEAN)
+        reason = "The policies could not be evaluated: RulesError, see the log of heat-engine"
+        assert (heat.ended(name), heat.resources(name)) == (("CREATE_FAILED", reason), {"s": "INIT_COMPLETE"})
+        assert heat.on(name, "DELETE").status_code == 204
+        assert heat.ended(name, gone=True) == ("", "")
+        rules.mkdir()
+        (rules / "doors.dl").write_text(GOOD)
+        assert heat.said(heat.create(CLEAN)[0])[0] == "CREATE_COMPLETE"
+        name, _ = heat.create(LONG)
+        assert heat.said(name) == ("CREATE_FAILED", why(name))

@@ -1,0 +1,122 @@
+"""Values of hidden parameters in a running Heat: nothing that the gate writes or answers shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.heat.doors.rig import Heat, running
+from tests.heat.doors.stacks import string, template
+
+MARK = "odd S3CR3T'\\Q"
+NUMBER = 73519462
+SHOWN = re.compile("S3CR3T|s3cr3t|UzNDUjNU|73519462")
+TYPES: dict[str, Any] = {
+    "string": MARK,
+    "number": NUMBER,
+    "comma_delimited_list": [MARK, str(NUMBER)],
+    "json": {f"key {MARK}": [MARK, NUMBER]},
+}
+USES: dict[str, Any] = {
+    "plain": {"get_param": "pw"},
+    "replaced": {"str_replace": {"template": "odd X", "params": {"X": {"get_param": "pw"}}}},
+    "joined": {"list_join": [" ", ["odd", {"get_param": "pw"}]]},
+    "digest": {"digest": ["sha512", {"list_join": [" ", ["odd", {"get_param": "pw"}]]}]},
+    "made": {"yaql": {"expression": "'odd ' + str($.data)", "data": {"get_param": "pw"}}},
+}
+
+UNREADABLE = (
+    *("*S3CR3T", "!S3CR3T x", "!S3CR3T!x x", "&S3CR3T", "%S3CR3T", "@S3CR3T", "`S3CR3T", "- S3CR3T\n b", "? S3CR3T"),
+    *("'S3CR3T", '"S3CR3T\\y"', "[S3CR3T", "{S3CR3T", "S3CR3T: x: y", "|9 S3CR3T", "!S3CR3T {a: b}", "!S3CR3T [a]"),
+    *(f"!!{tag} S3CR3T" for tag in ("int", "float", "bool", "binary", "timestamp", "set")),
+)
+"""What a password that nobody put in quotes may be to YAML."""
+
+
+def held(kind: str, use: str, **more: Any) -> dict[str, Any]:
+    """A template that makes a salt of a hidden parameter."""
+    made = template(s=string(salt=USES[use]))
+    return made | {"parameters": {"pw": {"type": kind, "hidden": True, **more}}}
+
+
+def bodies() -> Iterator[dict[str, Any]]:
+    """Requests that hold the secret in every way."""
+    for (kind, value), use in product(TYPES.items(), USES):
+        yield {"template": held(kind, use, default=value)}
+        yield {"template": held(kind, use), "parameters": {"pw": value}}
+    for kind, value in TYPES.items():
+        written = yaml.safe_dump({"parameters": {"pw": value}})
+        yield {"template": held(kind, "joined"), "environment": {"parameter_defaults": {"pw": value}}}
+        yield {"template": held(kind, "joined"), "environment": written}
+        yield {"template": held(kind, "joined"), "files": {"e": written}, "environment_files": ["e"]}
+        yield {"template": yaml.safe_dump(held(kind, "joined", default=value))}
+        inner = {"files": {"inner.yaml": yaml.safe_dump(held(kind, "joined"))}}
+        yield {"template": template(inner={"type": "inner.yaml", "properties": {"pw": value}}), **inner}
+        yield {"template": yaml.safe_dump(template(inner={"type": "inner.yaml", "properties": {"pw": value}})), **inner}
+    for constraint in (
+        {"length": {"max": 3}},
+        {"allowed_pattern": "[a-c]+"},
+        {"allowed_values": ["a", "b"]},
+        {"range": {"max": 3}},
+        {"custom_constraint": "nova.flavor"},
+        {"modulo": {"step": 7, "offset": 1}},
+    ):
+        for kind, value in TYPES.items():
+            yield {"template": held(kind, "plain", constraints=[constraint]), "parameters": {"pw": value}}
+            yield {"template": held(kind, "plain", constraints=[constraint], default=value)}
+    for kind, value in product((*TYPES, "boolean"), (*TYPES.values(), f"{{{MARK}", f"[{MARK}", True, None)):
+        yield {"template": held(kind, "plain"), "parameters": {"pw": value}}
+        yield {"template": held(kind, "plain", default=value)}
+    for text in UNREADABLE:
+        yield {"template": held("string", "plain"), "environment": f"parameters:\n  pw: {text}\n"}
+        yield {
+            "template": held("string", "plain"),
+            "files": {"e": f"parameters:\n  pw: {text}\n"}, "environment_files": ["e"],
+        }  # fmt: skip
+        yield {"template": f"heat_template_version: wallaby\nparameters:\n  pw: {{hidden: true, default: {text}}}\n"}
+    yield {"template": held("string", "plain"), "environment": MARK}
+    yield {"template": held("string", "plain"), "environment": {"parameters": MARK}}
+    yield {"template": held("string", "plain"), "environment": {"parameters": [MARK]}}
+    yield {"template": held("string", "plain"), "parameters": [MARK]}
+    yield {"template": held("string", "plain"), "parameters": {"pw": {"a": MARK}}}
+    yield {"template": held("string", "plain"), "parameters": MARK}
+
+
+@pytest.fixture(scope="module", params=["filter", "plugin"])
+def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+    folder, filtered = tmp_path_factory.mktemp(request.param), request.param == "filter"
+    options = {"decision_log": f"{folder}/decisions.jsonl"}
+    with running(folder, filtered, "datalog_gate" if filtered else "", options=options) as heat:
+        yield heat
+
+
+def test_nothing_that_the_gate_says_shows_a_secret(heat: Heat) -> None:
+    said, filtered = [], "filter" in heat.folder.name
+    if filtered:
+        for body in bodies():
+            answer = heat.ask("POST", "stacks/preview", stack_name="x", **body)
+            said += [answer.headers.get("Datalog-Gate", "")]
+            said += [answer.text] if answer.status_code >= 400 and " [decision " in answer.text else []
+        name, _ = heat.create(held("string", "plain", default="fine"))
+        assert heat.ended(name)[0] == "CREATE_COMPLETE"
+        answers = [
+            heat.on(name, "PATCH", parameters={"pw": MARK}),
+            heat.on(name, "PATCH", existing=True, environment={"parameters": {"pw": MARK}}),
+            heat.on(name, "PUT", template=held("string", "made"), parameters={"pw": MARK}),
+        ]
+        assert [one.status_code for one in answers] == [403] * 3
+        said += [one.text for one in answers]
+    alone = [body["template"] for body in bodies() if [*body] == ["template"]]
+    names = [heat.create(made)[0] for made in alone[::3]]
+    said += [why for name in names if heat.stack(name) for why in heat.ended(name)]
+    log = re.split(r"(?m)^(?=\d{4}-\d\d-\d\d )", (heat.folder / "heat.log").read_text())
+    said += [part for part in log if " datalog_gate." in part.partition("\n")[0]]
+    said += (heat.folder / "decisions.jsonl").read_text().splitlines()
+    words = {word for one in said for word in ("denied", "unreadable") if f'"verdict": "{word}"' in one}
+    assert words == ({"denied", "unreadable"} if filtered else {"denied"})  # Heat itself reads before the plugin does
+    assert [one for one in said if SHOWN.search(one)] == []

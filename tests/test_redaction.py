@@ -1,0 +1,80 @@
+"""What the log shows of definitions that hold secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from datalog_gate.catalogue import SHIPPED
+from datalog_gate.point.definition import Definition
+from datalog_gate.point.redaction import redacted
+
+MARK = "S3CR3T-o'\\n\\t\\\\Q"
+NUMBER = 73519462
+HIDDEN: dict[str, Any] = {"type": "string", "hidden": True}
+
+
+def declared(schema: Mapping[str, Any], **given: Any) -> dict[str, Any]:
+    """A template with the parameter `pw`, and with a nested stack that gets what is given."""
+    nested = {"nested": {"type": "nested.yaml", "properties": given}} if given else {}
+    return {"heat_template_version": "wallaby", "parameters": {"pw": schema}, "resources": nested}
+
+
+def nested(schema: Mapping[str, Any]) -> dict[str, str]:
+    return {"nested.yaml": yaml.safe_dump(declared(schema))}
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        Definition(declared(HIDDEN | {"default": MARK})),
+        Definition(declared(HIDDEN | {"default": MARK}), parameters={"pw": "another"}),
+        Definition(declared(HIDDEN | {"type": "number", "default": NUMBER})),
+        Definition(declared(HIDDEN | {"type": "comma_delimited_list", "default": f"a,{NUMBER}"})),
+        Definition(declared(HIDDEN | {"type": "json", "default": {f"key {MARK}": NUMBER}})),
+        Definition(declared(HIDDEN | {"type": "json", "default": json.dumps({f"key {MARK}": NUMBER})})),
+        Definition(yaml.safe_dump(declared(HIDDEN | {"default": MARK}))),
+        Definition(yaml.safe_dump(declared(HIDDEN | {"type": "number", "default": NUMBER}))),
+        Definition(declared(HIDDEN), "parameters:\n  pw: S3CR3T\n"),
+        Definition(declared(HIDDEN), "# it is S3CR3T\nparameter_defaults: {pw: S3CR3T}\n"),
+        Definition(declared(HIDDEN), files={"e": "parameters:\n  pw: S3CR3T\n"}, environment_files=("e",)),
+        Definition(declared(HIDDEN), yaml.safe_dump({"parameters": {"pw": MARK}})),
+        Definition(declared(HIDDEN), parameters={"pw": MARK}, files={"a": f"x {MARK}", "b": yaml.safe_dump([MARK])}),
+        Definition(declared(HIDDEN), parameters={"pw": MARK}, files={"a": json.dumps({"b": f"c {MARK}"})[:-1]}),
+        Definition(declared({"type": "json", "hidden": True}), parameters={"pw": json.dumps([MARK, NUMBER])}),
+        Definition(declared({"type": "string", "default": ""}), files=nested(HIDDEN | {"default": MARK})),
+        Definition(declared({"type": "string", "default": ""}, pw=MARK), files=nested(HIDDEN)),
+        Definition(yaml.safe_dump(declared({"type": "string", "default": ""}, pw=MARK)), files=nested(HIDDEN)),
+        Definition(
+            declared({"type": "string", "default": ""}, pw=NUMBER), files=nested({"type": "number", "hidden": True})
+        ),
+        Definition(
+            declared({"type": "string", "default": ""}, pw={MARK: [NUMBER]}),
+            files=nested({"type": "json", "hidden": True}),
+        ),
+        Definition(
+            {
+                "AWSTemplateFormatVersion": "2010-09-09",
+                "Parameters": {"pw": {"Type": "String", "NoEcho": "true", "Default": MARK}},
+                "Resources": {},
+            },
+            parameters={"pw": str(NUMBER)},
+        ),
+    ],
+)
+def test_no_record_holds_a_secret_however_it_is_given(definition: Definition) -> None:
+    shown = json.dumps(redacted(definition.to_json(), definition.stack("s", SHIPPED)))
+    assert [one for one in ("S3CR3T", str(NUMBER)) if one in shown] == []
+
+
+def test_what_holds_no_secret_is_logged_as_it_is_written() -> None:
+    held = yaml.safe_dump(declared({"type": "string", "hidden": True})) + "# said\n"
+    files = {"a": "echo 1", "b": "k: [1, x]  # more\n", "c": "{: no YAML"}
+    definition = Definition(held, {"parameters": {"pw": MARK}}, None, files)
+    assert redacted(definition.to_json(), definition.stack("s", SHIPPED)) == (
+        definition.to_json() | {"environment": {"parameters": {"pw": "******"}}}, ["pw"],
+    )  # fmt: skip
