@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import requests
 
-def string(length: int = 8, salt: str = "") -> dict[str, Any]:
+
+def string(length: object = 8, salt: object = "") -> dict[str, Any]:
     """A resource that is there at once."""
     return {"type": "OS::Heat::RandomString", "properties": {"length": length, "salt": salt}}
 
@@ -27,3 +30,17 @@ LONG = template(s=string(64))
 def why(stack: str, finding: str = "length: s has 64 characters", hint: str = " (32 are enough)") -> str:
     """What the policies say of the stack, before the decision's id. Without a finding, what they say of LONG."""
     return f"The policies deny this stack: {finding} at {stack}/s{hint}"
+
+
+def refusal(answer: requests.Response) -> tuple[int, str]:
+    """The status and the reason of an answer that is a refusal in Heat's own shape, and nothing else."""
+    title, kind = {400: ("Bad Request", "HTTPBadRequest"), 403: ("Forbidden", "Forbidden")}.get(
+        answer.status_code, ("Service Unavailable", "ServiceUnavailable")
+    )
+    fault = answer.json()
+    said = fault.get("explanation", "")
+    error = {"type": kind, "message": said, "traceback": None}
+    assert fault == {"code": answer.status_code, "title": title, "explanation": said, "error": error}
+    found = re.fullmatch(r"(.*) \[decision [0-9a-f]+\]", said)
+    assert found
+    return answer.status_code, found[1]
