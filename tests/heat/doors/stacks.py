@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import requests
+
+from tests.heat.doors.rig import Heat
 
 
 def string(length: object = 8, salt: object = "") -> dict[str, Any]:
@@ -44,3 +48,13 @@ def refusal(answer: requests.Response) -> tuple[int, str]:
     found = re.fullmatch(r"(.*) \[decision [0-9a-f]+\]", said)
     assert found
     return answer.status_code, found[1]
+
+
+@contextmanager
+def without_policies(heat: Heat) -> Iterator[None]:
+    """For as long as nothing is denied that the tests make. Only a Heat whose rules may change."""
+    path = heat.folder / "rules" / "doors.dl"
+    text = path.read_text()
+    path.write_text('@deny("none", "{string}")\nnone(string) :- os:heat:random_string(_id=string, length=99).\n')
+    yield
+    path.write_text(text)

@@ -8,8 +8,11 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +20,7 @@ import pytest
 import requests
 
 from tests.heat.doors.rig import PATIENCE, PROJECT, Heat
-from tests.heat.doors.stacks import CLEAN, LONG, denial, refusal, string, template, why
+from tests.heat.doors.stacks import CLEAN, LONG, denial, refusal, string, template, why, without_policies
 
 TYPE = "OS::Heat::RandomString"
 NONE = "OS::Heat::None"
@@ -84,10 +87,19 @@ TRIES: dict[str, Try] = {
         LENGTH.format("s", "n.yaml:5:26")),
     "member of a group": Try(
         {"template": group("OS::Heat::ResourceGroup", count=1, resource_def=string(64))}, LENGTH.format("0", "{}/g/0")),
+    **{f"member of a group of {count!r}": Try({"template": group("OS::Heat::ResourceGroup", count=count, resource_def=string(64))}, LENGTH.format("0", "{}/g/0"))
+       for count in (True, "+1", " 01 ", "\uff11", 1.5)},
     "member of an autoscaling group": Try(
         {"template": group("OS::Heat::AutoScalingGroup", min_size=1, max_size=2, resource=string(64))}, LENGTH.format("0", "{}/g/0")),
     "echo attribute": Try(
         {"template": template(v={"type": "OS::Heat::Value", "properties": {"value": 64}}, s=string({"get_attr": ["v", "value"]}))}),
+    **{f"length as {text!r}": Try({"template": template(s=string(text))}) for text in ("6_4", " +064 ", "\uff16\uff14", 64.5)},
+    **{f"length in YAML as {text}": Try({"template": YAML.replace("length: 64", text)}, LENGTH.format("s", "<template>:5:26"))
+       for text in ("length: 0x40", "length: 0100", "length: 1:04", "length: !!int '64'")},
+    "length twice in YAML": Try(
+        {"template": YAML.replace("length: 64", "length: 8, length: 64")}, f"{CANNOT}<template>:5:29: `length` is already a key of this mapping", 400),
+    "template of another format": Try(
+        {"template": {"HeatTemplateFormatVersion": "2012-12-12", "Resources": {"s": {"Type": TYPE, "Properties": {"length": {"Fn::Select": ["1", ["8", "64"]]}}}}}}),
     "parameter": Try({"template": OF_PARAMETER, "parameters": {"length": 64}}),
     "parameter in the environment": Try({"template": OF_PARAMETER, "environment": {"parameters": {"length": 64}}}),
     "environment as text": Try(
@@ -233,3 +245,194 @@ def test_a_stack_that_is_looked_up_by_name_is_judged_at_its_own_address(filtered
         if found.status_code == 302:
             answer = sent(filtered, method, urlsplit(found.headers["Location"]).path, body, JSON)
             assert refusal(answer) == (403, why(held))
+
+
+ADOPTED = json.dumps({"name": "x", "template": LONG, "environment": {}, "resources": {}})
+ELSEWHERE = f"{CANNOT}adopt_stack_data belongs to the creation of a stack"
+
+
+def test_an_adopted_stack_is_judged_and_not_the_template_beside_it(filtered: Heat) -> None:
+    given = json.dumps({"template": OF_PARAMETER, "environment": {"parameters": {"length": 64}}})
+    mapped = json.dumps({"template": typed("My::S"), "environment": registry(**{"My::S": TYPE})})
+    with unchanged(filtered):
+        for data in (ADOPTED, given):
+            name, answer = filtered.create(CLEAN, adopt_stack_data=data)
+            assert refusal(answer) == (403, why(name))
+        _, answer = filtered.create(CLEAN, adopt_stack_data=mapped)  # Heat takes its parameters alone
+        said = "The Resource Type (My::S) could not be found."
+        assert (answer.status_code, answer.json()["error"]["message"]) == (400, said)
+
+
+def test_an_update_adopts_nothing(filtered: Heat, held: str) -> None:
+    with unchanged(filtered):
+        for method, path in (("PUT", ""), ("PATCH", ""), ("PUT", "/preview"), ("PATCH", "/preview")):
+            answer = filtered.on(held, method, path, template=CLEAN, adopt_stack_data=ADOPTED)
+            assert refusal(answer) == (400, ELSEWHERE)
+        assert refusal(filtered.ask("POST", "validate", template=CLEAN, adopt_stack_data=ADOPTED)) == (400, ELSEWHERE)
+
+
+def test_a_template_elsewhere_that_changes_between_readings_is_never_read(filtered: Heat, held: str) -> None:
+    with _changing() as (url, read), unchanged(filtered):
+        said = 400, TRIES["template_url"].reason
+        name = filtered.name()
+        assert refusal(filtered.ask("POST", "stacks", stack_name=name, template_url=url)) == said
+        assert refusal(filtered.on(held, "PUT", template_url=url)) == said
+        assert refusal(filtered.on(held, "PATCH", template_url=url)) == said
+        asked = {"Action": "CreateStack", "StackName": name, "TemplateUrl": url}
+        assert filtered.cfn(asked).status_code == filtered.cfn({}, **asked).status_code == 400
+    assert read == []
+
+
+def test_types_of_other_letters_are_no_types(filtered: Heat) -> None:
+    with unchanged(filtered):
+        for kind in ("OS::Heat::R\u0430ndomString", "OS\uff1a\uff1aHeat::RandomString", f"{TYPE} ", TYPE.lower()):
+            _, answer = filtered.create(typed(kind))
+            said = f"The Resource Type ({kind}) could not be found."
+            assert (answer.status_code, answer.json()["error"]["message"]) == (400, said)
+
+
+def test_what_heat_maps_for_a_pattern_of_names_in_the_stack_itself_is_nothing(filtered: Heat) -> None:
+    name, answer = filtered.create(typed(NONE), environment=registry(resources={"*": {NONE: TYPE}}))
+    assert (answer.status_code, filtered.ended(name)[0], filtered.lengths(name)) == (201, "CREATE_COMPLETE", [])
+
+
+def salted(heat: Heat, **parameters: Any) -> str:
+    """A stack with a hidden parameter that nothing depends on."""
+    name, answer = heat.create(UNSALTED, parameters=parameters, tags="x")
+    assert (answer.status_code, heat.ended(name)[0]) == (201, "CREATE_COMPLETE")
+    return name
+
+
+def test_a_hidden_value_is_judged_when_it_is_sent_and_never_moved_to_where_a_policy_looks(filtered: Heat) -> None:
+    name = salted(filtered, salt="odd one")
+    unread = 400, f"The policies can't judge what depends on {{get_param: salt}} in {name} yet."
+    denied = 403, f"The policies deny this stack: salt: s is salted with *** at {name}/s"
+    with unchanged(filtered):
+        assert refusal(filtered.on(name, "PATCH", template=SALTED)) == unread
+        assert refusal(filtered.on(name, "PUT", template=SALTED, existing=True)) == unread
+        assert refusal(filtered.on(name, "PATCH", template=SALTED, parameters={"salt": "odd two"})) == denied
+        assert refusal(filtered.on(name, "PATCH", parameters={"length": 64})) == (403, why(name))
+    assert filtered.on(name, "PATCH", parameters={"length": 9}).status_code == 202
+    assert (filtered.ended(name)[0], filtered.lengths(name)) == ("UPDATE_COMPLETE", [9])
+
+
+def test_a_literal_mask_is_a_text_like_any_other(filtered: Heat) -> None:
+    name = salted(filtered, salt="odd one")
+    assert filtered.on(name, "PATCH", template=SALTED, parameters={"salt": "******"}).status_code == 202
+    assert filtered.ended(name)[0] == "UPDATE_COMPLETE"
+    shown = filtered.on(name, "GET", "/resources/s").json()["resource"]["attributes"]["value"]
+    assert len(shown) == 8
+    open_, answer = filtered.create(OF_PARAMETER, parameters={"length": "******"})
+    assert (answer.status_code, filtered.stack(open_)) == (400, {})
+
+
+def test_an_update_of_tags_alone_keeps_the_stack_and_is_judged_with_it(filtered: Heat) -> None:
+    name = salted(filtered)
+    assert filtered.on(name, "PATCH", tags="a,b").status_code == 202
+    assert filtered.ended(name)[0] == "UPDATE_COMPLETE"
+    assert (filtered.stack(name)["tags"], filtered.on(name, "GET", "/template").json()) == (["a", "b"], UNSALTED)
+    with unchanged(filtered):
+        assert refusal(filtered.on(name, "PATCH", tags="c", parameters={"length": 64})) == (403, why(name))
+
+
+def test_what_held_a_violation_before_the_policy_passes_no_update_that_keeps_it(recorded: Heat) -> None:
+    with without_policies(recorded):
+        name, _ = recorded.create(LONG)
+        recorded.ended(name)
+    with unchanged(recorded):
+        bodies: list[dict[str, Any]] = [{"tags": "c"}, {"converge": True}, {"existing": True}, {"parameters": {}}]
+        for body in bodies:
+            assert refusal(recorded.on(name, "PATCH", **body)) == (403, why(name))
+
+
+BOTH = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {one: {"type": "boolean", "default": False} for one in "xy"},
+    "conditions": {"both": {"and": [{"get_param": "x"}, {"get_param": "y"}]}},
+    "resources": {"s": string({"if": ["both", 64, 8]})},
+}
+
+
+def test_two_updates_at_once_that_are_clean_alone_never_make_a_violating_stack(filtered: Heat) -> None:
+    name, _ = filtered.create(BOTH)
+    filtered.ended(name)
+
+    def switch(one: str) -> int:
+        return filtered.on(name, "PATCH", parameters={one: True}).status_code
+
+    codes = set()
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(5):
+            codes |= set(threads.map(switch, "xy"))
+            assert filtered.ended(name)[0] == "UPDATE_COMPLETE"
+            given = filtered.on(name, "GET", "/environment").json()["parameters"]
+            assert (sorted(given.values()), filtered.lengths(name)) in (([False, True], [8]), ([True], [8]))
+            assert filtered.on(name, "PUT", template=BOTH).status_code == 202
+            filtered.ended(name)
+    assert codes <= {202, 403, 409}
+
+
+CALLS: dict[str, dict[str, str]] = {
+    "CreateStack": {"Action": "CreateStack", "StackName": "formed", "TemplateBody": json.dumps(LONG)},
+    "UpdateStack": {"Action": "UpdateStack", "TemplateBody": json.dumps(LONG)},
+    "a parameter": {"Action": "UpdateStack", "TemplateBody": json.dumps(OF_PARAMETER),
+                    "Parameters.member.1.ParameterKey": "length", "Parameters.member.1.ParameterValue": "64"},
+    "ValidateTemplate": {"Action": "ValidateTemplate", "TemplateBody": json.dumps(LONG)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("way", ["query", "form", "both"])
+def test_the_other_api_is_no_way_round(filtered: Heat, held: str, call: str, way: str) -> None:
+    given = {"StackName": held, **CALLS[call]}
+    query = {} if way == "form" else given if way == "query" else {"Action": given["Action"]}
+    form = {} if way == "query" else {name: one for name, one in given.items() if name not in query}
+    with unchanged(filtered):
+        answer = filtered.cfn(query, **form)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (403, "application/xml")
+    assert answer.text.startswith("<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>The pol")
+
+
+def test_the_other_api_builds_what_is_clean_and_refuses_what_is_said_twice(filtered: Heat) -> None:
+    name = filtered.name()
+    asked = {"Action": "CreateStack", "StackName": name, "TemplateBody": json.dumps(CLEAN)}
+    with unchanged(filtered):
+        assert filtered.cfn({"TemplateBody": json.dumps(LONG)}, **asked).status_code == 400
+        assert filtered.cfn({"Action": "ListStacks"}, **asked).status_code == 400
+    assert filtered.cfn({}, **asked).status_code == 200
+    assert (filtered.ended(name)[0], filtered.lengths(name)) == ("CREATE_COMPLETE", [8])
+    assert filtered.cfn({**asked, "Action": "UpdateStack", "TemplateBody": json.dumps(OF_PARAMETER)}).status_code == 200
+    assert (filtered.ended(name)[0], filtered.lengths(name)) == ("UPDATE_COMPLETE", [8])
+    with unchanged(filtered):  # a policy is on deletion, and this API does not tell what is deleted
+        assert filtered.cfn({"Action": "DeleteStack", "StackName": name}).status_code == 400
+
+
+def test_a_context_that_a_client_writes_itself_builds_nothing(custom: Heat) -> None:
+    own = {f"X-{name}": "admin" for name in ("User-Id", "User-Name", "Project-Id", "Project-Name", "Roles")}
+    claims = {**JSON, **own, "X-Identity-Status": "Confirmed", "X-Auth-Token": "t"}
+    for path, body in ((CREATE, {"template": CLEAN}), (f"{CREATE}/preview", {"template": CLEAN}),
+                       (CREATE, {"adopt_stack_data": ADOPTED})):  # fmt: skip
+        answer = sent(custom, "POST", path, json.dumps({"stack_name": "own", **body}).encode(), claims)
+        assert refusal(answer) == (503, "Nobody vouches for who asks: no authtoken came before the gate.")
+    listed = sent(custom, "GET", CREATE, b"", own)
+    assert (listed.status_code, listed.json()) == (200, {"stacks": []})
+
+
+@contextmanager
+def _changing() -> Iterator[tuple[str, list[str]]]:
+    """The address of a template that is clean at every other reading, and what was read."""
+    read: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            read.append(self.path)
+            body = json.dumps(CLEAN if len(read) % 2 else LONG).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}/t.json", read
+        server.shutdown()

@@ -4,8 +4,7 @@ said, and nothing of it is in Heat afterwards; a clean one is built."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import requests
 from heatclient.exc import HTTPForbidden
 
 from tests.heat.doors.rig import Heat
-from tests.heat.doors.stacks import CLEAN, LONG, refusal, string, why
+from tests.heat.doors.stacks import CLEAN, LONG, refusal, string, why, without_policies
 
 BY_LENGTH = {
     "heat_template_version": "2018-08-31",
@@ -66,7 +65,7 @@ def test_a_violating_update_is_refused_and_changes_nothing(filtered: Heat, held:
 
 
 def test_a_snapshot_from_before_the_policy_is_not_restored(recorded: Heat) -> None:
-    with _without_policies(recorded):
+    with without_policies(recorded):
         name, _ = recorded.create(LONG)
         recorded.ended(name)
         snapshot = _snapshot(recorded, name)
@@ -156,16 +155,6 @@ def test_a_denied_creation_over_the_other_api_is_recorded_too(recorded: Heat) ->
     place = "<template>:1:120"
     failed = f"Resource CREATE failed: DeniedError: resources.denial: {why(name).replace(f'{name}/s', place)}"
     assert recorded.said(name) == ("CREATE_FAILED", failed)
-
-
-@contextmanager
-def _without_policies(heat: Heat) -> Iterator[None]:
-    """For as long as nothing is denied but another thing."""
-    path = heat.folder / "rules" / "doors.dl"
-    text = path.read_text()
-    path.write_text('@deny("none", "{string}")\nnone(string) :- os:heat:random_string(_id=string, length=99).\n')
-    yield
-    path.write_text(text)
 
 
 def _snapshot(heat: Heat, name: str) -> str:
