@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.heat.doors.rig import HERE, Heat, running
+from tests.heat.doors.stacks import OF_PARAMETER
 
 API, CFN = "datalog_gate", "datalog_gate_cfn"
 RECORDED = {"create_denial": "failed_stack", "reload_seconds": "0"}
@@ -32,6 +33,14 @@ def filtered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
     """The convergence engine behind the filters of both APIs."""
     with running(tmp_path_factory.mktemp("filtered"), convergence=True, api_filters=API, cfn_filters=CFN) as heat:
         yield heat
+
+
+@pytest.fixture(scope="session")
+def held(filtered: Heat) -> str:
+    """A stack of OF_PARAMETER behind the filters, which nothing that is refused may change."""
+    name, _ = filtered.create(OF_PARAMETER, tags="x")
+    assert filtered.ended(name)[0] == "CREATE_COMPLETE"
+    return name
 
 
 @pytest.fixture(scope="session")

@@ -139,6 +139,22 @@ class Heat:
         stacks: list[dict[str, Any]] = self.ask("GET", "stacks?show_nested=True").json()["stacks"]
         return stacks
 
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """No stack appears, none goes, and nothing is told of any that was not told before."""
+        before = self.held()
+        yield
+        assert self.held() == before
+
+    def sent(
+        self, method: str, path: str, body: bytes | Iterator[bytes], headers: Mapping[str, str]
+    ) -> requests.Response:
+        """The answer to exactly that request, of which nothing is made better."""
+        request = requests.Request(method, self.url, headers=dict(headers), data=body).prepare()
+        request.method, request.url = method, self.url + path
+        with requests.Session() as session:
+            return session.send(request, timeout=PATIENCE, allow_redirects=False)
+
     def lengths(self, name: str) -> list[int]:
         """How long the random strings are that the stack, and what is nested in it, really has."""
         path = "/resources?nested_depth=5&with_detail=True"

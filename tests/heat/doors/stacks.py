@@ -29,6 +29,11 @@ def denial(reason: str) -> dict[str, Any]:
 
 CLEAN = template(s=string())
 LONG = template(s=string(64))
+OF_PARAMETER = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {"length": {"type": "number", "default": 8}},
+    "resources": {"s": string({"get_param": "length"})},
+}
 
 
 def why(stack: str, finding: str = "length: s has 64 characters", hint: str = " (32 are enough)") -> str:

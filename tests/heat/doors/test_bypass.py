@@ -5,7 +5,6 @@ Heat builds it, and what Heat holds afterwards violates nothing."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,21 +13,14 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-import requests
 
-from tests.heat.doors.rig import PATIENCE, PROJECT, Heat
-from tests.heat.doors.stacks import CLEAN, LONG, denial, refusal, string, template, why, without_policies
+from tests.heat.doors.rig import Heat
+from tests.heat.doors.stacks import CLEAN, LONG, OF_PARAMETER, denial, refusal, string, template, why, without_policies
 
 TYPE = "OS::Heat::RandomString"
 NONE = "OS::Heat::None"
-OF_PARAMETER = {
-    "heat_template_version": "2018-08-31",
-    "parameters": {"length": {"type": "number", "default": 8}},
-    "resources": {"s": string({"get_param": "length"})},
-}
 SALTED = {
     "heat_template_version": "2018-08-31",
     "parameters": {
@@ -40,10 +32,6 @@ SALTED = {
 UNSALTED = {**SALTED, "resources": {"s": string({"get_param": "length"})}}
 YAML = "heat_template_version: 2018-08-31\nresources:\n  s:\n    type: OS::Heat::RandomString\n    properties: {length: 64}\n"
 CANNOT = "The stack can't be read: "
-REQUEST = "The request can't be judged: "
-REPLACED = (
-    f"{REQUEST}the method is replaced or cut short, so that nobody can tell what is asked for: send it as the method"
-)
 LENGTH = "The policies deny this stack: length: {} has 64 characters at {} (32 are enough)"
 ENCRYPTED = f"{CANNOT}encrypted_param_names is for Heat alone to say (leave it out)"
 
@@ -124,26 +112,10 @@ TRIES: dict[str, Try] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def held(filtered: Heat) -> str:
-    """A clean stack that the refused updates would change."""
-    name, _ = filtered.create(OF_PARAMETER, tags="x")
-    assert filtered.ended(name)[0] == "CREATE_COMPLETE"
-    return name
-
-
-@contextmanager
-def unchanged(heat: Heat) -> Iterator[None]:
-    """Nothing appears in Heat, and nothing is changed."""
-    before = heat.held()
-    yield
-    assert heat.held() == before
-
-
 @pytest.mark.parametrize("case", TRIES)
 def test_no_creation_gets_round(filtered: Heat, case: str) -> None:
     one, name = TRIES[case], filtered.name()
-    with unchanged(filtered):
+    with filtered.unchanged():
         answer = filtered.ask("POST", "stacks", stack_name=name, **one.body)
         assert refusal(answer) == (one.code, one.reason.replace("{}", name))
 
@@ -153,98 +125,11 @@ def test_no_update_gets_round(filtered: Heat, held: str, case: str) -> None:
     one = TRIES[case]
     expected = one.code, one.reason.replace("{}", held)
     merged = one.code, (one.merged or one.reason).replace("{}", held)
-    with unchanged(filtered):
+    with filtered.unchanged():
         assert refusal(filtered.on(held, "PUT", **one.body)) == expected
         assert refusal(filtered.on(held, "PUT", converge=True, **one.body)) == expected
         assert refusal(filtered.on(held, "PATCH", **one.body)) == merged
     assert (filtered.on(held, "GET", "/template").json(), filtered.lengths(held)) == (OF_PARAMETER, [8])
-
-
-LIMIT = 1024 * 1024
-MANY = f"{CANNOT}the body is larger than the {LIMIT} bytes that can be judged"
-JSON = {"Content-Type": "application/json"}
-CREATE = f"/v1/{PROJECT}/stacks"
-FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-
-
-def sent(
-    heat: Heat, method: str, path: str, body: bytes | Iterator[bytes], headers: dict[str, str]
-) -> requests.Response:
-    """The answer to exactly that request, whose path nothing makes better."""
-    request = requests.Request(method, heat.url, headers=headers, data=body).prepare()
-    request.method, request.url = method, heat.url + path
-    with requests.Session() as session:
-        return session.send(request, timeout=PATIENCE, allow_redirects=False)
-
-
-def long_body(name: str, **fields: Any) -> bytes:
-    return json.dumps({"stack_name": name, "template": LONG, **fields}).encode()
-
-
-def twice(name: str) -> bytes:
-    return b'{"template": %s, %s' % (json.dumps(CLEAN).encode(), long_body(name)[1:])
-
-
-def not_json(said: str) -> str:
-    return f"{CANNOT}the body is not JSON that can be judged: {said}"
-
-
-WIRE: dict[str, tuple[str, str, Any, dict[str, str], tuple[int, str]]] = {
-    "chunked": ("POST", CREATE, lambda name: iter([long_body(name)]), JSON, (400, f"{CANNOT}the request has no Content-Length")),
-    "gzip": ("POST", CREATE, lambda name: gzip.compress(long_body(name), mtime=0), {**JSON, "Content-Encoding": "gzip"},
-             (400, not_json("'utf-8' codec can't decode byte 0x8b in position 1: invalid start byte"))),
-    "called gzip": ("POST", CREATE, long_body, {**JSON, "Content-Encoding": "gzip"}, (403, "{}")),
-    "called a text": ("POST", CREATE, long_body, {"Content-Type": "text/plain"}, (403, "{}")),
-    "of no type": ("POST", CREATE, long_body, {}, (403, "{}")),
-    "duplicate keys": ("POST", CREATE, twice, JSON, (400, not_json("a key is there twice"))),
-    "UTF-16": ("POST", CREATE, lambda name: long_body(name).decode().encode("utf-16"), JSON,
-               (400, not_json("'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"))),
-    "1.1 MB": ("POST", CREATE, lambda name: long_body(name, files={"f": "x" * 1_100_000}), JSON, (400, MANY)),
-    "trailing slash": ("POST", f"{CREATE}/", long_body, JSON, (403, "{}")),
-    "line break": ("POST", f"{CREATE}%0a", long_body, JSON, (403, "{}")),
-    "many slashes": ("POST", f"/v1/{PROJECT}//stacks//", long_body, JSON, (403, "{}")),
-    "no version": ("POST", f"/{PROJECT}/stacks", long_body, {**JSON, "Accept": "application/vnd.openstack.orchestration-v1"}, (403, "{}")),
-    "format": ("POST", f"{CREATE}.json", long_body, JSON, (404, "")),
-    "encoded letters": ("POST", f"/v1/{PROJECT}/st%61cks", long_body, JSON, (403, "{}")),
-    "method cut at its end": ("PO", CREATE, long_body, JSON, (400, REPLACED)),
-    "method cut at its start": ("OST", CREATE, long_body, JSON, (400, REPLACED)),
-    "small method": ("post", CREATE, long_body, JSON, (400, REPLACED)),
-    "_method in the query": ("POST", f"{CREATE}?_method=POST", long_body, JSON, (400, REPLACED)),
-    "_method in the query of a GET": ("GET", f"{CREATE}?_method=POST", long_body, JSON, (400, REPLACED)),
-    "_method in a form": ("POST", CREATE, lambda _: b"_method=POST", FORM, (400, REPLACED)),
-    "_method in a header": ("GET", CREATE, long_body, {**JSON, "X-HTTP-Method-Override": "POST"}, (400, "")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", WIRE)
-def test_no_creation_gets_round_on_the_wire(filtered: Heat, case: str) -> None:
-    method, path, body, headers, (code, reason) = WIRE[case]
-    name = filtered.name()
-    with unchanged(filtered):
-        answer = sent(filtered, method, path, body(name), headers)
-    assert (refusal(answer) if reason else (answer.status_code, "")) == (code, reason.replace("{}", why(name)))
-
-
-@pytest.mark.parametrize(("method", "end", "expected"), [
-    ("PUT", "/", 403), ("PUT", "%0a", 403), ("PATCH", "/", 403), ("PATCH", "%0a", 403), ("PU", "", 400), ("UT", "", 400),
-    ("P", "", 400), ("ATCH", "", 400), ("PUT", "?_method=PATCH", 400), ("DELETE", "?_method=PUT", 400), ("GET", "?_method=PUT", 400),
-])  # fmt: skip
-def test_no_update_gets_round_on_the_wire(filtered: Heat, held: str, method: str, end: str, expected: int) -> None:
-    path = f"{CREATE}/{held}/{filtered.stack(held)['id']}{end}"
-    with unchanged(filtered):
-        answer = sent(filtered, method, path, json.dumps({"template": LONG}).encode(), JSON)
-    assert refusal(answer) == (expected, why(held) if expected == 403 else REPLACED)
-
-
-@pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_a_stack_that_is_looked_up_by_name_is_judged_at_its_own_address(filtered: Heat, held: str, method: str) -> None:
-    with unchanged(filtered):
-        body = json.dumps({"template": LONG}).encode()
-        found = sent(filtered, method, f"{CREATE}/{held}", body, JSON)
-        assert found.status_code in (302, 404)
-        if found.status_code == 302:
-            answer = sent(filtered, method, urlsplit(found.headers["Location"]).path, body, JSON)
-            assert refusal(answer) == (403, why(held))
 
 
 ADOPTED = json.dumps({"name": "x", "template": LONG, "environment": {}, "resources": {}})
@@ -254,7 +139,7 @@ ELSEWHERE = f"{CANNOT}adopt_stack_data belongs to the creation of a stack"
 def test_an_adopted_stack_is_judged_and_not_the_template_beside_it(filtered: Heat) -> None:
     given = json.dumps({"template": OF_PARAMETER, "environment": {"parameters": {"length": 64}}})
     mapped = json.dumps({"template": typed("My::S"), "environment": registry(**{"My::S": TYPE})})
-    with unchanged(filtered):
+    with filtered.unchanged():
         for data in (ADOPTED, given):
             name, answer = filtered.create(CLEAN, adopt_stack_data=data)
             assert refusal(answer) == (403, why(name))
@@ -264,7 +149,7 @@ def test_an_adopted_stack_is_judged_and_not_the_template_beside_it(filtered: Hea
 
 
 def test_an_update_adopts_nothing(filtered: Heat, held: str) -> None:
-    with unchanged(filtered):
+    with filtered.unchanged():
         for method, path in (("PUT", ""), ("PATCH", ""), ("PUT", "/preview"), ("PATCH", "/preview")):
             answer = filtered.on(held, method, path, template=CLEAN, adopt_stack_data=ADOPTED)
             assert refusal(answer) == (400, ELSEWHERE)
@@ -272,7 +157,7 @@ def test_an_update_adopts_nothing(filtered: Heat, held: str) -> None:
 
 
 def test_a_template_elsewhere_that_changes_between_readings_is_never_read(filtered: Heat, held: str) -> None:
-    with _changing() as (url, read), unchanged(filtered):
+    with _changing() as (url, read), filtered.unchanged():
         said = 400, TRIES["template_url"].reason
         name = filtered.name()
         assert refusal(filtered.ask("POST", "stacks", stack_name=name, template_url=url)) == said
@@ -284,7 +169,7 @@ def test_a_template_elsewhere_that_changes_between_readings_is_never_read(filter
 
 
 def test_types_of_other_letters_are_no_types(filtered: Heat) -> None:
-    with unchanged(filtered):
+    with filtered.unchanged():
         for kind in ("OS::Heat::R\u0430ndomString", "OS\uff1a\uff1aHeat::RandomString", f"{TYPE} ", TYPE.lower()):
             _, answer = filtered.create(typed(kind))
             said = f"The Resource Type ({kind}) could not be found."
@@ -307,7 +192,7 @@ def test_a_hidden_value_is_judged_when_it_is_sent_and_never_moved_to_where_a_pol
     name = salted(filtered, salt="odd one")
     unread = 400, f"The policies can't judge what depends on {{get_param: salt}} in {name} yet."
     denied = 403, f"The policies deny this stack: salt: s is salted with *** at {name}/s"
-    with unchanged(filtered):
+    with filtered.unchanged():
         assert refusal(filtered.on(name, "PATCH", template=SALTED)) == unread
         assert refusal(filtered.on(name, "PUT", template=SALTED, existing=True)) == unread
         assert refusal(filtered.on(name, "PATCH", template=SALTED, parameters={"salt": "odd two"})) == denied
@@ -331,7 +216,7 @@ def test_an_update_of_tags_alone_keeps_the_stack_and_is_judged_with_it(filtered:
     assert filtered.on(name, "PATCH", tags="a,b").status_code == 202
     assert filtered.ended(name)[0] == "UPDATE_COMPLETE"
     assert (filtered.stack(name)["tags"], filtered.on(name, "GET", "/template").json()) == (["a", "b"], UNSALTED)
-    with unchanged(filtered):
+    with filtered.unchanged():
         assert refusal(filtered.on(name, "PATCH", tags="c", parameters={"length": 64})) == (403, why(name))
 
 
@@ -339,7 +224,7 @@ def test_what_held_a_violation_before_the_policy_passes_no_update_that_keeps_it(
     with without_policies(recorded):
         name, _ = recorded.create(LONG)
         recorded.ended(name)
-    with unchanged(recorded):
+    with recorded.unchanged():
         bodies: list[dict[str, Any]] = [{"tags": "c"}, {"converge": True}, {"existing": True}, {"parameters": {}}]
         for body in bodies:
             assert refusal(recorded.on(name, "PATCH", **body)) == (403, why(name))
@@ -370,52 +255,6 @@ def test_two_updates_at_once_that_are_clean_alone_never_make_a_violating_stack(f
             assert filtered.on(name, "PUT", template=BOTH).status_code == 202
             filtered.ended(name)
     assert codes <= {202, 403, 409}
-
-
-CALLS: dict[str, dict[str, str]] = {
-    "CreateStack": {"Action": "CreateStack", "StackName": "formed", "TemplateBody": json.dumps(LONG)},
-    "UpdateStack": {"Action": "UpdateStack", "TemplateBody": json.dumps(LONG)},
-    "a parameter": {"Action": "UpdateStack", "TemplateBody": json.dumps(OF_PARAMETER),
-                    "Parameters.member.1.ParameterKey": "length", "Parameters.member.1.ParameterValue": "64"},
-    "ValidateTemplate": {"Action": "ValidateTemplate", "TemplateBody": json.dumps(LONG)},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("way", ["query", "form", "both"])
-def test_the_other_api_is_no_way_round(filtered: Heat, held: str, call: str, way: str) -> None:
-    given = {"StackName": held, **CALLS[call]}
-    query = {} if way == "form" else given if way == "query" else {"Action": given["Action"]}
-    form = {} if way == "query" else {name: one for name, one in given.items() if name not in query}
-    with unchanged(filtered):
-        answer = filtered.cfn(query, **form)
-    assert (answer.status_code, answer.headers["Content-Type"]) == (403, "application/xml")
-    assert answer.text.startswith("<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>The pol")
-
-
-def test_the_other_api_builds_what_is_clean_and_refuses_what_is_said_twice(filtered: Heat) -> None:
-    name = filtered.name()
-    asked = {"Action": "CreateStack", "StackName": name, "TemplateBody": json.dumps(CLEAN)}
-    with unchanged(filtered):
-        assert filtered.cfn({"TemplateBody": json.dumps(LONG)}, **asked).status_code == 400
-        assert filtered.cfn({"Action": "ListStacks"}, **asked).status_code == 400
-    assert filtered.cfn({}, **asked).status_code == 200
-    assert (filtered.ended(name)[0], filtered.lengths(name)) == ("CREATE_COMPLETE", [8])
-    assert filtered.cfn({**asked, "Action": "UpdateStack", "TemplateBody": json.dumps(OF_PARAMETER)}).status_code == 200
-    assert (filtered.ended(name)[0], filtered.lengths(name)) == ("UPDATE_COMPLETE", [8])
-    with unchanged(filtered):  # a policy is on deletion, and this API does not tell what is deleted
-        assert filtered.cfn({"Action": "DeleteStack", "StackName": name}).status_code == 400
-
-
-def test_a_context_that_a_client_writes_itself_builds_nothing(custom: Heat) -> None:
-    own = {f"X-{name}": "admin" for name in ("User-Id", "User-Name", "Project-Id", "Project-Name", "Roles")}
-    claims = {**JSON, **own, "X-Identity-Status": "Confirmed", "X-Auth-Token": "t"}
-    for path, body in ((CREATE, {"template": CLEAN}), (f"{CREATE}/preview", {"template": CLEAN}),
-                       (CREATE, {"adopt_stack_data": ADOPTED})):  # fmt: skip
-        answer = sent(custom, "POST", path, json.dumps({"stack_name": "own", **body}).encode(), claims)
-        assert refusal(answer) == (503, "Nobody vouches for who asks: no authtoken came before the gate.")
-    listed = sent(custom, "GET", CREATE, b"", own)
-    assert (listed.status_code, listed.json()) == (200, {"stacks": []})
 
 
 @contextmanager

@@ -12,13 +12,8 @@ import requests
 from heatclient.exc import HTTPForbidden
 
 from tests.heat.doors.rig import Heat
-from tests.heat.doors.stacks import CLEAN, LONG, refusal, string, why, without_policies
+from tests.heat.doors.stacks import CLEAN, LONG, OF_PARAMETER, refusal, why, without_policies
 
-BY_LENGTH = {
-    "heat_template_version": "2018-08-31",
-    "parameters": {"length": {"type": "number", "default": 8}},
-    "resources": {"s": string({"get_param": "length"})},
-}
 Ask = Callable[[Heat, str], requests.Response]
 NEW: dict[str, Ask] = {
     "create": lambda heat, name: heat.create(LONG, name)[1],
@@ -29,20 +24,12 @@ CHANGED: dict[str, Ask] = {
     "PUT": lambda heat, name: heat.on(name, "PUT", template=LONG),
     "PATCH": lambda heat, name: heat.on(name, "PATCH", parameters={"length": 64}),
     "existing in PUT": lambda heat, name: heat.on(
-        name, "PUT", template=BY_LENGTH, existing=True, parameters={"length": 64}
+        name, "PUT", template=OF_PARAMETER, existing=True, parameters={"length": 64}
     ),
     "existing in PATCH": lambda heat, name: heat.on(name, "PATCH", existing=True, parameters={"length": 64}),
     "preview of a PUT": lambda heat, name: heat.on(name, "PUT", "/preview", template=LONG),
     "preview of a PATCH": lambda heat, name: heat.on(name, "PATCH", "/preview", parameters={"length": 64}),
 }
-
-
-@pytest.fixture(scope="module")
-def held(filtered: Heat) -> str:
-    """A clean stack that the refused updates would change."""
-    name, _ = filtered.create(BY_LENGTH)
-    assert filtered.ended(name)[0] == "CREATE_COMPLETE"
-    return name
 
 
 @pytest.mark.parametrize("operation", NEW)
@@ -60,7 +47,7 @@ def test_a_violating_template_is_no_valid_one(filtered: Heat) -> None:
 def test_a_violating_update_is_refused_and_changes_nothing(filtered: Heat, held: str, operation: str) -> None:
     before = filtered.held()
     assert refusal(CHANGED[operation](filtered, held)) == (403, why(held))
-    assert (filtered.held(), filtered.on(held, "GET", "/template").json()) == (before, BY_LENGTH)
+    assert (filtered.held(), filtered.on(held, "GET", "/template").json()) == (before, OF_PARAMETER)
     assert filtered.lengths(held) == [8]
 
 
@@ -99,13 +86,13 @@ def test_heatclient_prints_the_reason_of_each_refusal(filtered: Heat, held: str)
 
 
 def test_clean_stacks_pass_in_each_operation_and_end_complete(filtered: Heat) -> None:
-    name, answer = filtered.create(BY_LENGTH)
+    name, answer = filtered.create(OF_PARAMETER)
     assert (answer.status_code, filtered.ended(name)[0], filtered.lengths(name)) == (201, "CREATE_COMPLETE", [8])
     snapshot = _snapshot(filtered, name)
     updates: list[tuple[str, str, dict[str, Any], int]] = [
-        ("PUT", "", {"template": BY_LENGTH, "parameters": {"length": 9}}, 9),
+        ("PUT", "", {"template": OF_PARAMETER, "parameters": {"length": 9}}, 9),
         ("PATCH", "", {"parameters": {"length": 10}}, 10),
-        ("PUT", "", {"template": BY_LENGTH, "existing": True, "parameters": {"length": 11}}, 11),
+        ("PUT", "", {"template": OF_PARAMETER, "existing": True, "parameters": {"length": 11}}, 11),
         ("PATCH", "", {"existing": True, "environment": {"parameters": {"length": 12}}}, 12),
         ("POST", f"/snapshots/{snapshot}/restore", {}, 8),
     ]
