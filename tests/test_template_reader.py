@@ -686,8 +686,9 @@ outputs: {all: {value: {get_attr: [list, value]}}, first: {value: {get_attr: [li
     assert stack.outputs == {"all": [ResourceId("web/net")], "first": ResourceId("web/net")}
 
 
-def test_what_a_load_balancer_of_amazons_kind_holds_is_not_known() -> None:
-    [found] = read("resources: {b: {type: 'AWS::ElasticLoadBalancing::LoadBalancer'}}\n").resources
+@pytest.mark.parametrize("kind", ["AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack"])
+def test_what_a_stack_of_amazons_kind_holds_is_not_known(kind: str) -> None:
+    [found] = read(f"resources: {{b: {{type: '{kind}'}}}}\n").resources
     said = found.open_members
     assert (found.nested, said, said and said.unread) == (None, Unknown("what web/b holds"), True)
 

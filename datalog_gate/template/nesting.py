@@ -15,8 +15,8 @@ from datalog_gate.facts.stack import Data, Locate, Path, Resource
 from datalog_gate.template.attributes import (
     CHAIN,
     DEPLOYMENTS,
+    ELSEWHERE,
     INSTANCE_GROUPS,
-    LOAD_BALANCER,
     RESOURCE_GROUP,
     SCALING_GROUP,
     STACK,
@@ -29,7 +29,7 @@ from datalog_gate.values import ResourceId, Unknown
 
 _HOT_NAMES: Mapping[str, str] = {}
 GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS, *DEPLOYMENTS)
-NESTING = frozenset((STACK, LOAD_BALANCER, *GROUPS))
+NESTING = frozenset((STACK, *ELSEWHERE, *GROUPS))
 """The types that hold a stack, besides those that are a template's file."""
 VERSIONS: Mapping[str, tuple[str, str]] = {
     one: ("HeatTemplateFormatVersion", "2012-12-12")

@@ -33,6 +33,7 @@ UNSALTED = {**SALTED, "resources": {"s": string({"get_param": "length"})}}
 YAML = "heat_template_version: 2018-08-31\nresources:\n  s:\n    type: OS::Heat::RandomString\n    properties: {length: 64}\n"
 CANNOT = "The stack can't be read: "
 LENGTH = "The policies deny this stack: length: {} has 64 characters at {} (32 are enough)"
+UNREAD = "The policies can't judge what depends on what {} holds yet."
 ENCRYPTED = f"{CANNOT}encrypted_param_names is for Heat alone to say (leave it out)"
 
 
@@ -101,6 +102,12 @@ TRIES: dict[str, Try] = {
     "JSON text": Try({"template": json.dumps(LONG)}, LENGTH.format("s", "<template>:1:120")),
     "template_url": Try({"template_url": "http://127.0.0.1:1/t"}, f"{CANNOT}the policies can't judge a stack given by template_url (send the template itself: heat stack create -t FILE reads an address for you)", 400),
     "template_url beside template": Try({"template": CLEAN, "template_url": "http://127.0.0.1:1/t"}, f"{CANNOT}the policies can't judge a stack given by template_url (send the template itself: heat stack create -t FILE reads an address for you)", 400),
+    "nested template at an address": Try(
+        {"template": template(n={"type": "AWS::CloudFormation::Stack", "properties": {"TemplateURL": "http://127.0.0.1:1/t"}})}, UNREAD.format("{}/n"), 400),
+    "alias of a nested template at an address": Try(
+        {"template": template(n={"type": "A::B", "properties": {"TemplateURL": "http://127.0.0.1:1/t"}}),
+         "environment": registry(**{"A::B": "AWS::CloudFormation::Stack"})}, UNREAD.format("{}/n"), 400),
+    "type at an address": Try({"template": template(n={"type": "http://127.0.0.1:1/t.yaml"})}, UNREAD.format("http://127.0.0.1:1/t.yaml"), 400),
     "files_container": Try({"template": CLEAN, "files_container": "c"}, f"{CANNOT}the policies can't judge a stack given by files_container (send the files themselves, in `files`)", 400),
     "look-alike letters, mapped": Try({"template": typed("OS::Heat::R\u0430ndomString"), "environment": registry(**{"OS::Heat::R\u0430ndomString": TYPE})}),
     "ours mapped away": Try({"template": template(d=denial("x")), "environment": registry(**{"DatalogGate::Denial": NONE})}, f"{CANNOT}`DatalogGate::Denial` maps the types DatalogGate::* to others, which no stack may (leave them out of the pattern)", 400),
