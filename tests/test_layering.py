@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,24 @@ def test_doors_do_not_import_each_other() -> None:
         if name.removeprefix("datalog_gate.enforce.").partition(".")[0] in doors - {door}
     ]
     assert wrong == []
+
+
+def test_each_room_uses_the_libraries_that_it_may_and_only_one_knows_heat() -> None:
+    used: dict[str, set[str]] = {}
+    for room, path in _modules():
+        place = "enforce.heat" if "heat" in path.relative_to(PACKAGE).parts else room
+        outside = {name.partition(".")[0] for name in _imported(path)} - sys.stdlib_module_names - {"datalog_gate"}
+        used.setdefault(place, set()).update(outside)
+    assert {room: sorted(libraries) for room, libraries in used.items() if libraries} == {
+        "analysis": ["re2"],
+        "engine": ["pyDatalog"],
+        "enforce": ["keystoneauth1", "oslo_config"],
+        "enforce.heat": ["heat", "oslo_config"],
+        "point": ["oslo_config", "oslo_policy"],
+        "policytest": ["pytest"],
+        "preflight": ["requests", "stevedore", "urllib3"],
+        "template": ["yaml", "yaql"],
+    }
 
 
 def test_nothing_is_executed_that_came_as_text() -> None:

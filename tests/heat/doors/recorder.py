@@ -18,6 +18,7 @@ class Recorder:
     def __init__(self, asked: point.Point, log: Path) -> None:
         self._point, self._log = asked, log
         self._open: list[tuple[Answer, Asked]] = []
+        self.settings = asked.settings
 
     def judge(self, asked: Asked) -> Answer:
         """What the decision point answers."""

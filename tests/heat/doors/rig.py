@@ -114,6 +114,7 @@ class Heat:
     url: str
     cfn_url: str
     folder: Path
+    process: int
 
     def ask(self, method: str, path: str, /, **body: Any) -> requests.Response:
         """A request below the project, with the body as JSON if there is any: Heat takes no empty one."""
@@ -207,6 +208,13 @@ class Heat:
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         return [one for one in lines if not wanted or all(one[name] == value for name, value in wanted.items())]
 
+    def memory(self) -> float:
+        """The MB of memory that the process has."""
+        for line in Path(f"/proc/{self.process}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        raise LookupError("the process is gone")
+
     def client(self) -> Any:
         """python-heatclient."""
         return heatclient.Client("1", endpoint=f"{self.url}/v1/{PROJECT}", token="none")
@@ -235,7 +243,7 @@ def running(
     own headers say."""
     for name in ("environment.d", "templates"):
         (folder / name).mkdir()
-    port, cfn_port = _free_ports()
+    port, cfn_port = free_ports()
     written = "\n".join(f"{name} = {value}" for name, value in (options or {}).items())
     conf = CONF.format(
         folder=folder,
@@ -248,6 +256,13 @@ def running(
     )
     (folder / "heat.conf").write_text(conf)
     (folder / "paste.ini").write_text(PASTE.format(api_filters=api_filters, cfn_filters=cfn_filters, rules=rules))
+    with started(folder, port, cfn_port) as heat:
+        yield heat
+
+
+@contextmanager
+def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
+    """A Heat whose heat.conf and paste.ini are in the folder, until its end."""
     command = [sys.executable, "-W", "ignore", str(HERE / "server.py"), str(folder), str(port), str(cfn_port)]
     with (folder / "stderr").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)
@@ -255,13 +270,14 @@ def running(
         assert process.stdout is not None
         said = process.stdout.readline()
         assert said == b"READY\n", (folder / "stderr").read_text()[-4000:]
-        yield Heat(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{cfn_port}", folder)
+        yield Heat(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{cfn_port}", folder, process.pid)
     finally:
         process.kill()
         process.wait()
 
 
-def _free_ports() -> tuple[int, int]:
+def free_ports() -> tuple[int, int]:
+    """Two ports that nothing listens at."""
     with socket.socket() as one, socket.socket() as other:
         one.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))

@@ -1,0 +1,164 @@
+"""What the filter costs: CPU of a request in a process of its own, then a Heat behind it beside the same Heat without.
+
+python -m bench.doors [ROUNDS]
+
+The Heats are those of the tests of the doors: API and engine in one process each, which take turns. Without the
+`openstack-heat` package there is the first table alone.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oslo_config import cfg
+
+from bench.rules import ROOT, many_policies
+from datalog_gate.enforce.wsgi import wrap
+from datalog_gate.point.point import make
+
+if TYPE_CHECKING:
+    from tests.heat.doors.rig import Heat
+
+REQUESTS, IN_FLIGHT, POLICIES = 300, 20, 100
+HEADER = "| {} | median | min | max | limit |\n|---|---|---|---|---|"
+
+
+def body(resources: int = 50) -> dict[str, Any]:
+    """A creation that our own policies allow, and that fails as soon as Heat has taken it: all of it waits for a
+    resource that fails, since what the engine would go on with for minutes belongs to neither side."""
+    made: dict[str, Any] = {"first": {"type": "DatalogGate::Denial", "properties": {"reason": "enough"}}}
+    for at in range(1, resources):
+        properties = {"length": 8 + at % 100, "character_classes": [{"class": "digits", "min": 1 + at % 8}]}
+        made[f"string_{at}"] = {"type": "OS::Heat::RandomString", "properties": properties, "depends_on": "first"}
+    return {"stack_name": "s", "template": {"heat_template_version": "2018-08-31", "resources": made}}
+
+
+def servers(resources: int = 50) -> dict[str, Any]:
+    """A creation of as many servers and volumes, which the policies have more to say of."""
+    made: dict[str, Any] = {}
+    for at in range(resources // 2):
+        properties = {"flavor": "m1.small", "image": "debian", "networks": [{"network": "n"}], "security_groups": ["g"]}
+        made[f"server_{at}"] = {"type": "OS::Nova::Server", "properties": properties}
+        made[f"volume_{at}"] = {"type": "OS::Cinder::Volume", "properties": {"size": 10 + at}}
+    return {"stack_name": "s", "template": {"heat_template_version": "2018-08-31", "resources": made}}
+
+
+def spent(rounds: int, folder: Path) -> Iterator[str]:
+    """CPU milliseconds of a request through the filter, its log written, less those of the application behind it."""
+
+    def application(_environ: Any, start: Any) -> list[bytes]:
+        start("201 Created", [("Content-Type", "application/json")])
+        return [b"{}"]
+
+    conf = cfg.ConfigOpts()
+    conf([], project="heat", default_config_files=[])
+    given = {"rules": str(ROOT / "rules"), "decision_log": str(folder / "log"), "allow_unverified_context": "true"}
+    point = make(conf, given)
+    gated = wrap(application, point=point, settings=point.settings)
+
+    class Context:
+        project_id = "p1"
+        auth_token_info = None
+
+        def to_policy_values(self) -> dict[str, Any]:
+            return {"user_id": "u1", "project_id": "p1", "roles": ["member"]}
+
+    def send(to: Any, data: bytes) -> None:
+        environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/p1/stacks", "CONTENT_LENGTH": str(len(data)),
+                   "CONTENT_TYPE": "application/json", "wsgi.input": BytesIO(data),
+                   "webob.adhoc_attrs": {"context": Context()}}  # fmt: skip
+        answers: list[str] = []
+        to(environ, lambda status, _headers: answers.append(status))
+        assert answers == ["201 Created"], answers
+
+    yield HEADER.format("CPU of a request, ms")
+    for name, made in (("50 servers and volumes", servers()), ("50 strings", body())):
+        data = json.dumps(made).encode()
+        times = []
+        for turn in range(rounds + 1):
+            began = time.process_time()
+            for _ in range(REQUESTS):
+                send(gated, data)
+            point.flush()
+            middle = time.process_time()
+            for _ in range(REQUESTS):
+                send(application, data)
+            if turn:
+                times.append((2 * middle - began - time.process_time()) / REQUESTS * 1000)
+        yield _row(name, times, "3 ms")
+    yield ""
+
+
+def beside(rounds: int, folder: Path) -> Iterator[str]:
+    """The throughput of creations in flight at once, and the memory, of a Heat behind the filter and of one without."""
+    from tests.heat.doors.rig import running
+
+    rules = folder / "rules"
+    for one in many_policies(POLICIES):
+        path = rules / one.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(one.text)
+    with ExitStack() as both:
+        heats: dict[str, Heat] = {}
+        for name, filters in (("without", ""), ("behind", "datalog_gate")):
+            (folder / name).mkdir()
+            heats[name] = both.enter_context(running(folder / name, True, filters, rules=rules))
+        rates: dict[str, list[float]] = {name: [] for name in heats}
+        for turn in range(rounds + 1):
+            for name, heat in heats.items():
+                rate = _rate(heat)
+                if turn:
+                    rates[name].append(rate)
+        yield HEADER.format(f"creations taken a second, {IN_FLIGHT} in flight")
+        yield _row("without the filter", rates["without"], "")
+        yield _row("behind it, 100 policies", rates["behind"], "0.9 x")
+        ratios = [mine / its for mine, its in zip(rates["behind"], rates["without"], strict=True)]
+        yield _row("ratio", ratios, "0.9")
+        grown = heats["behind"].memory() - heats["without"].memory()
+        yield f"\nheat-api grows by {grown:.0f} MB (limit 40).\n"
+
+
+def _rate(heat: Heat) -> float:
+    """Creations a second until Heat has taken the last. Errors: SystemExit if it does not take one."""
+    names = [heat.name() for _ in range(IN_FLIGHT)]
+    made = body()
+    began = time.perf_counter()
+    with ThreadPoolExecutor(IN_FLIGHT) as pool:
+        answers = list(pool.map(lambda name: heat.ask("POST", "stacks", **{**made, "stack_name": name}), names))
+    seconds = time.perf_counter() - began
+    if wrong := [one.text for one in answers if one.status_code != 201]:
+        raise SystemExit(f"{len(wrong)} of {len(names)} were not taken: {wrong[0]}")
+    for name in names:  # what the engine still builds would slow the other's turn
+        assert heat.ended(name)[0] == "CREATE_FAILED"
+    return IN_FLIGHT / seconds
+
+
+def _row(name: str, values: list[float], limit: str) -> str:
+    return f"| {name} | {statistics.median(values):.2f} | {min(values):.2f} | {max(values):.2f} | {limit} |"
+
+
+def main(rounds: int) -> None:
+    """Print the tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        for line in spent(rounds, Path(folder)):
+            print(line, flush=True)
+        if find_spec("heat"):
+            for line in beside(rounds, Path(folder)):
+                print(line, flush=True)
+        else:
+            print("openstack-heat is missing: a Heat behind the filter is not measured")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
