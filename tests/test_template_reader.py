@@ -592,6 +592,13 @@ resources:
         ("ResourceGroup", "count: {get_param: n}, resource_def: {type: A}", ["0"], "{get_param: n} in web"),
         ("ResourceGroup", "count: 2, resource_def: {get_param: n}", [], "{get_param: n} in web"),
         ("ResourceGroup", "count: MANY, resource_def: {type: A}", ["0"], "the number of members MANY"),
+        ("ResourceGroup", "count: -1, resource_def: {type: A}", ["0"], "the number of members -1"),
+        ("ResourceGroup", "count: .inf, resource_def: {type: A}", ["0"], "the number of members inf"),
+        ("ResourceGroup", "count: '1.0', resource_def: {type: A}", ["0"], "the number of members 1.0"),
+        ("ResourceGroup", "count: true, resource_def: {type: A}", ["0"], None),
+        ("ResourceGroup", "count: 2.5, resource_def: {type: A}", ["0", "1"], None),
+        ("ResourceGroup", "count: ' +0_2 ', resource_def: {type: A}", ["0", "1"], None),
+        ("ResourceGroup", "count: '\uff12', resource_def: {type: A}", ["0", "1"], None),
         ("AutoScalingGroup", "min_size: 1, max_size: 9, desired_capacity: 2, resource: {type: A}", ["0", "1"], None),
         ("AutoScalingGroup", "min_size: 1, max_size: 9, resource: {type: A}", ["0"], None),
         ("AutoScalingGroup", "min_size: 1, max_size: 9, desired_capacity: {get_param: n}, resource: {type: A}", ["0"], "{get_param: n} in web"),
@@ -679,8 +686,9 @@ outputs: {all: {value: {get_attr: [list, value]}}, first: {value: {get_attr: [li
     assert stack.outputs == {"all": [ResourceId("web/net")], "first": ResourceId("web/net")}
 
 
-def test_what_a_load_balancer_of_amazons_kind_holds_is_not_known() -> None:
-    [found] = read("resources: {b: {type: 'AWS::ElasticLoadBalancing::LoadBalancer'}}\n").resources
+@pytest.mark.parametrize("kind", ["AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack"])
+def test_what_a_stack_of_amazons_kind_holds_is_not_known(kind: str) -> None:
+    [found] = read(f"resources: {{b: {{type: '{kind}'}}}}\n").resources
     said = found.open_members
     assert (found.nested, said, said and said.unread) == (None, Unknown("what web/b holds"), True)
 

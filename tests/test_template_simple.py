@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data
 from datalog_gate.sources import read_stack
-from datalog_gate.template.attributes import LOAD_BALANCER
+from datalog_gate.template.attributes import ELSEWHERE
 
 MAPPED = {"resource_registry": {"Nobody::Uses": "OS::Heat::None"}}
 """An environment that changes nothing, but that a type may be mapped: then no resource is simple."""
@@ -27,7 +27,7 @@ VALUES = st.recursive(
     max_leaves=4,
 )
 RESOURCES = st.fixed_dictionaries(
-    {"type": st.sampled_from(["OS::Nova::Server", "Unheard::Of", "OS::Heat::Value", LOAD_BALANCER])},
+    {"type": st.sampled_from(["OS::Nova::Server", "Unheard::Of", "OS::Heat::Value", *ELSEWHERE])},
     optional={"properties": st.dictionaries(st.sampled_from(["name", "size"]), REFERENCES | VALUES, min_size=1)},
 )
 KEYS = st.sampled_from([{}, {"condition": True}, {"condition": False}, {"metadata": {"name": 1}}])

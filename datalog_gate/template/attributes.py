@@ -30,8 +30,9 @@ DEPLOYMENTS = {
 _OF_EACH = {f"deploy_{one}s": f"deploy_{one}" for one in ("stdout", "stderr", "status_code")}
 """The attributes of such a group that go by another name in its members."""
 STACK = "OS::Heat::Stack"
-LOAD_BALANCER = "AWS::ElasticLoadBalancing::LoadBalancer"
-"""Heat makes it of a template that the operator may choose (heat/engine/resources/aws/lb/loadbalancer.py:525)."""
+ELSEWHERE = ("AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack")
+"""The types that hold a stack whose template is not at hand: the operator may choose it (heat/engine/resources/aws/lb/
+loadbalancer.py:525), or Heat's engine fetches it from an address (heat/engine/resources/aws/cfn/stack.py:55)."""
 
 TypeOf = Callable[[str], ResourceType | None]
 """What the catalogue knows of a type."""

@@ -15,8 +15,8 @@ from datalog_gate.facts.stack import Data, Locate, Path, Resource
 from datalog_gate.template.attributes import (
     CHAIN,
     DEPLOYMENTS,
+    ELSEWHERE,
     INSTANCE_GROUPS,
-    LOAD_BALANCER,
     RESOURCE_GROUP,
     SCALING_GROUP,
     STACK,
@@ -29,7 +29,7 @@ from datalog_gate.values import ResourceId, Unknown
 
 _HOT_NAMES: Mapping[str, str] = {}
 GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS, *DEPLOYMENTS)
-NESTING = frozenset((STACK, LOAD_BALANCER, *GROUPS))
+NESTING = frozenset((STACK, *ELSEWHERE, *GROUPS))
 """The types that hold a stack, besides those that are a template's file."""
 VERSIONS: Mapping[str, tuple[str, str]] = {
     one: ("HeatTemplateFormatVersion", "2012-12-12")
@@ -203,13 +203,17 @@ class _Size:
         return (0 if unsure else default), unsure
 
     def _number(self, name: str, value: Data) -> int | Unknown:
+        """As heat/engine/properties.py:258 makes it: of ``true``, ``2.5`` and ``' +0_2 '``, too."""
         place = self.where(("properties", name))
-        text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
-        if not text.isascii() or not text.isdecimal():  # Heat refuses it; here nobody can say what it makes
-            return Unknown(f"the number of members {self.tree.covered(text)[:80]}", place)
-        if len(text) > 9 or int(text) > MAX_RESOURCES:
+        try:
+            number = int(value) if isinstance(value, str | int | float) else -1
+        except (ValueError, OverflowError):
+            number = -1
+        if number < 0:  # Heat refuses it; here nobody can say what it makes
+            return Unknown(f"the number of members {self.tree.covered(str(value).strip())[:80]}", place)
+        if number > MAX_RESOURCES:
             self.tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
-        return int(text)
+        return number
 
 
 def _resource_group(properties: Mapping[str, Data], size: _Size, where: Where, tree: Tree) -> Group:

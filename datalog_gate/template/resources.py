@@ -12,7 +12,7 @@ from dataclasses import replace as with_changes
 
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
-from datalog_gate.template.attributes import LOAD_BALANCER, STACK
+from datalog_gate.template.attributes import ELSEWHERE, STACK
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import Document, data_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Registry
@@ -184,7 +184,7 @@ def _resource(
             nested, unsure = _of_text(scope, below, member.properties, where, source)
         elif kind in GROUPS:
             nested, unsure = _of_group(scope, kind, below, member.properties, where)
-        elif kind == LOAD_BALANCER:
+        elif kind in ELSEWHERE:
             unsure = Unknown(f"what {own.path} holds", where(("type",)), unread=True)
         else:
             nested, unsure = _of_file(tree, kind, file or inside.base, below, member.properties, where)

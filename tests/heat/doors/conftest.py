@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
 
-from tests.heat.doors.rig import Heat, running
+from tests.heat.doors.rig import HERE, Heat, running
+from tests.heat.doors.stacks import OF_PARAMETER
+
+API, CFN = "datalog_gate", "datalog_gate_cfn"
+RECORDED = {"create_denial": "failed_stack", "reload_seconds": "0"}
 
 
 @pytest.fixture(scope="session")
@@ -25,13 +30,50 @@ def convergence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
 
 @pytest.fixture(scope="session")
 def filtered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """The convergence engine behind the API filter."""
-    with running(tmp_path_factory.mktemp("filtered"), convergence=True, api_filters="datalog_gate") as heat:
+    """The convergence engine behind the filters of both APIs."""
+    with running(tmp_path_factory.mktemp("filtered"), convergence=True, api_filters=API, cfn_filters=CFN) as heat:
         yield heat
 
 
 @pytest.fixture(scope="session")
+def held(filtered: Heat) -> str:
+    """A stack of OF_PARAMETER behind the filters, which nothing that is refused may change."""
+    name, _ = filtered.create(OF_PARAMETER, tags="x")
+    assert filtered.ended(name)[0] == "CREATE_COMPLETE"
+    return name
+
+
+@pytest.fixture(scope="session")
 def legacy_filtered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """The legacy engine behind the API filter, with the lifecycle plugin."""
-    with running(tmp_path_factory.mktemp("legacy_filtered"), convergence=False, api_filters="datalog_gate") as heat:
+    """The legacy engine behind the filters of both APIs, with the lifecycle plugin."""
+    with running(
+        tmp_path_factory.mktemp("legacy_filtered"), convergence=False, api_filters=API, cfn_filters=CFN
+    ) as heat:
+        yield heat
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+    """As `filtered`, but a denied creation becomes a failed stack, and the rules, in the folder `rules`, may change."""
+    folder = tmp_path_factory.mktemp("recorded")
+    rules = shutil.copytree(HERE / "rules", folder / "rules")
+    with running(folder, convergence=True, rules=rules, options=RECORDED, api_filters=API, cfn_filters=CFN) as heat:
+        yield heat
+
+
+@pytest.fixture(scope="session")
+def legacy_recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+    """As `legacy_filtered`, but a denied creation becomes a failed stack."""
+    folder = tmp_path_factory.mktemp("legacy_recorded")
+    with running(folder, convergence=False, options=RECORDED, api_filters=API, cfn_filters=CFN) as heat:
+        yield heat
+
+
+@pytest.fixture(scope="session")
+def custom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+    """As `filtered`, in the flavor whose context is what the client's own headers say."""
+    folder, options = tmp_path_factory.mktemp("custom"), {"allow_unverified_context": "False"}
+    with running(
+        folder, convergence=True, options=options, flavor="custombackend", api_filters=API, cfn_filters=CFN
+    ) as heat:
         yield heat

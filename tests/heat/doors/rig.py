@@ -48,7 +48,7 @@ url = http://127.0.0.1:{port}/v1/%(tenant_id)s
 [database]
 connection = sqlite:///{folder}/heat.db?timeout=30
 [paste_deploy]
-flavor = noauth
+flavor = {flavor}
 api_paste_config = {folder}/paste.ini
 [oslo_policy]
 policy_file = {folder}/policy.yaml
@@ -67,9 +67,11 @@ use = egg:Paste#urlmap
 [composite:api]
 paste.composite_factory = heat.api:pipeline_factory
 noauth = cors request_id faultwrap noauth context http_proxy_to_wsgi versionnegotiation {api_filters} apiv1app
+custombackend = cors request_id context faultwrap versionnegotiation {api_filters} apiv1app
 [composite:api-cfn]
 paste.composite_factory = heat.api:pipeline_factory
 noauth = cors request_id http_proxy_to_wsgi cfnversionnegotiation noauth context {cfn_filters} apicfnv1app
+custombackend = cors request_id http_proxy_to_wsgi cfnversionnegotiation context {cfn_filters} apicfnv1app
 [app:apiv1app]
 paste.app_factory = heat.common.wsgi:app_factory
 heat.app_factory = heat.api.openstack.v1:API
@@ -127,6 +129,38 @@ class Heat:
     def name(self) -> str:
         """A name that no stack has."""
         return f"stack-{next(NUMBERS)}"
+
+    def cfn(self, query: Mapping[str, str], /, **form: str) -> requests.Response:
+        """A request to the API of CloudFormation, in its query, its form, or both."""
+        method = "POST" if form else "GET"
+        return requests.request(method, f"{self.cfn_url}/v1/", params=query, data=form or None, timeout=PATIENCE)
+
+    def held(self) -> list[dict[str, Any]]:
+        """What Heat tells of all its stacks, the nested ones too."""
+        stacks: list[dict[str, Any]] = self.ask("GET", "stacks?show_nested=True").json()["stacks"]
+        return stacks
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """No stack appears, none goes, and nothing is told of any that was not told before."""
+        before = self.held()
+        yield
+        assert self.held() == before
+
+    def sent(
+        self, method: str, path: str, body: bytes | Iterator[bytes], headers: Mapping[str, str]
+    ) -> requests.Response:
+        """The answer to exactly that request, of which nothing is made better."""
+        request = requests.Request(method, self.url, headers=dict(headers), data=body).prepare()
+        request.method, request.url = method, self.url + path
+        with requests.Session() as session:
+            return session.send(request, timeout=PATIENCE, allow_redirects=False)
+
+    def lengths(self, name: str) -> list[int]:
+        """How long the random strings are that the stack, and what is nested in it, really has."""
+        path = "/resources?nested_depth=5&with_detail=True"
+        found = [one.get("attributes", {}).get("value") for one in self.on(name, "GET", path).json()["resources"]]
+        return sorted(len(one) for one in found if isinstance(one, str))
 
     def on(self, name: str, method: str, path: str = "", /, **body: Any) -> requests.Response:
         """A request below a stack's own address."""
@@ -202,15 +236,23 @@ def running(
     cfn_filters: str = "",
     rules: Path = HERE / "rules",
     options: Mapping[str, str] | None = None,
+    flavor: str = "noauth",
 ) -> Iterator[Heat]:
     """A Heat from its start to its end. The filters are names in the paste pipelines before Heat's own application;
-    `options` go to the group datalog_gate of heat.conf."""
+    `options` go to the group datalog_gate of heat.conf; in the flavor custombackend the context is what the client's
+    own headers say."""
     for name in ("environment.d", "templates"):
         (folder / name).mkdir()
     port, cfn_port = free_ports()
     written = "\n".join(f"{name} = {value}" for name, value in (options or {}).items())
     conf = CONF.format(
-        folder=folder, port=port, convergence=convergence, resources=RESOURCES, rules=rules, options=written
+        folder=folder,
+        port=port,
+        convergence=convergence,
+        resources=RESOURCES,
+        rules=rules,
+        options=written,
+        flavor=flavor,
     )
     (folder / "heat.conf").write_text(conf)
     (folder / "paste.ini").write_text(PASTE.format(api_filters=api_filters, cfn_filters=cfn_filters, rules=rules))

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import requests
 
-def string(length: int = 8, salt: str = "") -> dict[str, Any]:
+from tests.heat.doors.rig import Heat
+
+
+def string(length: object = 8, salt: object = "") -> dict[str, Any]:
     """A resource that is there at once."""
     return {"type": "OS::Heat::RandomString", "properties": {"length": length, "salt": salt}}
 
@@ -22,8 +29,37 @@ def denial(reason: str) -> dict[str, Any]:
 
 CLEAN = template(s=string())
 LONG = template(s=string(64))
+OF_PARAMETER = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {"length": {"type": "number", "default": 8}},
+    "resources": {"s": string({"get_param": "length"})},
+}
 
 
 def why(stack: str, finding: str = "length: s has 64 characters", hint: str = " (32 are enough)") -> str:
     """What the policies say of the stack, before the decision's id. Without a finding, what they say of LONG."""
     return f"The policies deny this stack: {finding} at {stack}/s{hint}"
+
+
+def refusal(answer: requests.Response) -> tuple[int, str]:
+    """The status and the reason of an answer that is a refusal in Heat's own shape, and nothing else."""
+    title, kind = {400: ("Bad Request", "HTTPBadRequest"), 403: ("Forbidden", "Forbidden")}.get(
+        answer.status_code, ("Service Unavailable", "ServiceUnavailable")
+    )
+    fault = answer.json()
+    said = fault.get("explanation", "")
+    error = {"type": kind, "message": said, "traceback": None}
+    assert fault == {"code": answer.status_code, "title": title, "explanation": said, "error": error}
+    found = re.fullmatch(r"(.*) \[decision [0-9a-f]+\]", said)
+    assert found
+    return answer.status_code, found[1]
+
+
+@contextmanager
+def without_policies(heat: Heat) -> Iterator[None]:
+    """For as long as nothing is denied that the tests make. Only a Heat whose rules may change."""
+    path = heat.folder / "rules" / "doors.dl"
+    text = path.read_text()
+    path.write_text('@deny("none", "{string}")\nnone(string) :- os:heat:random_string(_id=string, length=99).\n')
+    yield
+    path.write_text(text)

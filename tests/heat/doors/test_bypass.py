@@ -1,0 +1,289 @@
+"""Ways round the filters before Heat's convergence engine, over HTTP: each is refused with its reason, or judged as
+Heat builds it, and what Heat holds afterwards violates nothing."""
+
+# ruff: noqa: E501 - one case a line
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.heat.doors.rig import Heat
+from tests.heat.doors.stacks import CLEAN, LONG, OF_PARAMETER, denial, refusal, string, template, why, without_policies
+
+TYPE = "OS::Heat::RandomString"
+NONE = "OS::Heat::None"
+SALTED = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {
+        "salt": {"type": "string", "default": "", "hidden": True},
+        "length": {"type": "number", "default": 8},
+    },
+    "resources": {"s": string({"get_param": "length"}, {"get_param": "salt"})},
+}
+UNSALTED = {**SALTED, "resources": {"s": string({"get_param": "length"})}}
+YAML = "heat_template_version: 2018-08-31\nresources:\n  s:\n    type: OS::Heat::RandomString\n    properties: {length: 64}\n"
+CANNOT = "The stack can't be read: "
+LENGTH = "The policies deny this stack: length: {} has 64 characters at {} (32 are enough)"
+UNREAD = "The policies can't judge what depends on what {} holds yet."
+ENCRYPTED = f"{CANNOT}encrypted_param_names is for Heat alone to say (leave it out)"
+
+
+def typed(kind: str) -> dict[str, Any]:
+    """LONG, with another name for its type."""
+    return template(s={**string(64), "type": kind})
+
+
+def registry(**entries: Any) -> dict[str, Any]:
+    return {"resource_registry": entries}
+
+
+@dataclass(frozen=True)
+class Try:
+    """The body of a creation, or of an update of a clean stack, and what becomes of it. `{}` in a reason is the stack's
+    name. Of what Heat would merge the reason may be `merged`: what was merged has no place any more."""
+
+    body: dict[str, Any]
+    reason: str = LENGTH.format("s", "{}/s")
+    code: int = 403
+    merged: str = ""
+
+
+def group(kind: str, **properties: Any) -> dict[str, Any]:
+    return template(g={"type": kind, "properties": properties})
+
+
+TRIES: dict[str, Try] = {
+    "alias": Try({"template": typed("My::Thing"), "environment": registry(**{"My::Thing": TYPE})}),
+    "alias of an alias": Try({"template": typed("A::B"), "environment": registry(**{"A::B": "C::D", "C::D": TYPE})}),
+    "wildcard": Try({"template": typed("My::Heat::RandomString"), "environment": registry(**{"My::*": "OS::*"})}),
+    "mapping of one resource": Try({"template": typed(NONE), "environment": registry(resources={"s": {NONE: TYPE}})}),
+    "mapping of a nested resource by pattern": Try(
+        {"template": template(n={"type": "n.yaml"}), "files": {"n.yaml": json.dumps(typed(NONE))}, "environment": registry(resources={"[mn]*": {"s": {NONE: TYPE}}})},
+        LENGTH.format("s", "n.yaml:1:112")),
+    "nested template": Try(
+        {"template": template(n={"type": "n.yaml"}), "files": {"n.yaml": json.dumps(LONG)}}, LENGTH.format("s", "n.yaml:1:120")),
+    "nested template by an alias": Try(
+        {"template": template(n={"type": "My::N"}), "environment": registry(**{"My::N": "n.yaml"}), "files": {"n.yaml": YAML}},
+        LENGTH.format("s", "n.yaml:5:26")),
+    "member of a group": Try(
+        {"template": group("OS::Heat::ResourceGroup", count=1, resource_def=string(64))}, LENGTH.format("0", "{}/g/0")),
+    **{f"member of a group of {count!r}": Try({"template": group("OS::Heat::ResourceGroup", count=count, resource_def=string(64))}, LENGTH.format("0", "{}/g/0"))
+       for count in (True, "+1", " 01 ", "\uff11", 1.5)},
+    "member of an autoscaling group": Try(
+        {"template": group("OS::Heat::AutoScalingGroup", min_size=1, max_size=2, resource=string(64))}, LENGTH.format("0", "{}/g/0")),
+    "echo attribute": Try(
+        {"template": template(v={"type": "OS::Heat::Value", "properties": {"value": 64}}, s=string({"get_attr": ["v", "value"]}))}),
+    **{f"length as {text!r}": Try({"template": template(s=string(text))}) for text in ("6_4", " +064 ", "\uff16\uff14", 64.5)},
+    **{f"length in YAML as {text}": Try({"template": YAML.replace("length: 64", text)}, LENGTH.format("s", "<template>:5:26"))
+       for text in ("length: 0x40", "length: 0100", "length: 1:04", "length: !!int '64'")},
+    "length twice in YAML": Try(
+        {"template": YAML.replace("length: 64", "length: 8, length: 64")}, f"{CANNOT}<template>:5:29: `length` is already a key of this mapping", 400),
+    "template of another format": Try(
+        {"template": {"HeatTemplateFormatVersion": "2012-12-12", "Resources": {"s": {"Type": TYPE, "Properties": {"length": {"Fn::Select": ["1", ["8", "64"]]}}}}}}),
+    "parameter": Try({"template": OF_PARAMETER, "parameters": {"length": 64}}),
+    "parameter in the environment": Try({"template": OF_PARAMETER, "environment": {"parameters": {"length": 64}}}),
+    "environment as text": Try(
+        {"template": OF_PARAMETER, "environment": "parameters: {length: 64}"}, LENGTH.format("s", "<environment>:1:22"), merged=LENGTH.format("s", "{}/s")),
+    "parameter_defaults": Try({"template": OF_PARAMETER, "environment": {"parameter_defaults": {"length": 64}}}),
+    "environment_files over parameters": Try(
+        {"template": OF_PARAMETER, "parameters": {"length": 8}, "environment": {"parameters": {"length": 8}},
+         "environment_files": ["e"], "files": {"e": "parameters: {length: 64}"}},
+        LENGTH.format("s", "e:1:22"), merged=LENGTH.format("s", "{}/s")),
+    "YAML text": Try({"template": YAML}, LENGTH.format("s", "<template>:5:26")),
+    "JSON text": Try({"template": json.dumps(LONG)}, LENGTH.format("s", "<template>:1:120")),
+    "template_url": Try({"template_url": "http://127.0.0.1:1/t"}, f"{CANNOT}the policies can't judge a stack given by template_url (send the template itself: heat stack create -t FILE reads an address for you)", 400),
+    "template_url beside template": Try({"template": CLEAN, "template_url": "http://127.0.0.1:1/t"}, f"{CANNOT}the policies can't judge a stack given by template_url (send the template itself: heat stack create -t FILE reads an address for you)", 400),
+    "nested template at an address": Try(
+        {"template": template(n={"type": "AWS::CloudFormation::Stack", "properties": {"TemplateURL": "http://127.0.0.1:1/t"}})}, UNREAD.format("{}/n"), 400),
+    "alias of a nested template at an address": Try(
+        {"template": template(n={"type": "A::B", "properties": {"TemplateURL": "http://127.0.0.1:1/t"}}),
+         "environment": registry(**{"A::B": "AWS::CloudFormation::Stack"})}, UNREAD.format("{}/n"), 400),
+    "type at an address": Try({"template": template(n={"type": "http://127.0.0.1:1/t.yaml"})}, UNREAD.format("http://127.0.0.1:1/t.yaml"), 400),
+    "files_container": Try({"template": CLEAN, "files_container": "c"}, f"{CANNOT}the policies can't judge a stack given by files_container (send the files themselves, in `files`)", 400),
+    "look-alike letters, mapped": Try({"template": typed("OS::Heat::R\u0430ndomString"), "environment": registry(**{"OS::Heat::R\u0430ndomString": TYPE})}),
+    "ours mapped away": Try({"template": template(d=denial("x")), "environment": registry(**{"DatalogGate::Denial": NONE})}, f"{CANNOT}`DatalogGate::Denial` maps the types DatalogGate::* to others, which no stack may (leave them out of the pattern)", 400),
+    "ours mapped away by a wildcard": Try({"template": template(d=denial("x")), "environment": registry(**{"DatalogGate::*": "OS::Heat::*"})}, f"{CANNOT}`DatalogGate::*` maps the types DatalogGate::* to others, which no stack may (leave them out of the pattern)", 400),
+    "ours mapped away by a wide wildcard": Try({"template": template(d=denial("x")), "environment": registry(**{"Data*": NONE})}, f"{CANNOT}`Data*` maps the types DatalogGate::* to others, which no stack may (leave them out of the pattern)", 400),
+    "ours mapped away for one resource": Try({"template": template(d=denial("x")), "environment": registry(resources={"d": {"DatalogGate::Denial": NONE}})}, f"{CANNOT}`DatalogGate::Denial` maps the types DatalogGate::* to others, which no stack may (leave them out of the pattern)", 400),
+    "ours mapped away in an environment file": Try({"template": CLEAN, "environment_files": ["e"], "files": {"e": "resource_registry: {'DatalogGate::*': x.yaml}"}}, f"{CANNOT}e:1:21: `DatalogGate::*` maps the types DatalogGate::* to others, which no stack may (leave them out of the pattern)", 400),
+    "encrypted_param_names": Try({"template": OF_PARAMETER, "environment": {"parameters": {"length": ["heat_decrypt", "x"]}, "encrypted_param_names": ["length"]}}, ENCRYPTED, 400),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TRIES)
+def test_no_creation_gets_round(filtered: Heat, case: str) -> None:
+    one, name = TRIES[case], filtered.name()
+    with filtered.unchanged():
+        answer = filtered.ask("POST", "stacks", stack_name=name, **one.body)
+        assert refusal(answer) == (one.code, one.reason.replace("{}", name))
+
+
+@pytest.mark.parametrize("case", TRIES)
+def test_no_update_gets_round(filtered: Heat, held: str, case: str) -> None:
+    one = TRIES[case]
+    expected = one.code, one.reason.replace("{}", held)
+    merged = one.code, (one.merged or one.reason).replace("{}", held)
+    with filtered.unchanged():
+        assert refusal(filtered.on(held, "PUT", **one.body)) == expected
+        assert refusal(filtered.on(held, "PUT", converge=True, **one.body)) == expected
+        assert refusal(filtered.on(held, "PATCH", **one.body)) == merged
+    assert (filtered.on(held, "GET", "/template").json(), filtered.lengths(held)) == (OF_PARAMETER, [8])
+
+
+ADOPTED = json.dumps({"name": "x", "template": LONG, "environment": {}, "resources": {}})
+ELSEWHERE = f"{CANNOT}adopt_stack_data belongs to the creation of a stack"
+
+
+def test_an_adopted_stack_is_judged_and_not_the_template_beside_it(filtered: Heat) -> None:
+    given = json.dumps({"template": OF_PARAMETER, "environment": {"parameters": {"length": 64}}})
+    mapped = json.dumps({"template": typed("My::S"), "environment": registry(**{"My::S": TYPE})})
+    with filtered.unchanged():
+        for data in (ADOPTED, given):
+            name, answer = filtered.create(CLEAN, adopt_stack_data=data)
+            assert refusal(answer) == (403, why(name))
+        _, answer = filtered.create(CLEAN, adopt_stack_data=mapped)  # Heat takes its parameters alone
+        said = "The Resource Type (My::S) could not be found."
+        assert (answer.status_code, answer.json()["error"]["message"]) == (400, said)
+
+
+def test_an_update_adopts_nothing(filtered: Heat, held: str) -> None:
+    with filtered.unchanged():
+        for method, path in (("PUT", ""), ("PATCH", ""), ("PUT", "/preview"), ("PATCH", "/preview")):
+            answer = filtered.on(held, method, path, template=CLEAN, adopt_stack_data=ADOPTED)
+            assert refusal(answer) == (400, ELSEWHERE)
+        assert refusal(filtered.ask("POST", "validate", template=CLEAN, adopt_stack_data=ADOPTED)) == (400, ELSEWHERE)
+
+
+def test_a_template_elsewhere_that_changes_between_readings_is_never_read(filtered: Heat, held: str) -> None:
+    with _changing() as (url, read), filtered.unchanged():
+        said = 400, TRIES["template_url"].reason
+        name = filtered.name()
+        assert refusal(filtered.ask("POST", "stacks", stack_name=name, template_url=url)) == said
+        assert refusal(filtered.on(held, "PUT", template_url=url)) == said
+        assert refusal(filtered.on(held, "PATCH", template_url=url)) == said
+        asked = {"Action": "CreateStack", "StackName": name, "TemplateUrl": url}
+        assert filtered.cfn(asked).status_code == filtered.cfn({}, **asked).status_code == 400
+    assert read == []
+
+
+def test_types_of_other_letters_are_no_types(filtered: Heat) -> None:
+    with filtered.unchanged():
+        for kind in ("OS::Heat::R\u0430ndomString", "OS\uff1a\uff1aHeat::RandomString", f"{TYPE} ", TYPE.lower()):
+            _, answer = filtered.create(typed(kind))
+            said = f"The Resource Type ({kind}) could not be found."
+            assert (answer.status_code, answer.json()["error"]["message"]) == (400, said)
+
+
+def test_what_heat_maps_for_a_pattern_of_names_in_the_stack_itself_is_nothing(filtered: Heat) -> None:
+    name, answer = filtered.create(typed(NONE), environment=registry(resources={"*": {NONE: TYPE}}))
+    assert (answer.status_code, filtered.ended(name)[0], filtered.lengths(name)) == (201, "CREATE_COMPLETE", [])
+
+
+def salted(heat: Heat, **parameters: Any) -> str:
+    """A stack with a hidden parameter that nothing depends on."""
+    name, answer = heat.create(UNSALTED, parameters=parameters, tags="x")
+    assert (answer.status_code, heat.ended(name)[0]) == (201, "CREATE_COMPLETE")
+    return name
+
+
+def test_a_hidden_value_is_judged_when_it_is_sent_and_never_moved_to_where_a_policy_looks(filtered: Heat) -> None:
+    name = salted(filtered, salt="odd one")
+    unread = 400, f"The policies can't judge what depends on {{get_param: salt}} in {name} yet."
+    denied = 403, f"The policies deny this stack: salt: s is salted with *** at {name}/s"
+    with filtered.unchanged():
+        assert refusal(filtered.on(name, "PATCH", template=SALTED)) == unread
+        assert refusal(filtered.on(name, "PUT", template=SALTED, existing=True)) == unread
+        assert refusal(filtered.on(name, "PATCH", template=SALTED, parameters={"salt": "odd two"})) == denied
+        assert refusal(filtered.on(name, "PATCH", parameters={"length": 64})) == (403, why(name))
+    assert filtered.on(name, "PATCH", parameters={"length": 9}).status_code == 202
+    assert (filtered.ended(name)[0], filtered.lengths(name)) == ("UPDATE_COMPLETE", [9])
+
+
+def test_a_literal_mask_is_a_text_like_any_other(filtered: Heat) -> None:
+    name = salted(filtered, salt="odd one")
+    assert filtered.on(name, "PATCH", template=SALTED, parameters={"salt": "******"}).status_code == 202
+    assert filtered.ended(name)[0] == "UPDATE_COMPLETE"
+    shown = filtered.on(name, "GET", "/resources/s").json()["resource"]["attributes"]["value"]
+    assert len(shown) == 8
+    open_, answer = filtered.create(OF_PARAMETER, parameters={"length": "******"})
+    assert (answer.status_code, filtered.stack(open_)) == (400, {})
+
+
+def test_an_update_of_tags_alone_keeps_the_stack_and_is_judged_with_it(filtered: Heat) -> None:
+    name = salted(filtered)
+    assert filtered.on(name, "PATCH", tags="a,b").status_code == 202
+    assert filtered.ended(name)[0] == "UPDATE_COMPLETE"
+    assert (filtered.stack(name)["tags"], filtered.on(name, "GET", "/template").json()) == (["a", "b"], UNSALTED)
+    with filtered.unchanged():
+        assert refusal(filtered.on(name, "PATCH", tags="c", parameters={"length": 64})) == (403, why(name))
+
+
+def test_what_held_a_violation_before_the_policy_passes_no_update_that_keeps_it(recorded: Heat) -> None:
+    with without_policies(recorded):
+        name, _ = recorded.create(LONG)
+        recorded.ended(name)
+    with recorded.unchanged():
+        bodies: list[dict[str, Any]] = [{"tags": "c"}, {"converge": True}, {"existing": True}, {"parameters": {}}]
+        for body in bodies:
+            assert refusal(recorded.on(name, "PATCH", **body)) == (403, why(name))
+
+
+BOTH: dict[str, Any] = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {one: {"type": "boolean", "default": False} for one in "xy"},
+    "conditions": {"both": {"and": [{"get_param": "x"}, {"get_param": "y"}]}},
+    "resources": {"s": string({"if": ["both", 64, 8]})},
+}
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_two_updates_at_once_that_are_clean_alone_never_make_a_violating_stack(filtered: Heat, hidden: bool) -> None:
+    """With a hidden parameter Heat merges after all, but with a body that says all the other values."""
+    secret = {"secret": {"type": "string", "hidden": True, "default": "x"}} if hidden else {}
+    both = {**BOTH, "parameters": {**BOTH["parameters"], **secret}}
+    given = {"secret": "y"} if hidden else {}
+    name, _ = filtered.create(both, parameters=given)
+    filtered.ended(name)
+
+    def switch(one: str) -> int:
+        return filtered.on(name, "PATCH", parameters={one: True}).status_code
+
+    codes = set()
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(4):
+            codes |= set(threads.map(switch, "xy"))
+            assert filtered.ended(name)[0] == "UPDATE_COMPLETE"
+            held = filtered.on(name, "GET", "/environment").json()["parameters"]
+            assert (held.get("x") and held.get("y"), filtered.lengths(name)) in ((False, [8]), (None, [8]))
+            assert filtered.on(name, "PUT", template=both, parameters=given).status_code == 202
+            filtered.ended(name)
+    assert codes <= {202, 403, 409}
+
+
+@contextmanager
+def _changing() -> Iterator[tuple[str, list[str]]]:
+    """The address of a template that is clean at every other reading, and what was read."""
+    read: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            read.append(self.path)
+            body = json.dumps(CLEAN if len(read) % 2 else LONG).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}/t.json", read
+        server.shutdown()

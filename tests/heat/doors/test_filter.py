@@ -1,0 +1,150 @@
+"""The API filter before Heat's convergence engine, over HTTP: a violating stack is refused in whatever operation it is
+said, and nothing of it is in Heat afterwards; a clean one is built."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+from heatclient.exc import HTTPForbidden
+
+from tests.heat.doors.rig import Heat
+from tests.heat.doors.stacks import CLEAN, LONG, OF_PARAMETER, refusal, why, without_policies
+
+Ask = Callable[[Heat, str], requests.Response]
+NEW: dict[str, Ask] = {
+    "create": lambda heat, name: heat.create(LONG, name)[1],
+    "preview": lambda heat, name: heat.ask("POST", "stacks/preview", stack_name=name, template=LONG),
+    "adopt": lambda heat, name: heat.create(None, name, adopt_stack_data=json.dumps({"template": LONG}))[1],
+}
+CHANGED: dict[str, Ask] = {
+    "PUT": lambda heat, name: heat.on(name, "PUT", template=LONG),
+    "PATCH": lambda heat, name: heat.on(name, "PATCH", parameters={"length": 64}),
+    "existing in PUT": lambda heat, name: heat.on(
+        name, "PUT", template=OF_PARAMETER, existing=True, parameters={"length": 64}
+    ),
+    "existing in PATCH": lambda heat, name: heat.on(name, "PATCH", existing=True, parameters={"length": 64}),
+    "preview of a PUT": lambda heat, name: heat.on(name, "PUT", "/preview", template=LONG),
+    "preview of a PATCH": lambda heat, name: heat.on(name, "PATCH", "/preview", parameters={"length": 64}),
+}
+
+
+@pytest.mark.parametrize("operation", NEW)
+def test_a_violating_stack_is_refused_and_does_not_appear(filtered: Heat, operation: str) -> None:
+    name, before = filtered.name(), filtered.held()
+    assert refusal(NEW[operation](filtered, name)) == (403, why(name))
+    assert filtered.held() == before
+
+
+def test_a_violating_template_is_no_valid_one(filtered: Heat) -> None:
+    assert refusal(filtered.ask("POST", "validate", template=LONG)) == (403, why("stack"))
+
+
+@pytest.mark.parametrize("operation", CHANGED)
+def test_a_violating_update_is_refused_and_changes_nothing(filtered: Heat, held: str, operation: str) -> None:
+    before = filtered.held()
+    assert refusal(CHANGED[operation](filtered, held)) == (403, why(held))
+    assert (filtered.held(), filtered.on(held, "GET", "/template").json()) == (before, OF_PARAMETER)
+    assert filtered.lengths(held) == [8]
+
+
+def test_a_snapshot_from_before_the_policy_is_not_restored(recorded: Heat) -> None:
+    with without_policies(recorded):
+        name, _ = recorded.create(LONG)
+        recorded.ended(name)
+        snapshot = _snapshot(recorded, name)
+        recorded.on(name, "PUT", template=CLEAN)
+        assert (recorded.ended(name)[0], recorded.lengths(name)) == ("UPDATE_COMPLETE", [8])
+    before = recorded.held()
+    assert refusal(recorded.on(name, "POST", f"/snapshots/{snapshot}/restore")) == (403, why(name))
+    with pytest.raises(HTTPForbidden, match=f"ERROR: The policies deny this stack: length: s has 64 .* at {name}/s"):
+        recorded.client().stacks.restore(f"{name}/{recorded.stack(name)['id']}", snapshot)
+    assert (recorded.held(), recorded.lengths(name)) == (before, [8])
+
+
+def test_heatclient_prints_the_reason_of_each_refusal(filtered: Heat, held: str) -> None:
+    stacks, stack = filtered.client().stacks, f"{held}/{filtered.stack(held)['id']}"
+    calls: list[tuple[str, Callable[[], object]]] = [
+        ("new", lambda: stacks.create(stack_name="new", template=LONG)),
+        ("new", lambda: stacks.create(stack_name="new", adopt_stack_data=json.dumps({"template": LONG}))),
+        ("new", lambda: stacks.preview(stack_name="new", template=LONG)),
+        ("stack", lambda: stacks.validate(template=LONG)),
+        (held, lambda: stacks.update(stack, template=LONG)),
+        (held, lambda: stacks.update(stack, parameters={"length": 64}, existing=True)),
+        (held, lambda: stacks.preview_update(stack, template=LONG)),
+        (held, lambda: stacks.preview_update(stack, parameters={"length": 64}, existing=True)),
+    ]
+    before = filtered.held()
+    for name, call in calls:
+        with pytest.raises(HTTPForbidden) as denied:
+            call()
+        assert str(denied.value).partition(" [decision ")[0] == f"ERROR: {why(name)}"
+    assert filtered.held() == before
+
+
+def test_clean_stacks_pass_in_each_operation_and_end_complete(filtered: Heat) -> None:
+    name, answer = filtered.create(OF_PARAMETER)
+    assert (answer.status_code, filtered.ended(name)[0], filtered.lengths(name)) == (201, "CREATE_COMPLETE", [8])
+    snapshot = _snapshot(filtered, name)
+    updates: list[tuple[str, str, dict[str, Any], int]] = [
+        ("PUT", "", {"template": OF_PARAMETER, "parameters": {"length": 9}}, 9),
+        ("PATCH", "", {"parameters": {"length": 10}}, 10),
+        ("PUT", "", {"template": OF_PARAMETER, "existing": True, "parameters": {"length": 11}}, 11),
+        ("PATCH", "", {"existing": True, "environment": {"parameters": {"length": 12}}}, 12),
+        ("POST", f"/snapshots/{snapshot}/restore", {}, 8),
+    ]
+    for method, path, body, length in updates:
+        assert filtered.on(name, method, path, **body).status_code == 202
+        done = "RESTORE_COMPLETE" if path else "UPDATE_COMPLETE"
+        assert (filtered.ended(name)[0], filtered.lengths(name)) == (done, [length])
+    for method, path, body in (
+        ("PUT", "/preview", {"template": CLEAN}), ("PATCH", "/preview", {"parameters": {"length": 9}}),
+    ):  # fmt: skip
+        assert filtered.on(name, method, path, **body).status_code == 200
+    for path, body in (("stacks/preview", {"stack_name": "p", "template": CLEAN}), ("validate", {"template": CLEAN})):
+        assert filtered.ask("POST", path, **body).status_code == 200
+    data = filtered.on(name, "DELETE", "/abandon").json()
+    filtered.ended(name, gone=True)
+    adopted, answer = filtered.create(None, adopt_stack_data=json.dumps(data))
+    assert (answer.status_code, filtered.ended(adopted)[0]) == (201, "ADOPT_COMPLETE")
+
+
+@pytest.mark.parametrize("engine", ["recorded", "legacy_recorded"])
+def test_a_denied_creation_is_recorded_as_a_failed_stack_that_a_clean_update_makes_good(
+    engine: str, request: pytest.FixtureRequest
+) -> None:
+    heat: Heat = request.getfixturevalue(engine)
+    name, answer = heat.create(LONG, disable_rollback=False, tags="a,b", timeout_mins=7)
+    failed = f"Resource CREATE failed: DeniedError: resources.denial: {why(name)}"
+    assert (answer.status_code, heat.said(name)) == (201, ("CREATE_FAILED", failed))
+    stack = heat.stack(name)
+    assert (stack["tags"], stack["timeout_mins"], heat.lengths(name)) == (["a", "b"], 7, [])
+    assert refusal(heat.on(name, "PUT", template=LONG)) == (403, why(name))
+    assert heat.said(name) == ("CREATE_FAILED", failed)
+    assert heat.on(name, "PUT", template=CLEAN).status_code == 202
+    assert (heat.ended(name)[0], heat.resources(name)) == ("UPDATE_COMPLETE", {"s": "CREATE_COMPLETE"})
+
+
+def test_what_is_no_creation_is_never_recorded(recorded: Heat) -> None:
+    name, before = recorded.name(), recorded.held()
+    for ask in (NEW["preview"], NEW["adopt"]):
+        assert refusal(ask(recorded, name)) == (403, why(name))
+    assert recorded.held() == before
+
+
+def test_a_denied_creation_over_the_other_api_is_recorded_too(recorded: Heat) -> None:
+    name = recorded.name()
+    asked = {"Action": "CreateStack", "StackName": name, "TemplateBody": json.dumps(LONG), "OnFailure": "DELETE"}
+    assert recorded.cfn({}, **asked).status_code == 200
+    place = "<template>:1:120"
+    failed = f"Resource CREATE failed: DeniedError: resources.denial: {why(name).replace(f'{name}/s', place)}"
+    assert recorded.said(name) == ("CREATE_FAILED", failed)
+
+
+def _snapshot(heat: Heat, name: str) -> str:
+    made: str = heat.on(name, "POST", "/snapshots", name="copy").json()["id"]
+    heat.ended(name)
+    return made
