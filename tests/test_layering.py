@@ -26,6 +26,7 @@ MAY_ALSO = {
     "enforce": {"api", "point"},
     "point": {"api"},
     "policytest": {"sources"},
+    "services": {"preflight"},
 }
 """What a room may import of its own layer."""
 FORBIDDEN = {"language": {"catalogue"}, "catalogue": {"language"}, "analysis": {"facts", "template"}}

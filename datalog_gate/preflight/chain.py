@@ -55,10 +55,10 @@ class Chain:
     def _failed(self, name: str, error: Exception, problems: tuple[str, ...]) -> PreflightError:
         if isinstance(error, RefusedError):
             self.count(name, "refused")
-            return RefusedError(_plain(error.reason), name, problems)
+            return RefusedError(printable(error.reason), name, problems)
         self.count(name, "unavailable")
         if isinstance(error, UnavailableError):
-            return UnavailableError(_plain(error.reason), name, problems)
+            return UnavailableError(printable(error.reason), name, problems)
         LOG.error("the pre-operation of %s is broken", name, exc_info=error)
         return UnavailableError(f"its pre-operation is broken ({type(error).__name__})", name, problems)
 
@@ -81,13 +81,13 @@ class Ran:
                 self.plugins[name].post(self.snapshot, outcome)
             except Exception as error:
                 said = error.reason if isinstance(error, PreflightError) else f"it is broken ({type(error).__name__})"
-                problems.append(f"{name} was not told that the operation is {outcome}: {_plain(said)}")
+                problems.append(f"{name} was not told that the operation is {outcome}: {printable(said)}")
                 self.chain.count(name, "post-failed")
                 LOG.error("decision %s: %s", self.snapshot.decision_id, problems[-1], exc_info=error)
         return tuple(problems)
 
 
-def _plain(text: object) -> str:
+def printable(text: object) -> str:
     """One printable line that fits in an answer."""
     line = " ".join(str(text).split())[:REASON]
     return "".join(char if char.isprintable() else "?" for char in line)

@@ -19,10 +19,8 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
-from threading import Thread
 from urllib.parse import urlsplit
 
 import requests
@@ -33,6 +31,7 @@ from urllib3.util.retry import Retry
 from datalog_gate.analysis.policy import ACTIONS
 from datalog_gate.facts.stack import Data
 from datalog_gate.preflight.breaker import Breaker
+from datalog_gate.preflight.deadline import within
 from datalog_gate.preflight.plugin import Outcome, Plugin, RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Snapshot
 
@@ -128,7 +127,9 @@ class Licence(Plugin):
         }
         try:
             headers = {"Content-Type": "application/json", "Idempotency-Key": _key(snapshot), **self._token()}
-            return _within(self._deadline, lambda: self._send(url, json.dumps({**what, **data}).encode(), headers))
+            return within(
+                self._deadline, "licence", lambda: self._send(url, json.dumps({**what, **data}).encode(), headers)
+            )
         except TimeoutError:
             why = f"did not answer within {self._deadline:g} seconds"
         except (OSError, ValueError, HTTPError) as error:  # what requests raises is an OSError too
@@ -172,21 +173,6 @@ def _session(retries: int, cafile: str, cert: str) -> requests.Session:
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(max_retries=retry))
     return session
-
-
-def _within(seconds: float, call: Callable[[], Answer]) -> Answer:
-    """What the call gives, if it does so in time: else TimeoutError, and it is left to itself in its thread. Timeouts
-    of sockets begin anew with each byte, so they bound nothing in all."""
-    future: Future[Answer] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - raised again by who waits
-            future.set_exception(error)
-
-    Thread(target=run, name="licence", daemon=True).start()
-    return future.result(seconds)
 
 
 def _key(snapshot: Snapshot) -> str:

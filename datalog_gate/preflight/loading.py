@@ -1,4 +1,5 @@
-"""The chain that the operator configured (layer 5): in, names of plugins and the settings of each; out, a `Chain`.
+"""The plugins that the operator configured (layer 5): in, their names and the settings of each; out, the plugins of a
+group of entry points, or a `Chain`.
 
 What can't be loaded stops: a consultation that is skipped in silence is one that nobody misses until it matters.
 """
@@ -7,36 +8,44 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.plugin import ChainError, Plugin
 
 GROUP = "datalog_gate.preflight"
+Base = TypeVar("Base")
 
 
 def load_chain(names: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> Chain:
+    """The pre-operations of these names. Errors: ChainError, also as `load_plugins` has it."""
+    return Chain(load_plugins(GROUP, Plugin, names, settings))
+
+
+def load_plugins(
+    group: str, base: type[Base], names: Sequence[str], settings: Mapping[str, Mapping[str, str]]
+) -> dict[str, Base]:
     """The plugins of these names in the entry-point group, each made with its settings. Errors: ChainError, which names
     every plugin that is missing, given twice or broken, and settings of plugins that are not enabled."""
     problems = [f"{name} is named twice" for name, times in Counter(names).items() if times > 1]
     problems += [f"{name} has settings and is not enabled" for name in settings if name not in names]
-    plugins: dict[str, Plugin] = {}
-    for name, found in _found(names, problems).items():
+    plugins: dict[str, Base] = {}
+    for name, found in _found(group, names, problems).items():
         try:
             made = found(dict(settings.get(name, {})))
         except Exception as error:  # noqa: BLE001 - somebody else's code
             problems.append(f"{name} can't be made: {_said(error)}")
             continue
-        if isinstance(made, Plugin):
+        if isinstance(made, base):
             plugins[name] = made
         else:
-            problems.append(f"{name} makes no Plugin")
+            problems.append(f"{name} makes no {base.__name__}")
     if problems:
-        raise ChainError(f"the plugins of {GROUP} can't be loaded: {'; '.join(problems)}")
-    return Chain(plugins)
+        raise ChainError(f"the plugins of {group} can't be loaded: {'; '.join(problems)}")
+    return plugins
 
 
-def _found(names: Sequence[str], problems: list[str]) -> dict[str, Any]:
+def _found(group: str, names: Sequence[str], problems: list[str]) -> dict[str, Any]:
     """What the entry points of these names hold, as far as any does; what is wrong with them is added to `problems`."""
     if not names:
         return {}
@@ -45,7 +54,7 @@ def _found(names: Sequence[str], problems: list[str]) -> dict[str, Any]:
     broken: dict[str, str] = {}
     try:
         manager: NamedExtensionManager[Any] = NamedExtensionManager(
-            GROUP,
+            group,
             list(names),
             on_load_failure_callback=lambda _, entry, error: broken.update({entry.name: _said(error)}),
             on_missing_entrypoints_callback=None,

@@ -75,7 +75,7 @@ def snapshot(
         credentials=MappingProxyType({name: _frozen(given[name], _open, ()) for name in CALLER if name in given}),
         decision_id=decision_id,
         request_id=request_id,
-        parts=tuple(_parts(stack, False)) if stack else (),
+        parts=tuple(parts(stack)) if stack else (),
         parameters=MappingProxyType(
             {one.name: SECRET if one.hidden else _frozen(one.value, _open, ()) for one in stack.parameters}
             if stack
@@ -84,7 +84,7 @@ def snapshot(
     )
 
 
-def _parts(stack: Stack, maybe: bool) -> Iterator[Part]:
+def parts(stack: Stack, maybe: bool = False) -> Iterator[Part]:
     """The resources of the stack, each before those that it holds."""
     for one in stack.resources:
         properties = _frozen(one.properties, one.hides, ("properties",))
@@ -98,7 +98,7 @@ def _parts(stack: Stack, maybe: bool) -> Iterator[Part]:
             one.open_members is not None,
         )
         if one.nested:
-            yield from _parts(one.nested, maybe or one.maybe is not None)
+            yield from parts(one.nested, maybe or one.maybe is not None)
 
 
 def _frozen(data: Data, hides: Callable[[Path, bool], bool], path: Path) -> Data:
