@@ -1,0 +1,284 @@
+"""The journal of claims (layer 5): what services may hold for which grant, written down before they are asked.
+
+In: each step before and after a call, and the time in seconds since 1970. Out: the claims, one for each uuid of a
+grant's resource, for ever: a uuid whose claim is over gets no other. It is an SQLite file that the worker processes of
+one host share. A claim is leased to whoever calls a service for it, so that no two do at once, and nobody's step counts
+who has lost the lease; only that a claim is to be given back is written without one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+from uuid import uuid4
+
+from datalog_gate.errors import GateError
+from datalog_gate.services.service import Decision, Held, Request
+
+State = Literal["intent", "reserved", "committed", "releasing", "released", "failed"]
+MOVES: dict[State, tuple[State, ...]] = {
+    "intent": ("reserved", "releasing", "failed"),
+    "reserved": ("committed", "releasing"),
+    "committed": ("releasing",),
+    "releasing": ("released",),
+    "released": (),
+    "failed": (),
+}
+"""Where a claim may go from each state. `intent`: the service may have been asked; `releasing`: it is asked for the
+claim back until it has said yes; `failed`: it holds nothing and never did."""
+OVER = tuple(state for state, after in MOVES.items() if not after)
+VERSION = 1
+BUSY = 30.0
+"""Seconds that a step waits for those of others."""
+
+
+class JournalError(GateError):
+    """The journal can't be read or written: nothing was changed by the step that raised this."""
+
+
+class LostError(JournalError):
+    """Somebody else has the claim by now, or it was given back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A row of the journal. `replaces` is the uuid of the claim that this one replaces, `abandoned` that its stack
+    leaves Heat and keeps its resources. `since` is when the state began, `due` when to try again to release it after so
+    many `attempts`, and `late` until when a call that nobody waits for any more may still take effect. `owner` has the
+    lease before `until`."""
+
+    uuid: str
+    key: str
+    service: str
+    project: str
+    stack: str
+    stack_name: str
+    path: str
+    replaces: str
+    state: State
+    since: float
+    decision: Decision
+    expires: float | None = None
+    abandoned: bool = False
+    attempts: int = 0
+    due: float = 0.0
+    late: float = 0.0
+    problem: str = ""
+    owner: str = ""
+    until: float = 0.0
+
+    @property
+    def live(self) -> bool:
+        """Whether the service is known to hold it."""
+        return self.state in ("reserved", "committed")
+
+    @property
+    def held(self) -> Held:
+        """What the service is told of it."""
+        return Held(key=self.key, project=self.project, uuid=self.uuid, decision=self.decision)
+
+
+COLUMNS = tuple(one.name for one in fields(Claim))
+
+
+class Journal:
+    """The journal in a file, which is made if it is not there. Errors of all: JournalError."""
+
+    def __init__(self, path: str, late: float = 300.0) -> None:
+        self._path, self._late = path, late
+        try:
+            Path(path).touch(mode=0o600)
+        except OSError as error:
+            raise JournalError(f"{path}: {error.strerror}") from error
+        with self._step() as rows:
+            version = rows.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, VERSION):
+                raise JournalError(f"{path} is a journal of version {version}, and this package writes {VERSION}")
+            rows.execute(f"CREATE TABLE IF NOT EXISTS claims ({', '.join(COLUMNS)}, PRIMARY KEY (uuid))")
+            rows.execute("CREATE INDEX IF NOT EXISTS claims_by_state ON claims (state)")
+            rows.execute(f"PRAGMA user_version = {VERSION}")
+
+    def begin(self, request: Request, replaces: str, expires: float | None, now: float, lease: float) -> Claim:
+        """The claim of a request, before its service is asked. A new one, or one whose asking was broken off, comes
+        with the lease. What is replaced counts only if it is the same project's, in the same stack or abandoned.
+        Errors: LostError if somebody else asks for it now, or if it is over or of another key."""
+        with self._step() as rows:
+            claim = _get(rows, request.uuid)
+            if claim is None:
+                old = _get(rows, replaces)
+                known = old and old.project == request.project and (old.stack == request.stack or old.abandoned)
+                claim = Claim(
+                    uuid=request.uuid,
+                    key=request.key,
+                    service=request.service,
+                    project=request.project,
+                    stack=request.stack,
+                    stack_name=request.stack_name,
+                    path=request.grant,
+                    replaces=replaces if known else "",
+                    state="intent",
+                    since=now,
+                    decision={},
+                    expires=expires,
+                    owner=uuid4().hex,
+                    until=now + lease,
+                )
+                values = [json.dumps(one) if isinstance(one, dict) else one for one in astuple(claim)]
+                rows.execute(f"INSERT INTO claims VALUES ({', '.join('?' * len(values))})", values)
+                return claim
+            if claim.key != request.key:
+                raise LostError("this grant has asked for something else before")
+            if claim.live:
+                return claim
+            if claim.state != "intent":
+                raise LostError("what this grant asked for was given back, or refused")
+            if claim.until > now:
+                raise LostError("this grant is being asked for at the moment")
+            return _set(rows, claim, owner=uuid4().hex, until=now + lease, attempts=claim.attempts + 1)
+
+    def replaced(self, claim: Claim) -> tuple[Claim, ...]:
+        """The claims that this one replaces, one after another, that are not over; newest first."""
+        with self._step() as rows:
+            return tuple(_replaced(rows, claim))
+
+    def lease(self, uuid: str, now: float, seconds: float) -> Claim | None:
+        """The claim, leased; None if there is none, somebody else has it, or it is over."""
+        with self._step() as rows:
+            claim = _get(rows, uuid)
+            if claim is None or claim.until > now or claim.state in OVER:
+                return None
+            return _set(rows, claim, owner=uuid4().hex, until=now + seconds)
+
+    def move(self, claim: Claim, state: State, now: float, problem: str = "", decision: Decision | None = None) -> None:
+        """What became of a leased claim: the lease ends. One that is committed gives back those that it replaces.
+        Errors: LostError."""
+        with self._step() as rows:
+            mine = _mine(rows, claim)
+            if mine.state != claim.state:
+                raise LostError("what this grant asked for was given back meanwhile")
+            _move(rows, mine, state, now, problem, decision)
+            if state == "committed":
+                for one in _replaced(rows, claim):
+                    self._give_back(rows, one, now, f"{claim.path} has replaced it")
+
+    def again(self, claim: Claim, due: float, problem: str = "") -> None:
+        """A leased claim stays in its state, to be tried again when `due`; with a `problem` this was a failed attempt.
+        The lease ends. Errors: LostError."""
+        with self._step() as rows:
+            attempts = claim.attempts + bool(problem)
+            _set(rows, _mine(rows, claim), due=due, problem=problem, attempts=attempts, owner="", until=0.0)
+
+    def give_back(self, uuid: str, now: float, why: str, state: State | None = None) -> Claim | None:
+        """The claim, which is to be released from now on whoever has the lease; None if nothing is to do, or it is not
+        in this `state` any more."""
+        with self._step() as rows:
+            claim = _get(rows, uuid)
+            if claim is None or claim.state in OVER or state not in (None, claim.state):
+                return None
+            return self._give_back(rows, claim, now, why)
+
+    def expire(self, uuid: str, expires: float | None) -> None:
+        """The time of a grant was changed."""
+        with self._step() as rows:
+            rows.execute("UPDATE claims SET expires = ? WHERE uuid = ?", (expires, uuid))
+
+    def abandon(self, stack: str) -> None:
+        """The user takes the stack of this id out of Heat and keeps its resources: only once Heat has it no more does
+        that count."""
+        with self._step() as rows:
+            rows.execute("UPDATE claims SET abandoned = 1 WHERE stack = ?", (stack,))
+
+    def claim(self, uuid: str) -> Claim | None:
+        """The claim of a grant's resource."""
+        with self._step() as rows:
+            return _get(rows, uuid)
+
+    def claims(self) -> tuple[Claim, ...]:
+        """All claims that are not over, oldest state first."""
+        with self._step() as rows:
+            return tuple(_select(rows, f"state NOT IN {OVER} ORDER BY since, uuid"))
+
+    def forget(self, before: float) -> None:
+        """Claims that were over before this time are no longer kept."""
+        with self._step() as rows:
+            rows.execute(f"DELETE FROM claims WHERE state IN {OVER} AND since < ?", (before,))
+
+    def _give_back(self, rows: sqlite3.Connection, claim: Claim, now: float, why: str) -> Claim:
+        """A lease stays, so that the release does not meet the call that goes on."""
+        if claim.state == "releasing":
+            return claim
+        late = now + self._late if claim.state == "intent" else now
+        return _set(rows, claim, state=_checked(claim, "releasing"), since=now, late=late, problem=why, attempts=0)
+
+    @contextmanager
+    def _step(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, on a connection of its own: they survive neither forks nor changes of thread."""
+        try:
+            with closing(sqlite3.connect(self._path, timeout=BUSY, isolation_level=None)) as rows:
+                rows.row_factory = sqlite3.Row
+                rows.execute("PRAGMA journal_mode = WAL")
+                rows.execute("PRAGMA synchronous = FULL")
+                rows.execute("BEGIN IMMEDIATE")
+                try:
+                    yield rows
+                except BaseException:
+                    rows.execute("ROLLBACK")
+                    raise
+                rows.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise JournalError(f"{os.path.basename(self._path)}: {error}") from error
+
+
+def _get(rows: sqlite3.Connection, uuid: str) -> Claim | None:
+    return next(_select(rows, "uuid = ?", uuid), None)
+
+
+def _select(rows: sqlite3.Connection, where: str, *values: object) -> Iterator[Claim]:
+    for row in rows.execute(f"SELECT * FROM claims WHERE {where}", values):
+        given: dict[str, Any] = dict(row)
+        yield Claim(**{**given, "decision": json.loads(row["decision"]), "abandoned": bool(row["abandoned"])})
+
+
+def _replaced(rows: sqlite3.Connection, claim: Claim) -> Iterator[Claim]:
+    seen = {claim.uuid}
+    while (old := _get(rows, claim.replaces)) and old.uuid not in seen:
+        seen.add(old.uuid)
+        claim = old
+        if old.state not in OVER:
+            yield old
+
+
+def _mine(rows: sqlite3.Connection, claim: Claim) -> Claim:
+    """The claim as it is now. Errors: LostError."""
+    now = _get(rows, claim.uuid)
+    if now is None or now.owner != claim.owner:
+        raise LostError("what this grant asked for took too long")
+    return now
+
+
+def _move(
+    rows: sqlite3.Connection, claim: Claim, state: State, now: float, problem: str, decision: Decision | None
+) -> None:
+    changes = {"since": now, "problem": problem, "attempts": 0, "due": 0.0, "owner": "", "until": 0.0}
+    if decision is not None:
+        changes["decision"] = json.dumps(decision)
+    _set(rows, claim, state=_checked(claim, state), **changes)
+
+
+def _checked(claim: Claim, state: State) -> State:
+    assert state in MOVES[claim.state], f"{claim.uuid} goes from {claim.state} to {state}"
+    return state
+
+
+def _set(rows: sqlite3.Connection, claim: Claim, **changes: object) -> Claim:
+    columns = ", ".join(f"{name} = ?" for name in changes)
+    rows.execute(f"UPDATE claims SET {columns} WHERE uuid = ?", (*changes.values(), claim.uuid))
+    found = _get(rows, claim.uuid)
+    assert found is not None
+    return found
