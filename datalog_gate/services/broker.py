@@ -136,7 +136,7 @@ class Broker:
         if self.clock() < claim.late:
             self.journal.again(claim, claim.late)
             return False
-        self.journal.move(claim, "released", self.clock(), claim.problem)
+        self.journal.move(claim, "released", self.clock(), claim.why)
         return True
 
     def _given_up(self, claim: Claim, why: str) -> None:
@@ -145,10 +145,10 @@ class Broker:
         with suppress(LostError):
             self.journal.again(claim, self.clock())
 
-    def _moved(self, claim: Claim, state: State, problem: str = "", decision: Decision | None = None) -> None:
+    def _moved(self, claim: Claim, state: State, why: str = "", decision: Decision | None = None) -> None:
         """Write down what became of a call. Errors: UnavailableError if the claim was given back meanwhile."""
         try:
-            self.journal.move(claim, state, self.clock(), problem, decision)
+            self.journal.move(claim, state, self.clock(), why, decision)
         except LostError as error:
             with suppress(LostError):
                 self.journal.again(claim, claim.due)

@@ -49,9 +49,9 @@ class LostError(JournalError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A row of the journal. `replaces` is the uuid of the claim that this one replaces, `abandoned` that its stack
-    leaves Heat and keeps its resources. `since` is when the state began, `due` when to try again to release it after so
-    many `attempts`, and `late` until when a call that nobody waits for any more may still take effect. `owner` has the
-    lease before `until`."""
+    leaves Heat and keeps its resources. `since` is when the state began, and `why`. It is `due` to be released again
+    after so many `attempts`, of which the last met a `problem`; a call that nobody waits for any more may take effect
+    until `late`. `owner` has the lease before `until`."""
 
     uuid: str
     key: str
@@ -69,6 +69,7 @@ class Claim:
     attempts: int = 0
     due: float = 0.0
     late: float = 0.0
+    why: str = ""
     problem: str = ""
     owner: str = ""
     until: float = 0.0
@@ -155,14 +156,14 @@ class Journal:
                 return None
             return _set(rows, claim, owner=uuid4().hex, until=now + seconds)
 
-    def move(self, claim: Claim, state: State, now: float, problem: str = "", decision: Decision | None = None) -> None:
+    def move(self, claim: Claim, state: State, now: float, why: str = "", decision: Decision | None = None) -> None:
         """What became of a leased claim: the lease ends. One that is committed gives back those that it replaces.
         Errors: LostError."""
         with self._step() as rows:
             mine = _mine(rows, claim)
             if mine.state != claim.state:
                 raise LostError("what this grant asked for was given back meanwhile")
-            _move(rows, mine, state, now, problem, decision)
+            _move(rows, mine, state, now, why, decision)
             if state == "committed":
                 for one in _replaced(rows, claim):
                     self._give_back(rows, one, now, f"{claim.path} has replaced it")
@@ -214,7 +215,7 @@ class Journal:
         if claim.state == "releasing":
             return claim
         late = now + self._late if claim.state == "intent" else now
-        return _set(rows, claim, state=_checked(claim, "releasing"), since=now, late=late, problem=why, attempts=0)
+        return _set(rows, claim, state=_checked(claim, "releasing"), since=now, late=late, why=why, attempts=0)
 
     @contextmanager
     def _step(self) -> Iterator[sqlite3.Connection]:
@@ -263,9 +264,9 @@ def _mine(rows: sqlite3.Connection, claim: Claim) -> Claim:
 
 
 def _move(
-    rows: sqlite3.Connection, claim: Claim, state: State, now: float, problem: str, decision: Decision | None
+    rows: sqlite3.Connection, claim: Claim, state: State, now: float, why: str, decision: Decision | None
 ) -> None:
-    changes = {"since": now, "problem": problem, "attempts": 0, "due": 0.0, "owner": "", "until": 0.0}
+    changes = {"since": now, "why": why, "problem": "", "attempts": 0, "due": 0.0, "owner": "", "until": 0.0}
     if decision is not None:
         changes["decision"] = json.dumps(decision)
     _set(rows, claim, state=_checked(claim, state), **changes)

@@ -79,7 +79,7 @@ def _settled(broker: Broker, claim: Claim, became: Became | None, ages: Ages) ->
     if claim.state == "intent":
         return _released(broker, claim, "it was broken off while its service was asked", ages)
     if claim.state == "releasing":
-        return _released(broker, claim, claim.problem, ages) if claim.due <= now else None
+        return _released(broker, claim, claim.why, ages) if claim.due <= now else None
     if claim.expires is not None and claim.expires <= now:
         return _released(broker, claim, "it has expired", ages)
     if became is None:
@@ -117,8 +117,8 @@ def _released(broker: Broker, claim: Claim, why: str, ages: Ages) -> Done | None
     if now is None or now.state == claim.state != "releasing" or now.live:
         return None
     if now.state != "releasing":
-        return Done(claim.uuid, claim.stack, "released", now.problem)
+        return Done(claim.uuid, claim.stack, "released", now.why)
     age = broker.clock() - now.since
     if age < ages.alarm:
-        return Done(claim.uuid, claim.stack, "releasing", now.problem)
-    return Done(claim.uuid, claim.stack, "alarm", f"not released for {age:.0f} seconds: {now.problem}")
+        return Done(claim.uuid, claim.stack, "releasing", now.problem or now.why)
+    return Done(claim.uuid, claim.stack, "alarm", f"not released for {age:.0f} seconds: {now.problem or now.why}")

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 from datalog_gate.errors import GateError
@@ -56,7 +55,7 @@ class Held:
     key: str
     project: str
     uuid: str
-    decision: Decision = MappingProxyType({})
+    decision: Decision
 
 
 class Service:

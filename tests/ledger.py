@@ -1,0 +1,153 @@
+"""A service whose holdings stand in a file, so that they outlive the process that asked; beside it, what Heat has."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+from datalog_gate.preflight.snapshot import Part
+from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.reconcile import Became
+from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, ServiceError, Status
+
+LIMITS = Limits(call=2.0, step=5.0, lease=30.0)
+
+
+def request(uuid: str, *seats: str, project: str = "p", stack: str = "s", service: str = "seats") -> Request:
+    """What a grant of these seats asks."""
+    return Request(
+        service=service,
+        project=project,
+        stack=stack,
+        stack_name=f"name-{stack}",
+        grant=f"{stack}/grant",
+        uuid=uuid,
+        options=MappingProxyType({}),
+        scope=tuple(
+            Part(f"{stack}/{one}", "T", MappingProxyType({}), None, frozenset(), False, False) for one in seats
+        ),
+    )
+
+
+class Seats(Service):
+    """Each resource in scope takes a seat: the same one in all claims that replace each other. `deadly` names the call
+    and the moment in which the process is killed: ``reserve before`` its effect or ``reserve after`` it."""
+
+    def __init__(self, path: Path, size: int = 1000, deadly: str = "") -> None:
+        self._path, self._size, self._deadly = path, size, deadly
+
+    @contextmanager
+    def _ledger(self) -> Iterator[dict[str, list[str]]]:
+        """The seats by key; a key that was released has None, for ever."""
+        with (self._path.parent / f"{self._path.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            held = json.loads(self._path.read_text()) if self._path.exists() else {}
+            yield held
+            fresh = self._path.with_suffix(".new")
+            fresh.write_text(json.dumps(held))
+            fresh.replace(self._path)
+
+    @contextmanager
+    def _call(self, name: str) -> Iterator[dict[str, list[str]]]:
+        self._die(f"{name} before")
+        with self._ledger() as held:
+            yield held
+        self._die(f"{name} after")
+
+    def _die(self, at: str) -> None:
+        if at == self._deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def reserve(self, request: Request) -> Decision:
+        with self._call("reserve") as held:
+            if held.get(request.key, []) is None:
+                raise RefusedError("this key is dead")
+            wanted = [f"{request.stack}/{one.id}" for one in request.scope]
+            shared = {one for key in request.replaces for one in held.get(key) or ()}
+            taken = {one for seats in held.values() for one in seats or ()}
+            if set(wanted) & taken - shared - set(held.get(request.key, [])):
+                raise RefusedError("taken")
+            if len(taken | set(wanted)) > self._size:
+                raise RefusedError("no seat is left")
+            held[request.key] = wanted
+            return {one.id.rpartition("/")[2]: {"seat": f"{request.stack}/{one.id}"} for one in request.scope}
+
+    def commit(self, _held: Held) -> None:
+        with self._call("commit"):
+            pass
+
+    def release(self, held: Held) -> None:
+        with self._call("release") as all_held:
+            all_held[held.key] = None  # type: ignore[assignment]
+
+    def status(self, held: Held) -> Status:
+        with self._ledger() as all_held:
+            return "held" if all_held.get(held.key) else "absent"
+
+    def holdings(self) -> dict[str, list[str]]:
+        """What is held, by key."""
+        with self._ledger() as held:
+            return {key: seats for key, seats in held.items() if seats is not None}
+
+
+def broker(folder: Path, service: Service, at: float | None = None, limits: Limits = LIMITS) -> Broker:
+    """A broker on the journal of a folder, now or at a fixed time."""
+    clock = time.time if at is None else lambda: at
+    return Broker(Journal(str(folder / "journal"), late=60.0), {"seats": service}, clock, time.monotonic, limits)
+
+
+class Heat:
+    """What Heat would have, as lines of a file that the working process wrote when Heat would have known."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def say(self, *words: str) -> None:
+        """``made UUID STACK`` or ``deleting UUID STACK``, at the end of the file."""
+        with self._path.open("a") as file:
+            file.write(" ".join(words) + "\n")
+
+    def living(self) -> dict[str, set[str]]:
+        """The uuids of the resources by stack."""
+        stacks: dict[str, set[str]] = {}
+        for line in self._path.read_text().splitlines() if self._path.exists() else ():
+            word, uuid, stack = line.split()
+            mine = stacks.setdefault(stack, set())
+            mine.add(uuid) if word == "made" else mine.discard(uuid)
+        return stacks
+
+    def __call__(self, stack: str) -> Became:
+        """As `Stacks`: a stack is complete if it has what it should."""
+        living = self.living().get(stack)
+        return Became("complete", frozenset(living)) if living else Became("absent")
+
+
+def work(folder: Path, name: str, count: int, deadly: str) -> None:
+    """Make a stack after another, and delete every second one: what `python -m tests.ledger` does."""
+    seats, heat = Seats(folder / "seats", deadly=deadly), Heat(folder / "heat")
+    worker = broker(folder, seats)
+    print("ready", flush=True)
+    for number in range(count):
+        uuid, stack = f"{name}-{number}", f"stack-{name}-{number}"
+        try:
+            worker.reserve(request(uuid, "a", "b", stack=stack))
+            heat.say("made", uuid, stack)
+            worker.commit(uuid)
+            if number % 2 == 0:
+                heat.say("deleting", uuid, stack)
+                worker.release(uuid)
+        except ServiceError as error:
+            print(f"{uuid}: {error}", flush=True)
+
+
+if __name__ == "__main__":
+    work(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -1,0 +1,284 @@
+"""After any crash: what the service holds is what living stacks hold."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from datalog_gate.services.broker import Broker
+from datalog_gate.services.reconcile import Ages, Became, Done, Stacks, reconcile
+from datalog_gate.services.service import Held, Service, Status, UnavailableError
+from tests.ledger import Heat, Seats, broker, request
+
+NOW = 1_800_000_000.0
+
+
+def working(folder: Path, name: str, count: int, deadly: str = "") -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.ledger", str(folder), name, str(count), deadly]
+    return subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True)
+
+
+def later(folder: Path, seats: Service, seconds: float) -> Broker:
+    return broker(folder, seats, time.time() + seconds)
+
+
+def settle(folder: Path, heat: Stacks) -> list[Done]:
+    """Reconcile once the leases are over, and again once nothing arrives late."""
+    seats = Seats(folder / "seats")
+    first = reconcile(later(folder, seats, 60.0), heat)
+    return first + reconcile(later(folder, seats, 200.0), heat)
+
+
+def held(folder: Path) -> list[str]:
+    return sorted(seat for seats in Seats(folder / "seats").holdings().values() for seat in seats)
+
+
+def living(heat: Heat) -> list[str]:
+    return sorted(f"{stack}/{stack}/{seat}" for stack, uuids in heat.living().items() if uuids for seat in "ab")
+
+
+BROKEN_OFF = "it was broken off while its service was asked"
+INTENT = [("releasing", BROKEN_OFF), ("released", BROKEN_OFF)]
+
+
+@pytest.mark.parametrize("_time", range(3))
+@pytest.mark.parametrize(
+    ("deadly", "number", "living_stacks", "done"),
+    [
+        ("reserve before", 0, 0, INTENT),
+        ("reserve after", 0, 0, INTENT),
+        ("commit before", 0, 1, [("committed", "its stack is complete")]),
+        ("commit after", 0, 1, [("committed", "its stack is complete")]),
+        ("release before", 0, 0, [("released", "it was deleted")]),
+        ("release after", 0, 0, [("released", "it was deleted")]),
+    ],
+)
+def test_a_process_killed_in_a_call_leaves_nothing_that_is_not_settled(
+    tmp_path: Path, deadly: str, number: int, living_stacks: int, done: list[tuple[str, str]], _time: int
+) -> None:
+    process = working(tmp_path, "w", 3, deadly)
+    assert process.wait(60) == -9
+    heat = Heat(tmp_path / "heat")
+    uuid, stack = f"w-{number}", f"stack-w-{number}"
+    assert [(one.uuid, one.stack, one.done, one.why) for one in settle(tmp_path, heat)] == [
+        (uuid, stack, word, why) for word, why in done
+    ]
+    assert held(tmp_path) == living(heat) == [f"{stack}/{stack}/{seat}" for seat in "ab"] * living_stacks
+    assert settle(tmp_path, heat) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_processes_killed_at_any_moment_leave_nothing_that_is_not_settled(tmp_path: Path, seed: int) -> None:
+    """Two that share the journal, so that one goes on while the other is gone."""
+    random = Random(seed)
+    processes = [working(tmp_path, name, 1000) for name in "xy"]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(random.uniform(0.02, 0.4))
+        process.kill()
+        assert (process.wait(10), process.stdout.read()) == (-9, "")
+    heat = Heat(tmp_path / "heat")
+    settle(tmp_path, heat)
+    assert held(tmp_path) == living(heat)
+    assert settle(tmp_path, heat) == []
+
+
+def test_processes_on_one_journal_do_not_meet(tmp_path: Path) -> None:
+    processes = [working(tmp_path, name, 12) for name in "xyz"]
+    assert [process.communicate(timeout=60)[0] for process in processes] == ["ready\n"] * 3
+    heat = Heat(tmp_path / "heat")
+    assert settle(tmp_path, heat) == []
+    assert held(tmp_path) == living(heat)
+
+
+def made(tmp_path: Path, *uuids: str) -> Broker:
+    """A broker at `NOW` whose journal has these claims reserved."""
+    now = broker(tmp_path, Seats(tmp_path / "seats"), NOW)
+    for uuid in uuids:
+        now.reserve(request(uuid, uuid))
+    return now
+
+
+@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize(
+    ("became", "done"),
+    [
+        (None, None),
+        (Became("complete", frozenset("u")), ("committed", "its stack is complete")),
+        (Became("complete", frozenset("v")), ("released", "its stack has another grant in its place, or none")),
+        (Became("failed", frozenset("u")), None),
+        (Became("failed"), ("released", "its stack has another grant in its place, or none")),
+        (Became("absent"), ("released", "its stack is gone")),
+        (Became("in_progress", frozenset("u"), NOW - 14399), None),
+        (
+            Became("in_progress", frozenset(), NOW - 14400),
+            (
+                "stuck",
+                "its stack has been in progress for 14400 seconds; if no engine works on it: "
+                "heat-manage reset_stack_status s",
+            ),
+        ),
+    ],
+)
+def test_what_is_held_is_settled_by_what_became_of_the_stack(
+    tmp_path: Path, became: Became | None, done: tuple[str, str] | None, committed: bool
+) -> None:
+    now = made(tmp_path, "u")
+    if committed:
+        now.commit("u")
+        done = None if done and done[0] == "committed" else done
+    asked: list[str] = []
+
+    def stacks(stack: str) -> Became | None:
+        asked.append(stack)
+        return became
+
+    expected = [Done("u", "s", *done)] if done else []  # type: ignore[arg-type]
+    assert reconcile(now, stacks) == expected
+    assert asked == ["s"]
+    assert held(tmp_path) == ([] if done and done[0] == "released" else ["s/s/u"])
+
+
+class Keeper(Seats):
+    on_abandon = "keep"
+
+
+class Down(Seats):
+    """A service that does not answer."""
+
+    def release(self, _held: Held) -> None:
+        raise UnavailableError("nobody\nthere")
+
+
+class Clinging(Seats):
+    """A service that says it has released what it has not."""
+
+    def release(self, _held: Held) -> None:
+        pass
+
+
+class Liar(Seats):
+    """A service that releases, and says that it has not."""
+
+    def status(self, _held: Held) -> Status:
+        return "held"
+
+
+@pytest.mark.parametrize(
+    ("kind", "became", "done"),
+    [
+        (Seats, Became("absent"), [Done("u", "s", "released", "its stack was abandoned")]),
+        (Keeper, Became("absent"), [Done("u", "s", "committed", "its stack was abandoned")]),
+        (Keeper, Became("failed", frozenset("u")), []),
+        (Keeper, None, []),
+    ],
+)
+def test_an_abandoned_stack_keeps_what_its_service_says_once_heat_has_it_no_more(
+    tmp_path: Path, kind: type[Seats], became: Became | None, done: list[Done]
+) -> None:
+    made(tmp_path, "u").journal.abandon("s")
+    now = broker(tmp_path, kind(tmp_path / "seats"), NOW)
+    assert reconcile(now, lambda _: became) == done
+    assert reconcile(now, lambda _: became) == []
+
+
+def test_what_an_abandoned_stack_kept_goes_to_the_stack_that_adopts_it(tmp_path: Path) -> None:
+    made(tmp_path, "u").journal.abandon("s")
+    now = broker(tmp_path, Keeper(tmp_path / "seats", size=1), NOW)
+    reconcile(now, lambda _: Became("absent"))
+    now.reserve(request("v", "u", stack="s"), replaces="u")
+    now.commit("v")
+    assert reconcile(now, lambda _: Became("complete", frozenset("v"))) == [
+        Done("u", "s", "released", "s/grant has replaced it")
+    ]
+    assert held(tmp_path) == ["s/s/u"]
+
+
+def test_a_grant_that_has_expired_is_released_unless_it_got_more_time(tmp_path: Path) -> None:
+    now = broker(tmp_path, Seats(tmp_path / "seats"), NOW)
+    for uuid, expires in (("past", NOW), ("longer", NOW), ("ahead", NOW + 1)):
+        now.reserve(request(uuid, uuid), expires=expires)
+    now.journal.expire("longer", None)
+    assert reconcile(now, lambda _: None) == [Done("past", "s", "released", "it has expired")]
+    assert held(tmp_path) == ["s/s/ahead", "s/s/longer"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem", "still"),
+    [
+        (Down, "nobody there", ["s/s/u"]),
+        (Clinging, "it says that it still holds what it was told to release", ["s/s/u"]),
+        (Liar, "it says that it still holds what it was told to release", []),
+    ],
+)
+def test_a_release_is_tried_again_and_again_until_it_is_believed(
+    tmp_path: Path, kind: type[Seats], problem: str, still: list[str]
+) -> None:
+    now = made(tmp_path, "u")
+    ages = Ages(alarm=100.0)
+    log = []
+    for seconds in (0, 1, 2, 5, 6, 13, 29, 61, 92, 125):
+        now = broker(tmp_path, kind(tmp_path / "seats"), NOW + seconds)
+        log.append([(seconds, one.done, one.why) for one in reconcile(now, lambda _: Became("absent"), ages)])
+    assert log == [
+        [(0, "releasing", problem)],
+        [],
+        [(2, "releasing", problem)],
+        [],
+        [(6, "releasing", problem)],
+        [],
+        [(29, "releasing", problem)],
+        [(61, "releasing", problem)],
+        [],
+        [(125, "alarm", f"not released for 125 seconds: {problem}")],
+    ]
+    assert held(tmp_path) == still
+    assert reconcile(broker(tmp_path, Seats(tmp_path / "seats"), NOW + 9999), lambda _: None) == [
+        Done("u", "s", "released", "its stack is gone")
+    ]
+    assert held(tmp_path) == []
+
+
+def test_a_service_that_is_not_enabled_any_more_keeps_its_claims_and_says_so(tmp_path: Path) -> None:
+    made(tmp_path, "u").journal.abandon("s")
+    journal = made(tmp_path).journal
+    none = Broker(journal, {}, lambda: NOW, time.monotonic)
+    not_enabled = "this service is not enabled"
+    assert reconcile(none, lambda _: Became("absent")) == [Done("u", "s", "failed", not_enabled)]
+    assert reconcile(none, lambda _: Became("failed")) == [Done("u", "s", "releasing", not_enabled)]
+    assert held(tmp_path) == ["s/s/u"]
+
+
+def test_a_claim_at_work_is_left_alone_and_heat_is_asked_once_for_a_stack(tmp_path: Path) -> None:
+    now = made(tmp_path, "u", "v", "w")
+    assert now.journal.lease("u", NOW, 30.0) is not None
+    asked: list[str] = []
+    assert reconcile(now, lambda stack: asked.append(stack) or Became("absent")) == [  # type: ignore[func-returns-value]
+        Done(one, "s", "released", "its stack is gone") for one in "vw"
+    ]
+    assert asked == ["s"]
+
+
+def test_a_claim_that_moved_on_since_it_was_read_is_not_released(tmp_path: Path) -> None:
+    now = made(tmp_path, "u")
+
+    def meanwhile(_stack: str) -> Became:
+        now.commit("u")
+        return Became("absent")
+
+    assert reconcile(now, meanwhile) == []
+    assert held(tmp_path) == ["s/s/u"]
+
+
+def test_what_is_over_is_forgotten_after_a_month(tmp_path: Path) -> None:
+    now = made(tmp_path, "u")
+    now.release("u")
+    for days, known in ((29, True), (31, False)):
+        reconcile(broker(tmp_path, Seats(tmp_path / "seats"), NOW + days * 86400), lambda _: None)
+        assert (now.journal.claim("u") is not None) is known
