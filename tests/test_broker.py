@@ -1,0 +1,384 @@
+"""A service that hangs, lies, or answers late, twice or nonsense: bounded time, a reason, nothing twice and no leak."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.service import (
+    Decision,
+    Held,
+    RefusedError,
+    Request,
+    Service,
+    ServiceError,
+    Status,
+    UnavailableError,
+)
+from tests.ledger import Seats, broker, request
+
+NOW = 1_800_000_000.0
+GOOD: Decision = {"a": {"zone": "z1"}}
+LIMITS = Limits(0.2, 1.0, 30.0)
+NOBODY = UnavailableError("nobody\nthere")
+
+
+class Scripted(Service):
+    """A service that gives the answers of its script in turn, and notes how it was called. An answer that is an error
+    is raised, one that can be called is called."""
+
+    def __init__(self, **script: list[Any]) -> None:
+        self._script, self.calls = script, list[tuple[str, object]]()
+
+    def _answer(self, name: str, asked: object) -> Any:
+        self.calls.append((name, asked))
+        answer = self._script[name].pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer() if callable(answer) else answer
+
+    def reserve(self, request: Request) -> Decision:
+        found: Decision = self._answer("reserve", request.replaces)
+        return found
+
+    def commit(self, held: Held) -> None:
+        self._answer("commit", held.decision)
+
+    def release(self, held: Held) -> None:
+        self._answer("release", held.decision)
+
+    def status(self, held: Held) -> Status:
+        found: Status = self._answer("status", held.decision)
+        return found
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Rig:
+    """A broker of one scripted service."""
+
+    def __init__(self, folder: Path, limits: Limits = LIMITS, **script: list[Any]) -> None:
+        self.service, self.clock = Scripted(**script), Clock()
+        self.journal = Journal(str(folder / "journal"), late=60.0)
+        self.broker = Broker(self.journal, {"seats": self.service}, self.clock, time.monotonic, limits)
+
+    def state(self, uuid: str = "u") -> str:
+        claim = self.journal.claim(uuid)
+        return claim.state if claim else "none"
+
+    def said(self, call: Callable[[], object]) -> object:
+        """What a call gives, or the class and text of the error."""
+        try:
+            return call()
+        except ServiceError as error:
+            return type(error).__name__, str(error)
+
+    def reserve(self, uuid: str = "u") -> object:
+        return self.said(lambda: self.broker.reserve(request(uuid, "a")))
+
+
+def names(rig: Rig) -> list[str]:
+    return [name for name, _ in rig.service.calls]
+
+
+THERE = ("UnavailableError", "seats: nobody there")
+
+
+@pytest.mark.parametrize(
+    ("reserve", "status", "said", "state", "calls"),
+    [
+        ([GOOD], [], GOOD, "reserved", ["reserve"]),
+        ([{}], [], {}, "reserved", ["reserve"]),
+        (
+            [RefusedError("no\nseat \x1b[31m")],
+            [],
+            ("RefusedError", "seats: no seat ?[31m"),
+            "failed",
+            ["reserve"],
+        ),
+        ([RefusedError("x" * 5000)], [], ("RefusedError", f"seats: {'x' * 1000}"), "failed", ["reserve"]),
+        # the answer got lost on its way back
+        ([NOBODY, GOOD], ["held"], GOOD, "reserved", ["reserve", "status", "reserve"]),
+        ([NOBODY, GOOD], ["committed"], GOOD, "reserved", ["reserve", "status", "reserve"]),
+        # the request got lost on its way there, or so the service says
+        ([NOBODY], ["absent"], THERE, "releasing", ["reserve", "status"]),
+        ([NOBODY], ["unknown"], THERE, "releasing", ["reserve", "status"]),
+        ([NOBODY], [NOBODY], THERE, "releasing", ["reserve", "status"]),
+        ([NOBODY], ["nonsense"], THERE, "releasing", ["reserve", "status"]),
+        # it contradicts itself: what it may hold is released all the same
+        ([NOBODY, RefusedError("no")], ["held"], THERE, "releasing", ["reserve", "status", "reserve"]),
+        ([NOBODY, NOBODY], ["held"], THERE, "releasing", ["reserve", "status", "reserve"]),
+        (
+            [KeyError("s3cret")],
+            ["absent"],
+            ("UnavailableError", "seats: is broken (KeyError)"),
+            "releasing",
+            ["reserve", "status"],
+        ),
+    ],
+)
+def test_what_is_not_surely_reserved_is_released(
+    tmp_path: Path, reserve: list[Any], status: list[Any], said: object, state: str, calls: list[str]
+) -> None:
+    rig = Rig(tmp_path, reserve=list(reserve), status=list(status))
+    assert (rig.reserve(), rig.state(), names(rig)) == (said, state, calls)
+
+
+@pytest.mark.parametrize(
+    ("decision", "why"),
+    [
+        ({"a": {"zone": object()}}, "its decision is no JSON data"),
+        ({"a": {"zone": float("nan")}}, "its decision is no JSON data"),
+        (None, "its decision holds no attributes by resource"),
+        ([], "its decision holds no attributes by resource"),
+        ({"a": "z1"}, "its decision holds no attributes by resource"),
+        ({"a": {"zone": "z" * 65536}}, "its decision takes more than 65536 characters"),
+    ],
+)
+def test_a_decision_that_no_template_could_read_is_none(tmp_path: Path, decision: object, why: str) -> None:
+    rig = Rig(tmp_path, reserve=[decision], status=["absent"])
+    assert (rig.reserve(), rig.state()) == (("UnavailableError", f"seats: {why}"), "releasing")
+
+
+def test_the_same_grant_is_asked_for_once_and_its_decision_can_not_be_changed(tmp_path: Path) -> None:
+    given = {"a": {"zone": "z1"}}
+    rig = Rig(tmp_path, reserve=[given], commit=[None])
+    assert rig.reserve() == GOOD
+    given["a"]["zone"] = "changed"
+    assert rig.reserve() == GOOD
+    rig.broker.commit("u")
+    assert rig.reserve() == GOOD
+    assert rig.service.calls == [("reserve", ()), ("commit", GOOD)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "lease", "over", "why"),
+    [
+        ("a", 0.0, False, "this grant has asked for something else before"),
+        ("b", 9.0, False, "this grant is being asked for at the moment"),
+        ("b", 0.0, True, "what this grant asked for was given back, or refused"),
+    ],
+)
+def test_a_grant_that_can_not_be_asked_for_says_why(
+    tmp_path: Path, asked: str, lease: float, over: bool, why: str
+) -> None:
+    rig = Rig(tmp_path)
+    rig.journal.begin(request("u", "b"), "", None, NOW, lease)
+    if over:
+        rig.journal.give_back("u", NOW, "it was deleted")
+    assert rig.said(lambda: rig.broker.reserve(request("u", asked))) == ("UnavailableError", f"seats: {why}")
+    assert rig.service.calls == []
+
+
+def test_a_service_that_is_not_enabled_is_refused_and_nothing_is_written_down(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    with pytest.raises(UnavailableError) as error:
+        rig.broker.reserve(request("u", "a", service="other"))
+    assert (str(error.value), rig.journal.claims()) == ("other: this service is not enabled", ())
+
+
+def test_a_refusal_after_a_call_that_was_broken_off_is_not_believed(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, reserve=[RefusedError("no")])
+    rig.journal.begin(request("u", "a"), "", None, NOW - 99, 9.0)
+    assert (rig.reserve(), rig.state()) == (("RefusedError", "seats: no"), "releasing")
+
+
+def test_a_service_that_hangs_is_given_up_and_what_it_does_late_is_released(tmp_path: Path) -> None:
+    go, held = Event(), set[str]()
+
+    def late() -> Decision:
+        go.wait(20)
+        held.add("u")
+        return GOOD
+
+    rig = Rig(
+        tmp_path,
+        reserve=[late],
+        status=["absent", "absent", "absent", "absent"],
+        release=[held.clear, held.clear],
+    )
+    assert rig.reserve() == ("UnavailableError", "seats: did not answer within 0.2 seconds")
+    assert (rig.broker.release("u"), rig.state()) == (False, "releasing")
+    go.set()
+    while not held:
+        time.sleep(0.01)
+    assert (rig.broker.release("v"), held) == (True, {"u"})
+    rig.clock.now += 60
+    assert (rig.broker.release("u"), rig.state(), held) == (True, "released", set())
+
+
+def test_all_calls_together_have_their_time(tmp_path: Path) -> None:
+    ticks = iter([0.0, 0.0, 0.9, 1.0])
+    rig = Rig(tmp_path, reserve=[NOBODY], status=["held"])
+    rig.broker.ticks = lambda: next(ticks)
+    assert (rig.reserve(), rig.state(), names(rig)) == (THERE, "releasing", ["reserve", "status"])
+
+
+def test_a_service_that_fails_again_and_again_is_left_alone_and_holds_nothing_then(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, reserve=[NOBODY] * 3, status=[NOBODY] * 3)
+    said = [rig.reserve(f"u{at}") for at in range(4)]
+    assert said == [
+        *([THERE] * 3),
+        ("UnavailableError", "seats: has not answered for a while and is not asked now"),
+    ]
+    assert [rig.state(f"u{at}") for at in range(4)] == ["releasing", "releasing", "releasing", "failed"]
+    assert names(rig) == ["reserve", "status", "reserve", "status", "reserve"]
+
+
+def test_what_is_deleted_while_it_is_reserved_is_released_after_the_call(tmp_path: Path) -> None:
+    rig: Rig = Rig(tmp_path, reserve=[lambda: rig.broker.release("u") or GOOD], release=[None], status=["absent"])
+    assert rig.reserve() == ("UnavailableError", "seats: what this grant asked for was given back meanwhile")
+    assert (rig.state(), names(rig)) == ("releasing", ["reserve"])
+    rig.clock.now += 60
+    assert (rig.broker.release("u"), rig.broker.release("u")) == (True, True)
+    assert names(rig) == ["reserve", "release", "status"]
+
+
+def test_who_comes_back_after_the_lease_has_asked_in_vain(tmp_path: Path) -> None:
+    def long_pause() -> Decision:
+        rig.clock.now += 31
+        assert rig.broker.release("u", "broken off", "intent") is False
+        return GOOD
+
+    rig = Rig(tmp_path, Limits(5.0, 9.0, 30.0), reserve=[long_pause], release=[None], status=["absent"])
+    assert rig.reserve() == ("UnavailableError", "seats: what this grant asked for took too long")
+    assert (rig.state(), names(rig)) == ("releasing", ["reserve", "release", "status"])
+
+
+@pytest.mark.parametrize(
+    ("before", "script", "said", "state"),
+    [
+        ((), {}, ("UnavailableError", "nothing is held for this grant, or it is at work"), "none"),
+        (("reserve",), {"commit": [None]}, None, "committed"),
+        (("reserve", "commit"), {"commit": [None]}, None, "committed"),
+        (("reserve",), {"commit": [NOBODY]}, THERE, "reserved"),
+        (("reserve",), {"commit": [RefusedError("no")]}, ("RefusedError", "seats: no"), "reserved"),
+        (
+            ("reserve", "release"),
+            {"release": [NOBODY]},
+            ("UnavailableError", "seats: what this grant asked for was given back"),
+            "releasing",
+        ),
+    ],
+)
+def test_a_commit_is_told_once_and_again_if_it_was_not_heard(
+    tmp_path: Path, before: tuple[str, ...], script: Mapping[str, list[Any]], said: object, state: str
+) -> None:
+    rig = Rig(tmp_path, LIMITS, reserve=[GOOD], **{name: list(answers) for name, answers in script.items()})
+    for step in before:
+        if step == "reserve":
+            rig.reserve()
+        else:
+            getattr(rig.broker, step)("u")
+    assert (rig.said(lambda: rig.broker.commit("u")), rig.state()) == (said, state)
+
+
+def test_what_is_committed_meanwhile_given_back_is_released(tmp_path: Path) -> None:
+    rig: Rig = Rig(
+        tmp_path, reserve=[GOOD], commit=[lambda: rig.broker.release("u")], release=[None], status=["absent"]
+    )
+    rig.reserve()
+    assert rig.said(lambda: rig.broker.commit("u")) == (
+        "UnavailableError",
+        "seats: what this grant asked for was given back meanwhile",
+    )
+    assert (rig.broker.release("u"), names(rig)) == (True, ["reserve", "commit", "release", "status"])
+
+
+def seats(folder: Path, size: int) -> tuple[Broker, Seats]:
+    service = Seats(folder / "seats", size)
+    return broker(folder, service, NOW), service
+
+
+def test_the_last_seat_survives_an_update_that_replaces_its_grant(tmp_path: Path) -> None:
+    now, service = seats(tmp_path, 2)
+    now.reserve(request("old", "a", "b"))
+    now.commit("old")
+    with pytest.raises(RefusedError):
+        now.reserve(request("stranger", "a", "b"))
+    now.reserve(request("new", "b", "a"), replaces="old")
+    now.commit("new")
+    states = {one.uuid: (one.state, one.why) for one in now.journal.claims()}
+    assert states == {"old": ("releasing", "s/grant has replaced it"), "new": ("committed", "")}
+    assert now.release("old")
+    assert service.holdings() == {request("new", "b", "a").key: ["s/s/b", "s/s/a"]}
+
+
+def test_a_rollback_leaves_the_old_as_it_was_without_a_call(tmp_path: Path) -> None:
+    now, service = seats(tmp_path, 3)
+    now.reserve(request("old", "a", "b"))
+    now.commit("old")
+    before = now.journal.claim("old")
+    now.reserve(request("new", "b", "c"), replaces="old")
+    assert now.release("new")
+    assert now.journal.claim("old") == before
+    assert service.holdings() == {request("old", "a", "b").key: ["s/s/a", "s/s/b"]}
+
+
+def test_updates_that_failed_one_after_another_share_what_the_first_one_holds(tmp_path: Path) -> None:
+    now, service = seats(tmp_path, 2)
+    now.reserve(request("1", "a"))
+    now.reserve(request("2", "a", "b"), replaces="1")
+    now.reserve(request("3", "b", "a"), replaces="2")
+    now.commit("3")
+    assert [now.release(one) for one in "21"] == [True, True]
+    assert service.holdings() == {request("3", "b", "a").key: ["s/s/b", "s/s/a"]}
+
+
+@pytest.mark.parametrize(
+    ("new", "keys"),
+    [
+        (request("new", "a"), (request("old", "a").key,)),
+        (request("new", "a", project="other"), ()),
+        (request("new", "a", stack="other"), ()),
+        (request("new", "a", service="other"), ()),
+    ],
+)
+def test_only_what_the_same_stack_holds_of_the_same_service_can_be_taken_over(
+    tmp_path: Path, new: Request, keys: tuple[str, ...]
+) -> None:
+    service = Scripted(reserve=[GOOD, GOOD])
+    both = {"seats": service, "other": service}
+    now = Broker(Journal(str(tmp_path / "journal")), both, lambda: NOW, time.monotonic)
+    now.reserve(request("old", "a"))
+    now.reserve(new, replaces="old")
+    assert service.calls == [("reserve", ()), ("reserve", keys)]
+
+
+def test_a_grant_of_another_service_gives_back_what_it_replaces(tmp_path: Path) -> None:
+    service = Scripted(reserve=[GOOD, GOOD], commit=[None])
+    both = {"seats": service, "other": service}
+    now = Broker(Journal(str(tmp_path / "journal")), both, lambda: NOW, time.monotonic)
+    now.reserve(request("old", "a"))
+    now.reserve(request("new", "a", service="other"), replaces="old")
+    now.commit("new")
+    assert {one.uuid: one.state for one in now.journal.claims()} == {"old": "releasing", "new": "committed"}
+
+
+@pytest.mark.parametrize("limits", [(0.0, 1.0, 2.0), (2.0, 1.0, 3.0), (1.0, 2.0, 2.0)])
+def test_limits_that_would_let_two_workers_meet_are_refused(limits: tuple[float, float, float]) -> None:
+    with pytest.raises(ValueError, match="a call must take no longer than a step, and a step less than the lease"):
+        Limits(*limits)
+
+
+def test_a_lost_lease_is_never_an_error_of_a_deletion(tmp_path: Path) -> None:
+    def stolen() -> None:
+        rig.clock.now += 31
+        assert rig.journal.lease("u", rig.clock.now, 30.0) is not None
+
+    rig = Rig(tmp_path, reserve=[GOOD], release=[stolen], status=["absent"])
+    rig.reserve()
+    assert (rig.broker.release("u"), rig.state()) == (False, "releasing")

@@ -1,0 +1,393 @@
+"""The journal: where a claim may go, who may move it, and what any mix of operations and crashes leaves."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.journal import MOVES, Claim, Journal, JournalError, LostError, State
+from datalog_gate.services.reconcile import Became, reconcile
+from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, ServiceError, Status
+from datalog_gate.services.service import UnavailableError as Unavailable
+from tests.ledger import request
+
+NOW = 1_800_000_000.0
+PATHS: dict[State, tuple[State, ...]] = {
+    "intent": (),
+    "reserved": ("reserved",),
+    "committed": ("reserved", "committed"),
+    "releasing": ("releasing",),
+    "released": ("releasing", "released"),
+    "failed": ("failed",),
+}
+
+
+def journal(tmp_path: Path) -> Journal:
+    return Journal(str(tmp_path / "journal"), late=60.0)
+
+
+def begun(journal: Journal, uuid: str = "u", replaces: str = "", lease: float = 30.0) -> Claim:
+    return journal.begin(request(uuid, "a"), replaces, None, NOW, lease)
+
+
+def leased(journal: Journal, uuid: str = "u") -> Claim:
+    claim = journal.lease(uuid, NOW + 100, 30.0)
+    assert claim is not None
+    return claim
+
+
+@pytest.mark.parametrize("to", MOVES)
+@pytest.mark.parametrize("at", [state for state, after in MOVES.items() if after])
+def test_a_claim_goes_only_where_it_may(tmp_path: Path, at: State, to: State) -> None:
+    rows = journal(tmp_path)
+    begun(rows, lease=0.0)
+    for state in PATHS[at]:
+        rows.move(leased(rows), state, NOW, "why")
+    claim = leased(rows)
+    if to not in MOVES[at]:
+        with pytest.raises(AssertionError):
+            rows.move(claim, to, NOW)
+        assert rows.claim("u") == claim
+        return
+    rows.move(claim, to, NOW + 7, "why not", {"a": {"b": 1}})
+    assert rows.claim("u") == replace(
+        claim, state=to, since=NOW + 7, why="why not", decision={"a": {"b": 1}}, owner="", until=0.0
+    )
+
+
+def test_a_new_claim_has_all_that_is_needed_to_release_it(tmp_path: Path) -> None:
+    rows = journal(tmp_path)
+    asked = request("u", "a")
+    claim = rows.begin(asked, "", NOW + 9, NOW, 30.0)
+    assert claim == Claim(
+        uuid="u",
+        key=asked.key,
+        service="seats",
+        project="p",
+        stack="s",
+        stack_name="name-s",
+        path="s/grant",
+        replaces="",
+        state="intent",
+        since=NOW,
+        decision={},
+        expires=NOW + 9,
+        owner=claim.owner,
+        until=NOW + 30,
+    )
+    assert (journal(tmp_path).claims(), rows.claim("v")) == ((claim,), None)
+
+
+def test_a_lease_is_one_workers_until_it_ends(tmp_path: Path) -> None:
+    rows = journal(tmp_path)
+    first = begun(rows)
+    assert [rows.lease("u", NOW + 29, 30.0), rows.lease("v", NOW, 30.0)] == [None, None]
+    second = rows.lease("u", NOW + 30, 30.0)
+    assert second == replace(first, owner=second.owner if second else "", until=NOW + 60)
+    with pytest.raises(LostError):
+        rows.move(first, "reserved", NOW)
+    with pytest.raises(LostError):
+        rows.again(first, NOW)
+    assert rows.claim("u") == second
+
+
+def test_what_is_over_is_leased_to_nobody(tmp_path: Path) -> None:
+    rows = journal(tmp_path)
+    rows.move(begun(rows), "failed", NOW)
+    assert rows.lease("u", NOW + 99, 30.0) is None
+    assert (rows.give_back("u", NOW, "why"), rows.give_back("v", NOW, "why")) == (None, None)
+
+
+@pytest.mark.parametrize(("at", "late"), [("intent", 65.0), ("reserved", 5.0), ("committed", 5.0)])
+def test_what_is_given_back_keeps_its_lease_and_waits_for_what_may_arrive_late(
+    tmp_path: Path, at: State, late: float
+) -> None:
+    rows = journal(tmp_path)
+    begun(rows, lease=0.0)
+    for state in PATHS[at]:
+        rows.move(leased(rows), state, NOW)
+    claim = leased(rows)
+    expected = replace(claim, state="releasing", since=NOW + 5, why="gone", late=NOW + late)
+    assert rows.give_back("u", NOW + 5, "gone", "failed") is None
+    assert rows.give_back("u", NOW + 5, "gone") == expected
+    assert rows.give_back("u", NOW + 6, "gone again") == expected == rows.claim("u")
+
+
+def test_attempts_are_counted_with_what_they_met(tmp_path: Path) -> None:
+    rows = journal(tmp_path)
+    claim = begun(rows)
+    rows.again(claim, NOW + 3, "down")
+    assert rows.claim("u") == replace(claim, due=NOW + 3, attempts=1, problem="down", owner="", until=0.0)
+
+
+def test_what_replaces_what_is_followed_as_far_as_it_is_not_over(tmp_path: Path) -> None:
+    rows = journal(tmp_path)
+    begun(rows, "1", "4")  # a circle is of no use to whoever forges one
+    for uuid, old in (("2", "1"), ("3", "2"), ("4", "3")):
+        begun(rows, uuid, old)
+    claims = {one.uuid: one for one in rows.claims()}
+    assert rows.replaced(claims["4"]) == (claims["3"], claims["2"], claims["1"])
+    rows.move(claims["2"], "failed", NOW)
+    assert rows.replaced(claims["4"]) == (claims["3"], claims["1"])
+
+
+def test_a_journal_is_its_owners_and_of_one_version(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    begun(journal(tmp_path))
+    assert S_IMODE(path.stat().st_mode) == 0o600
+    with sqlite3.connect(path) as rows:
+        assert rows.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        rows.execute("PRAGMA user_version = 2")
+    with pytest.raises(JournalError) as error:
+        journal(tmp_path)
+    assert str(error.value) == f"{path} is a journal of version 2, and this package writes 1"
+
+
+def _folder(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+
+
+def _text(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_text("no journal " * 1000)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"), [(_folder, "unable to open database file"), (_text, "file is not a database")]
+)
+def test_what_is_no_journal_is_an_error(tmp_path: Path, make: Callable[[Path], None], why: str) -> None:
+    make(tmp_path)
+    with pytest.raises(JournalError) as error:
+        journal(tmp_path)
+    assert str(error.value) == f"journal: {why}"
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(JournalError) as error:
+        Journal(str(tmp_path / "none" / "journal"))
+    assert str(error.value) == f"{tmp_path}/none/journal: No such file or directory"
+
+
+MANY = """
+import sys
+from datalog_gate.services.journal import Journal, LostError
+from tests.ledger import request
+rows = Journal(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+for at in range(20):
+    try:
+        rows.begin(request(str(at), "a"), "", None, 1.0, 9.0)
+        print(at, flush=True)
+    except LostError:
+        pass
+"""
+
+
+def test_of_many_processes_one_gets_each_claim(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MANY, str(tmp_path / "journal")]
+    pipe, here = subprocess.PIPE, Path(__file__).parents[1]
+    processes = [subprocess.Popen(command, cwd=here, stdin=pipe, stdout=pipe, text=True) for _ in range(3)]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    got = [int(line) for process in processes for line in process.communicate(timeout=60)[0].split()]
+    assert sorted(got) == list(range(20))
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+SIZE, LATE, LEASE = 3, 60.0, 30.0
+FATES = ("fine", "lost before", "lost after", "late", "crash before", "crash after", "crash late")
+
+
+@dataclass
+class Late:
+    """A call that takes effect when nobody waits for it any more, `until` this time at the latest."""
+
+    effect: Callable[[], object]
+    until: float
+
+
+class Wild(Service):
+    """A service of `SIZE` seats that forgets each key it released, whose next call has a fate, and which lies about its
+    status when told to."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.held: dict[str, frozenset[str]] = {}
+        self.late: list[Late] = []
+        self.fate, self.lie = "fine", False
+        self._clock = clock
+
+    def _call(self, effect: Callable[[], Decision]) -> Decision:
+        fate, self.fate = self.fate, "fine"
+        done = effect() if fate in ("fine", "lost after", "crash after") else {}
+        if fate.endswith("late"):
+            self.late.append(Late(effect, self._clock() + LATE))
+        if fate.startswith("crash"):
+            raise Crash
+        if fate == "late":
+            raise TimeoutError
+        if fate != "fine":
+            raise Unavailable("the answer was lost")
+        return done
+
+    def reserve(self, request: Request) -> Decision:
+        def effect() -> Decision:
+            mine = frozenset(one.id for one in request.scope)
+            taken = frozenset().union(*self.held.values())
+            shared = frozenset().union(*(self.held.get(key, frozenset()) for key in (request.key, *request.replaces)))
+            if mine & taken - shared or len(taken | mine) > SIZE:
+                raise RefusedError("no seat is left")
+            self.held[request.key] = mine
+            return {one: {} for one in sorted(mine)}
+
+        return self._call(effect)
+
+    def commit(self, _held: Held) -> None:
+        self._call(dict)
+
+    def release(self, held: Held) -> None:
+        self._call(lambda: {} if self.held.pop(held.key, None) else {})
+
+    def status(self, held: Held) -> Status:
+        return "held" if (held.key in self.held) != self.lie else "absent"
+
+
+class Clouds(RuleBasedStateMachine):
+    """Heat with a few stacks, each with the grants that its template had, one after another."""
+
+    @initialize()
+    def start(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.now, self.number = NOW, 0
+        self.service = Wild(lambda: self.now)
+        self.journal = Journal(str(Path(self.folder.name) / "journal"), late=LATE)
+        self.stacks: dict[str, list[str]] = {}
+        self.status: dict[str, str] = {}
+        self.asked: dict[str, Request] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        """A process, in place of one that is gone."""
+        limits = Limits(5.0, 10.0, LEASE)
+        self.broker = Broker(self.journal, {"seats": self.service}, lambda: self.now, time.monotonic, limits)
+
+    def tried(self, fate: str, call: Callable[[], object]) -> bool:
+        self.service.fate = fate
+        try:
+            call()
+        except ServiceError:
+            return False
+        except Crash:
+            self.restart()
+            return False
+        finally:
+            self.service.fate, self.service.lie = "fine", False
+        return True
+
+    @rule(stack=st.sampled_from("st"), seats=st.sets(st.sampled_from("abc"), min_size=1), fate=st.sampled_from(FATES))
+    def grant(self, stack: str, seats: set[str], fate: str) -> None:
+        """A stack is created or updated, with a new grant."""
+        self.number += 1
+        uuid = f"u{self.number}"
+        mine = self.stacks.setdefault(stack, [])
+        self.status[stack] = "failed"
+        self.asked[uuid] = request(uuid, *sorted(seats), stack=stack)
+        if self.tried(fate, lambda: self.broker.reserve(self.asked[uuid], mine[-1] if mine else "")):
+            mine.append(uuid)
+
+    @rule()
+    def lie(self) -> None:
+        self.service.lie = True
+
+    @precondition(lambda self: any(self.stacks.values()))
+    @rule(data=st.data(), fate=st.sampled_from(FATES))
+    def complete(self, data: st.DataObject, fate: str) -> None:
+        """The newest grant stays, and Heat deletes those before it."""
+        stack = data.draw(st.sampled_from([one for one, mine in self.stacks.items() if mine]))
+        *old, new = self.stacks[stack]
+        self.stacks[stack], self.status[stack] = [new], "complete"
+        for uuid in old:
+            self.tried(fate, lambda uuid=uuid: self.broker.release(uuid))  # type: ignore[misc]
+        self.tried(fate, lambda: self.broker.commit(new))
+
+    @precondition(lambda self: any(len(mine) > 1 for mine in self.stacks.values()))
+    @rule(data=st.data(), fate=st.sampled_from(FATES))
+    def roll_back(self, data: st.DataObject, fate: str) -> None:
+        """The oldest grant stays, and Heat deletes those that were to replace it."""
+        stack = data.draw(st.sampled_from([one for one, mine in self.stacks.items() if len(mine) > 1]))
+        old, *new = self.stacks[stack]
+        self.stacks[stack], self.status[stack] = [old], "complete"
+        for uuid in reversed(new):
+            self.tried(fate, lambda uuid=uuid: self.broker.release(uuid))  # type: ignore[misc]
+
+    @precondition(lambda self: self.stacks)
+    @rule(data=st.data(), fate=st.sampled_from(FATES))
+    def delete(self, data: st.DataObject, fate: str) -> None:
+        stack = data.draw(st.sampled_from(sorted(self.stacks)))
+        for uuid in self.stacks.pop(stack):
+            self.tried(fate, lambda uuid=uuid: self.broker.release(uuid))  # type: ignore[misc]
+
+    @rule(seconds=st.sampled_from([1.0, 10.0, 31.0, 61.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.arrive(lambda one: one.until <= self.now)
+
+    @rule()
+    def arrive(self, which: Callable[[Late], bool] = lambda _: True) -> None:
+        for one in [one for one in self.service.late if which(one)]:
+            self.service.late.remove(one)
+            self.tried("fine", one.effect)
+
+    @rule(fate=st.sampled_from(FATES))
+    def reconcile(self, fate: str = "fine") -> None:
+        self.tried(fate, lambda: reconcile(self.broker, self.became))
+
+    def became(self, stack: str) -> Became:
+        if stack not in self.stacks:
+            return Became("absent")
+        return Became(self.status[stack], frozenset(self.stacks[stack]))  # type: ignore[arg-type]
+
+    @invariant()
+    def what_lives_is_held_and_no_seat_twice(self) -> None:
+        if not hasattr(self, "stacks"):
+            return
+        for uuid in (uuid for mine in self.stacks.values() for uuid in mine):
+            one = self.asked[uuid]
+            assert self.service.held[one.key] == {part.id for part in one.scope}
+        assert len(frozenset().union(*self.service.held.values())) <= SIZE
+
+    def teardown(self) -> None:
+        if not hasattr(self, "stacks"):
+            return
+        self.restart()
+        for seconds in (LATE, LATE + LEASE, 7200.0):
+            self.wait(seconds)
+            self.reconcile()
+        living = {self.asked[uuid].key for mine in self.stacks.values() for uuid in mine}
+        assert self.service.held.keys() == living
+        assert {one.key for one in self.journal.claims()} == living
+        self.folder.cleanup()
+
+
+TestClouds = Clouds.TestCase
+TestClouds.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
