@@ -382,3 +382,21 @@ def test_a_lost_lease_is_never_an_error_of_a_deletion(tmp_path: Path) -> None:
     rig = Rig(tmp_path, reserve=[GOOD], release=[stolen], status=["absent"])
     rig.reserve()
     assert (rig.broker.release("u"), rig.state()) == (False, "releasing")
+
+
+def test_what_was_asked_for_twice_is_released_again_once_the_first_can_not_arrive_any_more(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, reserve=[NOBODY, GOOD], release=[None, None], status=["held", "absent", "absent"])
+    assert rig.reserve() == GOOD
+    rig.clock.now += 59
+    assert (rig.broker.release("u"), rig.state()) == (False, "releasing")
+    rig.clock.now += 1
+    assert (rig.broker.release("u"), rig.state()) == (True, "released")
+    assert names(rig) == ["reserve", "status", "reserve", "release", "status", "release", "status"]
+
+
+def test_what_was_asked_for_again_after_a_crash_is_released_again_too(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, reserve=[GOOD], release=[None, None], status=["absent", "absent"])
+    rig.journal.begin(request("u", "a"), "", None, NOW - 9, 9.0)
+    assert (rig.reserve(), rig.broker.release("u"), rig.state()) == (GOOD, False, "releasing")
+    rig.clock.now += 60
+    assert (rig.broker.release("u"), rig.state()) == (True, "released")

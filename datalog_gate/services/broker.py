@@ -79,7 +79,7 @@ class Broker:
             else:
                 self._moved(claim, "failed", error.reason)
             raise
-        self._moved(claim, "reserved", decision=decision)
+        self._moved(claim, "reserved", "", decision, calls.doubtful)
         return decision
 
     def commit(self, uuid: str) -> None:
@@ -145,10 +145,12 @@ class Broker:
         with suppress(LostError):
             self.journal.again(claim, self.clock())
 
-    def _moved(self, claim: Claim, state: State, why: str = "", decision: Decision | None = None) -> None:
+    def _moved(
+        self, claim: Claim, state: State, why: str = "", decision: Decision | None = None, doubtful: bool = False
+    ) -> None:
         """Write down what became of a call. Errors: UnavailableError if the claim was given back meanwhile."""
         try:
-            self.journal.move(claim, state, self.clock(), why, decision)
+            self.journal.move(claim, state, self.clock(), why, decision, doubtful)
         except LostError as error:
             with suppress(LostError):
                 self.journal.again(claim, claim.due)

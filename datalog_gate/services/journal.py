@@ -141,7 +141,9 @@ class Journal:
                 raise LostError("what this grant asked for was given back, or refused")
             if claim.until > now:
                 raise LostError("this grant is being asked for at the moment")
-            return _set(rows, claim, owner=uuid4().hex, until=now + lease, attempts=claim.attempts + 1)
+            return _set(
+                rows, claim, owner=uuid4().hex, until=now + lease, attempts=claim.attempts + 1, late=now + self._late
+            )
 
     def replaced(self, claim: Claim) -> tuple[Claim, ...]:
         """The claims that this one replaces, one after another, that are not over; newest first."""
@@ -156,14 +158,27 @@ class Journal:
                 return None
             return _set(rows, claim, owner=uuid4().hex, until=now + seconds)
 
-    def move(self, claim: Claim, state: State, now: float, why: str = "", decision: Decision | None = None) -> None:
-        """What became of a leased claim: the lease ends. One that is committed gives back those that it replaces.
-        Errors: LostError."""
+    def move(
+        self,
+        claim: Claim,
+        state: State,
+        now: float,
+        why: str = "",
+        decision: Decision | None = None,
+        doubtful: bool = False,
+    ) -> None:
+        """What became of a leased claim: the lease ends. After a `doubtful` call another may arrive late. One that is
+        committed gives back those that it replaces. Errors: LostError."""
         with self._step() as rows:
             mine = _mine(rows, claim)
             if mine.state != claim.state:
                 raise LostError("what this grant asked for was given back meanwhile")
-            _move(rows, mine, state, now, why, decision)
+            changes: dict[str, object] = {"state": _checked(mine, state), "since": now, "why": why, "problem": ""}
+            if decision is not None:
+                changes["decision"] = json.dumps(decision)
+            if doubtful:
+                changes["late"] = now + self._late
+            _set(rows, mine, **changes, attempts=0, due=0.0, owner="", until=0.0)
             if state == "committed":
                 for one in _replaced(rows, claim):
                     self._give_back(rows, one, now, f"{claim.path} has replaced it")
@@ -214,7 +229,7 @@ class Journal:
         """A lease stays, so that the release does not meet the call that goes on."""
         if claim.state == "releasing":
             return claim
-        late = now + self._late if claim.state == "intent" else now
+        late = now + self._late if claim.state == "intent" else claim.late
         return _set(rows, claim, state=_checked(claim, "releasing"), since=now, late=late, why=why, attempts=0)
 
     @contextmanager
@@ -261,15 +276,6 @@ def _mine(rows: sqlite3.Connection, claim: Claim) -> Claim:
     if now is None or now.owner != claim.owner:
         raise LostError("what this grant asked for took too long")
     return now
-
-
-def _move(
-    rows: sqlite3.Connection, claim: Claim, state: State, now: float, why: str, decision: Decision | None
-) -> None:
-    changes = {"since": now, "why": why, "problem": "", "attempts": 0, "due": 0.0, "owner": "", "until": 0.0}
-    if decision is not None:
-        changes["decision"] = json.dumps(decision)
-    _set(rows, claim, state=_checked(claim, state), **changes)
 
 
 def _checked(claim: Claim, state: State) -> State:
