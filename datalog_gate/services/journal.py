@@ -234,18 +234,15 @@ class Journal:
 
     @contextmanager
     def _step(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, on a connection of its own: they survive neither forks nor changes of thread."""
+        """One transaction, undone if it is left by an exception, on a connection of its own: they survive neither forks
+        nor changes of thread."""
         try:
             with closing(sqlite3.connect(self._path, timeout=BUSY, isolation_level=None)) as rows:
                 rows.row_factory = sqlite3.Row
                 rows.execute("PRAGMA journal_mode = WAL")
                 rows.execute("PRAGMA synchronous = FULL")
                 rows.execute("BEGIN IMMEDIATE")
-                try:
-                    yield rows
-                except BaseException:
-                    rows.execute("ROLLBACK")
-                    raise
+                yield rows
                 rows.execute("COMMIT")
         except sqlite3.Error as error:
             raise JournalError(f"{os.path.basename(self._path)}: {error}") from error

@@ -1,0 +1,177 @@
+"""What a service is shown of a stack, what its calls are idempotent on, and how it is found."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from stevedore.extension import ExtensionManager
+
+import datalog_gate as dg
+from datalog_gate.preflight.plugin import ChainError
+from datalog_gate.preflight.snapshot import Part
+from datalog_gate.services.loading import GROUP, load_services
+from datalog_gate.services.service import Held, Request, Service, ServiceError, in_scope
+from datalog_gate.values import SECRET, ResourceId, Unknown
+from tests.ledger import request
+
+TEMPLATE: dict[str, Any] = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {"pw": {"type": "string", "hidden": True, "default": "s3cret"}},
+    "resources": {
+        "db": {
+            "type": "OS::Nova::Server",
+            "properties": {"flavor": "small", "image": {"get_resource": "image"}, "admin_pass": {"get_param": "pw"}},
+        },
+        "db2": {"type": "OS::Nova::Server", "properties": {"flavor": "small"}},
+        "image": {"type": "OS::Glance::WebImage", "properties": {}},
+        "group": {
+            "type": "OS::Heat::ResourceGroup",
+            "properties": {"count": 1, "resource_def": {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}},
+        },
+    },
+}
+
+
+def scope(*paths: str, hidden: str = "s3cret") -> tuple[Part, ...]:
+    template = copy.deepcopy(TEMPLATE)
+    template["parameters"]["pw"]["default"] = hidden
+    return in_scope(dg.read_stack(template=template, stack_name="s"), [ResourceId(path) for path in paths])
+
+
+def test_a_service_sees_what_is_in_scope_with_what_that_holds_and_what_is_hidden_covered() -> None:
+    assert scope("s/db", "s/group") == (
+        Part(
+            "s/db",
+            "OS::Nova::Server",
+            {"flavor": "small", "image": ResourceId("s/image"), "admin_pass": SECRET},
+            None,
+            frozenset({"image"}),
+            False,
+            False,
+        ),
+        Part(
+            "s/group",
+            "OS::Heat::ResourceGroup",
+            {"count": 1, "resource_def": {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}},
+            None,
+            frozenset(),
+            False,
+            False,
+        ),
+        Part("s/group/0", "OS::Nova::KeyPair", {"name": "k"}, None, frozenset(), False, False),
+    )
+    assert scope() == ()
+
+
+def test_what_a_service_sees_can_not_be_changed() -> None:
+    asked = replace(request("u"), scope=scope("s/db"))
+    with pytest.raises(FrozenInstanceError):
+        asked.project = "other"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        asked.scope[0].properties["flavor"] = "huge"  # type: ignore[index]
+
+
+BASE = replace(request("u"), scope=scope("s/db", "s/group"), options=MappingProxyType({"same": ("rack", Unknown("x"))}))
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        replace(BASE, scope=scope("s/group", "s/db")),
+        replace(BASE, scope=scope("s/db", "s/group", hidden="other")),
+        replace(BASE, options={"same": ["rack", Unknown("x", unread=True)]}),
+        replace(BASE, replaces=("k",)),
+        replace(BASE, stack="other", stack_name="other", grant="other/grant"),
+    ],
+)
+def test_what_is_not_reserved_is_no_part_of_the_key(same: Request) -> None:
+    assert same.key == BASE.key
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(BASE, uuid="v"),
+        replace(BASE, project="q"),
+        replace(BASE, service="other"),
+        replace(BASE, scope=scope("s/db")),
+        replace(BASE, scope=scope("s/db2", "s/group")),
+        replace(BASE, options={}),
+        replace(BASE, options={"same": ("rack", Unknown("y"))}),
+        replace(BASE, options={"same": ("rack", "x")}),
+    ],
+)
+def test_what_is_reserved_is_part_of_the_key(other: Request) -> None:
+    assert other.key != BASE.key
+
+
+def test_a_service_that_says_nothing_has_no_facts_and_keeps_nothing() -> None:
+    plain, held = Service(), Held(key="k", project="p", uuid="u", decision={})
+    assert (tuple(plain.facts(BASE)), plain.on_abandon, plain.sticky) == ((), "release", False)
+    plain.commit(held)
+    with pytest.raises(NotImplementedError):
+        plain.reserve(BASE)
+    with pytest.raises(NotImplementedError):
+        plain.release(held)
+    with pytest.raises(NotImplementedError):
+        plain.status(held)
+
+
+def test_an_error_says_which_service_it_is_of() -> None:
+    assert [str(ServiceError("no")), str(ServiceError("no", "seats"))] == ["no", "seats: no"]
+
+
+MODULE = """
+from datalog_gate.services.service import Service
+
+class One(Service):
+    def __init__(self, settings):
+        self.settings = settings
+
+class Two(One):
+    pass
+
+def other(settings):
+    return object()
+"""
+
+
+@pytest.fixture
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some_services_of_a_test.py").write_text(MODULE)
+    info = tmp_path / "some_services-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some_services\nVersion: 1\n")
+    entries = "".join(f"{name} = some_services_of_a_test:{of}\n" for name, of in ENTRIES.items())
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{entries}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
+
+
+ENTRIES = {"one": "One", "two": "Two", "other": "other", "lost": "Lost"}
+
+
+@pytest.mark.usefixtures("_installed")
+def test_services_are_found_by_name_in_the_operators_order_with_their_settings() -> None:
+    found = load_services(["two", "one"], {"one": {"url": "x"}})
+    assert [(name, type(one).__name__, vars(one)) for name, one in found.items()] == [
+        ("two", "Two", {"settings": {}}),
+        ("one", "One", {"settings": {"url": "x"}}),
+    ]
+
+
+@pytest.mark.usefixtures("_installed")
+def test_a_service_that_does_not_load_is_an_error_and_never_skipped() -> None:
+    with pytest.raises(ChainError) as error:
+        load_services(["one", "other", "lost", "gone"], {})
+    assert str(error.value) == (
+        "the plugins of datalog_gate.services can't be loaded: "
+        "lost does not load: AttributeError: module 'some_services_of_a_test' has no attribute 'Lost'; "
+        "gone is not installed; other makes no Service"
+    )
