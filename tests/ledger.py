@@ -71,7 +71,7 @@ class Seats(Service):
         with self._call("reserve") as held:
             if held.get(request.key, []) is None:
                 raise RefusedError("this key is dead")
-            wanted = [f"{request.stack}/{one.id}" for one in request.scope]
+            wanted = [one.id for one in request.scope]
             shared = {one for key in request.replaces for one in held.get(key) or ()}
             taken = {one for seats in held.values() for one in seats or ()}
             if set(wanted) & taken - shared - set(held.get(request.key, [])):
@@ -79,7 +79,7 @@ class Seats(Service):
             if len(taken | set(wanted)) > self._size:
                 raise RefusedError("no seat is left")
             held[request.key] = wanted
-            return {one.id.rpartition("/")[2]: {"seat": f"{request.stack}/{one.id}"} for one in request.scope}
+            return {one.id.rpartition("/")[2]: {"seat": one.id} for one in request.scope}
 
     def commit(self, _held: Held) -> None:
         with self._call("commit"):

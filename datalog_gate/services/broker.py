@@ -118,7 +118,7 @@ class Broker:
             return calls(lambda service: _checked(service.reserve(request)))
         except UnavailableError:
             with suppress(ServiceError):
-                if calls.doubtful and calls(lambda service: service.status(claim.held)) in HOLDS:
+                if calls(lambda service: service.status(claim.held)) in HOLDS:
                     return calls(lambda service: _checked(service.reserve(request)))
             raise
 

@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -93,17 +93,12 @@ class Journal:
 
     def __init__(self, path: str, late: float = 300.0) -> None:
         self._path, self._late = path, late
-        try:
-            Path(path).touch(mode=0o600)
-        except OSError as error:
-            raise JournalError(f"{path}: {error.strerror}") from error
+        if not os.path.exists(path):
+            _make(path)
         with self._step() as rows:
             version = rows.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, VERSION):
-                raise JournalError(f"{path} is a journal of version {version}, and this package writes {VERSION}")
-            rows.execute(f"CREATE TABLE IF NOT EXISTS claims ({', '.join(COLUMNS)}, PRIMARY KEY (uuid))")
-            rows.execute("CREATE INDEX IF NOT EXISTS claims_by_state ON claims (state)")
-            rows.execute(f"PRAGMA user_version = {VERSION}")
+        if version != VERSION:
+            raise JournalError(f"{path} is a journal of version {version}, and this package writes {VERSION}")
 
     def begin(self, request: Request, replaces: str, expires: float | None, now: float, lease: float) -> Claim:
         """The claim of a request, before its service is asked. A new one, or one whose asking was broken off, comes
@@ -239,13 +234,30 @@ class Journal:
         try:
             with closing(sqlite3.connect(self._path, timeout=BUSY, isolation_level=None)) as rows:
                 rows.row_factory = sqlite3.Row
-                rows.execute("PRAGMA journal_mode = WAL")
                 rows.execute("PRAGMA synchronous = FULL")
                 rows.execute("BEGIN IMMEDIATE")
                 yield rows
                 rows.execute("COMMIT")
         except sqlite3.Error as error:
             raise JournalError(f"{os.path.basename(self._path)}: {error}") from error
+
+
+def _make(path: str) -> None:
+    """Make an empty journal, whole from the first moment: SQLite's own locks can't keep processes apart before."""
+    fresh = Path(f"{path}.{uuid4().hex}")
+    try:
+        fresh.touch(mode=0o600)
+        with closing(sqlite3.connect(fresh, isolation_level=None)) as rows:
+            rows.execute("PRAGMA journal_mode = WAL")
+            rows.execute(f"CREATE TABLE claims ({', '.join(COLUMNS)}, PRIMARY KEY (uuid))")
+            rows.execute("CREATE INDEX claims_by_state ON claims (state)")
+            rows.execute(f"PRAGMA user_version = {VERSION}")
+        with suppress(FileExistsError):  # another process was faster
+            os.link(fresh, path)
+    except (OSError, sqlite3.Error) as error:
+        raise JournalError(f"{path} can't be made: {error}") from error
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _get(rows: sqlite3.Connection, uuid: str) -> Claim | None:
@@ -259,12 +271,11 @@ def _select(rows: sqlite3.Connection, where: str, *values: object) -> Iterator[C
 
 
 def _replaced(rows: sqlite3.Connection, claim: Claim) -> Iterator[Claim]:
-    seen = {claim.uuid}
-    while (old := _get(rows, claim.replaces)) and old.uuid not in seen:
-        seen.add(old.uuid)
-        claim = old
+    """There is no circle: a claim replaces only what was there before it."""
+    while old := _get(rows, claim.replaces):
         if old.state not in OVER:
             yield old
+        claim = old
 
 
 def _mine(rows: sqlite3.Connection, claim: Claim) -> Claim:
