@@ -19,8 +19,9 @@ FREE = "heat-manage reset_stack_status {stack}"
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """What became of a stack, since when in seconds since 1970, and the uuids of the resources that it has, those of
-    its backup stack among them. `absent` only if Heat says so to somebody who may see every project's stacks."""
+    """What became of a stack, since when in seconds since 1970, and the uuids of all resources that Heat has of it:
+    those too that are replaced and not deleted yet, or in its backup stack. `absent` only if Heat says so to somebody
+    who may see every project's stacks."""
 
     status: Literal["complete", "failed", "in_progress", "absent"]
     resources: frozenset[str] = frozenset()
@@ -91,9 +92,11 @@ def _settled(broker: Broker, claim: Claim, became: Became | None, ages: Ages) ->
         return settle(broker, claim, "its stack was abandoned", ages)
     if became.status == "in_progress":
         return _stuck(claim, now - became.since, ages)
-    if claim.uuid not in became.resources:
-        return _released(broker, claim, "its stack has another grant in its place, or none", ages)
-    return _committed(broker, claim, "its stack is complete", ages) if became.status == "complete" else None
+    if claim.uuid in became.resources:
+        return _committed(broker, claim, "its stack is complete", ages) if became.status == "complete" else None
+    if became.status == "failed" and claim.state == "committed":
+        return None  # an update that failed may still lead back to it
+    return _released(broker, claim, "its stack has another grant in its place, or none", ages)
 
 
 def _committed(broker: Broker, claim: Claim, why: str, _ages: Ages) -> Done | None:
