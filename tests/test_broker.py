@@ -402,3 +402,14 @@ def test_what_was_asked_for_again_after_a_crash_is_released_again_too(tmp_path: 
     assert (rig.reserve(), rig.broker.release("u"), rig.state()) == (GOOD, False, "releasing")
     rig.clock.now += 60
     assert (rig.broker.release("u"), rig.state()) == (True, "released")
+
+
+def test_who_lost_the_lease_and_fails_takes_nothing_from_who_got_it(tmp_path: Path) -> None:
+    def long_pause() -> Decision:
+        rig.clock.now += 31
+        assert rig.reserve() == GOOD
+        raise NOBODY
+
+    rig = Rig(tmp_path, Limits(5.0, 9.0, 30.0), reserve=[long_pause, GOOD], status=["absent"])
+    assert rig.reserve() == ("UnavailableError", "seats: what this grant asked for took too long")
+    assert (rig.state(), names(rig)) == ("reserved", ["reserve", "reserve", "status"])

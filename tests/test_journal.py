@@ -62,7 +62,7 @@ def test_a_claim_goes_only_where_it_may(tmp_path: Path, at: State, to: State) ->
             rows.move(claim, to, NOW)
         assert rows.claim("u") == claim
         return
-    rows.move(claim, to, NOW + 7, "why not", {"a": {"b": 1}})
+    rows.move(claim, to, NOW + 7, "why not", decision={"a": {"b": 1}})
     assert rows.claim("u") == replace(
         claim, state=to, since=NOW + 7, why="why not", decision={"a": {"b": 1}}, owner="", until=0.0
     )

@@ -74,12 +74,10 @@ class Broker:
         try:
             decision = self._reserve(calls, replace(request, replaces=keys), claim)
         except ServiceError as error:
-            if claim.attempts or calls.doubtful:
-                self._given_up(claim, error.reason)
-            else:
-                self._moved(claim, "failed", error.reason)
+            late = self._late(claim, calls)
+            self._moved(claim, "releasing" if late else "failed", error.reason, late=late)
             raise
-        self._moved(claim, "reserved", "", decision, calls.doubtful)
+        self._moved(claim, "reserved", decision=decision, late=self._late(claim, calls))
         return decision
 
     def commit(self, uuid: str) -> None:
@@ -139,18 +137,14 @@ class Broker:
         self.journal.move(claim, "released", self.clock(), claim.why)
         return True
 
-    def _given_up(self, claim: Claim, why: str) -> None:
-        """The service may hold it all the same."""
-        self.journal.give_back(claim.uuid, self.clock(), why)
-        with suppress(LostError):
-            self.journal.again(claim, self.clock())
+    def _late(self, claim: Claim, calls: _Calls) -> float:
+        """Until when a call that was not answered, now or before a crash, may take effect; 0 if there was none."""
+        return self.clock() + self.journal.late if claim.attempts or calls.doubtful else 0.0
 
-    def _moved(
-        self, claim: Claim, state: State, why: str = "", decision: Decision | None = None, doubtful: bool = False
-    ) -> None:
+    def _moved(self, claim: Claim, state: State, why: str = "", **changes: object) -> None:
         """Write down what became of a call. Errors: UnavailableError if the claim was given back meanwhile."""
         try:
-            self.journal.move(claim, state, self.clock(), why, decision, doubtful)
+            self.journal.move(claim, state, self.clock(), why, **changes)
         except LostError as error:
             with suppress(LostError):
                 self.journal.again(claim, claim.due)

@@ -13,7 +13,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -86,13 +86,16 @@ class Claim:
 
 
 COLUMNS = tuple(one.name for one in fields(Claim))
+FREE: dict[str, object] = {"attempts": 0, "due": 0.0, "owner": "", "until": 0.0}
+"""The columns of a claim that nobody works on."""
 
 
 class Journal:
-    """The journal in a file, which is made if it is not there. Errors of all: JournalError."""
+    """The journal in a file, which is made if it is not there. `late` are the seconds in which a call that nobody
+    waits for any more may still take effect. Errors of all: JournalError."""
 
     def __init__(self, path: str, late: float = 300.0) -> None:
-        self._path, self._late = path, late
+        self._path, self.late = path, late
         if not os.path.exists(path):
             _make(path)
         with self._step() as rows:
@@ -125,9 +128,8 @@ class Journal:
                     owner=uuid4().hex,
                     until=now + lease,
                 )
-                values = [json.dumps(one) if isinstance(one, dict) else one for one in astuple(claim)]
-                rows.execute(f"INSERT INTO claims VALUES ({', '.join('?' * len(values))})", values)
-                return claim
+                rows.execute("INSERT INTO claims (uuid) VALUES (?)", (claim.uuid,))
+                return _set(rows, claim, **asdict(claim))
             if claim.key != request.key:
                 raise LostError("this grant has asked for something else before")
             if claim.live:
@@ -136,9 +138,7 @@ class Journal:
                 raise LostError("what this grant asked for was given back, or refused")
             if claim.until > now:
                 raise LostError("this grant is being asked for at the moment")
-            return _set(
-                rows, claim, owner=uuid4().hex, until=now + lease, attempts=claim.attempts + 1, late=now + self._late
-            )
+            return _set(rows, claim, owner=uuid4().hex, until=now + lease, attempts=claim.attempts + 1)
 
     def replaced(self, claim: Claim) -> tuple[Claim, ...]:
         """The claims that this one replaces, one after another, that are not over; newest first."""
@@ -153,27 +153,14 @@ class Journal:
                 return None
             return _set(rows, claim, owner=uuid4().hex, until=now + seconds)
 
-    def move(
-        self,
-        claim: Claim,
-        state: State,
-        now: float,
-        why: str = "",
-        decision: Decision | None = None,
-        doubtful: bool = False,
-    ) -> None:
-        """What became of a leased claim: the lease ends. After a `doubtful` call another may arrive late. One that is
-        committed gives back those that it replaces. Errors: LostError."""
+    def move(self, claim: Claim, state: State, now: float, why: str = "", **changes: object) -> None:
+        """What became of a leased claim, with the columns that changed: the lease ends. One that is committed gives
+        back those that it replaces. Errors: LostError."""
         with self._step() as rows:
             mine = _mine(rows, claim)
             if mine.state != claim.state:
                 raise LostError("what this grant asked for was given back meanwhile")
-            changes: dict[str, object] = {"state": _checked(mine, state), "since": now, "why": why, "problem": ""}
-            if decision is not None:
-                changes["decision"] = json.dumps(decision)
-            if doubtful:
-                changes["late"] = now + self._late
-            _set(rows, mine, **changes, attempts=0, due=0.0, owner="", until=0.0)
+            _set(rows, mine, state=_checked(mine, state), since=now, why=why, problem="", **changes, **FREE)
             if state == "committed":
                 for one in _replaced(rows, claim):
                     self._give_back(rows, one, now, f"{claim.path} has replaced it")
@@ -182,8 +169,8 @@ class Journal:
         """A leased claim stays in its state, to be tried again when `due`; with a `problem` this was a failed attempt.
         The lease ends. Errors: LostError."""
         with self._step() as rows:
-            attempts = claim.attempts + bool(problem)
-            _set(rows, _mine(rows, claim), due=due, problem=problem, attempts=attempts, owner="", until=0.0)
+            mine = _mine(rows, claim)
+            _set(rows, mine, problem=problem, **{**FREE, "due": due, "attempts": mine.attempts + bool(problem)})
 
     def give_back(self, uuid: str, now: float, why: str, state: State | None = None) -> Claim | None:
         """The claim, which is to be released from now on whoever has the lease; None if nothing is to do, or it is not
@@ -224,7 +211,7 @@ class Journal:
         """A lease stays, so that the release does not meet the call that goes on."""
         if claim.state == "releasing":
             return claim
-        late = now + self._late if claim.state == "intent" else claim.late
+        late = now + self.late if claim.state == "intent" else claim.late
         return _set(rows, claim, state=_checked(claim, "releasing"), since=now, late=late, why=why, attempts=0)
 
     @contextmanager
@@ -293,7 +280,8 @@ def _checked(claim: Claim, state: State) -> State:
 
 def _set(rows: sqlite3.Connection, claim: Claim, **changes: object) -> Claim:
     columns = ", ".join(f"{name} = ?" for name in changes)
-    rows.execute(f"UPDATE claims SET {columns} WHERE uuid = ?", (*changes.values(), claim.uuid))
+    values = [json.dumps(one) if isinstance(one, dict) else one for one in changes.values()]
+    rows.execute(f"UPDATE claims SET {columns} WHERE uuid = ?", (*values, claim.uuid))
     found = _get(rows, claim.uuid)
     assert found is not None
     return found

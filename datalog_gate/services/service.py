@@ -44,7 +44,7 @@ class Request:
     def key(self) -> str:
         """What every call for this claim is idempotent on. What is reserved is part of it but for what is hidden."""
         reserved = self.service, self.options, [(one.id, one.type, one.properties, one.open) for one in self.scope]
-        text = json.dumps([self.project, self.uuid, _plain(reserved)], sort_keys=True)
+        text = json.dumps([self.project, self.uuid, reserved], sort_keys=True, default=_plain)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -119,16 +119,10 @@ def in_scope(stack: Stack, scope: Collection[ResourceId]) -> tuple[Part, ...]:
 
 
 def _plain(data: object) -> object:
-    """The data for JSON, the same for the same wherever it was read; an unknown is its expression."""
+    """What JSON does not know, the same for the same wherever it was read; an unknown is its expression."""
     match data:
-        case ResourceId():
-            return {"$resource": data.path}
+        case Mapping():
+            return {str(key): value for key, value in data.items()}
         case Unknown():
             return {"$unknown": data.expression}
-        case Mapping():
-            return {str(key): _plain(value) for key, value in data.items()}
-        case list() | tuple():
-            return [_plain(value) for value in data]
-        case None | str() | bool() | int() | float():
-            return data
     return str(data)
