@@ -76,7 +76,9 @@ def test_what_a_service_sees_can_not_be_changed() -> None:
         asked.scope[0].properties["flavor"] = "huge"  # type: ignore[index]
 
 
-BASE = replace(request("u"), scope=scope("s/db", "s/group"), options=MappingProxyType({"same": ("rack", Unknown("x"))}))
+BASE = replace(
+    request("u"), scope=scope("s/db", "s/group"), options=MappingProxyType({"same": ("rack", Unknown("x")), "a": 1})
+)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ BASE = replace(request("u"), scope=scope("s/db", "s/group"), options=MappingProx
     [
         replace(BASE, scope=scope("s/group", "s/db")),
         replace(BASE, scope=scope("s/db", "s/group", hidden="other")),
-        replace(BASE, options={"same": ["rack", Unknown("x", unread=True)]}),
+        replace(BASE, options={"a": 1, "same": ["rack", Unknown("x", unread=True)]}),
         replace(BASE, replaces=("k",)),
         replace(BASE, stack="other", stack_name="other", grant="other/grant"),
     ],
