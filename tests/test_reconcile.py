@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -283,3 +284,28 @@ def test_what_is_over_is_forgotten_after_a_month(tmp_path: Path) -> None:
     for days, known in ((29, [True, True]), (31, [False, True])):
         reconcile(broker(tmp_path, Seats(tmp_path / "seats"), NOW + days * 86400), lambda _: None)
         assert [now.journal.claim(one) is not None for one in ("u", "live")] == known
+
+
+class Watched(Seats):
+    """A service that notes whether two call it for one key at once."""
+
+    met: tuple[str, ...] = ()
+    _inside: tuple[str, ...] = ()
+
+    def release(self, held: Held) -> None:
+        if held.key in self._inside:
+            self.met += (held.key,)
+        self._inside += (held.key,)
+        time.sleep(0.01)
+        super().release(held)
+        self._inside = tuple(one for one in self._inside if one != held.key)
+
+
+def test_several_may_settle_at_once_and_never_meet_over_one_claim(tmp_path: Path) -> None:
+    made(tmp_path, *"abcdef")
+    service = Watched(tmp_path / "seats")
+    with ThreadPoolExecutor(3) as pool:
+        runs = pool.map(lambda _: reconcile(broker(tmp_path, service, NOW), lambda _: Became("absent")), range(3))
+        assert {one.uuid for run in runs for one in run} == set("abcdef")
+    assert (service.met, held(tmp_path)) == ((), [])
+    assert reconcile(broker(tmp_path, service, NOW), lambda _: None) == []
