@@ -40,6 +40,7 @@ from datalog_gate.preflight.snapshot import snapshot
 
 LOG = logging.getLogger(__name__)
 UNVERIFIED = "Nobody vouches for who asks: no authtoken came before the gate."
+NOT_ASKED = "no policy judges it"
 COUNTED = 300.0
 """Seconds between two lines of counters in the service's log."""
 
@@ -105,7 +106,7 @@ class Point:
         if any(asked.action in one.on for one in ruleset.rules.policies) or (self._chain and asked.action in CLOSED):
             answer, why, judged = self._opinion(asked, mode, ruleset, asked.credentials)
         elif self._chain:
-            answer, why, judged = Answer("allowed", _made_id()), "no policy judges it", None
+            answer, why, judged = Answer("allowed", _made_id()), NOT_ASKED, None
         else:
             return Answer("allowed", "")
         if answer.allowed and self._chain and not asked.dry_run:
@@ -250,6 +251,8 @@ class Point:
             "request_id": asked.request_id,
             "dry_run": asked.dry_run,
         }
+        if judged is None and answer.id and why != NOT_ASKED:
+            record["unjudged"] = answer.reason or why
         if judged:
             definition, names = redacted(judged.definition.to_json(), judged.stack)
             record |= {
