@@ -55,6 +55,7 @@ class _Judged:
     decision: Decision
     inputs: Mapping[str, object]
     seconds: Mapping[str, float]
+    ages: Mapping[str, float]
 
 
 class Point:
@@ -74,7 +75,7 @@ class Point:
         self._counters: Counter[str] = Counter()
         self._told = clock()
         self._chain = chain_of(settings)
-        self._book = Rulebook(settings, clock, now, self._loaded, self._failed)
+        self._book = Rulebook(settings, clock, self._loaded, self._failed)
 
     @property
     def rules(self) -> Rules:
@@ -195,7 +196,8 @@ class Point:
             "modes": modes,
         }
         seconds = {"read": read - began, "decide": self._clock() - read}
-        return _Judged(ruleset.rules, definition, stack, decision, inputs, seconds)
+        ages = {"inventory": (now - ruleset.written).total_seconds()} if ruleset.written else {}
+        return _Judged(ruleset.rules, definition, stack, decision, inputs, seconds, ages)
 
     def _lifted(self, asked: Asked, mode: str, answer: Answer) -> tuple[Answer, str]:
         """The answer, unless it must not stop the operation, and then why: in a mode that stops nothing, where a broken
@@ -260,6 +262,7 @@ class Point:
                 "inputs": {**judged.inputs, "definition": definition},
                 "redacted": names,
                 "seconds": {name: round(value, 6) for name, value in judged.seconds.items()},
+                "ages": {name: round(value) for name, value in judged.ages.items()},
             }
         return record
 
