@@ -1,0 +1,331 @@
+"""Where servers and volumes go (layer 5): in, a `Problem` as JSON on standard input; out, an `Answer`, or ``{"error": ...}``.
+
+    python -m datalog_gate.services.rack_affinity.solver SECONDS MEGABYTES
+
+A process of its own, which nothing imports: CP-SAT is native code that may run long, grow and crash.
+
+The model counts what is alike instead of naming it. Servers that must share a host are one *unit*, with their demands
+summed. Units that nothing distinguishes (demand, zone, what they are to be spread with) are of one *sort*, and a variable says
+how many of a sort a place takes. Units that must share a rack are a *bundle*; bundles of the same sorts are alike too, and a
+variable says how many of them a rack takes. Both agree on how many of a sort are in a rack, so any way to hand out
+places by these numbers keeps every constraint and every capacity exactly.
+
+Of all answers the one is chosen in which the fullest rack is emptiest, resource class by class, as a part of what was free
+in the rack: what an operator expects who asked for nothing else. It leaves every rack room to grow, and least of the
+stack fails with one rack; who wants things close says `same`. Within a rack any place will do, since the scheduler
+chooses the host: that there is one shows that the claims fit.
+
+The same problem has the same answer: one worker, a fixed seed, and time counted in CP-SAT's deterministic seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from datalog_gate.services.rack_affinity.conflict import everything, explain
+from datalog_gate.services.rack_affinity.problem import (
+    Answer,
+    Host,
+    Impossible,
+    Item,
+    Place,
+    Placed,
+    Pool,
+    Problem,
+    ProblemError,
+    Same,
+    Spread,
+    read_problem,
+    to_json,
+)
+
+try:
+    from ortools.sat.python import cp_model
+except ImportError:
+    cp_model = None
+
+CLOSE_ENOUGH = 0.02
+"""The gap at which the search for a better balance ends."""
+QUESTION = 0.02
+"""Deterministic seconds that each question is charged beside its search, for its model to be made."""
+
+
+class _OutOfTimeError(Exception):
+    """Neither possible nor impossible within the time."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Sort:
+    """What distinguishes units. `marks` are the constraints by index that see it: all spreads, and what shares a
+    zone."""
+
+    kind: str
+    demand: tuple[tuple[str, int], ...]
+    zones: tuple[str, ...]
+    marks: tuple[int, ...]
+
+
+Unit = tuple[str, ...]
+"""Items in one place."""
+Bundle = tuple[tuple[Sort, Unit], ...]
+"""Units in one rack."""
+
+
+def main(arguments: list[str]) -> None:
+    """Solve what is on standard input."""
+    seconds, megabytes = float(arguments[0]), int(arguments[1])
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))  # the parent may be gone
+    resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+    try:
+        if cp_model is None:
+            raise ProblemError("OR-Tools is not installed: pip install 'datalog-gate[placement]'")
+        print(to_json(answer(read_problem(sys.stdin.read()), seconds)))
+    except (ProblemError, _OutOfTimeError) as error:
+        print(json.dumps({"error": str(error)}))
+
+
+def answer(problem: Problem, seconds: float) -> Answer:
+    """Places, or why there are none. Errors: _OutOfTimeError."""
+    clock = Clock(seconds)
+    placed = Model(problem).placed(clock)
+    if placed:
+        return placed
+    try:
+        return Impossible(explain(problem, lambda lesser: Model(lesser).possible(clock)), True)
+    except _OutOfTimeError:
+        return Impossible(everything(problem), False)
+
+
+class Clock:
+    """What is left of the time, deterministic, and as the last resort by the wall."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = 0.7 * seconds
+        self.end = time.monotonic() + 0.85 * seconds
+
+    def solve(self, model: Any) -> tuple[Any, str]:
+        """The solver after its search, and whether that ended with `yes`, `no` or `open`."""
+        wall = self.end - time.monotonic()
+        self.left -= QUESTION
+        if min(self.left, wall) <= 0:
+            raise _OutOfTimeError("no answer within the time")
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.random_seed = 1
+        solver.parameters.max_deterministic_time = self.left
+        solver.parameters.max_time_in_seconds = wall
+        solver.parameters.relative_gap_limit = CLOSE_ENOUGH
+        status = solver.solve(model)
+        self.left -= solver.response_proto.deterministic_time
+        if status == cp_model.UNKNOWN:
+            raise _OutOfTimeError("no answer within the time")
+        assert status != cp_model.MODEL_INVALID, model.validate()
+        return solver, "no" if status == cp_model.INFEASIBLE else "yes"
+
+
+class Model:
+    """A problem as numbers of what is alike."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.model = cp_model.CpModel()
+        self.places: dict[str, tuple[Host | Pool, ...]] = {"server": problem.hosts, "volume": problem.pools}
+        self.racks = sorted({one.rack for one in (*problem.hosts, *problem.pools)})
+        self.bundles = _bundles(problem)
+        self.counts = Counter(sort for bundles in self.bundles.values() for one in bundles for sort, _ in one)
+        self.taken = self._taken()
+        self.in_rack = self._in_rack()
+        self._fit()
+        for at, one in enumerate(problem.constraints):
+            if isinstance(one, Spread):
+                self._spread(at, one)
+            elif one.level == "zone":
+                self._same_zone(at)
+
+    def possible(self, clock: Clock) -> bool:
+        """Whether there is any answer."""
+        return clock.solve(self.model)[1] == "yes"
+
+    def placed(self, clock: Clock) -> Placed | None:
+        """The best answer that is found, if there is one."""
+        self._balance()
+        solver, ended = clock.solve(self.model)
+        if ended == "no":
+            return None
+        best, bound = round(solver.objective_value), solver.best_objective_bound
+        gap = max(0.0, round(1 - bound / best, 4)) if best else 0.0
+        return Placed(dict(sorted(self._handed_out(solver.value))), gap)
+
+    def _taken(self) -> dict[Sort, dict[str, Any]]:
+        """How many of a sort each place takes, by its name, where it can take one."""
+        taken: dict[Sort, dict[str, Any]] = {}
+        for sort, count in sorted(self.counts.items()):
+            most = {
+                one.name: min([count, *(one.capacity.get(name, 0) // amount for name, amount in sort.demand)])
+                for one in self.places[sort.kind]
+                if not set(sort.zones) - {one.zone}
+            }
+            taken[sort] = {name: self.model.new_int_var(0, upper, "") for name, upper in most.items() if upper}
+            self._equal(taken[sort].values(), count)
+        return taken
+
+    def _in_rack(self) -> dict[tuple[Sort, ...], dict[str, Any]]:
+        """How many bundles of the same sorts each rack takes."""
+        taken: dict[tuple[Sort, ...], dict[str, Any]] = {}
+        terms: dict[tuple[Sort, str], list[tuple[Any, int]]] = defaultdict(list)
+        for sorts, bundles in self.bundles.items():
+            taken[sorts] = {rack: self.model.new_int_var(0, len(bundles), "") for rack in self.racks}
+            self._equal(taken[sorts].values(), len(bundles))
+            for sort, times in Counter(sorts).items():
+                for rack in self.racks:
+                    terms[sort, rack].append((taken[sorts][rack], times))
+        for sort, there in self.taken.items():
+            for rack, names in self._names(sort.kind, "rack").items():
+                bundled = terms.pop((sort, rack))
+                self.model.add(_sum(bundled) == _sum((there[name], 1) for name in names if name in there))
+        for nowhere in terms.values():
+            self.model.add(_sum(nowhere) == 0)
+        return taken
+
+    def _fit(self) -> None:
+        """No place takes more than is free there."""
+        needs: dict[tuple[str, str, str], list[tuple[Any, int]]] = defaultdict(list)
+        for sort, there in self.taken.items():
+            for name, variable in there.items():
+                for resource_class, amount in sort.demand:
+                    needs[sort.kind, name, resource_class].append((variable, amount))
+        for kind, places in self.places.items():
+            for one in places:
+                for resource_class, free in one.capacity.items():
+                    if terms := needs.get((kind, one.name, resource_class)):
+                        self.model.add(_sum(terms) <= free)
+
+    def _spread(self, at: int, spread: Spread) -> None:
+        used = []
+        for variables in self._by_location(at, spread.level).values():
+            used.append(self.model.new_bool_var(""))
+            self.model.add(_sum((one, 1) for one in variables) >= used[-1])
+        self.model.add(_sum((one, 1) for one in used) >= spread.at_least)
+
+    def _same_zone(self, at: int) -> None:
+        chosen = {zone: self.model.new_bool_var("") for zone in self._by_location(at, "zone")}
+        self.model.add_exactly_one(chosen.values())
+        count = sum(number for sort, number in self.counts.items() if at in sort.marks)
+        for zone, variables in self._by_location(at, "zone").items():
+            self.model.add(_sum((one, 1) for one in variables) == count * chosen[zone])
+
+    def _balance(self) -> None:
+        """The fullest racks, in thousandths of what was free there."""
+        fullest: dict[tuple[str, str], Any] = {}
+        for kind in self.places:
+            for rack, names in self._names(kind, "rack").items():
+                needs: dict[str, list[tuple[Any, int]]] = defaultdict(list)
+                for sort, there in self.taken.items():
+                    if sort.kind == kind:
+                        for resource_class, amount in sort.demand:
+                            needs[resource_class] += [(there[name], 1000 * amount) for name in names if name in there]
+                for resource_class, terms in needs.items():
+                    if terms:
+                        most = fullest.setdefault((kind, resource_class), self.model.new_int_var(0, 1000, ""))
+                        inside = set(names)
+                        free = sum(
+                            one.capacity.get(resource_class, 0) for one in self.places[kind] if one.name in inside
+                        )
+                        self.model.add(_sum(terms) <= free * most)
+        self.model.minimize(_sum((one, 1) for one in fullest.values()))
+
+    def _handed_out(self, value: Callable[[Any], int]) -> Iterable[tuple[str, Place]]:
+        """Items with their places, by the numbers."""
+        waiting: dict[tuple[Sort, str], list[Unit]] = defaultdict(list)
+        for sorts, there in self.in_rack.items():
+            bundles = iter(self.bundles[sorts])
+            for rack, variable in there.items():
+                for _ in range(value(variable)):
+                    for sort, unit in next(bundles):
+                        waiting[sort, rack].append(unit)
+        for sort, taken in self.taken.items():
+            for one in self.places[sort.kind]:
+                for _ in range(value(taken[one.name]) if one.name in taken else 0):
+                    for id_ in waiting[sort, one.rack].pop():
+                        yield id_, Place(one.name, one.rack, one.zone, one.aggregates)
+
+    def _names(self, kind: str, level: str) -> dict[str, list[str]]:
+        """The places of a kind by where they are."""
+        names: dict[str, list[str]] = defaultdict(list)
+        for one in self.places[kind]:
+            names[one.name if level == "host" else getattr(one, level)].append(one.name)
+        return names
+
+    def _by_location(self, at: int, level: str) -> dict[str, list[Any]]:
+        """The variables of what a constraint sees, by where that would be."""
+        found: dict[str, list[Any]] = defaultdict(list)
+        for sort, there in self.taken.items():
+            if at in sort.marks:
+                for where, names in self._names(sort.kind, level).items():
+                    found[where] += [there[name] for name in names if name in there]
+        return found
+
+    def _equal(self, variables: Iterable[Any], count: int) -> None:
+        self.model.add(_sum((one, 1) for one in variables) == count)
+
+
+def _sum(terms: Iterable[tuple[Any, int]]) -> Any:
+    variables, factors = [], []
+    for variable, factor in terms:
+        variables.append(variable)
+        factors.append(factor)
+    return cp_model.LinearExpr.weighted_sum(variables, factors)
+
+
+def _bundles(problem: Problem) -> dict[tuple[Sort, ...], list[Bundle]]:
+    """All items as bundles of units, those of the same sorts together."""
+    items = {one.id: one for one in problem.items}
+    marks: dict[str, list[int]] = defaultdict(list)
+    for at, one in enumerate(problem.constraints):
+        if isinstance(one, Spread) or one.level == "zone":
+            for id_ in one.items:
+                marks[id_].append(at)
+    units = _tied(items, problem, ("host",))
+    sorts = {unit: _sort([items[id_] for id_ in unit], marks) for unit in set(units.values())}
+    found: dict[tuple[Sort, ...], list[Bundle]] = defaultdict(list)
+    for tied in sorted(set(_tied(items, problem, ("host", "rack")).values())):
+        bundle = tuple(sorted((sorts[unit], unit) for unit in {units[id_] for id_ in tied}))
+        found[tuple(sort for sort, _ in bundle)].append(bundle)
+    return dict(sorted(found.items()))
+
+
+def _sort(unit: list[Item], marks: dict[str, list[int]]) -> Sort:
+    demand: Counter[str] = Counter()
+    for item in unit:
+        demand.update(item.demand)
+    zones = {item.zone for item in unit if item.zone is not None}
+    seen = {at for item in unit for at in marks[item.id]}
+    needed = tuple(sorted((name, amount) for name, amount in demand.items() if amount))
+    return Sort(unit[0].kind, needed, tuple(sorted(zones)), tuple(sorted(seen)))
+
+
+def _tied(items: Iterable[str], problem: Problem, levels: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """For each item those, itself among them, that `Same` at one of these levels puts where it is."""
+    tied = {id_: [id_] for id_ in items}
+    for one in problem.constraints:
+        if isinstance(one, Same) and one.level in levels:
+            for id_ in one.items[1:]:
+                first, second = tied[one.items[0]], tied[id_]
+                if first is not second:
+                    first += second
+                    tied.update(dict.fromkeys(second, first))
+    together = {id(group): tuple(sorted(group)) for group in tied.values()}
+    return {id_: together[id(group)] for id_, group in tied.items()}
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    main(sys.argv[1:])
