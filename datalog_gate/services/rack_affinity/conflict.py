@@ -18,11 +18,10 @@ from datalog_gate.services.rack_affinity.problem import (
     Host,
     Item,
     Origin,
-    Pool,
     Part,
+    Pool,
     Problem,
     Reason,
-    Same,
 )
 
 Member = tuple[Part, ...]
@@ -43,14 +42,14 @@ def parts(problem: Problem) -> list[Part]:
     """Whatever can be left out: ``("constraint", its index)``, ``("zone", item)``, ``("demand", item)``,
     ``("room", kind, rack, resource class)`` and ``("missing", kind, rack)`` where a rack has no place of this kind."""
     found: list[Part] = [("constraint", str(at)) for at in range(len(problem.constraints))]
-    found += [("demand", one.id) for one in problem.items if any(one.demand.values())]
     found += [("zone", one.id) for one in problem.items if one.zone is not None]
     for kind in sorted({one.kind for one in problem.items}):
         there = {one.rack for one in problem.places(kind)}
         demanded = {name for one in problem.items if one.kind == kind for name, amount in one.demand.items() if amount}
-        found += [("room", kind, rack, name) for name in sorted(demanded) for rack in sorted(there)]
         found += [("missing", kind, rack) for rack in _racks(problem) if rack not in there]
-    return found
+        found += [("room", kind, rack, name) for name in sorted(demanded) for rack in sorted(there)]
+    # last, and so asked for last: where demands don't matter, all servers are alike, and the model is small
+    return found + [("demand", one.id) for one in problem.items if any(one.demand.values())]
 
 
 def without(problem: Problem, left_out: Iterable[Part]) -> Problem:

@@ -27,21 +27,21 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
+from datalog_gate.services.rack_affinity.alike import Sort, Unit, bundles
 from datalog_gate.services.rack_affinity.conflict import everything, explain
+from datalog_gate.services.rack_affinity.greedy import by_hand
 from datalog_gate.services.rack_affinity.problem import (
     Answer,
     Host,
     Impossible,
-    Item,
+    Level,
     Place,
     Placed,
     Pool,
     Problem,
     ProblemError,
-    Same,
     Spread,
     read_problem,
     to_json,
@@ -52,31 +52,15 @@ try:
 except ImportError:
     cp_model = None
 
-CLOSE_ENOUGH = 0.02
+CLOSE_ENOUGH = 0.03
 """The gap at which the search for a better balance ends."""
+GLANCE = 0.05
 QUESTION = 0.02
 """Deterministic seconds that each question is charged beside its search, for its model to be made."""
 
 
 class _OutOfTimeError(Exception):
     """Neither possible nor impossible within the time."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Sort:
-    """What distinguishes units. `marks` are the constraints by index that see it: all spreads, and what shares a
-    zone."""
-
-    kind: str
-    demand: tuple[tuple[str, int], ...]
-    zones: tuple[str, ...]
-    marks: tuple[int, ...]
-
-
-Unit = tuple[str, ...]
-"""Items in one place."""
-Bundle = tuple[tuple[Sort, Unit], ...]
-"""Units in one rack."""
 
 
 def main(arguments: list[str]) -> None:
@@ -111,24 +95,30 @@ class Clock:
         self.left = 0.7 * seconds
         self.end = time.monotonic() + 0.85 * seconds
 
-    def solve(self, model: Any) -> tuple[Any, str]:
-        """The solver after its search, and whether that ended with `yes`, `no` or `open`."""
-        wall = self.end - time.monotonic()
+    def solve(self, model: Any) -> Any:
+        """The solver after its search, or None if there is no answer. At first a glance, which is enough where the
+        greedy hand did well; then an answer is taken as it is, or with all that is left any."""
         self.left -= QUESTION
-        if min(self.left, wall) <= 0:
-            raise _OutOfTimeError("no answer within the time")
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = 1
-        solver.parameters.max_deterministic_time = self.left
-        solver.parameters.max_time_in_seconds = wall
-        solver.parameters.relative_gap_limit = CLOSE_ENOUGH
-        status = solver.solve(model)
-        self.left -= solver.response_proto.deterministic_time
-        if status == cp_model.UNKNOWN:
-            raise _OutOfTimeError("no answer within the time")
-        assert status != cp_model.MODEL_INVALID, model.validate()
-        return solver, "no" if status == cp_model.INFEASIBLE else "yes"
+        for glance, part in ((True, GLANCE), (False, self.left / 4), (False, self.left)):
+            wall = self.end - time.monotonic()
+            if min(self.left, wall) <= 0:
+                break
+            solver = cp_model.CpSolver()
+            solver.parameters.num_workers = 1
+            solver.parameters.interleave_search = True  # several ways of searching, in turns that don't depend on time
+            solver.parameters.random_seed = 1
+            solver.parameters.cp_model_presolve = not glance
+            solver.parameters.max_deterministic_time = min(part, self.left)
+            solver.parameters.max_time_in_seconds = wall
+            solver.parameters.relative_gap_limit = CLOSE_ENOUGH
+            status = solver.solve(model)
+            self.left -= solver.response_proto.deterministic_time
+            assert status != cp_model.MODEL_INVALID, model.validate()
+            if status == cp_model.INFEASIBLE:
+                return None
+            if status == cp_model.OPTIMAL or (status == cp_model.FEASIBLE and not glance):
+                return solver
+        raise _OutOfTimeError("no answer within the time")
 
 
 class Model:
@@ -139,8 +129,14 @@ class Model:
         self.model = cp_model.CpModel()
         self.places: dict[str, tuple[Host | Pool, ...]] = {"server": problem.hosts, "volume": problem.pools}
         self.racks = sorted({one.rack for one in (*problem.hosts, *problem.pools)})
-        self.bundles = _bundles(problem)
-        self.counts = Counter(sort for bundles in self.bundles.values() for one in bundles for sort, _ in one)
+        self.names = {(kind, level): self._names(kind, level) for kind in self.places for level in get_args(Level)}
+        self.bundles = bundles(problem)
+        self.counts = Counter(sort for some in self.bundles.values() for one in some for sort, _ in one)
+        self.needed: Counter[tuple[str, str]] = Counter()
+        for sort, count in self.counts.items():
+            self.needed.update({(sort.kind, one): amount * count for one, amount in sort.demand})
+        self.free = {(kind, one): self._free(kind, one) for kind, one in self.needed}
+        self.hand = by_hand(problem, self.bundles, self.free)
         self.taken = self._taken()
         self.in_rack = self._in_rack()
         self._fit()
@@ -152,13 +148,13 @@ class Model:
 
     def possible(self, clock: Clock) -> bool:
         """Whether there is any answer."""
-        return clock.solve(self.model)[1] == "yes"
+        return clock.solve(self.model) is not None
 
     def placed(self, clock: Clock) -> Placed | None:
         """The best answer that is found, if there is one."""
         self._balance()
-        solver, ended = clock.solve(self.model)
-        if ended == "no":
+        solver = clock.solve(self.model)
+        if solver is None:
             return None
         best, bound = round(solver.objective_value), solver.best_objective_bound
         gap = max(0.0, round(1 - bound / best, 4)) if best else 0.0
@@ -173,7 +169,9 @@ class Model:
                 for one in self.places[sort.kind]
                 if not set(sort.zones) - {one.zone}
             }
-            taken[sort] = {name: self.model.new_int_var(0, upper, "") for name, upper in most.items() if upper}
+            taken[sort] = {
+                name: self._variable(upper, self.hand.taken[sort, name]) for name, upper in most.items() if upper
+            }
             self._equal(taken[sort].values(), count)
         return taken
 
@@ -181,14 +179,14 @@ class Model:
         """How many bundles of the same sorts each rack takes."""
         taken: dict[tuple[Sort, ...], dict[str, Any]] = {}
         terms: dict[tuple[Sort, str], list[tuple[Any, int]]] = defaultdict(list)
-        for sorts, bundles in self.bundles.items():
-            taken[sorts] = {rack: self.model.new_int_var(0, len(bundles), "") for rack in self.racks}
-            self._equal(taken[sorts].values(), len(bundles))
+        for sorts, some in self.bundles.items():
+            taken[sorts] = {rack: self._variable(len(some), self.hand.in_rack[sorts, rack]) for rack in self.racks}
+            self._equal(taken[sorts].values(), len(some))
             for sort, times in Counter(sorts).items():
                 for rack in self.racks:
                     terms[sort, rack].append((taken[sorts][rack], times))
         for sort, there in self.taken.items():
-            for rack, names in self._names(sort.kind, "rack").items():
+            for rack, names in self.names[sort.kind, "rack"].items():
                 bundled = terms.pop((sort, rack))
                 self.model.add(_sum(bundled) == _sum((there[name], 1) for name in names if name in there))
         for nowhere in terms.values():
@@ -210,52 +208,54 @@ class Model:
 
     def _spread(self, at: int, spread: Spread) -> None:
         used = []
-        for variables in self._by_location(at, spread.level).values():
-            used.append(self.model.new_bool_var(""))
-            self.model.add(_sum((one, 1) for one in variables) >= used[-1])
+        for there in self._by_location(at, spread.level).values():
+            used.append(self._variable(1, any(self.hand.taken[one] for one in there)))
+            self.model.add(_sum((self.taken[sort][name], 1) for sort, name in there) >= used[-1])
         self.model.add(_sum((one, 1) for one in used) >= spread.at_least)
 
     def _same_zone(self, at: int) -> None:
-        chosen = {zone: self.model.new_bool_var("") for zone in self._by_location(at, "zone")}
-        self.model.add_exactly_one(chosen.values())
         count = sum(number for sort, number in self.counts.items() if at in sort.marks)
-        for zone, variables in self._by_location(at, "zone").items():
-            self.model.add(_sum((one, 1) for one in variables) == count * chosen[zone])
+        chosen = []
+        for there in self._by_location(at, "zone").values():
+            chosen.append(self._variable(1, any(self.hand.taken[one] for one in there)))
+            self.model.add(_sum((self.taken[sort][name], 1) for sort, name in there) == count * chosen[-1])
+        self._equal(chosen, 1)
 
     def _balance(self) -> None:
-        """The fullest racks, in thousandths of what was free there."""
-        fullest: dict[tuple[str, str], Any] = {}
-        for kind in self.places:
-            for rack, names in self._names(kind, "rack").items():
-                needs: dict[str, list[tuple[Any, int]]] = defaultdict(list)
-                for sort, there in self.taken.items():
-                    if sort.kind == kind:
-                        for resource_class, amount in sort.demand:
-                            needs[resource_class] += [(there[name], 1000 * amount) for name in names if name in there]
-                for resource_class, terms in needs.items():
-                    if terms:
-                        most = fullest.setdefault((kind, resource_class), self.model.new_int_var(0, 1000, ""))
-                        inside = set(names)
-                        free = sum(
-                            one.capacity.get(resource_class, 0) for one in self.places[kind] if one.name in inside
-                        )
-                        self.model.add(_sum(terms) <= free * most)
-        self.model.minimize(_sum((one, 1) for one in fullest.values()))
+        """The fullest rack, in thousandths of what was free there: at least as full as all are together."""
+        average = [-(-1000 * amount // (sum(self.free[key].values()) or 1)) for key, amount in self.needed.items()]
+        fullest = self._variable(1000, self.hand.fullest, min(1000, max(average, default=0)))
+        terms: dict[tuple[str, str, str], list[tuple[Any, int]]] = defaultdict(list)
+        for sort, there in self.taken.items():
+            for rack, names in self.names[sort.kind, "rack"].items():
+                for one, amount in sort.demand:
+                    terms[sort.kind, one, rack] += [(there[name], 1000 * amount) for name in names if name in there]
+        for (kind, one, rack), some in terms.items():
+            if some:
+                self.model.add(_sum(some) <= self.free[kind, one][rack] * fullest)
+        self.model.minimize(fullest)
 
     def _handed_out(self, value: Callable[[Any], int]) -> Iterable[tuple[str, Place]]:
         """Items with their places, by the numbers."""
         waiting: dict[tuple[Sort, str], list[Unit]] = defaultdict(list)
         for sorts, there in self.in_rack.items():
-            bundles = iter(self.bundles[sorts])
+            bundle = iter(self.bundles[sorts])
             for rack, variable in there.items():
                 for _ in range(value(variable)):
-                    for sort, unit in next(bundles):
+                    for sort, unit in next(bundle):
                         waiting[sort, rack].append(unit)
         for sort, taken in self.taken.items():
             for one in self.places[sort.kind]:
                 for _ in range(value(taken[one.name]) if one.name in taken else 0):
                     for id_ in waiting[sort, one.rack].pop():
                         yield id_, Place(one.name, one.rack, one.zone, one.aggregates)
+
+    def _free(self, kind: str, resource_class: str) -> dict[str, int]:
+        """What is free by rack."""
+        free: Counter[str] = Counter()
+        for one in self.places[kind]:
+            free[one.rack] += one.capacity.get(resource_class, 0)
+        return free
 
     def _names(self, kind: str, level: str) -> dict[str, list[str]]:
         """The places of a kind by where they are."""
@@ -264,14 +264,19 @@ class Model:
             names[one.name if level == "host" else getattr(one, level)].append(one.name)
         return names
 
-    def _by_location(self, at: int, level: str) -> dict[str, list[Any]]:
-        """The variables of what a constraint sees, by where that would be."""
-        found: dict[str, list[Any]] = defaultdict(list)
+    def _by_location(self, at: int, level: str) -> dict[str, list[tuple[Sort, str]]]:
+        """Where what a constraint sees could be, by rack, zone or host."""
+        found: dict[str, list[tuple[Sort, str]]] = defaultdict(list)
         for sort, there in self.taken.items():
             if at in sort.marks:
-                for where, names in self._names(sort.kind, level).items():
-                    found[where] += [there[name] for name in names if name in there]
+                for where, names in self.names[sort.kind, level].items():
+                    found[where] += [(sort, name) for name in names if name in there]
         return found
+
+    def _variable(self, upper: int, hint: int, lower: int = 0) -> Any:
+        variable = self.model.new_int_var(lower, upper, "")
+        self.model.add_hint(variable, hint)
+        return variable
 
     def _equal(self, variables: Iterable[Any], count: int) -> None:
         self.model.add(_sum((one, 1) for one in variables) == count)
@@ -283,47 +288,6 @@ def _sum(terms: Iterable[tuple[Any, int]]) -> Any:
         variables.append(variable)
         factors.append(factor)
     return cp_model.LinearExpr.weighted_sum(variables, factors)
-
-
-def _bundles(problem: Problem) -> dict[tuple[Sort, ...], list[Bundle]]:
-    """All items as bundles of units, those of the same sorts together."""
-    items = {one.id: one for one in problem.items}
-    marks: dict[str, list[int]] = defaultdict(list)
-    for at, one in enumerate(problem.constraints):
-        if isinstance(one, Spread) or one.level == "zone":
-            for id_ in one.items:
-                marks[id_].append(at)
-    units = _tied(items, problem, ("host",))
-    sorts = {unit: _sort([items[id_] for id_ in unit], marks) for unit in set(units.values())}
-    found: dict[tuple[Sort, ...], list[Bundle]] = defaultdict(list)
-    for tied in sorted(set(_tied(items, problem, ("host", "rack")).values())):
-        bundle = tuple(sorted((sorts[unit], unit) for unit in {units[id_] for id_ in tied}))
-        found[tuple(sort for sort, _ in bundle)].append(bundle)
-    return dict(sorted(found.items()))
-
-
-def _sort(unit: list[Item], marks: dict[str, list[int]]) -> Sort:
-    demand: Counter[str] = Counter()
-    for item in unit:
-        demand.update(item.demand)
-    zones = {item.zone for item in unit if item.zone is not None}
-    seen = {at for item in unit for at in marks[item.id]}
-    needed = tuple(sorted((name, amount) for name, amount in demand.items() if amount))
-    return Sort(unit[0].kind, needed, tuple(sorted(zones)), tuple(sorted(seen)))
-
-
-def _tied(items: Iterable[str], problem: Problem, levels: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """For each item those, itself among them, that `Same` at one of these levels puts where it is."""
-    tied = {id_: [id_] for id_ in items}
-    for one in problem.constraints:
-        if isinstance(one, Same) and one.level in levels:
-            for id_ in one.items[1:]:
-                first, second = tied[one.items[0]], tied[id_]
-                if first is not second:
-                    first += second
-                    tied.update(dict.fromkeys(second, first))
-    together = {id(group): tuple(sorted(group)) for group in tied.values()}
-    return {id_: together[id(group)] for id_, group in tied.items()}
 
 
 if __name__ == "__main__":
