@@ -27,14 +27,14 @@ from datalog_gate.services.rack_affinity.problem import (
 Member = tuple[Part, ...]
 READABLE = 8
 """Members that a conflict may have after one is taken apart."""
-PATIENCE = 24
-"""Questions that taking one apart may cost: it finds two of two hundred."""
+PATIENCE = 18
+"""Questions that taking one apart may cost: enough to find one of two hundred."""
 NAMED = 3
 PLURAL = {"server": "hosts", "volume": "storage pools"}
 SINGULAR = {"server": "host", "volume": "storage pool"}
 
 
-class _TooMany(Exception):
+class _TooManyError(Exception):
     """What is taken apart needs more questions, or falls into more pieces, than it may."""
 
 
@@ -91,12 +91,15 @@ def explain(problem: Problem, possible: Callable[[Problem], bool]) -> tuple[Reas
         return not possible(without(problem, (part for part in every if part not in kept)))
 
     found = _smallest((), _grouped(problem, every, 0), conflicts, lambda: None)
+    whole: set[Member] = set()
     for depth in (1, 2):
         for member in found:
             pieces = _grouped(problem, member, depth)
             others = tuple(one for one in found if one != member)
-            if len(pieces) > 1:
-                found = [*others, *_taken_apart(others, pieces, conflicts, member)]
+            if len(pieces) > 1 and member not in whole:
+                smaller = _taken_apart(others, pieces, conflicts) or [member]
+                whole.update(smaller if smaller == [member] else ())
+                found = [*others, *smaller]
     return tuple(reason(problem, member) for member in sorted(found, key=every_index(every)))
 
 
@@ -166,29 +169,29 @@ def _smallest(
 
 
 def _taken_apart(
-    others: tuple[Member, ...], pieces: list[Member], conflicts: Callable[[Iterable[Member]], bool], whole: Member
+    others: tuple[Member, ...], pieces: list[Member], conflicts: Callable[[Iterable[Member]], bool]
 ) -> list[Member]:
-    """Those pieces that matter, or the whole if they are too many to be found or read. What is smallest with the whole
-    stays so with the pieces: each of the others is needed by less."""
+    """Those pieces that matter, or nothing if they are too many to be found or read. What is smallest with the whole
+    stays so with the pieces: none of the others can be left out of less."""
     questions, leaves = PATIENCE, READABLE - len(others)
 
     def asked(members: Iterable[Member]) -> bool:
         nonlocal questions
         questions -= 1
         if questions < 0:
-            raise _TooMany
+            raise _TooManyError
         return conflicts(members)
 
     def leaf() -> None:
         nonlocal leaves
         leaves -= 1
         if leaves < 0:
-            raise _TooMany
+            raise _TooManyError
 
     try:
         return _smallest(others, pieces, asked, leaf)
-    except _TooMany:
-        return [whole]
+    except _TooManyError:
+        return []
 
 
 def _grouped(problem: Problem, some: Iterable[Part], depth: int) -> list[Member]:

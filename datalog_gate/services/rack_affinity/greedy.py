@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heapreplace
 
 from datalog_gate.services.rack_affinity.alike import Bundles, Sort
 from datalog_gate.services.rack_affinity.problem import LARGEST, Problem
@@ -67,12 +68,16 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
         return True
 
     for sorts in sorted(bundles, key=lambda s: (-max((n / total[key] for key, n in size[s].items()), default=0), s)):
+        emptiest = [(fullness(sorts, rack), 0, rack) for rack in racks]
+        heapify(emptiest)
         for _ in bundles[sorts]:
-            for rack in sorted(racks, key=lambda rack: fullness(sorts, rack)):
-                if put(sorts, rack):
-                    hand.in_rack[sorts, rack] += 1
-                    used.update({(key, rack): need for key, need in size[sorts].items()})
-                    break
+            while emptiest and not put(sorts, emptiest[0][2]):
+                heappop(emptiest)  # what it has no room for now it never has
+            if emptiest:
+                _, number, rack = emptiest[0]
+                hand.in_rack[sorts, rack] += 1
+                used.update({(key, rack): need for key, need in size[sorts].items()})
+                heapreplace(emptiest, (fullness(sorts, rack), number + 1, rack))
     most = max((-(-1000 * amount // free[key][rack]) for (key, rack), amount in used.items()), default=0)
     return Hand(hand.taken, hand.in_rack, most)
 

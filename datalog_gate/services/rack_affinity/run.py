@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 from datalog_gate.errors import GateError
 from datalog_gate.services.rack_affinity.problem import Answer, Problem, ProblemError, read_answer, to_json
@@ -18,6 +19,11 @@ LINE = 300
 
 class SolverError(GateError):
     """No answer, and why, in one line: the time was up, the process died, or there is no OR-Tools."""
+
+
+def installed() -> bool:
+    """Whether there is an OR-Tools; nothing is imported."""
+    return find_spec("ortools") is not None
 
 
 def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> Answer:

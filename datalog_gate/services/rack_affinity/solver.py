@@ -59,7 +59,7 @@ QUESTION = 0.02
 """Deterministic seconds that each question is charged beside its search, for its model to be made."""
 
 
-class _OutOfTimeError(Exception):
+class OutOfTimeError(Exception):
     """Neither possible nor impossible within the time."""
 
 
@@ -71,20 +71,19 @@ def main(arguments: list[str]) -> None:
     try:
         if cp_model is None:
             raise ProblemError("OR-Tools is not installed: pip install 'datalog-gate[placement]'")
-        print(to_json(answer(read_problem(sys.stdin.read()), seconds)))
-    except (ProblemError, _OutOfTimeError) as error:
+        print(to_json(answer(read_problem(sys.stdin.read()), Clock(seconds))))
+    except (ProblemError, OutOfTimeError) as error:
         print(json.dumps({"error": str(error)}))
 
 
-def answer(problem: Problem, seconds: float) -> Answer:
-    """Places, or why there are none. Errors: _OutOfTimeError."""
-    clock = Clock(seconds)
+def answer(problem: Problem, clock: Clock) -> Answer:
+    """Places, or why there are none. Errors: OutOfTimeError."""
     placed = Model(problem).placed(clock)
     if placed:
         return placed
     try:
         return Impossible(explain(problem, lambda lesser: Model(lesser).possible(clock)), True)
-    except _OutOfTimeError:
+    except OutOfTimeError:
         return Impossible(everything(problem), False)
 
 
@@ -118,7 +117,7 @@ class Clock:
                 return None
             if status == cp_model.OPTIMAL or (status == cp_model.FEASIBLE and not glance):
                 return solver
-        raise _OutOfTimeError("no answer within the time")
+        raise OutOfTimeError("no answer within the time")
 
 
 class Model:
@@ -143,7 +142,7 @@ class Model:
         for at, one in enumerate(problem.constraints):
             if isinstance(one, Spread):
                 self._spread(at, one)
-            elif one.level == "zone":
+            elif one.level == "zone" and one.items:
                 self._same_zone(at)
 
     def possible(self, clock: Clock) -> bool:
