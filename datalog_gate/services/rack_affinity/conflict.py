@@ -2,21 +2,21 @@
 what can't be had together, in words.
 
 QuickXplain (Junker, AAAI 2004) over few large members first, such as all that `same: rack` asks for, or the memory of
-all hosts; then each is taken apart as long as the answer stays short enough to be read. A member left out is a change of the
-problem (`without`), not an assumption within the solver's model: so what is tied together stays one in it, and a
-hundred questions cost less than one model in which every tie can be cut.
+all hosts; then each is taken apart as long as the answer stays short enough to be read. A member left out is a change
+of the problem (`without`), not an assumption within the solver's model: so what is tied together stays one in it, and
+a hundred questions cost less than one model in which every tie can be cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain
 
 from datalog_gate.services.rack_affinity.problem import (
     GIGABYTES,
     Host,
-    Item,
     Origin,
     Part,
     Pool,
@@ -46,40 +46,47 @@ def parts(problem: Problem) -> list[Part]:
     for kind in sorted({one.kind for one in problem.items}):
         there = {one.rack for one in problem.places(kind)}
         demanded = {name for one in problem.items if one.kind == kind for name, amount in one.demand.items() if amount}
-        found += [("missing", kind, rack) for rack in _racks(problem) if rack not in there]
+        found += [("missing", kind, rack) for rack in problem.racks() or [""] if rack not in there]
         found += [("room", kind, rack, name) for name in sorted(demanded) for rack in sorted(there)]
     # last, and so asked for last: where demands don't matter, all servers are alike, and the model is small
     return found + [("demand", one.id) for one in problem.items if any(one.demand.values())]
 
 
 def without(problem: Problem, left_out: Iterable[Part]) -> Problem:
-    """The problem that remains: a rack without room for one class has as much as all items demand on each place, and
-    one that is not missing has one more place with as much of everything, in each zone of the rack."""
+    """The problem that remains. Without `room`, each place in the rack has as much of the class as all items demand;
+    without `missing`, the rack has a place with as much of everything, one in each of its zones."""
     out = set(left_out)
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for item in problem.items:
-        for name, amount in item.demand.items():
-            total[name] = total.get(name, 0) + amount
-    hosts = [_roomier(one, out, total) for one in problem.hosts]
+        total.update(item.demand)
+    racks = problem.racks()
+    free = {
+        (kind, rack): {one: total[one] for one in total if ("room", kind, rack, one) in out}
+        for kind in ("server", "volume")
+        for rack in racks
+    }
+    hosts = [replace(one, capacity={**one.capacity, **_most(free["server", one.rack], one)}) for one in problem.hosts]
     pools = [
-        replace(one, gigabytes=max(one.gigabytes, total.get(GIGABYTES, 0)))
-        if ("room", "volume", one.rack, GIGABYTES) in out
-        else one
+        replace(one, gigabytes=_most(free["volume", one.rack], one).get(GIGABYTES, one.gigabytes))
         for one in problem.pools
     ]
-    for kind, rack in [part[1:] for part in out if part[0] == "missing"]:
-        for zone in {one.zone for one in (*problem.hosts, *problem.pools) if one.rack == rack} or {""}:
+    for _, kind, rack in sorted(part for part in out if part[0] == "missing"):
+        for zone in racks.get(rack, {""}):
             name = f"one more in {rack} {zone}"
             if kind == "server":
                 hosts.append(Host(name, rack, zone, total))
             else:
-                pools.append(Pool(name, rack, zone, total.get(GIGABYTES, 0)))
-    return Problem(
-        tuple(hosts),
-        tuple(pools),
-        tuple(_humbler(one, out) for one in problem.items),
-        tuple(one for at, one in enumerate(problem.constraints) if ("constraint", str(at)) not in out),
-    )
+                pools.append(Pool(name, rack, zone, total[GIGABYTES]))
+    items = [
+        replace(
+            one,
+            demand={} if ("demand", one.id) in out else one.demand,
+            zone=None if ("zone", one.id) in out else one.zone,
+        )
+        for one in problem.items
+    ]
+    kept = [one for at, one in enumerate(problem.constraints) if ("constraint", str(at)) not in out]
+    return Problem(tuple(hosts), tuple(pools), tuple(items), tuple(kept))
 
 
 def explain(problem: Problem, possible: Callable[[Problem], bool]) -> tuple[Reason, ...]:
@@ -100,18 +107,12 @@ def explain(problem: Problem, possible: Callable[[Problem], bool]) -> tuple[Reas
                 smaller = _taken_apart(others, pieces, conflicts) or [member]
                 whole.update(smaller if smaller == [member] else ())
                 found = [*others, *smaller]
-    return tuple(reason(problem, member) for member in sorted(found, key=every_index(every)))
+    return tuple(reason(problem, member) for member in sorted(found, key=lambda member: every.index(member[0])))
 
 
 def everything(problem: Problem) -> tuple[Reason, ...]:
     """All that may be in conflict, when there is no time to find out what is."""
     return tuple(reason(problem, member) for member in _grouped(problem, parts(problem), 0))
-
-
-def every_index(every: Sequence[Part]) -> Callable[[Member], int]:
-    """The order in which `parts` names them."""
-    index = {part: at for at, part in enumerate(every)}
-    return lambda member: index[member[0]]
 
 
 def reason(problem: Problem, member: Member) -> Reason:
@@ -131,7 +132,8 @@ def reason(problem: Problem, member: Member) -> Reason:
             text = f"the zone {zone} of {_some(names)}"
         case ("demand", item) if len(member) == 1:
             demand = next(one.demand for one in problem.items if one.id == item)
-            text = f"{_amounts(demand)} for {item}"
+            amounts = [f"{name} {amount}" for name, amount in sorted(demand.items()) if amount]
+            text = f"{', '.join(amounts)} for {item}"
         case ("demand", _):
             text = f"what {_some(names)} need"
         case ("room", kind, _, name):
@@ -155,8 +157,8 @@ def _smallest(
     leaf: Callable[[], None],
     changed: bool = False,
 ) -> list[Member]:
-    """QuickXplain: the fewest of `members`, none of which can be left out, that conflict with what is given. `leaf` is told each
-    that is found."""
+    """QuickXplain: some of `members`, none of which can be left out, that conflict with what is given. `leaf` is called
+    for each that is found."""
     if changed and conflicts(given):
         return []
     if len(members) == 1:
@@ -196,44 +198,28 @@ def _taken_apart(
 
 def _grouped(problem: Problem, some: Iterable[Part], depth: int) -> list[Member]:
     """Members: at depth 0 what is alike is one, at 1 all constraints of an origin are, at 2 nothing is."""
-    zones = {one.id: one.zone or "" for one in problem.items}
-    kinds = {one.id: one.kind for one in problem.items}
+    items = {one.id: one for one in problem.items}
     groups: dict[tuple[object, ...], list[Part]] = {}
     for part in some:
         key: tuple[object, ...] = part
-        if part[0] == "constraint" and depth < 2:
-            one = problem.constraints[int(part[1])]
-            key = (type(one).__name__, one.level) if depth == 0 else (one.origin,)
-        elif depth == 0:
-            key = {
-                "zone": lambda p: ("zone", zones[p[1]]),
-                "demand": lambda p: ("demand", kinds[p[1]]),
-                "room": lambda p: ("room", p[1], p[3]),
-                "missing": lambda p: p[:2],
-            }[part[0]](part)
+        match part:
+            case ("constraint", at) if depth < 2:
+                one = problem.constraints[int(at)]
+                key = (one.origin,) if depth else (type(one), one.level)
+            case ("zone", item) if depth == 0:
+                key = ("zone", items[item].zone)
+            case ("demand", item) if depth == 0:
+                key = ("demand", items[item].kind)
+            case ("room", kind, _, resource_class) if depth == 0:
+                key = ("room", kind, resource_class)
+            case ("missing", kind, _) if depth == 0:
+                key = ("missing", kind)
         groups.setdefault(key, []).append(part)
     return [tuple(group) for group in groups.values()]
 
 
-def _racks(problem: Problem) -> list[str]:
-    return sorted({one.rack for one in (*problem.hosts, *problem.pools)}) or [""]
-
-
-def _roomier(host: Host, out: set[Part], total: dict[str, int]) -> Host:
-    more = {name: amount for name, amount in total.items() if ("room", "server", host.rack, name) in out}
-    if not more:
-        return host
-    return replace(host, capacity={**host.capacity, **{n: max(a, host.capacity.get(n, 0)) for n, a in more.items()}})
-
-
-def _humbler(item: Item, out: set[Part]) -> Item:
-    demand = {} if ("demand", item.id) in out else item.demand
-    return replace(item, demand=demand, zone=None if ("zone", item.id) in out else item.zone)
-
-
-def _amounts(demand: object) -> str:
-    assert isinstance(demand, dict)
-    return ", ".join(f"{name} {amount}" for name, amount in sorted(demand.items()) if amount)
+def _most(free: dict[str, int], place: Host | Pool) -> dict[str, int]:
+    return {name: max(amount, place.capacity.get(name, 0)) for name, amount in free.items()}
 
 
 def _some(names: list[str]) -> str:

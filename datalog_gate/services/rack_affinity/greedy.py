@@ -21,7 +21,7 @@ Free = Mapping[tuple[str, str], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """How many of a sort are in a place, and how many bundles in a rack; how full the fullest rack is, in thousandths."""
+    """How many of a sort are in a place, and how many bundles in a rack; how full the fullest rack is, in 1/1000."""
 
     taken: Counter[tuple[Sort, str]] = field(default_factory=Counter)
     in_rack: Counter[tuple[tuple[Sort, ...], str]] = field(default_factory=Counter)

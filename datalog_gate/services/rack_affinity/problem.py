@@ -119,6 +119,13 @@ class Problem:
         """Where an item of this kind can be."""
         return self.hosts if kind == "server" else self.pools
 
+    def racks(self) -> dict[str, set[str]]:
+        """Those with any place, in order, and the zones that they are in."""
+        zones: dict[str, set[str]] = {}
+        for one in (*self.places("server"), *self.places("volume")):
+            zones.setdefault(one.rack, set()).add(one.zone)
+        return dict(sorted(zones.items()))
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -219,7 +226,7 @@ def _check(problem: Problem) -> None:
     _unique("host", (one.name for one in problem.hosts))
     _unique("pool", (one.name for one in problem.pools))
     _unique("item", (one.id for one in problem.items))
-    for place in (*problem.hosts, *problem.pools):
+    for place in (*problem.places("server"), *problem.places("volume")):
         _amounts(place.name, place.capacity)
     for item in problem.items:
         if item.kind not in get_args(Kind):

@@ -1,19 +1,17 @@
-"""Where servers and volumes go (layer 5): in, a `Problem` as JSON on standard input; out, an `Answer`, or ``{"error": ...}``.
+"""Where servers and volumes go (layer 5): in, a `Problem` as JSON on standard input; out, an `Answer`, or an error.
 
     python -m datalog_gate.services.rack_affinity.solver SECONDS MEGABYTES
 
-A process of its own, which nothing imports: CP-SAT is native code that may run long, grow and crash.
+A process of its own, which the gate never imports: CP-SAT is native code that may run long, grow and crash.
 
-The model counts what is alike instead of naming it. Servers that must share a host are one *unit*, with their demands
-summed. Units that nothing distinguishes (demand, zone, what they are to be spread with) are of one *sort*, and a variable says
-how many of a sort a place takes. Units that must share a rack are a *bundle*; bundles of the same sorts are alike too, and a
-variable says how many of them a rack takes. Both agree on how many of a sort are in a rack, so any way to hand out
-places by these numbers keeps every constraint and every capacity exactly.
+The model counts what is alike (alike.py) instead of naming it: a variable says how many units of a sort a place takes,
+and another how many bundles of the same sorts a rack takes. Both agree on how many of a sort are in a rack, so any way
+to hand out places by these numbers keeps every constraint and every capacity exactly.
 
-Of all answers the one is chosen in which the fullest rack is emptiest, resource class by class, as a part of what was free
-in the rack: what an operator expects who asked for nothing else. It leaves every rack room to grow, and least of the
-stack fails with one rack; who wants things close says `same`. Within a rack any place will do, since the scheduler
-chooses the host: that there is one shows that the claims fit.
+Of all answers it takes one whose fullest rack is emptiest, as a part of what was free in the rack: what an operator
+expects who asked for nothing else. It leaves every rack room to grow, and least of the stack fails with one rack; who
+wants things close says `same`. Within a rack any place will do, since the scheduler chooses the host: that there is one
+shows that the claims fit.
 
 The same problem has the same answer: one worker, a fixed seed, and time counted in CP-SAT's deterministic seconds.
 """
@@ -21,7 +19,6 @@ The same problem has the same answer: one worker, a fixed seed, and time counted
 from __future__ import annotations
 
 import json
-import os
 import resource
 import sys
 import time
@@ -127,7 +124,7 @@ class Model:
         self.problem = problem
         self.model = cp_model.CpModel()
         self.places: dict[str, tuple[Host | Pool, ...]] = {"server": problem.hosts, "volume": problem.pools}
-        self.racks = sorted({one.rack for one in (*problem.hosts, *problem.pools)})
+        self.racks = list(problem.racks())
         self.names = {(kind, level): self._names(kind, level) for kind in self.places for level in get_args(Level)}
         self.bundles = bundles(problem)
         self.counts = Counter(sort for some in self.bundles.values() for one in some for sort, _ in one)
@@ -290,5 +287,4 @@ def _sum(terms: Iterable[tuple[Any, int]]) -> Any:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     main(sys.argv[1:])
