@@ -1,7 +1,7 @@
 """A first guess (layer 5): in, a problem as what is alike; out, where a greedy hand puts it.
 
-The largest bundle first, in the rack that is then least full, and there each unit in the place that takes most of its
-sort. It sees capacities and zones and nothing else, and leaves out what it finds no place for: the solver begins its
+The largest bundle first, in the rack that is then least full, and there each unit in the first place that takes it. It
+sees capacities and zones and nothing else, and leaves out what it finds no place for: the solver begins its
 search there, and mends it. On its own CP-SAT takes seconds for a balance as good.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 
 from datalog_gate.services.rack_affinity.alike import Bundles, Sort
-from datalog_gate.services.rack_affinity.problem import LARGEST, Problem
+from datalog_gate.services.rack_affinity.problem import Problem
 
 Free = Mapping[tuple[str, str], Mapping[str, int]]
 """What is free in each rack, by kind and resource class."""
@@ -49,21 +49,18 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
     def put(sorts: tuple[Sort, ...], rack: str) -> bool:
         done: list[tuple[Sort, str]] = []
         for sort in sorts:
-            there = places[sort.kind, rack]
-            room = {
-                name: min([LARGEST, *(left[sort.kind, name].get(one, 0) // need for one, need in sort.demand)])
-                for name, zone in there.items()
-                if not set(sort.zones) - {zone}
-            }
-            best = max(room, key=room.__getitem__, default="")
-            if not room.get(best):
+            for name, zone in places[sort.kind, rack].items():
+                free = left[sort.kind, name]
+                if all(need <= free.get(one, 0) for one, need in sort.demand) and not set(sort.zones) - {zone}:
+                    done.append((sort, name))
+                    for one, need in sort.demand:
+                        free[one] -= need
+                    break
+            else:
                 for sort, name in done:
                     for one, need in sort.demand:
                         left[sort.kind, name][one] += need
                 return False
-            for one, need in sort.demand:
-                left[sort.kind, best][one] -= need
-            done.append((sort, best))
         hand.taken.update(done)
         return True
 
