@@ -27,7 +27,7 @@ from datalog_gate.services.rack_affinity.problem import (
 Member = tuple[Part, ...]
 READABLE = 8
 """Members that a conflict may have after one is taken apart."""
-PATIENCE = 18
+PATIENCE = 16
 """Questions that taking one apart may cost: enough to find one of two hundred."""
 NAMED = 3
 PLURAL = {"server": "hosts", "volume": "storage pools"}

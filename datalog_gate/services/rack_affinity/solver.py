@@ -18,6 +18,7 @@ The same problem has the same answer: one worker, a fixed seed, and time counted
 
 from __future__ import annotations
 
+import gc
 import json
 import resource
 import sys
@@ -63,6 +64,7 @@ class OutOfTimeError(Exception):
 def main(arguments: list[str]) -> None:
     """Solve what is on standard input."""
     seconds, megabytes = float(arguments[0]), int(arguments[1])
+    gc.disable()  # the process is short, and makes no circles worth looking for
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))  # the parent may be gone
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     try:
@@ -190,16 +192,18 @@ class Model:
         return taken
 
     def _fit(self) -> None:
-        """No place takes more than is free there."""
-        needs: dict[tuple[str, str, str], list[tuple[Any, int]]] = defaultdict(list)
-        for sort, there in self.taken.items():
-            for name, variable in there.items():
-                for resource_class, amount in sort.demand:
-                    needs[sort.kind, name, resource_class].append((variable, amount))
-        for kind, places in self.places.items():
-            for one in places:
-                for resource_class, free in one.capacity.items():
-                    if terms := needs.get((kind, one.name, resource_class)):
+        """No place takes more than is free there; most are too large to be asked."""
+        for (kind, resource_class), needed in self.needed.items():
+            demanding = [
+                (there, amount)
+                for sort, there in self.taken.items()
+                for name, amount in sort.demand
+                if (sort.kind, name) == (kind, resource_class)
+            ]
+            for place in self.places[kind]:
+                if (free := place.capacity.get(resource_class, 0)) < needed:
+                    terms = [(there[place.name], amount) for there, amount in demanding if place.name in there]
+                    if terms:
                         self.model.add(_sum(terms) <= free)
 
     def _spread(self, at: int, spread: Spread) -> None:
