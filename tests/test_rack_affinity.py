@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench import placement
 from datalog_gate.services.rack_affinity import run
 from datalog_gate.services.rack_affinity.conflict import parts, without
 from datalog_gate.services.rack_affinity.problem import (
@@ -310,6 +311,16 @@ def test_whatever_is_left_out_leaves_no_less_possible(problem: Problem) -> None:
     assert possible(without(problem, every))
     if possible(problem):
         assert [part for part in every if not possible(without(problem, [part]))] == []
+
+
+@ortools
+def test_a_large_answer_keeps_everything_and_says_its_gap() -> None:
+    problem = placement.problem(100)
+    found = solve(problem, 60)
+    assert isinstance(found, Placed)
+    places = {(one.kind, place.name): place for one in problem.items for place in problem.places(one.kind)}
+    assert kept(problem, {one.id: places[one.kind, found.places[one.id].name] for one in problem.items})
+    assert 0 <= found.gap < 0.05
 
 
 @ortools

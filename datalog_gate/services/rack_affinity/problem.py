@@ -139,8 +139,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A place for each item by its id. `gap` is by how much the best possible balance may be better: 0.0 when there is
-    none better, 0.1 when its fullest racks may be a tenth less full."""
+    """A place for each item by its id. `gap` is what is not known of the best balance: 0.0 where none is better, 0.1
+    where the fullest rack of the best may be a tenth less full."""
 
     places: Mapping[str, Place]
     gap: float

@@ -32,7 +32,13 @@ def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> 
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # else each core's thread takes memory at the import
     try:
         done = subprocess.run(
-            command, input=to_json(problem), capture_output=True, text=True, timeout=seconds, env=environment
+            command,
+            input=to_json(problem),
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=seconds,
+            env=environment,
         )
     except subprocess.TimeoutExpired:
         raise SolverError(f"the solver gave no answer in {seconds:g} s") from None
