@@ -12,8 +12,8 @@ from datalog_gate.errors import GateError
 from datalog_gate.services.rack_affinity.problem import Answer, Problem, ProblemError, read_answer, to_json
 
 COMMAND = (sys.executable, "-P", "-m", "datalog_gate.services.rack_affinity.solver")
-MEGABYTES = 2048
-"""Address space that the process may take; what it has loaded before it solves anything is a third of it."""
+MEGABYTES = 1024
+"""Address space that the process may take: 500 servers and volumes need less than half."""
 LINE = 300
 
 
