@@ -94,11 +94,12 @@ class Clock:
         self.left = 0.4 * seconds  # one takes 1.1 to 1.7 s by the wall, which is to end no search
         self.end = (time.monotonic() if began is None else began) + 0.85 * seconds
 
-    def solve(self, model: Any) -> Any:
-        """The solver after its search, or None if there is no answer. At first a glance, which is enough where the
-        greedy hand did well; then an answer is taken as it is, or with all that is left any."""
+    def solve(self, model: Any, enough: float = 1000) -> tuple[Any, float] | None:
+        """The solver after its search and a bound that it proved, or None if there is no answer. The greedy hand's is
+        taken where it is one, and no fuller than `enough`; then what a glance finds, or a quarter of the time."""
         self.left -= QUESTION
-        for glance, part in ((True, GLANCE), (False, self.left / 4), (False, self.left)):
+        hand = None
+        for part in (0.0, GLANCE, self.left / 4, self.left):
             wall = self.end - time.monotonic()
             if min(self.left, wall) <= 0:
                 break
@@ -106,17 +107,27 @@ class Clock:
             solver.parameters.num_workers = 1
             solver.parameters.interleave_search = True  # several ways of searching, in turns that don't depend on time
             solver.parameters.random_seed = 1
-            solver.parameters.cp_model_presolve = not glance
-            solver.parameters.max_deterministic_time = min(part, self.left)
+            solver.parameters.fix_variables_to_their_hinted_value = not part
+            solver.parameters.cp_model_presolve = part not in (0.0, GLANCE)
+            solver.parameters.max_deterministic_time = min(part or self.left, self.left)
             solver.parameters.max_time_in_seconds = wall
             solver.parameters.relative_gap_limit = CLOSE_ENOUGH
             status = solver.solve(model)
             self.left -= solver.response_proto.deterministic_time
             assert status != cp_model.MODEL_INVALID, model.validate()
-            if status == cp_model.INFEASIBLE:
+            if not part:
+                hand = solver if status == cp_model.OPTIMAL else None
+                if hand and hand.objective_value <= enough:
+                    return hand, 0.0
+            elif status == cp_model.INFEASIBLE:
                 return None
-            if status == cp_model.OPTIMAL or (status == cp_model.FEASIBLE and not glance):
-                return solver
+            elif status == cp_model.OPTIMAL or (status == cp_model.FEASIBLE and part != GLANCE):
+                better = not hand or solver.objective_value < hand.objective_value
+                return solver if better else hand, solver.best_objective_bound
+            elif hand and part != GLANCE:
+                return hand, 0.0
+        if hand:
+            return hand, 0.0
         raise OutOfTimeError("no answer within the time")
 
 
@@ -151,12 +162,13 @@ class Model:
 
     def placed(self, clock: Clock) -> Placed | None:
         """The best answer that is found, if there is one."""
-        self._balance()
-        solver = clock.solve(self.model)
-        if solver is None:
+        least = self._balance()
+        solved = clock.solve(self.model, least * (1 + CLOSE_ENOUGH))
+        if solved is None:
             return None
-        best, bound = round(solver.objective_value), solver.best_objective_bound
-        gap = max(0.0, round(1 - bound / best, 4)) if best else 0.0
+        solver, bound = solved
+        best = solver.objective_value
+        gap = max(0.0, round(1 - max(least, bound) / best, 4)) if best else 0.0
         return Placed(dict(sorted(self._handed_out(solver.value))), gap)
 
     def _taken(self) -> dict[Sort, dict[str, Any]]:
@@ -222,10 +234,11 @@ class Model:
             self.model.add(_sum((self.taken[sort][name], 1) for sort, name in there) == count * chosen[-1])
         self._equal(chosen, 1)
 
-    def _balance(self) -> None:
+    def _balance(self) -> int:
         """The fullest rack, in thousandths of what was free there: at least as full as all are together."""
         average = [-(-1000 * amount // (sum(self.free[key].values()) or 1)) for key, amount in self.needed.items()]
-        fullest = self._variable(1000, self.hand.fullest, min(1000, max(average, default=0)))
+        least = min(1000, max(average, default=0))
+        fullest = self._variable(1000, self.hand.fullest, least)
         terms: dict[tuple[str, str, str], list[tuple[Any, int]]] = defaultdict(list)
         for sort, there in self.taken.items():
             for rack, names in self.names[sort.kind, "rack"].items():
@@ -235,6 +248,7 @@ class Model:
             if some:
                 self.model.add(_sum(some) <= self.free[kind, one][rack] * fullest)
         self.model.minimize(fullest)
+        return least
 
     def _handed_out(self, value: Callable[[Any], int]) -> Iterable[tuple[str, Place]]:
         """Items with their places, by the numbers."""
