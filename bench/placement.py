@@ -57,7 +57,7 @@ CASES = {
     "200 servers and volumes, 4 flavors, any size": (problem(200), 2),
     "the same, pools in 4 racks: impossible": (problem(200, pools=4), 2),
     "the same, spread over 41 racks: impossible": (problem(200, level=41), 2),
-    "the same, twice as much VCPU asked for as is free: impossible": (problem(200, load=35), 2),
+    "the same, servers of more VCPU than any host has: impossible": (problem(200, load=35), 2),
     "500 servers and volumes, 4 flavors, any size": (problem(500), 10),
 }
 
