@@ -83,7 +83,12 @@ def clock() -> Clock:
 
 
 def taken(
-    action: str = "create", stack: str = "s", decision: str = "d1", project: str = "p", stack_id: str = ""
+    action: str = "create",
+    stack: str = "s",
+    decision: str = "d1",
+    project: str = "p",
+    stack_id: str = "",
+    request: str = "",
 ) -> Snapshot:
     return snapshot(
         action=action,
@@ -91,6 +96,7 @@ def taken(
         stack_id=stack_id,
         project=project,
         decision_id=decision,
+        request_id=request,
         stack=dg.read_stack(template=TEMPLATE, stack_name="s"),
     )
 
@@ -129,10 +135,11 @@ def test_the_server_is_asked_what_is_known_and_told_the_outcome_with_the_same_ke
 
 def test_only_the_same_request_has_the_same_key(server: Server) -> None:
     plugin = Licence({"url": server.url})
-    others = taken("update"), taken(stack="t"), taken(decision="d2"), taken(project="q"), taken(stack_id="1")
-    for of in (taken(), *others, taken()):
+    others = taken("update"), taken(stack="t"), taken(decision="d2"), taken(project="q"), taken(request="r1")
+    at_two_doors = taken(request="r1", decision="d2", stack_id="1")
+    for of in (taken(), *others, taken(), at_two_doors, taken(request="r2")):
         plugin.pre(of)
-    assert [server.keys.index(key) for key in server.keys] == [0, 1, 2, 3, 4, 5, 0]
+    assert [server.keys.index(key) for key in server.keys] == [0, 1, 2, 3, 4, 5, 0, 5, 8]
 
 
 @pytest.mark.parametrize(

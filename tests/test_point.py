@@ -298,7 +298,9 @@ def test_an_inventory_is_loaded_again_when_it_changes(made: Make, tmp_path: Path
     before = point.judge(asked()).verdict
     offered.write_text('{"relation": "m:allowed", "row": ["huge"]}\n')
     clock.time = 5.0
+    os.utime(offered, (NOW.timestamp() - 90, NOW.timestamp() - 90))
     assert (before, point.judge(asked()).verdict) == ("denied", "allowed")
+    assert records(point)[-1]["ages"] == {"inventory": 95}
 
 
 def test_who_may_use_a_service_is_asked_of_oslo_policy(made: Make, tmp_path: Path) -> None:
@@ -328,7 +330,7 @@ def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(made: Make)
     assert record == {
         "schema": "datalog-gate/log/1", "kind": "decision", "time": NOW.isoformat(), "id": answer.decision.id,
         "verdict": "allowed", "door": "api", "action": "create", "stack_name": "s", "stack_id": "i1", "project": "p1",
-        "reason": "", "user": "u1", "request_id": "req-1", "dry_run": True, "redacted": ["key"],
+        "reason": "", "user": "u1", "request_id": "req-1", "dry_run": True, "redacted": ["key"], "ages": {},
         "decision": json.loads(json.dumps(answer.decision.to_json())),
         "inputs": {
             "stack_name": "s", "action": "create", "now": NOW.isoformat(), "mode": "warn", "modes": {"image": "record"},

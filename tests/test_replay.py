@@ -139,7 +139,7 @@ def test_an_id_that_two_decisions_begin_with_names_them(capsys: pytest.CaptureFi
 
 @pytest.mark.usefixtures("place")
 def test_the_same_rules_give_the_same_decisions(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "replay", "log.jsonl") == (0, "2 the same, 0 others, 0 that can't be decided again\n", "")
+    assert run(capsys, "replay", "log.jsonl") == (0, "2 the same, 0 others, 0 that can't be decided\n", "")
     assert run(capsys, "replay", "log.jsonl", "--format", "json") == (0, "", "")
 
 
@@ -154,7 +154,7 @@ def test_other_rules_tell_which_decisions_they_would_change(capsys: pytest.Captu
   -flavor: web takes huge
 {head} {second} create of db by u1 of p1 at door api: allowed: was allow, now deny; {hidden}
   +flavor: db takes tiny
-0 the same, 2 others, 0 that can't be decided again
+0 the same, 2 others, 0 that can't be decided
 """.replace("db takes", "web takes"), "")  # fmt: skip
     code, out, _ = run(capsys, "replay", "log.jsonl", "--format", "json")
     told: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
@@ -170,5 +170,24 @@ def test_a_line_that_is_no_record_is_told_and_the_others_are_replayed(capsys: py
         log.write('{"schema": "datalog-gate/log/1", "ki')
     number = len(Path("log.jsonl").read_text().splitlines())
     code, out, err = run(capsys, "replay", "log.jsonl")
-    assert (code, out) == (0, "2 the same, 0 others, 0 that can't be decided again\n")
+    assert (code, out) == (0, "2 the same, 0 others, 0 that can't be decided\n")
     assert err.startswith(f"log.jsonl:{number}:1: warning[unreadable] the line is no record: ")
+
+
+@pytest.mark.usefixtures("place")
+def test_another_mode_tells_what_it_would_stop_and_what_could_not_be_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    denied, _, unread = (one[:6] for one in ids()[:3])
+    head, by = "2027-03-01T12:00:00+00:00", "by u1 of p1 at door api"
+    why = "this is not YAML: while parsing a flow node, did not find expected node content"
+    assert run(capsys, "replay", "log.jsonl", "--mode", "record") == (1, f"""\
+{head} {denied} create of web {by}: denied: was deny, now allow; hidden, and not in the log: key
+  ~flavor: web takes huge (enforce, now record)
+{head} {unread} create of bad {by}: unreadable: The stack can't be read: <template>:2:1: {why}
+1 the same, 1 other, 1 that can't be decided
+""", "")  # fmt: skip
+    code, out, _ = run(capsys, "replay", "log.jsonl", "--mode", "record", "--format", "json")
+    told: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
+    assert (code, told[1]) == (1, {
+        "id": ids()[2], "was": None, "now": None, "why": f"The stack can't be read: <template>:2:1: {why}",
+        "differs": [], "changes": [],
+    })  # fmt: skip

@@ -241,7 +241,8 @@ def replay(options: argparse.Namespace) -> int:
 
     rules = _rules(options)
     same = True
-    for one in retold.compared(replay(options.log, rules, _inventory(rules, options)), options.format):
+    found = replay(options.log, rules, _inventory(rules, options), options.mode)
+    for one in retold.compared(found, options.format):
         if isinstance(one, Diagnostic):
             print(render(one, {}), file=sys.stderr)
         else:

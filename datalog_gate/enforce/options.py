@@ -128,6 +128,7 @@ def parser() -> argparse.ArgumentParser:
 
     again = _command(commands, "replay")
     again.add_argument("log", type=Path, metavar="LOG", help="a decision log")
+    again.add_argument("--mode", choices=("record", "warn", "enforce"), default="", help="decide as in this mode")
     _add_replay(again)
 
     look = _command(commands, "lint")

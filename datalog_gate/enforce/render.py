@@ -52,7 +52,8 @@ def summary(decision: Decision) -> str:
     counts.append(f"{len(decision.undetermined)} undetermined")
     if decision.errors:
         counts.append(f"{len(decision.errors)} in error")
-    size = f"{decision.counts['policies']} policies, {decision.counts['facts']} facts"
+    policies, facts = decision.counts["policies"], decision.counts["facts"]
+    size = f"{policies} polic{'y' if policies == 1 else 'ies'}, {facts} fact{'' if facts == 1 else 's'}"
     return f"{', '.join(counts)}; {size}; {decision.outcome}; decision {decision.id[:SHORT]}"
 
 

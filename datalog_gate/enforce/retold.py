@@ -59,22 +59,25 @@ def compared(all_of_them: Iterator[Replayed | Diagnostic], form: str) -> Iterato
             other, failed = other + bool(one.decision), failed + (not one.decision)
             yield Told(_other_json(one) if form == "json" else _other(one), False)
     if form == "text":
-        yield Told(f"{same} the same, {other} others, {failed} that can't be decided again")
+        yield Told(f"{same} the same, {other} other{'' if other == 1 else 's'}, {failed} that can't be decided")
 
 
 def _other(one: Replayed) -> str:
-    was: Any = one.record["decision"]
+    record: Any = one.record
+    if "decision" not in record:
+        return _head(record)
     now = f"now {one.decision.outcome}" if one.decision else f"can't be decided again: {one.why}"
-    hidden = f"; hidden, and not in the log: {', '.join(_names(one.record))}" if one.record.get("redacted") else ""
-    lines = [f"{_head(one.record)}: was {was['outcome']}, {now}{hidden}", *(f"  {change}" for change in one.changes)]
+    hidden = f"; hidden, and not in the log: {', '.join(_names(record))}" if record.get("redacted") else ""
+    was = record["decision"]["outcome"]
+    lines = [f"{_head(record)}: was {was}, {now}{hidden}", *(f"  {change}" for change in one.changes)]
     if one.decision and not one.changes:
         lines.append(f"  other in {', '.join(one.differs)}")
     return "\n".join(map(printable, lines))
 
 
 def _other_json(one: Replayed) -> str:
-    was: Any = one.record["decision"]
-    told: dict[str, object] = {"id": one.record["id"], "was": was["outcome"]}
+    was: Any = one.record.get("decision") or {}
+    told: dict[str, object] = {"id": one.record["id"], "was": was.get("outcome")}
     told["now"] = one.decision.outcome if one.decision else None
     return json.dumps({**told, "why": one.why, "differs": one.differs, "changes": one.changes})
 

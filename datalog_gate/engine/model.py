@@ -5,7 +5,6 @@ The protocol of engines: a function ``evaluate(program, facts, budget, before) -
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -41,7 +40,13 @@ class Table:
         found = self._indexes.get((constants, keys))
         if found is None:
             rows = self._group(constants)
-            found = _filled({}, keys, rows) if keys else list(rows)
+            if not keys:
+                found = list(rows)
+            elif constants or len(keys) > 1:
+                found = _filled({}, keys, rows)
+            else:
+                whole = self._grouped(keys)
+                found = {key: some for key, some in whole.items() if key is not None} if None in whole else whole
             self._indexes[constants, keys] = found
         return found
 
@@ -95,31 +100,20 @@ class Table:
     def _grouped(self, columns: tuple[int, ...]) -> Index:
         """All rows by what they hold in these columns, nulls too."""
         found = self._groups.get(columns)
-        if found is not None:
-            return found
-        made = defaultdict[Any, list[Row]](list)
-        if len(columns) == 1:
-            (at,) = columns
-            for row in self.rows:
-                made[row[at]].append(row)
-        else:
-            take = itemgetter(*columns)
-            for row in self.rows:
-                made[take(row)].append(row)
-        made.default_factory = None
-        self._groups[columns] = made
-        return made
+        if found is None:
+            found = self._groups[columns] = _filled({}, columns, self.rows, nulls=True)
+        return found
 
 
-def _filled(index: Index, keys: tuple[int, ...], rows: Iterable[Row]) -> Index:
-    """The index with these rows too, but for those that hold a null in `keys`."""
+def _filled(index: Index, keys: tuple[int, ...], rows: Iterable[Row], nulls: bool = False) -> Index:
+    """The index with these rows too; those that hold a null in `keys` only with `nulls`."""
     if len(keys) == 1:
         (at,) = keys
         for row in rows:
             key = row[at]
             if key in index:
                 index[key].append(row)
-            elif key is not None:
+            elif nulls or key is not None:
                 index[key] = [row]
         return index
     take = itemgetter(*keys)
@@ -127,7 +121,7 @@ def _filled(index: Index, keys: tuple[int, ...], rows: Iterable[Row]) -> Index:
         key = take(row)
         if key in index:
             index[key].append(row)
-        elif None not in key:
+        elif nulls or None not in key:
             index[key] = [row]
     return index
 

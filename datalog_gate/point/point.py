@@ -40,6 +40,7 @@ from datalog_gate.preflight.snapshot import snapshot
 
 LOG = logging.getLogger(__name__)
 UNVERIFIED = "Nobody vouches for who asks: no authtoken came before the gate."
+NOT_ASKED = "no policy judges it"
 COUNTED = 300.0
 """Seconds between two lines of counters in the service's log."""
 
@@ -54,6 +55,7 @@ class _Judged:
     decision: Decision
     inputs: Mapping[str, object]
     seconds: Mapping[str, float]
+    ages: Mapping[str, float]
 
 
 class Point:
@@ -73,7 +75,7 @@ class Point:
         self._counters: Counter[str] = Counter()
         self._told = clock()
         self._chain = chain_of(settings)
-        self._book = Rulebook(settings, clock, now, self._loaded, self._failed)
+        self._book = Rulebook(settings, clock, self._loaded, self._failed)
 
     @property
     def rules(self) -> Rules:
@@ -105,7 +107,7 @@ class Point:
         if any(asked.action in one.on for one in ruleset.rules.policies) or (self._chain and asked.action in CLOSED):
             answer, why, judged = self._opinion(asked, mode, ruleset, asked.credentials)
         elif self._chain:
-            answer, why, judged = Answer("allowed", _made_id()), "no policy judges it", None
+            answer, why, judged = Answer("allowed", _made_id()), NOT_ASKED, None
         else:
             return Answer("allowed", "")
         if answer.allowed and self._chain and not asked.dry_run:
@@ -194,7 +196,8 @@ class Point:
             "modes": modes,
         }
         seconds = {"read": read - began, "decide": self._clock() - read}
-        return _Judged(ruleset.rules, definition, stack, decision, inputs, seconds)
+        ages = {"inventory": (now - ruleset.written).total_seconds()} if ruleset.written else {}
+        return _Judged(ruleset.rules, definition, stack, decision, inputs, seconds, ages)
 
     def _lifted(self, asked: Asked, mode: str, answer: Answer) -> tuple[Answer, str]:
         """The answer, unless it must not stop the operation, and then why: in a mode that stops nothing, where a broken
@@ -250,6 +253,8 @@ class Point:
             "request_id": asked.request_id,
             "dry_run": asked.dry_run,
         }
+        if judged is None and answer.id and why != NOT_ASKED:
+            record["unjudged"] = answer.reason or why
         if judged:
             definition, names = redacted(judged.definition.to_json(), judged.stack)
             record |= {
@@ -257,6 +262,7 @@ class Point:
                 "inputs": {**judged.inputs, "definition": definition},
                 "redacted": names,
                 "seconds": {name: round(value, 6) for name, value in judged.seconds.items()},
+                "ages": {name: round(value) for name, value in judged.ages.items()},
             }
         return record
 

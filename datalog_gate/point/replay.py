@@ -26,7 +26,7 @@ INPUTS = ("id", "digests")
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """A record with the decision that is made of it now, or why none is. `differs` says in which parts of its JSON they
-    differ, and `changes` which findings are new (+) or gone (-)."""
+    differ, and `changes` which findings are new (+), gone (-) or of another mode (~)."""
 
     record: Record
     decision: Decision | None
@@ -35,14 +35,18 @@ class Replayed:
     changes: tuple[str, ...] = ()
 
 
-def replay(path: Path, rules: Rules, inventory: Inventory | None = None) -> Iterator[Replayed | Diagnostic]:
-    """Every decision of the log once more, in order, and a diagnostic for each line that is none.
-    Errors: InputError if there is no log."""
+def replay(
+    path: Path, rules: Rules, inventory: Inventory | None = None, mode: str = ""
+) -> Iterator[Replayed | Diagnostic]:
+    """Every decision of the log once more, in order, and a diagnostic for each line that is none. With a `mode`, as in
+    that mode, and what was not judged then too: that may stop in another one. Errors: InputError if there is no log."""
     for record in read_log(path):
         if isinstance(record, Diagnostic):
             yield record
         elif "inputs" in record:
-            yield replayed(record, rules, inventory)
+            yield replayed(record, rules, inventory, mode=mode)
+        elif mode and record.get("unjudged"):
+            yield Replayed(record, None, str(record["unjudged"]))
 
 
 def find(path: Path, decision: str) -> Record:
@@ -57,8 +61,10 @@ def find(path: Path, decision: str) -> Record:
     return record
 
 
-def replayed(record: Record, rules: Rules, inventory: Inventory | None = None, explain: bool = False) -> Replayed:
-    """The decision of a record that has `inputs`, made now of the same."""
+def replayed(
+    record: Record, rules: Rules, inventory: Inventory | None = None, explain: bool = False, mode: str = ""
+) -> Replayed:
+    """The decision of a record that has `inputs`, made now of the same, but for the `mode` if one is given."""
     was: Any = record["decision"]
     inputs: Any = record["inputs"]
     try:
@@ -70,7 +76,7 @@ def replayed(record: Record, rules: Rules, inventory: Inventory | None = None, e
             services=inputs["services"],
             inventory=inventory,
             now=inputs["now"],
-            mode=inputs["mode"],
+            mode=mode or inputs["mode"],
             modes=inputs["modes"],
             explain=explain,
         )
@@ -84,6 +90,10 @@ def replayed(record: Record, rules: Rules, inventory: Inventory | None = None, e
 
 def _changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for kind, word in (("violations", ""), ("undetermined", "undetermined ")):
-        before, after = ([f"{word}{one['policy']}: {one['message']}" for one in side[kind]] for side in (was, now))
+        before, after = (
+            {f"{word}{one['policy']}: {one['message']}": one["mode"] for one in side[kind]} for side in (was, now)
+        )
         yield from (("-", one) for one in before if one not in after)
         yield from (("+", one) for one in after if one not in before)
+        both = [one for one in after if before.get(one, after[one]) != after[one]]
+        yield from (("~", f"{one} ({before[one]}, now {after[one]})") for one in both)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
@@ -30,11 +30,11 @@ PASSING = frozenset({"unreadable"})
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """Rules with the inventory that was loaded for them, and when (UTC)."""
+    """Rules with the inventory that was loaded for them, and when its file was written (UTC), if there is one."""
 
     rules: Rules
     inventory: Inventory
-    loaded: datetime
+    written: datetime | None
 
 
 class Rulebook:
@@ -44,14 +44,13 @@ class Rulebook:
         self,
         settings: Settings,
         clock: Callable[[], float],
-        now: Callable[[], datetime],
         loaded: Callable[[Ruleset], None],
         failed: Callable[[DiagnosticsError], None],
     ) -> None:
         self._paths = [Path(one) for one in settings.rules] or [default_rules()]
         self._catalogue = settings.catalogue
         self._inventory = settings.inventory
-        self._pause, self._clock, self._now = settings.reload_seconds, clock, now
+        self._pause, self._clock = settings.reload_seconds, clock
         self._loaded, self._failed = loaded, failed
         self._lock = Lock()
         self._problem = ""
@@ -96,11 +95,12 @@ class Rulebook:
     def _load(self, before: Ruleset | None) -> Ruleset:
         try:
             rules = load_rules(*self._paths, catalogue=read_catalogue(*self._catalogue))
-        except OSError as error:  # a folder that goes while it is listed
+            old = before.inventory if before and before.rules.catalogue is rules.catalogue else None
+            inventory = rules.inventory(Path(self._inventory) if self._inventory else {}, old)
+            written = Path(self._inventory).stat().st_mtime if self._inventory else None
+        except OSError as error:  # what goes while it is read
             raise InputError([Diagnostic("unreadable", f"the rules can't be read: {error}")]) from None
-        old = before.inventory if before and before.rules.catalogue is rules.catalogue else None
-        inventory = rules.inventory(Path(self._inventory) if self._inventory else {}, old)
-        return Ruleset(rules, inventory, self._now())
+        return Ruleset(rules, inventory, None if written is None else datetime.fromtimestamp(written, UTC))
 
     def _look(self) -> Seen:
         seen: Seen = {}

@@ -176,7 +176,10 @@ def _session(retries: int, cafile: str, cert: str) -> requests.Session:
 
 
 def _key(snapshot: Snapshot) -> str:
-    parts = snapshot.project, snapshot.stack_name, snapshot.stack_id, snapshot.action, snapshot.decision_id
+    """The host names each request, the same at its API and in its engine: two doors that both ask are one request, and
+    the same stack once more is another."""
+    request = snapshot.request_id or snapshot.decision_id
+    parts = snapshot.project, snapshot.stack_name, snapshot.action, request
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -1,0 +1,1 @@
+"""What a grant unlocks: services of the provider (layer 5)."""

@@ -85,7 +85,7 @@ def test_who_may_not_create_is_told_so_by_heat(cloud: Cloud) -> None:
 
 def test_without_a_good_token_nothing_reaches_the_gate(cloud: Cloud) -> None:
     url = f"{cloud.heat.url}/v1/{cloud.projects['demo']}/stacks"
-    body = {"stack_name": "none", "template": template(length=99)}
+    body: dict[str, Any] = {"stack_name": "none", "template": template(length=99)}
     forged = {"X-Auth-Token": "none", "X-Roles": "admin", "X-Project-Id": cloud.projects["demo"], "X-User-Id": "root"}
     answers = [requests.post(url, json=body, headers=given, timeout=PATIENCE) for given in ({}, forged)]
     assert [one.status_code for one in answers] == [401, 401]
@@ -94,7 +94,7 @@ def test_without_a_good_token_nothing_reaches_the_gate(cloud: Cloud) -> None:
 def test_headers_of_the_client_change_no_role(cloud: Cloud) -> None:
     url = f"{cloud.heat.url}/v1/{cloud.projects['demo']}/stacks"
     token = str(cloud.session("alice").get_token())
-    body = {"stack_name": "chief", "template": template("chief")}
+    body: dict[str, Any] = {"stack_name": "chief", "template": template("chief")}
     forged = {"X-Auth-Token": token, "X-Roles": "edge_user,member", "X-Project-Id": cloud.projects["free"]}
     answer = requests.post(url, json=body, headers=forged, timeout=PATIENCE)
     assert (answer.status_code, answer.json()["error"]["message"].partition(" at ")[0]) == (

@@ -1,0 +1,94 @@
+"""What the solver of `rack_affinity` takes: CPU seconds of its process, the import of OR-Tools included.
+
+python -m bench.placement [ROUNDS]
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import statistics
+import sys
+from collections.abc import Iterator
+
+from datalog_gate.services.rack_affinity.problem import (
+    Answer,
+    Constraint,
+    Host,
+    Item,
+    Origin,
+    Placed,
+    Pool,
+    Problem,
+    Same,
+    Spread,
+)
+from datalog_gate.services.rack_affinity.run import solve
+
+RACKS, HOSTS = 40, 16
+FLAVOURS = ((2, 4096), (4, 8192), (8, 32768), (16, 65536))
+
+
+def problem(servers: int, pools: int = RACKS, varied: bool = True, level: int = 5, load: float = 1.0) -> Problem:
+    """As many volumes as servers, each in its server's rack, over as many racks as there are pools and over 16 hosts
+    in each of 40 racks, which are partly taken already; each pair is asked for by a grant of its own."""
+    chance = random.Random(7)
+    hosts = [
+        Host(f"host-{rack}-{at}", f"rack-{rack}", f"zone-{rack % 4}",
+             {"VCPU": chance.randrange(16, 65), "MEMORY_MB": 4096 * chance.randrange(8, 65), "DISK_GB": 800})
+        for rack in range(RACKS) for at in range(HOSTS)
+    ]  # fmt: skip
+    there = [Pool(f"pool-{rack}", f"rack-{rack}", f"zone-{rack % 4}", 20_000) for rack in range(pools)]
+    items: list[Item] = []
+    asked: list[Constraint] = []
+    for at in range(servers):
+        vcpu, memory = chance.choice(FLAVOURS) if varied else FLAVOURS[1]
+        size = chance.randrange(10, 1000) if varied else 100
+        items.append(Item(f"server-{at}", "server", {"VCPU": int(vcpu * load), "MEMORY_MB": memory, "DISK_GB": 20}))
+        items.append(Item(f"volume-{at}", "volume", {"DISK_GB": size}))
+        asked.append(Same("rack", (f"server-{at}", f"volume-{at}"), Origin(f"pair-{at}", "same: rack")))
+    names = tuple(one.id for one in items if one.kind == "server")
+    asked.append(Spread("rack", level, names, Origin("spread", f"spread: rack, at least {level}")))
+    return Problem(tuple(hosts), tuple(there), tuple(items), tuple(asked))
+
+
+CASES = {
+    "200 servers and volumes, alike": (problem(200, varied=False), 2),
+    "200 servers and volumes, 4 flavors, any size": (problem(200), 2),
+    "the same, pools in 4 racks: impossible": (problem(200, pools=4), 2),
+    "the same, spread over 41 racks: impossible": (problem(200, level=41), 2),
+    "the same, servers of more VCPU than any host has: impossible": (problem(200, load=35), 2),
+    "500 servers and volumes, 4 flavors, any size": (problem(500), 10),
+}
+
+
+def main(arguments: list[str]) -> None:
+    """Print the table."""
+    rounds = int(arguments[0]) if arguments else 3
+    print("| stack over 40 racks of 16 hosts | answer | CPU median s | min | max | limit |\n|---|---|---|---|---|---|")
+    for title, (one, limit) in CASES.items():
+        times = [_timed(one) for _ in range(rounds)]
+        answers = {said for said, _ in times}
+        assert len(answers) == 1, answers
+        seconds = [spent for _, spent in times]
+        figures = f"{statistics.median(seconds):.2f} | {min(seconds):.2f} | {max(seconds):.2f}"
+        print(f"| {title} | {answers.pop()} | {figures} | {limit} |", flush=True)
+
+
+def _timed(one: Problem) -> tuple[str, float]:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = solve(one, 30)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return "; ".join(_said(found)), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _said(found: Answer) -> Iterator[str]:
+    if isinstance(found, Placed):
+        yield f"placed, gap {found.gap:.1%}"
+    else:
+        yield "impossible" if found.irreducible else "impossible, not reduced"
+        yield from (one.text for one in found.conflict)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,377 @@
+"""The solver of `rack_affinity`, beside an oracle that tries every placement."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench import placement
+from datalog_gate.services.rack_affinity import run
+from datalog_gate.services.rack_affinity.conflict import parts, without
+from datalog_gate.services.rack_affinity.problem import (
+    Answer,
+    Constraint,
+    Host,
+    Impossible,
+    Item,
+    Kind,
+    Level,
+    Origin,
+    Place,
+    Placed,
+    Pool,
+    Problem,
+    ProblemError,
+    Reason,
+    Same,
+    Spread,
+    read_answer,
+    read_problem,
+    to_json,
+)
+from datalog_gate.services.rack_affinity.run import SolverError, solve
+
+ortools = pytest.mark.skipif(not run.installed(), reason="needs OR-Tools")
+G1, G2 = Origin("g1", "same: rack"), Origin("g2", "spread: rack, at least 2")
+
+
+def host(name: str, rack: str, zone: str = "z1", vcpu: int = 4) -> Host:
+    return Host(name, rack, zone, {"VCPU": vcpu}, (f"agg-{zone}",))
+
+
+def server(id_: str, vcpu: int = 1, zone: str | None = None) -> Item:
+    return Item(id_, "server", {"VCPU": vcpu}, zone)
+
+
+def volume(id_: str, size: int = 1, zone: str | None = None) -> Item:
+    return Item(id_, "volume", {"DISK_GB": size}, zone)
+
+
+TWO_RACKS = (host("h1", "r1"), host("h2", "r2", "z2", 8))
+DB = (server("db", 6), volume("db_volume", 10))
+NO_POOL = Problem(TWO_RACKS, (Pool("p1", "r1", "z1", 100),), DB, (Same("rack", ("db", "db_volume"), G1),))
+MANY = tuple(server(f"s{at}") for at in range(9))
+
+
+def reason(text: str, parts: tuple[tuple[str, ...], ...], *origins: Origin) -> Reason:
+    return Reason(text, origins, parts)
+
+
+EXAMPLES: dict[str, tuple[Problem, Answer]] = {
+    "a server that fits one host, with its volume": (
+        replace(NO_POOL, pools=(Pool("p1", "r1", "z1", 100), Pool("p2", "r2", "z2", 100))),
+        Placed({"db": Place("h2", "r2", "z2", ("agg-z2",)), "db_volume": Place("p2", "r2", "z2", ())}, 0.0),
+    ),
+    "nothing asked: the emptier rack": (
+        Problem((host("h1", "r1"), host("h2", "r2", vcpu=8)), (), (server("a", 4),)),
+        Placed({"a": Place("h2", "r2", "z1", ("agg-z1",))}, 0.0),
+    ),
+    "two spread over two racks": (
+        Problem(TWO_RACKS, (), (server("a"), server("b")), (Spread("rack", 2, ("a", "b"), G2),)),
+        Placed({"a": Place("h1", "r1", "z1", ("agg-z1",)), "b": Place("h2", "r2", "z2", ("agg-z2",))}, 0.0),
+    ),
+    "nothing": (Problem((), (), ()), Placed({}, 0.0)),
+    "no pool in the only rack with room": (
+        NO_POOL,
+        Impossible(
+            (
+                reason("same: rack of grant g1 over db, db_volume", (("constraint", "0"),), G1),
+                reason(
+                    "VCPU of the hosts in rack r1: 4 free, at most 4 on one", (("room", "server", "r1", "VCPU"),)
+                ),
+                reason("rack r2 has no storage pool", (("missing", "volume", "r2"),)),
+                reason("VCPU 6 for db", (("demand", "db"),)),
+            ),
+            True,
+        ),
+    ),
+    "more racks than there are": (
+        Problem(TWO_RACKS, (), MANY, (Spread("rack", 3, tuple(one.id for one in MANY), G2),)),
+        Impossible(
+            (
+                reason(
+                    "spread: rack, at least 2 of grant g2 over s0, s1, s2 and 6 more", (("constraint", "0"),), G2
+                ),
+            ),
+            True,
+        ),
+    ),
+    "together and apart": (
+        Problem(
+            TWO_RACKS,
+            (),
+            (server("a"), server("b")),
+            (Same("rack", ("a", "b"), G1), Spread("rack", 2, ("a", "b"), G2)),
+        ),
+        Impossible(
+            (
+                reason("same: rack of grant g1 over a, b", (("constraint", "0"),), G1),
+                reason("spread: rack, at least 2 of grant g2 over a, b", (("constraint", "1"),), G2),
+            ),
+            True,
+        ),
+    ),
+    "a zone with too little room": (
+        Problem(TWO_RACKS, (), (server("a", 5, "z1"), server("b", 1, "z1"), server("c", 3, "z2"))),
+        Impossible(
+            (
+                reason("the zone z1 of a", (("zone", "a"),)),
+                reason(
+                    "VCPU of the hosts in rack r1: 4 free, at most 4 on one", (("room", "server", "r1", "VCPU"),)
+                ),
+                reason("VCPU 5 for a", (("demand", "a"),)),
+            ),
+            True,
+        ),
+    ),
+    "too many for all": (
+        Problem(TWO_RACKS, (), tuple(replace(one, demand={"VCPU": 2}) for one in MANY)),
+        Impossible(
+            (
+                reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", (("room", "server", "r1", "VCPU"),)),
+                reason("VCPU of the hosts in rack r2: 8 free, at most 8 on one", (("room", "server", "r2", "VCPU"),)),
+                reason("what s0, s1, s2 and 6 more need", tuple(("demand", one.id) for one in MANY)),
+            ),
+            True,
+        ),
+    ),
+    "no cloud": (
+        Problem((), (), (server("a", 0),)),
+        Impossible((reason("there is no host", (("missing", "server", ""),)),), True),
+    ),
+}  # fmt: skip
+
+
+@ortools
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_has_its_answer(name: str) -> None:
+    problem, expected = EXAMPLES[name]
+    assert solve(problem) == expected
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_problems_and_answers_come_back_from_json(name: str) -> None:
+    problem, answer = EXAMPLES[name]
+    assert (read_problem(to_json(problem)), read_answer(to_json(answer))) == (problem, answer)
+
+
+@pytest.mark.parametrize(("room", "possible"), [(3, False), (4, True), (5, True)])
+@ortools
+def test_a_host_takes_what_it_has_room_for_and_no_more(room: int, possible: bool) -> None:
+    items = (server("a", 2), server("b", 2))
+    on_one = (Same("host", ("a", "b"), Origin("g", "same: host")),)
+    hosts = (host("h1", "r1", vcpu=room), host("h2", "r1", vcpu=3))
+    assert isinstance(solve(Problem(hosts, (), items, on_one)), Placed) is possible
+
+
+WRONG: dict[str, tuple[str, tuple[Item, ...], tuple[Constraint, ...]]] = {
+    "host and volume": (
+        "same: host of grant g: db_volume is a volume, which is in a storage pool and on no host; say rack",
+        DB,
+        (Same("host", ("db", "db_volume"), Origin("g", "same: host")),),
+    ),
+    "unknown item": ("same: rack of grant g1: there is no x", DB, (Same("rack", ("db", "x"), G1),)),
+    "twice": ("there are two of item db", (*DB, server("db")), ()),
+    "none at least": (
+        "spread: rack, at least 2 of grant g2: at_least is a whole number from 1",
+        DB,
+        (Spread("rack", 0, ("db",), G2),),
+    ),
+    "volume with VCPU": (
+        "v is a volume, which demands DISK_GB and nothing else",
+        (Item("v", "volume", {"VCPU": 1}),),
+        (),
+    ),
+    "negative": ("VCPU of s is no whole number from 0 to 1000000000000", (server("s", -1),), ()),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_problem_that_makes_no_sense_is_refused(name: str) -> None:
+    said, items, constraints = WRONG[name]
+    with pytest.raises(ProblemError) as error:
+        Problem(TWO_RACKS, (), items, constraints)
+    assert str(error.value) == said
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"hosts": [{"nam": 1}]}', '{"conflict": [{}]}', '{"places": 1}'])
+def test_json_that_is_neither_problem_nor_answer_is_refused(text: str) -> None:
+    for read in (read_problem, read_answer):
+        with pytest.raises(ProblemError):
+            read(text)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    racks, zones = ("r1", "r2", "r3"), ("z1", "z2")
+    number = st.integers(0, 4)
+
+    def where() -> tuple[str, str]:
+        return draw(st.sampled_from(racks)), draw(st.sampled_from(zones))
+
+    hosts = [Host(f"h{at}", *where(), {"VCPU": draw(number), "RAM": 3}) for at in range(draw(st.integers(0, 4)))]
+    pools = [Pool(f"p{at}", *where(), draw(number)) for at in range(draw(st.integers(0, 3)))]
+    zone = st.sampled_from([None, None, None, *zones])
+    items = [
+        Item(f"s{at}", "server", {"VCPU": draw(number), "RAM": draw(st.integers(0, 2))}, draw(zone))
+        for at in range(draw(st.integers(0, 4)))
+    ]
+    items += [volume(f"v{at}", draw(number), draw(zone)) for at in range(draw(st.integers(0, 2)))]
+    asked: list[Constraint] = []
+    for at in range(draw(st.integers(0, 3)) if items else 0):
+        level: Level = draw(st.sampled_from(("rack", "zone", "host")))
+        able = [one.id for one in items if level != "host" or one.kind == "server"]
+        some = tuple(draw(st.lists(st.sampled_from(able), unique=True))) if able else ()
+        origin = Origin(f"g{draw(st.integers(1, 2))}", f"{at}")
+        least = draw(st.integers(0, 2))
+        asked.append(Spread(level, least, some, origin) if least else Same(level, some, origin))
+    return Problem(tuple(hosts), tuple(pools), tuple(items), tuple(asked))
+
+
+def kept(problem: Problem, places: dict[str, Host | Pool]) -> bool:
+    """Whether this keeps all that is asked for and free, written down once more."""
+    used: Counter[tuple[Kind, str, str]] = Counter()
+    free = {(kind, one.name): one.capacity for kind in ("server", "volume") for one in problem.places(kind)}
+    for item in problem.items:
+        used.update({(item.kind, places[item.id].name, name): amount for name, amount in item.demand.items()})
+        if item.zone not in (None, places[item.id].zone):
+            return False
+    if any(amount > free[kind, name].get(what, 0) for (kind, name, what), amount in used.items()):
+        return False
+    for one in problem.constraints:
+        attribute = "name" if one.level == "host" else one.level
+        there = {getattr(places[id_], attribute) for id_ in one.items}
+        if len(there) > 1 if isinstance(one, Same) else len(there) < one.at_least:
+            return False
+    return True
+
+
+def possible(problem: Problem) -> bool:
+    """Whether any placement at all will do."""
+    return any(kept(problem, places) for places in _all(problem))
+
+
+def _all(problem: Problem) -> Iterator[dict[str, Host | Pool]]:
+    ids = [one.id for one in problem.items]
+    for choice in itertools.product(*(problem.places(one.kind) for one in problem.items)):
+        yield dict(zip(ids, choice, strict=True))
+
+
+def check(problem: Problem, answer: Answer) -> None:
+    """An answer against the oracle."""
+    match answer:
+        case Placed(places):
+            there: dict[str, Host | Pool] = {}
+            for item in problem.items:
+                there[item.id] = next(one for one in problem.places(item.kind) if one.name == places[item.id].name)
+            assert {id_: Place(one.name, one.rack, one.zone, one.aggregates) for id_, one in there.items()} == places
+            assert kept(problem, there)
+        case Impossible(conflict, irreducible):
+            assert irreducible
+            assert not possible(problem)
+            every = set(parts(problem))
+            assert not possible(without(problem, every - {part for one in conflict for part in one.parts}))
+            for left_out in conflict:
+                rest = {part for one in conflict if one is not left_out for part in one.parts}
+                assert possible(without(problem, every - rest)), left_out.text
+
+
+@ortools
+@settings(max_examples=300, deadline=None)
+@given(problem=problems(), seed=st.integers())
+def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem, seed: int) -> None:
+    from datalog_gate.services.rack_affinity.solver import Clock, answer
+
+    found = answer(problem, Clock(60))
+    check(problem, found)
+    shuffle = random.Random(seed)
+    again = replace(
+        problem,
+        hosts=tuple(shuffle.sample(problem.hosts, len(problem.hosts))),
+        pools=tuple(shuffle.sample(problem.pools, len(problem.pools))),
+        items=tuple(shuffle.sample(problem.items, len(problem.items))),
+        constraints=tuple(shuffle.sample(problem.constraints, len(problem.constraints))),
+    )
+    assert answer(again, Clock(60)) == found
+
+
+@settings(max_examples=100, deadline=None)
+@given(problem=problems())
+def test_whatever_is_left_out_leaves_no_less_possible(problem: Problem) -> None:
+    every = parts(problem)
+    assert possible(without(problem, every))
+    if possible(problem):
+        assert [part for part in every if not possible(without(problem, [part]))] == []
+
+
+@ortools
+def test_a_large_answer_keeps_everything_and_says_its_gap() -> None:
+    problem = placement.problem(100)
+    found = solve(problem, 60)
+    assert isinstance(found, Placed)
+    places = {(one.kind, place.name): place for one in problem.items for place in problem.places(one.kind)}
+    assert kept(problem, {one.id: places[one.kind, found.places[one.id].name] for one in problem.items})
+    assert 0 <= found.gap < 0.05
+
+
+@ortools
+def test_a_conflict_that_there_was_no_time_to_reduce_says_so() -> None:
+    from datalog_gate.services.rack_affinity.solver import Clock, OutOfTimeError, answer
+
+    clock = Clock(60)
+    clock.left = 0.03
+    zone = ("the zone z2 of a", (("zone", "a"),))
+    both = Problem(TWO_RACKS, (), (server("a", 0, "z2"),), (Spread("rack", 2, ("a",), G2),))
+    asked = ("spread: rack, at least 2 of grant g2 over a", (("constraint", "0"),), G2)
+    assert answer(both, clock) == Impossible((reason(*asked), reason(*zone)), False)
+    with pytest.raises(OutOfTimeError):
+        answer(both, clock)
+
+
+@ortools
+def test_the_deadline_ends_the_process() -> None:
+    with pytest.raises(SolverError) as error:
+        solve(NO_POOL, 0.05)
+    assert str(error.value) == "the solver gave no answer in 0.05 s"
+
+
+CHILDREN = {
+    "import sys; sys.exit('no luck')": "the solver failed: no luck",
+    "import os; os._exit(3)": "the solver failed: it said nothing",
+    "import os; os.abort()": "the solver was ended by signal 6",
+    "print('hello')": "the solver's answer can't be read",
+    "print('[]')": "the solver's answer can't be read",
+    "print('{}')": "the solver's answer can't be read",
+    "import time; time.sleep(60)": "the solver gave no answer in 2 s",
+}
+
+
+@pytest.mark.parametrize("code", CHILDREN)
+def test_a_process_that_fails_is_told_in_a_line(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "COMMAND", (sys.executable, "-c", code))
+    with pytest.raises(SolverError) as error:
+        solve(NO_POOL, 2)
+    assert str(error.value) == CHILDREN[code]
+
+
+@ortools
+def test_the_process_takes_no_more_memory_than_it_may() -> None:
+    with pytest.raises(SolverError):
+        solve(NO_POOL, 10, 100)
+
+
+def test_without_or_tools_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ortools.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(run.__file__).parents[3]}")
+    with pytest.raises(SolverError) as error:
+        solve(NO_POOL)
+    assert str(error.value) == "OR-Tools is not installed: pip install 'datalog-gate[placement]'"
