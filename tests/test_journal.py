@@ -91,6 +91,13 @@ def test_a_new_claim_has_all_that_is_needed_to_release_it(tmp_path: Path) -> Non
     assert (journal(tmp_path).claims(), rows.claim("v")) == ((claim,), None)
 
 
+def test_what_is_asked_at_the_door_gets_no_claim(tmp_path: Path) -> None:
+    rows = journal(tmp_path)
+    with pytest.raises(AssertionError):
+        begun(rows, "")
+    assert rows.claims() == ()
+
+
 def test_a_lease_is_one_workers_until_it_ends(tmp_path: Path) -> None:
     rows = journal(tmp_path)
     first = begun(rows)

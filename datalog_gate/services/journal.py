@@ -107,6 +107,7 @@ class Journal:
         """The claim of a request, before its service is asked. A new one, or one whose asking was broken off, comes
         with the lease. What is replaced counts only if it is the same project's, in the same stack or abandoned.
         Errors: LostError if somebody else asks for it now, or if it is over or of another key."""
+        assert request.uuid, "what is asked at the door reserves nothing"
         with self._step() as rows:
             claim = _get(rows, request.uuid)
             if claim is None:
