@@ -278,6 +278,16 @@ def test_a_claim_that_moved_on_since_it_was_read_is_not_released(tmp_path: Path)
     assert held(tmp_path) == ["s/u"]
 
 
+def test_what_is_over_is_kept_while_what_it_was_to_replace_is_there(tmp_path: Path) -> None:
+    now = made(tmp_path, "old")
+    now.reserve(request("new", "old"), replaces="old")
+    now.release("new")
+    later = broker(tmp_path, Seats(tmp_path / "seats", size=1), NOW + 31 * 86400)
+    reconcile(later, lambda _: None)
+    later.reserve(request("newer", "old"), replaces="new")
+    assert held(tmp_path) == ["s/old", "s/old"]
+
+
 def test_what_is_over_is_forgotten_after_a_month(tmp_path: Path) -> None:
     now = made(tmp_path, "u", "live")
     now.release("u")

@@ -204,9 +204,10 @@ class Journal:
             return tuple(_select(rows, f"state NOT IN {OVER} ORDER BY since, uuid"))
 
     def forget(self, before: float) -> None:
-        """Claims that were over before this time are no longer kept."""
+        """Claims that were over before this time are no longer kept, unless they lead to one that is."""
+        old = f"state IN {OVER} AND since < ? AND replaces NOT IN (SELECT uuid FROM claims)"
         with self._step() as rows:
-            rows.execute(f"DELETE FROM claims WHERE state IN {OVER} AND since < ?", (before,))
+            rows.execute(f"DELETE FROM claims WHERE {old}", (before,))
 
     def _give_back(self, rows: sqlite3.Connection, claim: Claim, now: float, why: str) -> Claim:
         """A lease stays, so that the release does not meet the call that goes on."""
