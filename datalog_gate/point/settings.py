@@ -79,33 +79,6 @@ class Settings:
             "Opt-in services that grants may unlock. Who may use one is the policy datalog_gate:grant:SERVICE."
         ),
     )
-    service_journal: str = field(
-        default="",
-        metadata=_about(
-            "The file in which is written down what services hold for grants: on a local disk, the same one for all "
-            "processes of the host. No service is enabled without it."
-        ),
-    )
-    service_call_seconds: float = field(
-        default=10.0, metadata=_about("Seconds until a call of a service is given up.", min=0.1)
-    )
-    service_step_seconds: float = field(
-        default=25.0, metadata=_about("Seconds that all calls of a service for one grant may take together.", min=0.1)
-    )
-    service_lease_seconds: float = field(
-        default=120.0,
-        metadata=_about(
-            "Seconds that a process has for a grant before another one may go on in its place; more than for a step.",
-            min=1,
-        ),
-    )
-    service_late_seconds: float = field(
-        default=300.0,
-        metadata=_about(
-            "Seconds in which a call that was given up may still take effect; what it may hold is released again then.",
-            min=0,
-        ),
-    )
     preflight: tuple[str, ...] = field(
         default=(),
         metadata=_about(
