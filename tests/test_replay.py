@@ -127,6 +127,17 @@ def test_a_decision_that_no_log_holds_is_bad_input(
 
 
 @pytest.mark.usefixtures("place")
+def test_the_log_may_be_named_by_the_environment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATALOG_GATE_LOG", "log.jsonl")
+    assert run(capsys, "explain", ids()[0]) == run(capsys, "explain", ids()[0], "--log", "log.jsonl")
+    monkeypatch.delenv("DATALOG_GATE_LOG")
+    said = "datalog-gate: explain: name the decision log with --log, or in DATALOG_GATE_LOG\n"
+    assert run(capsys, "explain", "abc") == (64, "", said)
+
+
+@pytest.mark.usefixtures("place")
 def test_an_id_that_two_decisions_begin_with_names_them(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Path("log.jsonl").read_text()
     one = next(line for line in lines.splitlines() if '"verdict": "denied"' in line)

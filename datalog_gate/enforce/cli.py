@@ -226,7 +226,10 @@ def explain(options: argparse.Namespace) -> int:
     from datalog_gate.enforce import retold
     from datalog_gate.point.replay import find
 
-    record = find(options.log, options.decision)
+    log = options.log or os.environ.get("DATALOG_GATE_LOG")
+    if not log:
+        raise UsageError("explain: name the decision log with --log, or in DATALOG_GATE_LOG")
+    record = find(Path(log), options.decision)
     rules = _rules(options)
     print(retold.explained(record, rules, _inventory(rules, options), options.format))
     if "inputs" in record and not retold.same_rules(record, rules):

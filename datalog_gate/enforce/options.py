@@ -123,7 +123,7 @@ def parser() -> argparse.ArgumentParser:
 
     why = _command(commands, "explain")
     why.add_argument("decision", metavar="DECISION", help="its id, or the beginning of it")
-    why.add_argument("--log", type=Path, required=True, metavar="FILE.jsonl", help="the decision log")
+    why.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
     _add_replay(why)
 
     again = _command(commands, "replay")
