@@ -21,10 +21,9 @@ from datalog_gate.errors import InputError, UsageError
 from datalog_gate.facts.stack import Live, Stack
 from datalog_gate.gate.reason import printable
 from datalog_gate.point.definition import Definition
+from datalog_gate.point.redaction import MASK
 from datalog_gate.values import ResourceId
 
-MASK = "******"
-"""What Heat shows for the value of a hidden parameter (heat/engine/service.py:1426)."""
 DEEPEST = 5
 """How deep stacks nest, unless a Heat is configured to let them (heat/common/config.py, max_nested_stack_depth)."""
 SECONDS = 30

@@ -16,7 +16,7 @@ from datalog_gate.facts.stack import Stack
 from datalog_gate.template.document import read_document
 
 MASK = "******"
-"""What Heat itself shows in the place of a hidden value."""
+"""What Heat itself shows in the place of a hidden value (heat/engine/service.py:1410-1427)."""
 SHORT = 4
 """A text shorter than this is masked only where it stands alone: taken out of texts it would leave nothing of them. A
 number of fewer digits is masked only where the parameter is named."""

@@ -14,9 +14,10 @@ from typing import Any
 
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.enforce.wsgi.body import wrong
-from datalog_gate.enforce.wsgi.stored import MASK, Stored
+from datalog_gate.enforce.wsgi.stored import Stored
 from datalog_gate.errors import InputError
 from datalog_gate.point.definition import Definition
+from datalog_gate.point.redaction import MASK
 from datalog_gate.template.document import Document, read_document
 
 MAPS = ("parameters", "parameter_defaults", "resource_registry")

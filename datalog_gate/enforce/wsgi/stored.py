@@ -19,10 +19,6 @@ from datalog_gate.enforce.wsgi.operation import Environ
 StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 
-MASK = "******"
-"""What Heat shows for the value of a hidden parameter (heat/engine/service.py:1410-1427)."""
-
-
 _NOT_INNER = ("wsgiorg.", "routes.", "HTTP_IF_", "HTTP_RANGE", "HTTP_TRANSFER_ENCODING")
 """What of a request is not that of another one in its context, by how the name begins."""
 
