@@ -311,7 +311,7 @@ def test_who_may_use_a_service_is_asked_of_oslo_policy(made: Make, tmp_path: Pat
     grant = {"type": "DatalogGate::Policy", "properties": {"service": "edge", "scope": ["web"]}}
     held = template()
     held["resources"]["grant"] = grant
-    point = made(services="edge")
+    point = made(services="edge", service_journal=str(tmp_path / "j"), service_option=f"edge.file={tmp_path}/e")
     found = [point.judge(asked(held, credentials=MEMBER | {"roles": roles})) for roles in (["member"], ["reader"])]
     assert [one.verdict for one in found] == ["allowed", "denied"]
 
@@ -473,9 +473,14 @@ def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_
     (tmp_path / "heat.conf").write_text(f"[datalog_gate]\nrules = {rules}\nmode = warn\nbudget_seconds = 1.5\n")
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[str(tmp_path / "heat.conf")])
-    point = make(conf, {"mode": "record", "services": "a, b"})
+    point = make(conf, {"mode": "record", "exempt_users": "a, b"})
     found = point.settings
-    assert (found.rules, found.mode, found.budget_seconds, found.services) == ((str(rules),), "record", 1.5, ("a", "b"))
+    assert (found.rules, found.mode, found.budget_seconds, found.exempt_users) == (
+        (str(rules),),
+        "record",
+        1.5,
+        ("a", "b"),
+    )
     with pytest.raises(ValueError, match="there is no option mood"):
         make(conf, {"mood": "off"})
     with pytest.raises(ValueError, match="enforced"):

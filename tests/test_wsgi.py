@@ -339,12 +339,13 @@ address(ip) :- os:neutron:floating_ip(_id=ip), not gate:unlocked("edge", ip).
 """
 
 
-@pytest.mark.parametrize(("services", "status"), [("", "403 Forbidden"), ("rack, edge", "201 Created")])
+@pytest.mark.parametrize(("services", "status"), [("", "403 Forbidden"), ("edge", "201 Created")])
 def test_the_paste_filter_takes_rules_and_services(tmp_path: Path, services: str, status: str) -> None:
     (tmp_path / "m.dl").write_text(GRANTED)
     cfg.CONF([], project="heat", default_config_files=[])  # as Heat does before it loads the pipeline
     heat = FakeHeat()
-    door = Client(filter_factory({}, rules=str(tmp_path), services=services)(heat), heat)
+    more = {"service_journal": f"{tmp_path}/j", "service_option": f"edge.file={tmp_path}/e"} if services else {}
+    door = Client(filter_factory({}, rules=str(tmp_path), services=services, **more)(heat), heat)
     resources = {
         "ip": {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}},
         "grant": {"type": "DatalogGate::Policy", "properties": {"service": "edge"}},

@@ -24,24 +24,29 @@ def _options(one: Resource, _home: Home) -> Iterator[Fact]:
 
 
 def _scope(one: Resource, home: Home) -> Iterator[Fact]:
-    """The resources that the scope names; a name that nothing has gives no row. Without a scope: every resource of the
-    stack but grants and what any grant requires. A scope that nobody knows grants nothing for certain."""
+    """The resources that the scope names; a name that nothing has gives no row. A scope that nobody knows grants
+    nothing for certain."""
     scope = one.properties.get("scope")
     path = ("properties", "scope")
     if scope is None:
-        outside = _required_by_grants(home.named)
-        scope = [resource.id for name, resource in home.named.items() if name not in outside]
+        scope = [each.id for each in by_default(home.named)]
     names: list[tuple[Path, Data]] = [(path, scope)] if isinstance(scope, Unknown) else []
     if isinstance(scope, list):
         names = [((*path, index), name) for index, name in enumerate(scope)]
     for place, name in names:
         if isinstance(name, Unknown):
             yield wildcard(FIXED["gate:grant_scope"], (one.id,), place, name)
-        elif addressed := _addressed(name, home.named):
-            yield (one.id, addressed.id), place, addressed.maybe
+        elif named := addressed(name, home.named):
+            yield (one.id, named.id), place, named.maybe
 
 
-def _addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:
+def by_default(named: Mapping[str, Resource]) -> list[Resource]:
+    """What a grant without a scope is for: every resource of the stack but grants and what any grant requires."""
+    outside = _required_by_grants(named)
+    return [resource for name, resource in named.items() if name not in outside]
+
+
+def addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:
     """The resource of the stack by its name or reference; ``tr.srv``, a resource within `tr`, addresses `tr`."""
     if isinstance(name, ResourceId):
         own = named.get(name.name)

@@ -32,7 +32,8 @@ from datalog_gate.point.log import SCHEMA, DecisionLog
 from datalog_gate.point.policies import Entitlements
 from datalog_gate.point.redaction import redacted
 from datalog_gate.point.rulebook import Rulebook, Ruleset
-from datalog_gate.point.settings import Settings
+from datalog_gate.point.services import broker_of
+from datalog_gate.point.settings import Settings, plugin_options
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.loading import load_chain
 from datalog_gate.preflight.plugin import PreflightError, RefusedError
@@ -59,7 +60,8 @@ class _Judged:
 
 
 class Point:
-    """The gate in a service. Errors when made: RulesError, InputError, ChainError; ValueError for a setting."""
+    """The gate in a service. `broker` has the services for grants, if any are enabled. Errors when made: RulesError,
+    InputError, ChainError, JournalError; ValueError for a setting."""
 
     def __init__(
         self,
@@ -75,6 +77,7 @@ class Point:
         self._counters: Counter[str] = Counter()
         self._told = clock()
         self._chain = chain_of(settings)
+        self.broker = broker_of(settings)
         self._book = Rulebook(settings, clock, self._loaded, self._failed)
 
     @property
@@ -298,8 +301,7 @@ _MAKING = Lock()
 
 
 def shared() -> Point:
-    """The point of this process, by the configuration that its host has read. Errors: RulesError, InputError,
-    ChainError, and ValueError for an option."""
+    """The point of this process, by the configuration that its host has read. Errors: as `Point` has them."""
     from oslo_config import cfg
 
     with _MAKING:  # first callers come from several threads, and two points would tell two stories
@@ -328,15 +330,9 @@ def caller_of(credentials: Mapping[str, object]) -> dict[str, object]:
 
 
 def chain_of(settings: Settings) -> Chain | None:
-    """The plugins with their options, if there are any."""
-    options: dict[str, dict[str, str]] = {}
-    for text in settings.preflight_option:
-        name, equals, value = text.partition("=")
-        plugin, dot, key = name.partition(".")
-        if not (plugin and dot and key and equals):
-            raise ValueError(f"preflight_option {text} is not NAME.KEY=VALUE")
-        options.setdefault(plugin.strip(), {})[key.strip()] = value.strip()
-    return load_chain(settings.preflight, options) if settings.preflight or options else None
+    """The plugins with their options, if there are any. Errors: ChainError, ValueError."""
+    given = plugin_options("preflight_option", settings.preflight_option)
+    return load_chain(settings.preflight, given) if settings.preflight or given else None
 
 
 def _verdict(decision: Decision) -> tuple[Verdict, str]:

@@ -5,7 +5,7 @@ Each field is an option of the section ``[datalog_gate]``: its name, its default
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +76,38 @@ class Settings:
     services: tuple[str, ...] = field(
         default=(),
         metadata=_about(
-            "Opt-in services that grants may unlock. Who may use one is the policy datalog_gate:grant:SERVICE."
+            "Opt-in services that grants may unlock, of the entry-point group datalog_gate.services. Who may use one "
+            "is the policy datalog_gate:grant:SERVICE."
+        ),
+    )
+    service_option: tuple[str, ...] = field(
+        default=(), metadata=_about("A setting of a service, as preflight_option has it for plugins.", several=True)
+    )
+    service_journal: str = field(
+        default="",
+        metadata=_about(
+            "The file in which is written down what services hold for grants: on a local disk, the same one for all "
+            "processes of the host. No service is enabled without it."
+        ),
+    )
+    service_call_seconds: float = field(
+        default=10.0, metadata=_about("Seconds until a call of a service is given up.", min=0.1)
+    )
+    service_step_seconds: float = field(
+        default=25.0, metadata=_about("Seconds that all calls of a service for one grant may take together.", min=0.1)
+    )
+    service_lease_seconds: float = field(
+        default=120.0,
+        metadata=_about(
+            "Seconds that a process has for a grant before another one may go on in its place; more than for a step.",
+            min=1,
+        ),
+    )
+    service_late_seconds: float = field(
+        default=300.0,
+        metadata=_about(
+            "Seconds in which a call that was given up may still take effect; what it may hold is released again then.",
+            min=0,
         ),
     )
     preflight: tuple[str, ...] = field(
@@ -131,3 +162,15 @@ class Settings:
         default=False,
         metadata=_about("Trust a context that no authtoken verified, as in the flavor noauth. For tests only."),
     )
+
+
+def plugin_options(option: str, given: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The settings of each plugin, of texts NAME.KEY=VALUE. Errors: ValueError, which names the `option`."""
+    found: dict[str, dict[str, str]] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        plugin, dot, key = name.partition(".")
+        if not (plugin and dot and key and equals):
+            raise ValueError(f"{option} {text} is not NAME.KEY=VALUE")
+        found.setdefault(plugin.strip(), {})[key.strip()] = value.strip()
+    return found

@@ -28,7 +28,8 @@ class Request:
     """What a grant asks of a service. `uuid` is the grant's resource's, which dies with it: empty at the door, where
     none is there yet. `grant` is its path ``web/placement``, `options` and `scope` hold what a `Snapshot` would: data
     that nobody can change, with what is hidden covered. `replaces` are the keys of the claims that this one is to
-    replace and that are still held, newest first."""
+    replace and that are still held, newest first. `together` are what the other grants of the stack ask of the same
+    service, for a service that decides on all of them as a whole; the uuid of one is empty where Heat has none yet."""
 
     service: str
     project: str
@@ -39,6 +40,7 @@ class Request:
     options: Mapping[str, Data]
     scope: tuple[Part, ...]
     replaces: tuple[str, ...] = ()
+    together: tuple[Request, ...] = ()
 
     @property
     def key(self) -> str:

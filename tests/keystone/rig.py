@@ -69,6 +69,9 @@ policy_file = {folder}/policy.yaml
 [datalog_gate]
 rules = {rules}
 services = edge, night
+service_option = edge.file={folder}/edge
+service_option = night.file={folder}/night
+service_journal = {folder}/journal
 exempt_projects = {free}
 break_glass = {folder}/glass
 decision_log = {folder}/decisions.jsonl

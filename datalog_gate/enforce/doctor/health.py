@@ -62,16 +62,17 @@ def examine_settings(settings: Settings, plugin_dirs: list[str], at: At, now: da
         what = "Heat knows no DatalogGate::Denial, which create_denial = failed_stack makes stacks of"
         fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"
         yield Sign("finding", "resources", what, at("create_denial"), fix)
-    if settings.preflight or settings.preflight_option:
-        from datalog_gate.point.point import chain_of
+    from datalog_gate.point.point import chain_of
+    from datalog_gate.point.services import services_of
 
+    for name, load in {"preflight": chain_of, "services": services_of}.items():
         try:
-            chain_of(settings)
+            loaded = load(settings)
         except (ChainError, ValueError) as error:
-            fix = "mend it: a service does not start with this"
-            yield Sign("finding", "preflight", str(error), at("preflight"), fix)
+            yield Sign("finding", name, str(error), at(name), "mend it: a service does not start with this")
         else:
-            yield Sign("ok", "preflight", f"they load: {', '.join(settings.preflight)}", at("preflight"))
+            if loaded:
+                yield Sign("ok", name, f"they load: {', '.join(getattr(settings, name))}", at(name))
 
 
 def examine_rules(settings: Settings, at: At) -> Iterator[Sign]:
