@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from datalog_gate.diagnostics import Diagnostic, Span, excerpt
 from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.finding import Violation
+from datalog_gate.gate.finding import Violation, Waiver
 from datalog_gate.gate.reason import SHORT, printable
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def text(decision: Decision) -> str:
         lines += _finding(one, one.level, decision)
     for one in decision.undetermined:
         lines += _finding(one, "undetermined", decision)
+    for one in decision.waived:
+        lines += _finding(one, "waived", decision)
     for error in decision.errors:
         lines.append(f"{_at(error.place)}error[{error.policy}] {error.message}")
     for policy, rows in decision.clean().items():
@@ -40,6 +42,9 @@ def compact(decision: Decision) -> str:
     """One line for each finding, and the counts."""
     lines = [f"{_at(one.place)}{one.level}[{one.policy}] {one.message}" for one in decision.violations]
     lines += [f"{_at(one.place)}undetermined[{one.policy}] {one.message}" for one in decision.undetermined]
+    for one in decision.waived:
+        by = f" ({one.waiver.id}, {one.waiver.left(decision.now)})" if one.waiver else ""
+        lines.append(f"{_at(one.place)}waived[{one.policy}] {one.message}{by}")
     lines += [f"{_at(one.place)}error[{one.policy}] {one.message}" for one in decision.errors]
     return "\n".join(map(printable, [*lines, summary(decision)]))
 
@@ -49,6 +54,11 @@ def summary(decision: Decision) -> str:
     denied = sum(one.level == "deny" for one in decision.violations)
     warned = sum(one.level == "warn" for one in decision.violations)
     counts = [f"{denied} denied", f"{warned} warning{'' if warned == 1 else 's'}"]
+    if decision.waived:
+        met = dict.fromkeys(one.waiver for one in decision.waived if one.waiver)
+        counts.append(
+            f"{len(decision.waived)} waived ({'; '.join(f'{one.id}, {one.left(decision.now)}' for one in met)})"
+        )
     counts.append(f"{len(decision.undetermined)} undetermined")
     if decision.errors:
         counts.append(f"{len(decision.errors)} in error")
@@ -62,6 +72,12 @@ def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
     return json.dumps({"schema": DIAGNOSTICS, "diagnostics": [one.to_json() for one in diagnostics]})
 
 
+def waiving(one: Waiver, decision: Decision) -> str:
+    """Which waiver it is, how long it holds, and by whose word."""
+    who = f"{one.owner}, {one.ticket}" if one.ticket else one.owner
+    return f"{one.id}, {one.left(decision.now)}: {one.reason} ({who})"
+
+
 def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
     mode = f" ({one.mode} only)" if one.mode != "enforce" else ""
     yield f"{_at(one.place)}{word}[{one.policy}] {one.message}{mode}"
@@ -72,7 +88,9 @@ def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
     explained = decision.explanation.of(one) if decision.explanation else None
     if explained:
         yield from why(explained.lines)
-    if one.hint:
+    if one.waiver:
+        yield f"  waiver  {waiving(one.waiver, decision)}"
+    elif one.hint:
         yield f"  hint  {one.hint}"
     if explained and explained.fix:
         yield f"  fix   {explained.fix.text}" + (f"   {explained.fix.where}" if explained.fix.where else "")

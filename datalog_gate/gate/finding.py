@@ -2,19 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from typing import Literal as OneOf
 
 from datalog_gate.analysis.policy import Level
 from datalog_gate.diagnostics import Span
-from datalog_gate.values import ResourceId, Row, Unknown, to_json
+from datalog_gate.values import ResourceId, Row, Unknown, Value, from_python, to_json
 
 Mode = OneOf["enforce", "warn", "record"]
 
 
 @dataclass(frozen=True, slots=True)
+class Waiver:
+    """An operator's word that what a policy finds shall be, until a day. Empty texts name nothing; `bound` is a
+    comparison of the policy's columns, in the language of rules, beyond which the word does not go."""
+
+    id: str
+    policy: str
+    owner: str
+    reason: str
+    expires: str
+    subject: str = ""
+    key: tuple[tuple[str, Value], ...] = ()
+    project: str = ""
+    ticket: str = ""
+    bound: str = ""
+
+    @property
+    def until(self) -> datetime:
+        """When it ends (UTC). A date is good through the day before it, as with grants."""
+        return instant(self.expires)
+
+    def left(self, now: datetime) -> str:
+        """How long it still holds, in words."""
+        days = -((now - self.until) // timedelta(days=1))
+        return f"{days} day{'' if days == 1 else 's'} left"
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON data: the entry of a `waivers.yaml`."""
+        entry: dict[str, object] = {
+            "id": self.id,
+            "policy": self.policy,
+            "subject": self.subject,
+            "key": {name: to_json(value) for name, value in self.key},
+            "project": self.project,
+            "owner": self.owner,
+            "reason": self.reason,
+            "ticket": self.ticket,
+            "expires": self.expires,
+            "while": self.bound,
+        }
+        return {name: value for name, value in entry.items() if value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Waiver:
+        """The waiver of an entry that is well formed."""
+        texts = {name: value for name, value in data.items() if name not in ("key", "while")}
+        key = tuple((name, from_python(value)) for name, value in data.get("key", {}).items())
+        return cls(**texts, key=key, bound=data.get("while", ""))
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
-    """One row of a policy. `because` holds the unknowns that decide it; empty if it is certain."""
+    """One row of a policy. `because` holds the unknowns that decide it; empty if it is certain. One that is waived has
+    a `waiver`; one that a waiver names that is not in force has it in `lapsed`."""
 
     policy: str
     level: Level
@@ -27,10 +81,12 @@ class Violation:
     place: Span | None
     because: tuple[Unknown, ...] = ()
     on_unknown: str = "defer"
+    waiver: Waiver | None = None
+    lapsed: Waiver | None = None
 
     def to_json(self) -> dict[str, object]:
         """The violation as JSON data. There is no older state to compare with, so `change` is null."""
-        return {
+        data: dict[str, object] = {
             "policy": self.policy,
             "level": self.level,
             "mode": self.mode,
@@ -43,6 +99,7 @@ class Violation:
             "change": None,
             "because": [{"expression": one.expression, "place": _place(one.place)} for one in self.because],
         }
+        return {**data, "waiver": self.waiver.to_json()} if self.waiver else data
 
     @property
     def enforced(self) -> bool:
@@ -82,6 +139,15 @@ class Grant:
             "unlocked": self.unlocked,
             "reason": self.reason,
         }
+
+
+def instant(text: str) -> datetime:
+    """The time that a text in ISO 8601 says, in UTC where it names no zone. Errors: ValueError."""
+    try:
+        time = datetime.fromisoformat(text)
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
 
 
 def _place(span: Span | None) -> dict[str, object] | None:
