@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.check import check
 from datalog_gate.analysis.policy import ACTIONS, Policy
@@ -31,6 +32,9 @@ from datalog_gate.gate.waivers import read_waivers
 from datalog_gate.language.conversion import converted
 from datalog_gate.sources import read_facts, read_rules, read_text
 from datalog_gate.values import Row, Unknown, Value, from_python, row_key, show, to_json
+
+if TYPE_CHECKING:
+    from datalog_gate.template.document import Document
 
 MOST_ROWS = 3
 """How many rows that only one engine has are told."""
@@ -80,17 +84,19 @@ class Rules:
         rows = bind(self._set.program, _lines(source), catalogue=self._set.catalogue)
         return loaded(self._set, rows, before)
 
-    def waivers(self, source: Waivers) -> tuple[Waiver, ...]:
+    def waivers(self, source: Waivers | Document) -> tuple[Waiver, ...]:
         """The waivers of a `waivers.yaml`, or of its entries as data; waivers themselves stay as they are.
         Errors: InputError."""
         from datalog_gate.template.document import Document, read_document
 
         if isinstance(source, str | Path):
-            return read_waivers(read_document(read_text(source), str(source)), self._set)
-        loaded = tuple(one for one in source if isinstance(one, Waiver))
-        if len(loaded) == len(source):
-            return loaded
-        return read_waivers(Document("<waivers>", None, {"waivers": list(source)}), self._set)
+            source = read_document(read_text(source), str(source))
+        elif not isinstance(source, Document):
+            loaded = tuple(one for one in source if isinstance(one, Waiver))
+            if len(loaded) == len(source):
+                return loaded
+            source = Document("<waivers>", None, {"waivers": list(source)})
+        return read_waivers(source, self._set)
 
     @cached_property
     def _nothing(self) -> Inventory:

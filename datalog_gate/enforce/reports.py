@@ -146,7 +146,8 @@ def _escaped(value: str, more: str = "") -> str:
 
 def junit(judged: Sequence[Judged], policies: Sequence[Policy], fails: Sequence[Severity]) -> str:
     """A suite for each stack, or set of stacks, with a case for each policy. A case fails by its findings of the levels
-    `fails`, is skipped if it is undetermined or waived, and is an error if the policy, or the request, could not be judged."""
+    `fails`, is skipped if it is undetermined or waived, and is an error if the policy, or the request, could not be
+    judged."""
     from xml.etree import ElementTree as Xml
 
     top = Xml.Element("testsuites", name="datalog-gate")
@@ -233,7 +234,7 @@ def _result(one: Finding, index: int, place: Span | None) -> dict[str, object]:
         "ruleIndex": index,
         "kind": "open" if one.state == "unknown" else "fail",
         "level": "none" if one.state == "unknown" else one.level,
-        "message": _message(one.message + (f" ({one.help})" if one.help else "")),
+        "message": _message(one.message + (f" ({one.help})" if one.help and one.state != "waived" else "")),
         "locations": [location] if location else [],
     }
     if one.state == "waived":
