@@ -20,7 +20,8 @@ from datalog_gate.errors import DiagnosticsError, InputError
 from datalog_gate.gate.finding import Waiver
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.point.settings import Settings
-from datalog_gate.sources import default_rules, read_catalogue
+from datalog_gate.rulefiles import default_rules, folder_of
+from datalog_gate.sources import read_catalogue
 
 Seen = dict[str, tuple[int, int, int]]
 """What a look at files tells: inode, size and time of change by path. The time is the system's own, which new contents
@@ -121,7 +122,7 @@ class Rulebook:
     def _files(self) -> Iterator[Path]:
         yield from map(Path, self._catalogue)
         yield from map(Path, filter(None, (self._inventory, self._waivers)))
-        for path in self._paths:
+        for _, path in map(folder_of, self._paths):
             yield path
             for folder, _, files in os.walk(path):
                 yield from (Path(folder, one) for one in files)
