@@ -56,12 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
+    from datalog_gate.enforce.render import notes
     from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report
-    from datalog_gate.enforce.roots import read_all, roots
-    from datalog_gate.enforce.waivers import notes
+    from datalog_gate.enforce.roots import caller_in, read_all, roots
 
     given = roots(options)
-    caller, unread = _caller(options.caller)
+    caller, unread = caller_in(options.caller)
     rules = _rules(options)
     for warning in (*rules.warnings, *_unfilled(rules, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
@@ -98,7 +98,7 @@ def check(options: argparse.Namespace) -> int:
             _show(judged[-1], options.format)
     if options.format in WHOLE:
         print(report(options.format, judged, rules.policies, fails or SEVERITIES[:1]), end="")
-    for note in notes(waivers, [one.answer for one in judged]):
+    for note in notes(waivers, [one.answer for one in judged if isinstance(one.answer, Decision)]):
         print(f"datalog-gate: {note}", file=sys.stderr)
     for form, path in options.output:
         write(path, report(form, judged, rules.policies, fails or SEVERITIES[:1]))
@@ -264,7 +264,7 @@ def explain(options: argparse.Namespace) -> int:
     return OK
 
 
-def again(options: argparse.Namespace) -> int:
+def replay(options: argparse.Namespace) -> int:
     """Print which decisions of a log are others by the rules."""
     from datalog_gate.enforce import retold
     from datalog_gate.point.replay import replay
@@ -283,13 +283,11 @@ def again(options: argparse.Namespace) -> int:
 
 def waive(options: argparse.Namespace) -> int:
     """Write a waiver for a violation of a decision, and print it."""
-    from datalog_gate.enforce import waivers
+    from datalog_gate.enforce.waivers import waive
 
-    file = Path(options.waivers)
-    made = waivers.waive(file, _rules(options), options)
-    write(file, made.text) if not file.exists() else replace(file, made.text)
-    print(made.entry, end="")
-    for note in made.notes:
+    entry, notes = waive(Path(options.waivers), _rules(options), options)
+    print(entry, end="")
+    for note in notes:
         print(f"datalog-gate: {note}", file=sys.stderr)
     return OK
 
@@ -318,23 +316,6 @@ def _rules(options: argparse.Namespace) -> Rules:
 
     catalogue = read_catalogue(*options.catalogue)
     return load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
-
-
-def _caller(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
-    """Who asks, checked before anything else is read; or that the file can't be read, which bad rules outweigh."""
-    from datalog_gate.api import caller_of
-    from datalog_gate.sources import read_json
-
-    if path is None:
-        return None, None
-    try:
-        caller = read_json(Path(path))
-    except InputError as error:
-        return None, error
-    if not isinstance(caller, dict):
-        raise UsageError(f'{path} holds no object: write {{"user": ..., "roles": [...]}}')
-    caller_of(caller)
-    return caller, None
 
 
 def _unfilled(rules: Rules, given: str | None) -> list[Diagnostic]:
@@ -401,7 +382,7 @@ COMMANDS = {
     "lint": lint,
     "doctor": doctor,
     "explain": explain,
-    "replay": again,
+    "replay": replay,
     "waive": waive,
     "waivers": waivers,
 }

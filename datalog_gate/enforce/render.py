@@ -42,9 +42,7 @@ def compact(decision: Decision) -> str:
     """One line for each finding, and the counts."""
     lines = [f"{_at(one.place)}{one.level}[{one.policy}] {one.message}" for one in decision.violations]
     lines += [f"{_at(one.place)}undetermined[{one.policy}] {one.message}" for one in decision.undetermined]
-    for one in decision.waived:
-        by = f" ({one.waiver.id}, {one.waiver.left(decision.now)})" if one.waiver else ""
-        lines.append(f"{_at(one.place)}waived[{one.policy}] {one.message}{by}")
+    lines += [f"{_at(one.place)}waived[{one.policy}] {one.message}" for one in decision.waived]
     lines += [f"{_at(one.place)}error[{one.policy}] {one.message}" for one in decision.errors]
     return "\n".join(map(printable, [*lines, summary(decision)]))
 
@@ -67,15 +65,18 @@ def summary(decision: Decision) -> str:
     return f"{', '.join(counts)}; {size}; {decision.outcome}; decision {decision.id[:SHORT]}"
 
 
+def notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[str]:
+    """What to tell after a run of its waivers: which it met that end soon, and which met nothing."""
+    met = {waiver: decision.now for decision in decisions for waiver in decision.waivers}
+    yield from (f"waiver {one.id} ends soon: {one.left(now)}" for one, now in met.items() if one.ends_soon(now))
+    if rest := [one.id for one in waivers if one not in met]:
+        more = ", ..." if rest[10:] else ""
+        yield f"{len(rest)} of {len(waivers)} waivers met nothing here: {', '.join(rest[:10])}{more}"
+
+
 def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
     """Errors in rules or input as JSON, in one line."""
     return json.dumps({"schema": DIAGNOSTICS, "diagnostics": [one.to_json() for one in diagnostics]})
-
-
-def waiving(one: Waiver, decision: Decision) -> str:
-    """Which waiver it is, how long it holds, and by whose word."""
-    who = f"{one.owner}, {one.ticket}" if one.ticket else one.owner
-    return f"{one.id}, {one.left(decision.now)}: {one.reason} ({who})"
 
 
 def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
@@ -89,7 +90,7 @@ def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
     if explained:
         yield from why(explained.lines)
     if one.waiver:
-        yield f"  waiver  {waiving(one.waiver, decision)}"
+        yield f"  waiver  {one.waiver}"
     elif one.hint:
         yield f"  hint  {one.hint}"
     if explained and explained.fix:

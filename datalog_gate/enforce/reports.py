@@ -18,7 +18,7 @@ from urllib.parse import quote
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import LEVELS, Policy
 from datalog_gate.diagnostics import CODES, Severity, Span
-from datalog_gate.enforce.render import compact, diagnostics_json, text, waiving
+from datalog_gate.enforce.render import compact, diagnostics_json, text
 from datalog_gate.errors import DiagnosticsError, GateError
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Violation
@@ -116,10 +116,9 @@ def findings(answer: Decision | GateError) -> Iterator[Finding]:
             one.policy, grave, "holds" if refused else "unknown", one.message, one.place, one.hint, resource, because
         )
     for one in answer.waived:
-        if one.waiver:
-            by = f"waived by {waiving(one.waiver, answer)}"
-            resource = one.resource.path if one.resource else ""
-            yield Finding(one.policy, severity(one), "waived", one.message, one.place, by, resource)
+        resource = one.resource.path if one.resource else ""
+        by = f"waived by {one.waiver}"
+        yield Finding(one.policy, severity(one), "waived", one.message, one.place, by, resource)
     for failed in answer.errors:
         grave = "error" if failed.enforced else "warning"
         yield Finding(failed.policy, grave, "broken", failed.message, failed.place)

@@ -9,38 +9,29 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import Any
 
 from datalog_gate.analysis.identity import computed, keys_of
 from datalog_gate.api import Rules
 from datalog_gate.diagnostics import Diagnostic
-from datalog_gate.errors import GateError, InputError, UsageError
-from datalog_gate.gate.decision import SCHEMA, Decision
+from datalog_gate.enforce.files import replace, write
+from datalog_gate.errors import InputError, UsageError
+from datalog_gate.gate.decision import SCHEMA
 from datalog_gate.gate.finding import Waiver
 from datalog_gate.point.log import read_log
 from datalog_gate.point.replay import find
 from datalog_gate.sources import read_text
 from datalog_gate.template.document import read_document
 
-SOON = timedelta(days=14)
-"""How long before its end a waiver is told of."""
 NUMBERED = re.compile(r"W-(\d{1,9})")
 
 
-class Made(NamedTuple):
-    """A new waiver: the text of its file, its own entry, and what to think of."""
-
-    text: str
-    entry: str
-    notes: tuple[str, ...]
-
-
-def waive(file: Path, rules: Rules, options: argparse.Namespace) -> Made:
-    """A waiver for the violation that the options name, at the end of the file. Errors: InputError, UsageError."""
+def waive(file: Path, rules: Rules, options: argparse.Namespace) -> tuple[str, list[str]]:
+    """Write a waiver for the violation that the options name at the end of the file, and give its entry and what to
+    think of. Errors: InputError, UsageError."""
     decision, project = _decision(options.decision, options.log or os.environ.get("DATALOG_GATE_LOG"))
     violations = dict(enumerate(decision["violations"], 1))
     found = violations.get(options.number)
@@ -62,7 +53,9 @@ def waive(file: Path, rules: Rules, options: argparse.Namespace) -> Made:
     texts = {name: getattr(options, name) for name in ("owner", "reason", "ticket", "expires")}
     named = {"policy": policy.id, "subject": found["resource"], "key": key, "project": project}
     entry = {name: value for name, value in {**named, **texts, "while": options.bound}.items() if value}
-    return Made(*_appended(file, rules, entry), tuple(notes))
+    new, written = _appended(file, rules, entry)
+    replace(file, new) if file.exists() else write(file, new)
+    return written, notes
 
 
 def looked_at(file: str, rules: Rules, now: datetime | None, log: Path | None) -> tuple[list[str], bool]:
@@ -75,26 +68,13 @@ def looked_at(file: str, rules: Rules, now: datetime | None, log: Path | None) -
     lines = []
     for at, one in enumerate(waivers):
         said = [f"expired[{one.id}] on {one.expires}"] if now >= one.until else []
-        said += [f"soon[{one.id}] {one.left(now)}"] if now < one.until <= now + SOON else []
+        said += [f"soon[{one.id}] {one.left(now)}"] if one.ends_soon(now) else []
         said += [f"unused[{one.id}] by any decision of {log}"] if log and one.id not in met else []
         subject = f" of {one.subject}" if one.subject else ""
         what = f"{one.policy}{subject}, {', '.join(filter(None, (one.owner, one.ticket)))}"
         lines += [f"{document.place(('waivers', at))}: {each}: {what}" for each in said]
     expired = sum(now >= one.until for one in waivers)
     return [*lines, f"{len(waivers)} waiver{'' if len(waivers) == 1 else 's'}, {expired} expired"], not expired
-
-
-def notes(waivers: Sequence[Waiver], answers: Sequence[Decision | GateError]) -> Iterator[str]:
-    """What to tell after a run: which waivers it met end soon, and which met nothing."""
-    met: dict[Waiver, Decision] = {}
-    for answer in answers:
-        met |= dict.fromkeys(answer.waivers, answer) if isinstance(answer, Decision) else {}
-    for one, decision in met.items():
-        if decision.now < one.until <= decision.now + SOON:
-            yield f"waiver {one.id} ends soon: {one.left(decision.now)}"
-    if rest := [one.id for one in waivers if one not in met]:
-        more = ", ..." if len(rest) > 10 else ""
-        yield f"{len(rest)} of {len(waivers)} waivers met nothing here: {', '.join(rest[:10])}{more}"
 
 
 def _decision(named: str, log: str | None) -> tuple[dict[str, Any], str]:

@@ -13,6 +13,8 @@ from datalog_gate.diagnostics import Span
 from datalog_gate.values import ResourceId, Row, Unknown, Value, from_python, to_json
 
 Mode = OneOf["enforce", "warn", "record"]
+SOON = timedelta(days=14)
+"""How long before its end people are told of a waiver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,14 @@ class Waiver:
         """How long it still holds, in words."""
         days = -((now - self.until) // timedelta(days=1))
         return f"{days} day{'' if days == 1 else 's'} left"
+
+    def ends_soon(self, now: datetime) -> bool:
+        """Whether it ends within `SOON`."""
+        return now < self.until <= now + SOON
+
+    def __str__(self) -> str:
+        who = f"{self.owner}, {self.ticket}" if self.ticket else self.owner
+        return f"{self.id} until {self.expires}: {self.reason} ({who})"
 
     def to_json(self) -> dict[str, object]:
         """As JSON data: the entry of a `waivers.yaml`."""
