@@ -105,8 +105,6 @@ def _met(record: Any) -> list[str]:
 
 def _appended(file: Path, rules: Rules, entry: dict[str, Any]) -> tuple[str, str]:
     """The text of the file with the entry below what is there, which stays as it is; and the entry."""
-    import yaml
-
     text = read_text(file) if file.exists() else "waivers:\n"
     document = read_document(text, str(file))
     before = rules.waivers(document)
@@ -114,7 +112,8 @@ def _appended(file: Path, rules: Rules, entry: dict[str, Any]) -> tuple[str, str
     entry = {"id": f"W-{max(taken, default=0) + 1}", **entry}
     place = document.place(("waivers", 0)) if before else None
     margin = text.splitlines()[place.line - 1][: place.column - 1].rfind("-") if place else 2
-    written = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=10_000)
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in entry.items()]
+    written = f"- {'  '.join(lines)}"
     new = f"{text}{'' if text.endswith(chr(10)) else chr(10)}{indent(written, ' ' * margin)}"
     after: tuple[Waiver, ...] = ()
     try:

@@ -132,9 +132,8 @@ class _Reader:
             return
         for key, value in entry.items():
             if key not in KEYS:
-                place = self.document.key_place(("waivers", at, key))
-                suggestion = did_you_mean(str(key), KEYS, "one of " + ", ".join(KEYS))
-                self.found.append(Diagnostic("bad-waiver", f"a waiver has no key `{key}`", place, suggestion))
+                known = "one of " + ", ".join(KEYS)
+                self._bad(f"a waiver has no key `{key}`", (at, key), did_you_mean(str(key), KEYS, known), True)
             elif key == "key" and not isinstance(value, dict):
                 self._bad("`key` is a mapping of columns to values", (at, key))
             elif key in TEXTS and (not isinstance(value, str) or not value):
@@ -144,7 +143,7 @@ class _Reader:
                 more = ": no waiver lasts for ever" if key == "expires" else ""
                 self._bad(f"`{key}` is missing here{more}", (at,))
         if not any(entry.get(key) for key in BOUNDS):
-            self._bad(f"it would waive all that the policy finds, without {' or '.join(BOUNDS)}", (at,))
+            self._bad("it would waive all that the policy finds", (at,), f"name one at least of {', '.join(BOUNDS)}")
         if isinstance(date := entry.get("expires"), str):
             try:
                 instant(date)
@@ -166,10 +165,12 @@ class _Reader:
         for name, value in given.items() if isinstance(given, dict) else ():
             if name in columns and name not in keys:
                 why = f"{name} is no key column of {policy.id}: it may change and the violation be the same"
-                self._bad(why, (at, "key", name), f'bound it, `while: "{name} <= {value}"`')
+                self._bad(why, (at, "key", name), f'bound it, `while: "{name} <= {value}"`', True)
             elif name not in keys:
                 known = f"its key columns are {', '.join(keys) or 'none'}"
-                self._bad(f"{policy.id} has no column {name}", (at, "key", name), did_you_mean(str(name), keys, known))
+                self._bad(
+                    f"{policy.id} has no column {name}", (at, "key", name), did_you_mean(str(name), keys, known), True
+                )
             elif isinstance(value, dict | list):
                 self._bad(f"`{name}` is a text, a number, true, false or null", (at, "key", name))
         if isinstance(text := entry.get("while"), str) and text:
@@ -183,8 +184,8 @@ class _Reader:
                     suggestion = did_you_mean(one.name, columns, known)
                     self._bad(f"{policy.id} has no column {one.name}", (at, "while"), suggestion)
 
-    def _bad(self, message: str, path: tuple[str | int, ...], suggestion: str | None = None) -> None:
+    def _bad(self, what: str, path: tuple[str | int, ...], suggestion: str | None = None, key: bool = False) -> None:
         if self.document.text is None and path:
-            message = f"waivers[{path[0]}]: {message}"
-        place = self.document.place(("waivers", *path) if path else ())
-        self.found.append(Diagnostic("bad-waiver", message, place, suggestion))
+            what = f"waivers[{path[0]}]: {what}"
+        place = self.document.key_place if key else self.document.place
+        self.found.append(Diagnostic("bad-waiver", what, place(("waivers", *path) if path else ()), suggestion))
