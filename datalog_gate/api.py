@@ -146,18 +146,8 @@ class Rules:
             raise UsageError("the inventory was loaded for other rules")
         off = frozenset(policy for policy, one in (modes or {}).items() if one == "off")
         own = {policy: _mode(one) for policy, one in (modes or {}).items() if policy not in off}
-        request = Request(
-            action,
-            _utc(now),
-            caller_of(caller),
-            frozenset(services),
-            level,
-            there,
-            budget,
-            own,
-            off,
-            self.waivers(waivers),
-        )
+        when, who, word = _utc(now), caller_of(caller), self.waivers(waivers)
+        request = Request(action, when, who, frozenset(services), level, there, budget, own, off, word)
         if engine == "native":
             return decide(self._set, stacks, request, _engine("native"), explain)
         apart = replace(request, inventory=there.bare())

@@ -78,7 +78,7 @@ s.yaml:3:54: waived[flavor] web takes huge
   3 |   web: {type: OS::Nova::Server, properties: {flavor: huge}}
     |                                                      ^^^^
   waiver  W-7 until 2027-03-08: the scanner (net, OPS-1)
-2 denied, 0 warnings, 1 waived (W-7, 7 days left), 0 undetermined; 2 policies, 4 facts; deny; decision c6f256
+2 denied, 0 warnings, 1 waived (W-7, 7 days left), 0 undetermined; 2 policies, 4 facts; deny; decision 286ebd
 """, "datalog-gate: waiver W-7 ends soon: 7 days left\n")  # fmt: skip
 
 
@@ -121,7 +121,7 @@ s.yaml:3:54: waived[flavor] web takes huge
         huge in [huge, vast]                      rules/m.dl:2
   waiver  W-7 until 2027-03-08: the scanner (net, OPS-1)
 clean[many] looked at 1 row: os:nova:server 1
-0 denied, 0 warnings, 1 waived (W-7, 7 days left), 0 undetermined; 2 policies, 3 facts; allow; decision 095552
+0 denied, 0 warnings, 1 waived (W-7, 7 days left), 0 undetermined; 2 policies, 3 facts; allow; decision 44caee
 """)  # fmt: skip
 
 
@@ -174,6 +174,28 @@ def test_a_waiver_for_a_number_says_how_to_bound_it(capsys: pytest.CaptureFixtur
     assert run(capsys, *CHECK, "--format", "compact")[1].splitlines()[-2:-1] == ["s.yaml:1:1: waived[many] 2 servers"]
 
 
+COUNTED = """\
+@deny("full", "{s} has {n} in {z}")
+full(s, z, n) :- heat:stack(name=s), os:nova:server(availability_zone=z), n = count{ r : os:nova:server(_id=r) }, n > 1.
+"""
+
+
+def test_what_a_waiver_leaves_open_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rules/m.dl").write_text(COUNTED)
+    zone = "flavor: huge, availability_zone: {get_param: z}"
+    Path("s.yaml").write_text(
+        TEMPLATE.replace("flavor: huge", zone) + "parameters: {z: {type: string, hidden: true}}\n"
+    )
+    Path("waivers.yaml").write_text("waivers:\n")
+    run(capsys, "check", "s.yaml", "-P", "z=S3CRET", "--format", "json", "--output", "json=d.json")
+    code, out, err = run(capsys, "waive", "d.json", "2", *WHO)
+    assert (code, out.splitlines()[1:3], err) == (
+        0, ['  policy: "full"', '  key: {"s": "s"}'],
+        "datalog-gate: z is hidden or not known: the waiver holds whatever it is\n"
+        "datalog-gate: the waiver holds however n changes: bound it, --while 'n <= 2'\n",
+    )  # fmt: skip
+
+
 def test_a_waiver_of_a_logged_decision_is_for_the_project_that_asked(capsys: pytest.CaptureFixture[str]) -> None:
     Path("waivers.yaml").write_text("waivers:\n  - " + FILE[FILE.index("id") :].replace("\n  ", "\n    ").rstrip())
     denied = logged()
@@ -195,7 +217,7 @@ def test_a_waiver_of_a_logged_decision_is_for_the_project_that_asked(capsys: pyt
     [
         (("d.json", "0"), FILE, (64, "the decision has no violation 0, but 3 of them")),
         (("s.yaml", "1"), FILE,
-         (3, "error[unreadable] s.yaml is not one decision, as `check --format json` writes it")),
+         (3, "error[unreadable] s.yaml is no decision as `check --format json` writes it")),
         (("7f3a91", "1"), FILE, (64, "waive: name the decision log with --log, or in DATALOG_GATE_LOG")),
         (("d.json", "1"), "waivers: []\n", (64, UNREAD)),
         (("d.json", "1"), FILE + "...\n", (64, UNREAD)),

@@ -264,8 +264,8 @@ waivers:
          "  - W-0\n  - {id: W-1, policy: flavor, key: {f: a}, owner: a, reason: a, expires: 2027-03-01}\n"
          "  - id: W-1",
          ["2:5 a waiver is a mapping | of id, policy, subject, project, owner, reason, ticket, expires, while, key",
-          "3:10 W-1 is the id of 2 waivers | give each its own",
-          "4:9 W-1 is the id of 2 waivers | give each its own"]),
+          "3:10 W-1 is the id of more than one waiver | give each its own",
+          "4:9 W-1 is the id of more than one waiver | give each its own"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_file_is_told_with_its_place(

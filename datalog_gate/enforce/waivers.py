@@ -41,15 +41,14 @@ def waive(file: Path, rules: Rules, options: argparse.Namespace) -> tuple[str, l
     if policy is None or len(policy.columns) != len(found["row"]):
         raise UsageError(f"the rules have no policy {found['policy']} like the one that found it: name them by --rules")
     row = {name: value for name, value in zip(policy.columns, found["row"], strict=True) if name}
-    subject = "" if policy.subject is None else policy.columns[policy.subject]
+    blamed = policy.columns[policy.subject] if policy.subject is not None and found["resource"] else ""
     keys = keys_of(policy, computed(rules.program))
-    key = {name: row[name] for name in keys if name != subject and not isinstance(row[name], dict)}
-    notes = [
-        f"{name} is hidden or not known: the waiver holds whatever it is" for name in keys if type(row[name]) is dict
-    ]
-    for name, value in row.items():
-        if name not in keys and type(value) in (int, float) and not options.bound:
-            notes.append(f"the waiver holds however {name} changes: bound it, --while '{name} <= {value}'")
+    hidden = [name for name in keys if isinstance(row[name], dict)]
+    key = {name: row[name] for name in keys if name not in (blamed, *hidden)}
+    notes = [f"{name} is hidden or not known: the waiver holds whatever it is" for name in hidden]
+    free = [name for name, value in row.items() if name not in keys and type(value) in (int, float)]
+    for name in free if not options.bound else ():
+        notes.append(f"the waiver holds however {name} changes: bound it, --while '{name} <= {row[name]}'")
     texts = {name: getattr(options, name) for name in ("owner", "reason", "ticket", "expires")}
     named = {"policy": policy.id, "subject": found["resource"], "key": key, "project": project}
     entry = {name: value for name, value in {**named, **texts, "while": options.bound}.items() if value}
@@ -86,9 +85,7 @@ def _decision(named: str, log: str | None) -> tuple[dict[str, Any], str]:
         except (ValueError, RecursionError):
             record = {"decision": None}
         if not isinstance(record["decision"], dict) or record["decision"].get("schema") != SCHEMA:
-            raise InputError(
-                [Diagnostic("unreadable", f"{named} is not one decision, as `check --format json` writes it")]
-            )
+            raise InputError([Diagnostic("unreadable", f"{named} is no decision as `check --format json` writes it")])
         return record["decision"], ""
     if not log:
         raise UsageError("waive: name the decision log with --log, or in DATALOG_GATE_LOG")

@@ -357,8 +357,8 @@ def _identity(rules: PolicySet, request: Request) -> list[str]:
 
 def _in_use(certain: Sequence[Violation]) -> list[str]:
     """The waivers that a violation met, in force or not: what others say changes nothing."""
-    waived = {f"waived {json.dumps(one.waiver.to_json())}" for one in certain if one.waiver}
-    return sorted(waived | {f"lapsed {json.dumps(one.lapsed.to_json())}" for one in certain if one.lapsed})
+    met = {("waived", one.waiver) if one.waiver else ("lapsed", one.lapsed) for one in certain}
+    return sorted(f"{word} {json.dumps(one.to_json(), sort_keys=True)}" for word, one in met if one)
 
 
 def _digest(parts: Sequence[str]) -> str:

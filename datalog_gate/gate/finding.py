@@ -13,6 +13,8 @@ from datalog_gate.diagnostics import Span
 from datalog_gate.values import ResourceId, Row, Unknown, Value, from_python, to_json
 
 Mode = OneOf["enforce", "warn", "record"]
+WRITTEN = ("id", "policy", "subject", "project", "owner", "reason", "ticket", "expires")
+"""The texts of a waiver, as its file has them; `while` is one besides."""
 SOON = timedelta(days=14)
 """How long before its end people are told of a waiver."""
 
@@ -53,18 +55,8 @@ class Waiver:
 
     def to_json(self) -> dict[str, object]:
         """As JSON data: the entry of a `waivers.yaml`."""
-        entry: dict[str, object] = {
-            "id": self.id,
-            "policy": self.policy,
-            "subject": self.subject,
-            "key": {name: to_json(value) for name, value in self.key},
-            "project": self.project,
-            "owner": self.owner,
-            "reason": self.reason,
-            "ticket": self.ticket,
-            "expires": self.expires,
-            "while": self.bound,
-        }
+        entry = {name: getattr(self, name) for name in WRITTEN}
+        entry |= {"key": {name: to_json(value) for name, value in self.key}, "while": self.bound}
         return {name: value for name, value in entry.items() if value}
 
     @classmethod

@@ -17,7 +17,7 @@ from datalog_gate.analysis.policy import Policy
 from datalog_gate.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.engine.builtins import EvaluationError, compare
 from datalog_gate.errors import InputError
-from datalog_gate.gate.finding import Waiver, instant
+from datalog_gate.gate.finding import WRITTEN, Waiver, instant
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.language.ast import Comparison, Constant, Variable
 from datalog_gate.language.parser import parse_query
@@ -26,7 +26,7 @@ from datalog_gate.values import ResourceId, Row, Value
 if TYPE_CHECKING:
     from datalog_gate.template.document import Document
 
-TEXTS = ("id", "policy", "subject", "project", "owner", "reason", "ticket", "expires", "while")
+TEXTS = (*WRITTEN, "while")
 KEYS = (*TEXTS, "key")
 NEEDED = ("id", "policy", "owner", "reason", "expires")
 BOUNDS = ("subject", "key", "project", "while")
@@ -72,7 +72,7 @@ def comparison(text: str) -> Comparison | str:
     body, found = parse_query(f":- {text}")
     match body:
         case (Comparison(_, Variable() | Constant() as left, Variable() | Constant() as right) as one,):
-            return one if isinstance(left, Variable) or isinstance(right, Variable) else "it names no column"
+            return one if Variable in (type(left), type(right)) else "it names no column"
     return found[0].message if found else "it is no comparison of a column"
 
 
@@ -81,13 +81,10 @@ def _bounded(text: str, named: Mapping[str, Value]) -> bool:
     bound = comparison(text)
     if isinstance(bound, str):
         return False
-    sides = [
-        one.value if isinstance(one, Constant) else named.get(getattr(one, "name", ""))
-        for one in (bound.left, bound.right)
-    ]
-    null_test = Constant(None) in (bound.left, bound.right)
+    terms = (bound.left, bound.right)
+    left, right = (one.value if isinstance(one, Constant) else named.get(getattr(one, "name", "")) for one in terms)
     try:
-        return compare(bound.comparator, sides[0], sides[1], False, null_test)
+        return compare(bound.comparator, left, right, False, Constant(None) in terms)
     except EvaluationError:
         return False
 
@@ -119,9 +116,7 @@ class _Reader:
             before = len(self.found)
             self._check(at, entry)
             if isinstance(entry, dict) and ids[str(entry.get("id"))] > 1:
-                self._bad(
-                    f"{entry['id']} is the id of {ids[str(entry['id'])]} waivers", (at, "id"), "give each its own"
-                )
+                self._bad(f"{entry['id']} is the id of more than one waiver", (at, "id"), "give each its own")
             if len(self.found) == before:
                 yield Waiver.from_json(entry)
 
@@ -167,10 +162,8 @@ class _Reader:
                 why = f"{name} is no key column of {policy.id}: it may change and the violation be the same"
                 self._bad(why, (at, "key", name), f'bound it, `while: "{name} <= {value}"`', True)
             elif name not in keys:
-                known = f"its key columns are {', '.join(keys) or 'none'}"
-                self._bad(
-                    f"{policy.id} has no column {name}", (at, "key", name), did_you_mean(str(name), keys, known), True
-                )
+                suggestion = did_you_mean(str(name), keys, f"its key columns are {', '.join(keys) or 'none'}")
+                self._bad(f"{policy.id} has no column {name}", (at, "key", name), suggestion, True)
             elif isinstance(value, dict | list):
                 self._bad(f"`{name}` is a text, a number, true, false or null", (at, "key", name))
         if isinstance(text := entry.get("while"), str) and text:

@@ -24,8 +24,8 @@ def heat(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Heat]:
     options = {"waivers": tmp_path / "waivers.yaml", "decision_log": tmp_path / "log", "reload_seconds": 0}
     texts = {name: str(value) for name, value in options.items()}
     behind = request.param == "filter"
-    filters = {"api_filters": API, "cfn_filters": CFN} if behind else {}
-    with running(tmp_path, convergence=behind, options=texts, **filters) as heat:
+    api, cfn = (API, CFN) if behind else ("", "")
+    with running(tmp_path, convergence=behind, options=texts, api_filters=api, cfn_filters=cfn) as heat:
         yield heat
 
 
