@@ -78,7 +78,7 @@ s.yaml:3:54: waived[flavor] web takes huge
   3 |   web: {type: OS::Nova::Server, properties: {flavor: huge}}
     |                                                      ^^^^
   waiver  W-7 until 2027-03-08: the scanner (net, OPS-1)
-2 denied, 0 warnings, 1 waived (W-7, 7 days left), 0 undetermined; 2 policies, 4 facts; deny; decision 286ebd
+2 denied, 0 warnings, 1 waived (W-7, 7 days left), 0 undetermined; 2 policies, 4 facts; deny; decision 3a3abf
 """, "datalog-gate: waiver W-7 ends soon: 7 days left\n")  # fmt: skip
 
 
@@ -121,7 +121,7 @@ s.yaml:3:54: waived[flavor] web takes huge
         huge in [huge, vast]                      rules/m.dl:2
   waiver  W-7 until 2027-03-08: the scanner (net, OPS-1)
 clean[many] looked at 1 row: os:nova:server 1
-0 denied, 0 warnings, 1 waived (W-7, 7 days left), 0 undetermined; 2 policies, 3 facts; allow; decision 44caee
+0 denied, 0 warnings, 1 waived (W-7, 7 days left), 0 undetermined; 2 policies, 3 facts; allow; decision af94ac
 """)  # fmt: skip
 
 

@@ -136,6 +136,20 @@ def test_the_first_waiver_in_force_counts_before_one_that_is_expired() -> None:
         assert [one.waiver and one.waiver.id for one in judged(*given_).waived] == ["W-2"]
 
 
+def test_the_waivers_that_a_decision_met_give_it_again() -> None:
+    all_ = [
+        FLAVOR | {"id": "both", "key": {"f": "huge"}},
+        FLAVOR | {"id": "unused", "subject": "mail"},
+        FLAVOR | {"id": "old", "subject": "db", "expires": "2027-01-01"},
+        FLAVOR | {"id": "vast", "project": "p1", "while": 'f != "tiny"'},
+        MANY | {"id": "few", "while": "n < 2"},
+    ]
+    first = judged(*all_, **CALLER)
+    assert [one.id for one in first.waivers] == ["both", "vast", "few"]
+    again = judged(*(one.to_json() for one in first.waivers), **CALLER)
+    assert again.to_json() == first.to_json()
+
+
 def test_a_waived_denial_denies_no_more_and_warns_of_nothing() -> None:
     both: list[dict[str, object]] = [FLAVOR | {"key": {"f": flavor}, "id": flavor} for flavor in ("huge", "vast")]
     outcomes = [judged(*some).outcome for some in ([], both[:1], both, [*both, MANY | {"while": "n < 9"}])]

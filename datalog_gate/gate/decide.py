@@ -95,6 +95,8 @@ def decide(
     judge = _Judge(rules, stacks, request, facts, finished, model, exceeded, secrets, explain)
     certain = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
     violations = [one for one in certain if not one.waiver]
+    met = {one.waiver or one.lapsed for one in certain}
+    waivers = tuple(one for one in request.waivers if one in met)
     settled = {(one.policy, one.resource) for one in violations if one.resource}
     undetermined = sorted((one for policy in policies for one in judge.undetermined(policy, settled)), key=_by_policy)
     errors = [error for policy in policies if (error := judge.error(policy))]
@@ -102,7 +104,7 @@ def decide(
     digests = {"rules": rules.digest, "facts": _digest(lines)}
     ids = tuple(stack.id for stack in stacks)
     decision = Decision(
-        _digest([*digests.values(), *ids, *_identity(rules, request), *_in_use(certain)])[:16],
+        _digest([*digests.values(), *ids, *_identity(rules, request, waivers)])[:16],
         outcome_of(violations, undetermined, errors),
         request.action,
         ids,
@@ -121,6 +123,7 @@ def decide(
         },
         {**rules.sources, **{file: text for stack in stacks for file, text in stack.sources.items()}},
         request.now,
+        waivers,
     )
     if not explain:
         return decision
@@ -346,19 +349,15 @@ def _places(inventory: Inventory | None) -> dict[str, Mapping[Row, Span]]:
     return {**inventory.rows, **inventory.added} if inventory else {}
 
 
-def _identity(rules: PolicySet, request: Request) -> list[str]:
+def _identity(rules: PolicySet, request: Request, waivers: Sequence[Waiver]) -> list[str]:
     """What a decision depends on besides rules and facts: the mode, those of single policies, the policies that are not
-    enforced yet, and the time if a rule reads it."""
+    enforced yet, the time if a rule reads it, and the waivers that it met, with those of them that are expired."""
     early = [one.id for one in rules.policies if one.enforce_from and request.now.date() < one.enforce_from]
     modes = [f"{one.id}={request.modes[one.id]}" for one in rules.policies if one.id in request.modes]
     modes += [f"{one.id}=off" for one in rules.policies if one.id in request.off]
-    return [request.mode, *early, *modes, request.now.isoformat() if "gate:now" in rules.program.inputs else ""]
-
-
-def _in_use(certain: Sequence[Violation]) -> list[str]:
-    """The waivers that a violation met, in force or not: what others say changes nothing."""
-    met = {("waived", one.waiver) if one.waiver else ("lapsed", one.lapsed) for one in certain}
-    return sorted(f"{word} {json.dumps(one.to_json(), sort_keys=True)}" for word, one in met if one)
+    now = request.now.isoformat() if "gate:now" in rules.program.inputs else ""
+    words = [json.dumps([one.to_json(), request.now >= one.until], sort_keys=True) for one in waivers]
+    return [request.mode, *early, *modes, now, *words]
 
 
 def _digest(parts: Sequence[str]) -> str:

@@ -26,7 +26,8 @@ class Decision:
     """What the gate answers. All findings are listed whatever the outcome, sorted by policy and row.
 
     `derived` holds the rows of every relation that rules derive, as far as the budgets went, for tests and queries; it
-    is no part of the JSON. `waived` are certain findings that do nothing; `now` is the time of the request.
+    is no part of the JSON. `waived` are certain findings that do nothing; `now` is the time of the request, and
+    `waivers` are those that a finding met, in force or not: with these alone it is the same decision.
     `explanation` is there where it was asked for: each finding then has `why` in the JSON, and `clean` has how many
     rows there were for each policy that found nothing.
     """
@@ -45,6 +46,7 @@ class Decision:
     derived: Mapping[str, Sequence[Row]]
     sources: Mapping[str, str]
     now: datetime = field(compare=False)
+    waivers: tuple[Waiver, ...] = ()
     explanation: Explanation | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, object]:
@@ -72,12 +74,6 @@ class Decision:
         no explanation was asked for."""
         found = {one.policy for some in (self.violations, self.undetermined, self.waived, self.errors) for one in some}
         return self.explanation.clean(found) if self.explanation else {}
-
-    @property
-    def waivers(self) -> list[Waiver]:
-        """The waivers that a violation met, in force or not: with these alone it is the same decision."""
-        met = [one.waiver or one.lapsed for one in (*self.waived, *self.violations)]
-        return list(dict.fromkeys(one for one in met if one))
 
     def _finding(self, one: Violation) -> dict[str, object]:
         return one.to_json() | ({"why": self.explanation.of(one).to_json()} if self.explanation else {})
