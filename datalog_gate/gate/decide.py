@@ -83,7 +83,7 @@ def decide(
     facts = FactSet()
     for stack in stacks:
         flatten(stack, rules.catalogue, {*program.inputs, *GRANTS}, facts)
-    _add_request(facts, request)
+    _add_request(facts, stacks, request)
     known = _with_inventory(facts, request.inventory)
     finished = _split(program, known, facts)
     policies = [one for one in rules.policies if request.action in one.on and one.id not in request.off]
@@ -104,7 +104,7 @@ def decide(
         tuple(violations),
         tuple(undetermined),
         tuple(sorted(errors, key=lambda one: one.policy)),
-        grants_of(facts, request.services, request.now, model.rows(UNLOCKED)),
+        grants_of(facts, stacks, request.services, request.now, model.rows(UNLOCKED)),
         digests,
         {"policies": len(policies), "facts": len(facts)},
         {
@@ -254,7 +254,7 @@ def _by_policy(one: Violation) -> tuple[str, object]:
     return one.policy, row_key(one.row)
 
 
-def _add_request(facts: FactSet, request: Request) -> None:
+def _add_request(facts: FactSet, stacks: Sequence[Stack], request: Request) -> None:
     caller = request.caller
     facts.add("gate:request", (request.action,))
     facts.add("gate:now", (request.now.isoformat(),))
@@ -264,7 +264,7 @@ def _add_request(facts: FactSet, request: Request) -> None:
             facts.add("gate:role", (role,))
     for service in sorted(request.services):
         facts.add("gate:service", (service,))
-    for grant in effective(facts, request.services, request.now):
+    for grant in effective(facts, stacks, request.services, request.now):
         facts.add(EFFECTIVE.name, (grant,))
 
 
