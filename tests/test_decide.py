@@ -314,6 +314,18 @@ def test_a_grant_unlocks_its_scope_or_says_why_not(properties: str, reason: str,
                           "reason": reason}  # fmt: skip
 
 
+def test_a_grant_that_no_rule_unlocks_does_not_share_in_another_of_the_same_resource() -> None:
+    grants = "".join(
+        f"  {name}: {{type: DatalogGate::Policy, properties: {{service: edge, scope: [a], options: {{{options}}}}}}}\n"
+        for name, options in (("g", "refuse: 1"), ("h", "other: 1"))
+    )
+    found = judge(EDGE, IPS + grants, services=frozenset({"edge"}))
+    assert [(one.grant.name, one.unlocked, one.reason) for one in found.grants] == [
+        ("g", False, "no rule unlocks it"),
+        ("h", True, "unlocked"),
+    ]
+
+
 def test_a_grant_that_may_not_be_there_unlocks_nothing() -> None:
     grant = f"  g: {{type: DatalogGate::Policy, {PERHAPS}properties: {{service: edge}}}}\n"
     found = judge(EDGE, IPS + grant, services=frozenset({"edge"}))

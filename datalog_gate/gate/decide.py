@@ -104,7 +104,14 @@ def decide(
         tuple(violations),
         tuple(undetermined),
         tuple(sorted(errors, key=lambda one: one.policy)),
-        grants_of(facts, stacks, request.services, request.now, model.rows(UNLOCKED)),
+        grants_of(
+            facts,
+            stacks,
+            request.services,
+            request.now,
+            {(one.service, grant) for one in rules.unlocks for (grant,) in model.rows(one.relation)},
+            model.rows(UNLOCKED),
+        ),
         digests,
         {"policies": len(policies), "facts": len(facts)},
         {

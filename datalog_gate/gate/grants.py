@@ -30,9 +30,15 @@ def effective(facts: FactSet, stacks: Sequence[Stack], services: Collection[str]
 
 
 def grants_of(
-    facts: FactSet, stacks: Sequence[Stack], services: Collection[str], now: datetime, unlocked: Collection[Row]
+    facts: FactSet,
+    stacks: Sequence[Stack],
+    services: Collection[str],
+    now: datetime,
+    derived: Collection[Row],
+    unlocked: Collection[Row],
 ) -> tuple[Grant, ...]:
-    """Every grant of the facts with its reason. `unlocked` are the rows (service, resource) of ``gate:unlocked``."""
+    """Every grant of the facts with its reason. `derived` are the rows (service, grant) that rules with ``@unlock``
+    derive, `unlocked` those of ``gate:unlocked`` (service, resource): another grant may have unlocked the resource."""
     scopes: dict[Value, set[Value]] = {}
     maybe = facts.maybe.get("gate:grant_scope", ())
     for row in facts.rows.get("gate:grant_scope", ()):
@@ -42,7 +48,7 @@ def grants_of(
     found = []
     for grant, service, reason in _judge(facts, stacks, services, now):
         scope = scopes.get(grant)
-        unlocks = not reason and any((service, one) in open_to for one in scope or ())
+        unlocks = not reason and (service, grant) in derived and any((service, one) in open_to for one in scope or ())
         why = "no rule unlocks it" if scope else "nothing is in its scope" if scope is None else PERHAPS[1]
         found.append(Grant(grant, show(service), unlocks, reason or ("unlocked" if unlocks else why)))
     return tuple(found)

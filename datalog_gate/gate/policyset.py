@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from datalog_gate.analysis.check import check, matches
-from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.collection import paused
@@ -47,6 +47,7 @@ class PolicySet:
 
     program: CheckedProgram
     policies: tuple[Policy, ...]
+    unlocks: tuple[Unlock, ...]
     warnings: tuple[Diagnostic, ...]
     digest: str
     sources: Mapping[str, str]
@@ -76,7 +77,9 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
     )
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     reads = rests_on(checked.program)
-    return PolicySet(checked.program, checked.policies, checked.warnings, digest, sources, reads, catalogue)
+    return PolicySet(
+        checked.program, checked.policies, checked.unlocks, checked.warnings, digest, sources, reads, catalogue
+    )
 
 
 def parse_all(files: Sequence[RuleFile]) -> tuple[list[Module], list[Diagnostic]]:
