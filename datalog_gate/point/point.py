@@ -27,6 +27,7 @@ from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.reason import printable, reason
 from datalog_gate.point.asked import CLOSED, REASON, Answer, Asked, Verdict
 from datalog_gate.point.definition import Definition
+from datalog_gate.point.feasibility import objection
 from datalog_gate.point.glass import broken
 from datalog_gate.point.log import SCHEMA, DecisionLog
 from datalog_gate.point.policies import Entitlements
@@ -107,12 +108,15 @@ class Point:
         if asked.credentials.get("user_id") in self.settings.exempt_users:
             return self._note(asked, Answer("allowed", ""), why="the user is exempt")
         ruleset = self._book.current()
-        if any(asked.action in one.on for one in ruleset.rules.policies) or (self._chain and asked.action in CLOSED):
+        read = asked.action in CLOSED and (self._chain or self.broker)
+        if read or any(asked.action in one.on for one in ruleset.rules.policies):
             answer, why, judged = self._opinion(asked, mode, ruleset, asked.credentials)
         elif self._chain:
             answer, why, judged = Answer("allowed", _made_id()), NOT_ASKED, None
         else:
             return Answer("allowed", "")
+        if answer.allowed and judged and asked.action in CLOSED and asked.door != "plugin":
+            answer, why = self._granted(asked, mode, answer, judged, why)
         if answer.allowed and self._chain and not asked.dry_run:
             answer, why = self._consulted(self._chain, asked, mode, answer, judged, why)
         return self._note(asked, answer, judged, why)
@@ -121,6 +125,11 @@ class Point:
         """The host has answered: it took the operation on, or refused it."""
         if answer.ran and (problems := answer.ran.after("accepted" if accepted else "failed")):
             self._event("preflight", id=answer.id, problems=problems)
+
+    def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
+        """The host has let the stack go, and its resources stay. Errors: JournalError."""
+        if self.broker:
+            self.broker.journal.abandon(stack_id, project, stack_name)
 
     def flush(self) -> None:
         """Wait until the log is written, two seconds at most."""
@@ -142,6 +151,14 @@ class Point:
         verdict, said = _verdict(decision)
         answer = Answer(verdict, decision.id, _bounded(said), _warnings(decision), decision)
         return *((answer, "") if answer.allowed else self._lifted(asked, mode, answer)), judged
+
+    def _granted(self, asked: Asked, mode: str, answer: Answer, judged: _Judged, why: str) -> tuple[Answer, str]:
+        """The answer after all services that grants unlock: those of Heat's engine answer for themselves there."""
+        found = objection(self.broker, asked, judged.stack, judged.decision.grants)
+        if found is None:
+            return answer, why
+        verdict, said = found
+        return self._lifted(asked, mode, replace(answer, verdict=verdict, reason=_bounded(said)))
 
     def _consulted(
         self, chain: Chain, asked: Asked, mode: str, answer: Answer, judged: _Judged | None, why: str
