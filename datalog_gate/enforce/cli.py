@@ -68,10 +68,12 @@ def check(options: argparse.Namespace) -> int:
     codes, judged = [], []
     for some in [given] if options.together else [[root] for root in given]:
         answer: Decision | GateError
+        asked: tuple[str, ...] = ()
         name = ", ".join(root.template for root in some)
         try:
+            stacks = read_all(some, options, rules.catalogue)
             answer = rules.decide(
-                read_all(some, options, rules.catalogue),
+                stacks,
                 action=options.action,
                 caller=caller,
                 services=options.services,
@@ -82,13 +84,17 @@ def check(options: argparse.Namespace) -> int:
                 explain=options.explain,
             )
             codes.append(_verdict(answer, fails, options))
+            if any(one.unlocked for one in answer.grants):
+                from datalog_gate.enforce.asks import asks
+
+                asked = asks(stacks, answer)
         except InputError as error:
             answer = error
             codes.append(INPUT)
         except EngineError as error:
             answer = error
             codes.append(_complain(f"{name}: {error}", UNDECIDED))
-        judged.append(Judged(name, answer))
+        judged.append(Judged(name, answer, asked))
         if options.format not in WHOLE:
             _show(judged[-1], options.format)
     if options.format in WHOLE:

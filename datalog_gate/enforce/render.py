@@ -19,8 +19,8 @@ WIDTH = 72
 """Where the column of places begins at most."""
 
 
-def text(decision: Decision) -> str:
-    """All findings with excerpts, the grants that unlock nothing, and the counts."""
+def text(decision: Decision, asks: Sequence[str] = ()) -> str:
+    """All findings with excerpts, what grants ask for, those that unlock nothing, and the counts."""
     lines: list[str] = []
     for one in decision.violations:
         lines += _finding(one, one.level, decision)
@@ -30,6 +30,7 @@ def text(decision: Decision) -> str:
         lines.append(f"{_at(error.place)}error[{error.policy}] {error.message}")
     for policy, rows in decision.clean().items():
         lines.append(f"clean[{policy}] {_looked_at(rows)}")
+    lines += asks
     for grant in decision.grants:
         if not grant.unlocked:
             lines.append(f"grant {grant.grant.path} unlocks nothing of {grant.service}: {grant.reason}")

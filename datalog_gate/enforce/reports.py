@@ -33,10 +33,11 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was judged, as it was named, and the answer."""
+    """What was judged, as it was named, the answer, and lines on what grants ask for."""
 
     name: str
     answer: Decision | GateError
+    asks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,10 @@ def report(
             return junit(judged, policies, fails)
         case "sarif":
             return sarif([found for one in judged for found in findings(one.answer)], policies)
-    return "".join(_part(form, one.answer) for one in judged)
+    return "".join(_part(form, one.answer, one.asks) for one in judged)
 
 
-def _part(form: str, answer: Decision | GateError) -> str:
+def _part(form: str, answer: Decision | GateError, asks: Sequence[str]) -> str:
     match form, answer:
         case "github", _:
             return "".join(f"{github(one)}\n" for one in findings(answer))
@@ -84,7 +85,7 @@ def _part(form: str, answer: Decision | GateError) -> str:
         case "compact", Decision():
             return f"{compact(answer)}\n"
         case _, Decision():
-            return f"{text(answer)}\n"
+            return f"{text(answer, asks)}\n"
     return f"{answer}\n"
 
 
