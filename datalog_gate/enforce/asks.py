@@ -34,12 +34,12 @@ def _entries(data: Mapping[str, Data]) -> str:
 
 def _said(data: Data) -> str:
     match data:
+        case None | Unknown() | ResourceId():  # which is a tuple, too
+            return show(data)
         case Mapping():
             return f"{{{_entries(data)}}}"
         case tuple():
             return f"[{', '.join(map(_said, data))}]"
-        case None | Unknown() | ResourceId():
-            return show(data)
         case bool():
             return str(data).lower()
     return str(data)
