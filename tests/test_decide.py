@@ -254,6 +254,7 @@ RACK = (
     "the service rack is not enabled here, or not for this caller: it takes --services rack at the command line, and "
     "at the gate the operator and the policy datalog_gate:grant:rack"
 )
+UNGIVEN = "it hangs on parameters, and not all have a value yet"
 NONE = ", and there is no such resource"
 ASKED: tuple[tuple[str, str, list[str]], ...] = (
     ("service: edge", "unlocked", []),
@@ -284,8 +285,11 @@ ASKED: tuple[tuple[str, str, list[str]], ...] = (
     ("service: edge, expires: '2027-03-01T12:00:01Z'", "unlocked", []),
     ("service: edge, expires: '2027-03-01T13:00+02:00'", f"expired 2027-03-01T13:00+02:00{LATER}", ["s/a", "s/b"]),
     ("service: edge, expires: soon", "expires is no date: soon", ["s/a", "s/b"]),
-    ("service: edge, expires: {get_param: f}", f"its day of expiry hangs on {{get_param: f}} in s{LATE}",
+    ("service: edge, expires: {get_attr: [a, show]}", f"its day of expiry hangs on {{get_attr: [a, show]}} in s{LATE}",
      ["s/a", "s/b"]),
+    ("service: edge, expires: {get_param: f}", UNGIVEN, ["s/a", "s/b"]),
+    ("service: edge, scope: [a, {get_param: f}]", UNGIVEN, ["s/a", "s/b"]),
+    ("service: edge, scope: [cc, {get_param: f}]", f"its scope names cc{NONE}", ["s/a", "s/b"]),
     ("service: edge}, deletion_policy: Delete, metadata: {", "unlocked", []),
     ("service: edge}, deletion_policy: Retain, metadata: {",
      "its deletion_policy is Retain, by which nothing would be given back: leave it out", ["s/a", "s/b"]),
@@ -293,7 +297,8 @@ ASKED: tuple[tuple[str, str, list[str]], ...] = (
      ["s/a", "s/b"]),
     ("service: rack", RACK, ["s/a", "s/b"]),
     ("service: rack, scope: a", f"{RACK}; its scope is no list of names", ["s/a", "s/b"]),
-    ("service: {get_param: f}", f"its service hangs on {{get_param: f}} in s{LATE}", ["s/a", "s/b"]),
+    ("service: {get_param: f}", UNGIVEN, ["s/a", "s/b"]),
+    ("service: {get_attr: [a, show]}", f"its service hangs on {{get_attr: [a, show]}} in s{LATE}", ["s/a", "s/b"]),
     ("service: {get_param: h}", f"its service hangs on hidden value of a parameter{LATE}", ["s/a", "s/b"]),
     ("service: edge, scope: [{get_param: h}]", f"its scope hangs on hidden value of a parameter{LATE}",
      ["s/a", "s/b"]),
@@ -305,9 +310,11 @@ def test_a_grant_unlocks_its_scope_or_says_why_not(properties: str, reason: str,
     grant = f"  g: {{type: DatalogGate::Policy, properties: {{{properties}}}}}\n"
     absent = "  absent: {type: OS::Nova::KeyPair, condition: {equals: [1, 2]}, properties: {name: k}}\n"
     perhaps = f"  perhaps: {{type: OS::Nova::KeyPair, {PERHAPS}properties: {{name: k}}}}\n"
-    more = "l: {type: comma_delimited_list, default: a}, h: {type: string, hidden: true, default: b1}, "
-    head = HEAD.replace("f: {", f"{more}f: {{")
-    found = judge(EDGE, IPS + grant + absent + perhaps, services=frozenset({"edge"}), head=head)
+    more = "l: {type: comma_delimited_list, default: a}, h: {type: string, hidden: true, default: b1}"
+    if open_ := "perhaps" in properties or "get_param: f" in properties:
+        more += ", f: {type: string}"
+    head = HEAD.replace("f: {type: string}", more)
+    found = judge(EDGE, IPS + grant + absent + perhaps * open_, services=frozenset({"edge"}), head=head)
     assert [one.resource and one.resource.path for one in found.violations] == denied
     [grant_json] = [one.to_json() for one in found.grants]
     assert grant_json == {"grant": "s/g", "service": grant_json["service"], "unlocked": not denied or denied == ["s/b"],

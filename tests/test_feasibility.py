@@ -84,7 +84,8 @@ class Rig:
         self, resources: dict[str, Any], action: str = "create", files: dict[str, str] | None = None, **more: Any
     ) -> tuple[str, str]:
         """The verdict, and why."""
-        template = {"heat_template_version": "2018-08-31", "parameters": {"f": {"type": "string"}}}
+        parameters = {"f": {"type": "string"}} if "get_param" in str(resources) else {}
+        template = {"heat_template_version": "2018-08-31", "parameters": parameters}
         definition = Definition({**template, "resources": resources}, files=files or {})
         own = {"stack_id": "id"} if action in ("update", "restore") else {}
         asked = {"door": "api", "credentials": MEMBER} | own | more
@@ -154,7 +155,15 @@ def test_a_caller_who_may_not_use_the_service_is_refused(rig: Rig) -> None:
 PERHAPS = {"condition": {"equals": [{"get_param": "f"}, "x"]}}
 
 
-@pytest.mark.parametrize("resources", [{"g": grant() | PERHAPS, **AB}, {"g": grant(scope=["a"]), "a": KEY | PERHAPS}])
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"g": grant() | PERHAPS, **AB},
+        {"g": grant(scope=["a"]), "a": KEY | PERHAPS},
+        # as where a client asks which parameters there are
+        {"g": grant(scope=[{"get_param": "f"}]), **AB},
+    ],
+)
 def test_a_grant_that_nobody_can_tell_of_yet_is_locked_and_passes(rig: Rig, resources: dict[str, Any]) -> None:
     assert (rig.ask(resources), rig.edge.asked) == (("allowed", ""), [])
 

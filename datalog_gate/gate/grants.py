@@ -19,6 +19,7 @@ from datalog_gate.values import SECRET, ResourceId, Row, Unknown, Value, row_key
 PERHAPS = (
     "whether the grant is in the template is not known yet",
     "whether what is in its scope is in the template is not known yet",
+    "it hangs on parameters, and not all have a value yet",
 )
 """The reasons for which a grant unlocks nothing and may still become one: a door refuses any other."""
 LATE = "write it, or take it from a parameter that is known and not hidden"
@@ -95,6 +96,7 @@ def _judge(
     rows = sorted(facts.rows.get("gate:grant", ()), key=row_key)
     maybe = facts.maybe.get("gate:grant", ())
     homes = {one.id: (one, home) for root in stacks if rows for home in root.walk() for one in home.resources}
+    given = all(one.origin != "none" for root in stacks for one in root.parameters)  # else Heat builds nothing of it
     judged = []
     for row in rows:
         if not isinstance(row[0], ResourceId):
@@ -105,6 +107,9 @@ def _judge(
             for name, value in zip(("service", "expires"), row[1:], strict=True)
         )
         problems = [PERHAPS[0]] if row in maybe else _problems(grant, home, service, expires, services, now)
+        late = [one for one in problems if one.endswith(LATE)]
+        if late and not given:
+            problems = [one for one in problems if one not in late] or [PERHAPS[2]]
         judged.append((grant.id, service, "; ".join(problems)))
     return judged
 
