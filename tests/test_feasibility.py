@@ -250,6 +250,7 @@ def test_what_the_stack_holds_counts_as_free_when_it_changes(rig: Rig) -> None:
     rig.hold("6", "t/tr/own", "c", stack="id-t-tr")
     rig.hold("7", "s/h", "b")
     rig.journal.give_back("7", 6.0, "gone")
+    rig.hold("8", "s/h", "b", service="seats")
     free = {"s/g": tuple(sorted({old, new})), "s/h": (), "s/tr/own": (within,)}
     for action, expected in (("create", dict.fromkeys(free, ())), ("update", free), ("restore", free)):
         rig.edge.asked.clear()
@@ -259,6 +260,28 @@ def test_what_the_stack_holds_counts_as_free_when_it_changes(rig: Rig) -> None:
             assert {other.grant: tuple(sorted(other.replaces)) for other in one.together} == {
                 path: keys for path, keys in expected.items() if path != one.grant
             }
+
+
+def test_what_an_abandoned_stack_held_counts_as_free_for_one_of_its_name_that_is_adopted(rig: Rig) -> None:
+    key = rig.hold("1", "s/g", "a")
+    rig.point.abandoned("id", "p", "s")
+    rig.hold("2", "s/g", "a", stack="one after it")
+    resources = {"g": grant(scope=["a"]), **AB}
+    found = [rig.ask(resources, action) for action in ("create", "adopt", "update")]
+    assert (found, [one.replaces for one in rig.edge.asked]) == ([("allowed", "")] * 3, [(), (key,), ()])
+
+
+@pytest.mark.parametrize(("action", "asked"), [("update", 1), ("restore", 1), ("adopt", 2), ("create", 2)])
+def test_a_grant_that_stays_as_it_is_asks_nobody(rig: Rig, action: str, asked: int) -> None:
+    rig.ask({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB})
+    first, second = rig.edge.asked
+    rig.hold("1", "s/g", "a", scope=first.scope, options=first.options)
+    rig.hold("2", "s/h", "b", scope=first.scope, options=first.options)
+    rig.hold("3", "s/g", "b", scope=second.scope, options=second.options)
+    rig.edge.asked.clear()
+    rig.ask({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB}, action)
+    assert [one.grant for one in rig.edge.asked] == ["s/g", "s/h"][2 - asked :]
+    assert second.scope != first.scope
 
 
 def test_a_stack_that_is_known_by_its_name_alone_has_its_claims_too(rig: Rig) -> None:

@@ -7,6 +7,7 @@ none. Whatever is said here the grant's own resource asks again, of the service 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.finding import Grant
@@ -38,21 +39,23 @@ def objection(
 
 
 def _of_services(broker: Broker, asked: Asked, stack: Stack, grants: Collection[Grant]) -> tuple[Verdict, str] | None:
-    claims: tuple[Claim, ...] = ()
-    if asked.action in CHANGES and (broker.sticky or any(one.unlocked for one in grants)):
-        found = broker.journal.of_stack(asked.stack_id, asked.project, stack.id)
-        claims = tuple(one for one in found if one.live and not one.abandoned)
+    services = {one.grant.path: one.service for one in grants if one.unlocked}
+    claims = _claims(broker, asked, stack) if services or broker.sticky else ()
 
     def known(path: str) -> Known:
         own = asked.stack_id if path.rpartition("/")[0] == stack.id else ""
-        return Known(own, stack.name if own else "", "", tuple(one.key for one in claims if one.path == path))
+        keys = tuple(one.key for one in claims if (one.path, one.service) == (path, services[path]))
+        return Known(own, stack.name if own else "", "", keys)
 
     requests = requests_of(stack, grants, asked.project, known)
-    for claim in claims:
+    there = claims if asked.action in CHANGES else ()
+    for claim in there:
         if claim.service in broker.sticky and (left := _left(claim, stack, requests)):
             return "denied", f"the grant {claim.path} of {claim.service} can't go while {left} stays"
     end = broker.ticks() + broker.limits.step
     for path, request in requests.items():
+        if any(replace(request, uuid=one.uuid).key == one.key for one in there if one.path == path):
+            continue  # its resource holds just this, and asks nobody
         try:
             broker.facts(request, end)
         except RefusedError as error:
@@ -60,6 +63,15 @@ def _of_services(broker: Broker, asked: Asked, stack: Stack, grants: Collection[
         except UnavailableError as error:
             return "undecided", f"{error.service} could not be asked for the grant {path}: {error.reason}"
     return None
+
+
+def _claims(broker: Broker, asked: Asked, stack: Stack) -> tuple[Claim, ...]:
+    """What the stack holds; where one is adopted, what one of its name held that was abandoned."""
+    adopts = asked.action == "adopt"
+    if not adopts and asked.action not in CHANGES:
+        return ()
+    found = broker.journal.of_stack(asked.stack_id, asked.project, stack.id)
+    return tuple(one for one in found if one.live and one.abandoned == adopts)
 
 
 def _left(claim: Claim, stack: Stack, requests: Mapping[str, Request]) -> str:
