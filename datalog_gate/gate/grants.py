@@ -157,9 +157,13 @@ def _expiry(expires: Data, now: datetime) -> str:
     if isinstance(expires, Unknown):
         return f"its day of expiry hangs on {expires.expression}: {LATE}"
     try:
-        until = datetime.fromisoformat(str(expires))
+        until = end(str(expires))
     except ValueError:
         return f"expires is no date: {expires}"
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
     return f"expired {expires}: leave the grant out, or take a later day" if now >= until else ""
+
+
+def end(expires: str) -> datetime:
+    """When a grant ends that expires then, in UTC where nothing else is said. Errors: ValueError."""
+    until = datetime.fromisoformat(expires)
+    return until.replace(tzinfo=UTC) if until.tzinfo is None else until
