@@ -7,13 +7,13 @@ may use, and the time. Out: the rows that tell the rules which grants are in eff
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from datalog_gate.diagnostics import closest
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grants import required
 from datalog_gate.facts.stack import Data, Resource, Stack
-from datalog_gate.gate.finding import Grant
+from datalog_gate.gate.finding import Grant, instant
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown, Value, row_key, show
 
 PERHAPS = (
@@ -157,13 +157,7 @@ def _expiry(expires: Data, now: datetime) -> str:
     if isinstance(expires, Unknown):
         return f"its day of expiry hangs on {expires.expression}: {LATE}"
     try:
-        until = end(str(expires))
+        until = instant(str(expires))
     except ValueError:
         return f"expires is no date: {expires}"
     return f"expired {expires}: leave the grant out, or take a later day" if now >= until else ""
-
-
-def end(expires: str) -> datetime:
-    """When a grant ends that expires then, in UTC where nothing else is said. Errors: ValueError."""
-    until = datetime.fromisoformat(expires)
-    return until.replace(tzinfo=UTC) if until.tzinfo is None else until

@@ -201,6 +201,7 @@ class Point:
             caller=caller,
             services=services,
             inventory=ruleset.inventory,
+            waivers=ruleset.waivers,
             now=now,
             mode=mode,
             modes=modes,
@@ -214,6 +215,7 @@ class Point:
             "now": now.isoformat(),
             "mode": mode,
             "modes": modes,
+            "waivers": [one.to_json() for one in decision.waivers],
         }
         seconds = {"read": read - began, "decide": self._clock() - read}
         ages = {"inventory": (now - ruleset.written).total_seconds()} if ruleset.written else {}
