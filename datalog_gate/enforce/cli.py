@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
 FINDINGS = 1
-"""What `fmt --check`, `replay` and `doctor` exit with for what is not as it should be."""
+"""What `fmt --check`, `replay`, `services` and `doctor` exit with for what is not as it should be."""
 UNREAD = 141
 """What a shell gives for a command whose reader went away: whoever does not read a denial must not see success."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
@@ -221,6 +221,21 @@ def doctor(options: argparse.Namespace) -> int:
     return FINDINGS if any(one.level == "finding" for one in signs) else OK
 
 
+def services(options: argparse.Namespace) -> int:
+    """Print what services hold, what was settled of it, or which there are."""
+    from datalog_gate.enforce import attendance
+
+    return FINDINGS if attendance.run(options) else OK
+
+
+def approval(options: argparse.Namespace) -> int:
+    """Approve or refuse a request, or print those that there are."""
+    from datalog_gate.enforce import approving
+
+    approving.run(options)
+    return OK
+
+
 def explain(options: argparse.Namespace) -> int:
     """Print a decision of a log with why."""
     from datalog_gate.enforce import retold
@@ -372,6 +387,8 @@ COMMANDS = {
     "fmt": fmt,
     "lint": lint,
     "doctor": doctor,
+    "services": services,
+    "approval": approval,
     "explain": explain,
     "replay": replay,
 }

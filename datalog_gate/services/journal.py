@@ -198,10 +198,10 @@ class Journal:
         with self._step() as rows:
             return _get(rows, uuid)
 
-    def claims(self) -> tuple[Claim, ...]:
-        """All claims that are not over, oldest state first."""
+    def claims(self, stack: str | None = None) -> tuple[Claim, ...]:
+        """All claims that are not over, or those of a stack, oldest state first."""
         with self._step() as rows:
-            return tuple(_select(rows, f"state NOT IN {OVER} ORDER BY since, uuid"))
+            return tuple(_select(rows, f"state NOT IN {OVER} AND stack = ifnull(?, stack) ORDER BY since, uuid", stack))
 
     def forget(self, before: float) -> None:
         """Claims that were over before this time are no longer kept, unless they lead to one that is."""
