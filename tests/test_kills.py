@@ -47,8 +47,8 @@ TRANSITIONS = (
 
 
 class Deadly(Journal):
-    """A journal whose process is killed at a transition: ``u1 reserved before`` it is written, or ``after``. If only the
-    moment is named, at the first one."""
+    """A journal whose process is killed at a transition: ``u1 reserved before`` it is written, or ``after``. If only
+    the moment is named, at the first one."""
 
     def __init__(self, path: str, deadly: str) -> None:
         self._deadly, self.seen = deadly, list[str]()
