@@ -322,7 +322,7 @@ def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys:
     asked_at = out.split()[1]
     shown = [
         f"A-1 {asked_at} s/grant of project p, stack 1b1b: awaiting approval",
-        "  for   s/db (OS::Nova::Server)",
+        "  for   s/db (OS::Nova::Server) {}",
         '  with  {"reason": "a demo\\u001b[31m"}',
     ]
     assert (code, out.splitlines(), err) == (0, shown, "")

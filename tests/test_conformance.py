@@ -184,6 +184,12 @@ class Eager(Good):
         return ()
 
 
+class Hoarding(Good):
+    def waits(self, request: Request) -> str:
+        self.reserve(request)
+        return ""
+
+
 class Blind(Good):
     def facts(self, _request: Request) -> tuple[()]:
         return ()
@@ -294,6 +300,7 @@ NAMED: dict[type[Good], str] = {
     Shy: "status tells the truth",
     Mumbling: "status tells the truth",
     Eager: "facts change nothing",
+    Hoarding: "waiting holds nothing",
     Blind: "facts refuse what reserving would refuse",
     Separate: "what one replaces is held once until the last is released old",
     Mover: "what one replaces is held once until the last is released old",

@@ -54,9 +54,9 @@ def render(asked: list[Asked], form: str) -> Iterator[str]:
             f"{one.name} {when(one.at)} {one.path} of project {one.project}, stack {one.stack}: {one.answer}"
         )
         for part in one.scope:
-            yield printable(f"  for   {part['resource']} ({part['type']})")
+            yield printable(f"  for   {part['resource']} ({part['type']}) {_text(part['properties'])}")
         if one.options:
-            yield printable(f"  with  {json.dumps(one.options, ensure_ascii=False, sort_keys=True)}")
+            yield printable(f"  with  {_text(one.options)}")
 
 
 def user() -> str:
@@ -74,6 +74,10 @@ def _approvals(heat_conf: Path) -> Approvals:
     if not Path(path).is_file():
         raise InputError([Diagnostic("unreadable", f"{path} is not there: nothing was asked yet")])
     return Approvals(path)
+
+
+def _text(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, sort_keys=True)
 
 
 def _done(step: Callable[[], Answer]) -> Answer:

@@ -75,7 +75,7 @@ class HeatStacks:
             if uuid not in found:
                 hidden = self._given(f"{path}/resources?physical_resource_id={quote(uuid, safe='')}", project)
                 found |= {one["physical_resource_id"] for one in hidden["resources"]}
-        return frozenset(found)
+        return frozenset(found - {None, ""})
 
     def _given(self, path: str, project: str) -> dict[str, Any]:
         """What Heat has under a path. Errors: ValueError if it does not give it."""

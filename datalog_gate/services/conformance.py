@@ -161,6 +161,13 @@ class Conformance:
         self._tells(tmp_path, "", held=False)
         self._holds_only(tmp_path)
 
+    def test_waiting_holds_nothing(self, tmp_path: Path) -> None:
+        service = self.make(tmp_path)
+        waits = [service.waits(self.request("u")) for _ in range(3)]
+        assert all(isinstance(why, str) for why in waits), waits
+        self._tells(tmp_path, "u", held=False)
+        self._holds_only(tmp_path)
+
     def test_facts_refuse_what_reserving_would_refuse(self, tmp_path: Path) -> None:
         wrong = self.refused("")
         if wrong is not None:
