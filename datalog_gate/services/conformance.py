@@ -156,8 +156,8 @@ class Conformance:
 
     def test_facts_change_nothing(self, tmp_path: Path) -> None:
         service = self.make(tmp_path)
-        rows = [row for _ in range(3) for row in service.facts(self.request(""))]
-        assert all(isinstance(name, str) and isinstance(row, tuple) for name, row in rows), rows
+        for _ in range(3):
+            _feasible(service, self.request(""))
         self._tells(tmp_path, "", held=False)
         self._holds_only(tmp_path)
 
@@ -171,12 +171,12 @@ class Conformance:
     def test_facts_refuse_what_reserving_would_refuse(self, tmp_path: Path) -> None:
         wrong = self.refused("")
         if wrong is not None:
-            assert _refused(lambda: tuple(self.make(tmp_path).facts(wrong))), "options that it would refuse"
+            assert _refused(lambda: _feasible(self.make(tmp_path), wrong)), "what it would refuse"
         if self.room is not None:
             self._fill(tmp_path, self.room)
-            assert _refused(lambda: tuple(self.make(tmp_path).facts(self.request("")))), "no room is left"
+            assert _refused(lambda: _feasible(self.make(tmp_path), self.request(""))), "no room is left"
             self.make(tmp_path).release(_held(self.request("u0")))
-            tuple(self.make(tmp_path).facts(self.request("")))
+            _feasible(self.make(tmp_path), self.request(""))
         elif wrong is None:
             pytest.skip("it refuses nothing")
 
@@ -188,7 +188,7 @@ class Conformance:
         service.reserve(old)
         new = replace(self.request("new"), replaces=(old.key,))
         newest = replace(self.request("newest"), replaces=(new.key, old.key))
-        tuple(service.facts(replace(new, uuid="")))
+        _feasible(service, replace(new, uuid=""))
         service.reserve(new)
         service.reserve(newest)
         service.commit(_held(newest))
@@ -289,6 +289,12 @@ class Conformance:
 
 def _held(request: Request) -> Held:
     return Held(key=request.key, project=request.project, uuid=request.uuid, decision={})
+
+
+def _feasible(service: Service, request: Request) -> None:
+    """Ask as a door does. Errors: RefusedError."""
+    ask: Callable[[Request], Any] = service.facts
+    list(ask(request) or ())
 
 
 def _says(service: Service, request: Request, held: bool) -> None:
