@@ -94,10 +94,10 @@ class Heat:
     def ask(self, path: str, project: str = "") -> tuple[int, dict[str, Any]]:
         """The status and the object that Heat answers with, below another project if one is given, whose id takes the
         place of one's own at the end of the address. Errors: InputError for no such answer."""
-        below = str(self._adapter.get_endpoint()).rstrip("/").rpartition("/")[0]
-        where = {"endpoint_override": f"{below}/{quote(project, safe='')}"} if project else {}
         headers = {"Accept": "application/json"}
         try:
+            below = str(self._adapter.get_endpoint()).rstrip("/").rpartition("/")[0]
+            where = {"endpoint_override": f"{below}/{quote(project, safe='')}"} if project else {}
             answer = self._adapter.get(path, headers=headers, raise_exc=False, **where)
             return answer.status_code, _object(answer.json() if answer.status_code == 200 else {})
         except ValueError:

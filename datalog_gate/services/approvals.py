@@ -10,10 +10,12 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 from datalog_gate.errors import GateError
 from datalog_gate.services.service import Request, digest, plain
@@ -179,7 +181,8 @@ class Approvals:
     def _step(self) -> Iterator[sqlite3.Connection]:
         """One transaction, undone if it is left by an exception."""
         try:
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))  # nobody else reads what was asked
+            if not os.path.exists(self._path):
+                _make(self._path)
             with closing(sqlite3.connect(self._path, timeout=BUSY, isolation_level=None)) as rows:
                 rows.row_factory = sqlite3.Row
                 rows.execute("BEGIN IMMEDIATE")
@@ -189,6 +192,18 @@ class Approvals:
                 rows.execute("COMMIT")
         except (OSError, sqlite3.Error) as error:
             raise ApprovalError(f"{os.path.basename(self._path)}: {error}") from error
+
+
+def _make(path: str) -> None:
+    """Make an empty file that nobody else can read. It is closed before it is there: closing would end the locks that
+    another thread has on it by then."""
+    fresh = Path(f"{path}.{uuid4().hex}")
+    try:
+        fresh.touch(mode=0o600)
+        with suppress(FileExistsError):  # somebody else was faster
+            os.link(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def when(seconds: float) -> str:

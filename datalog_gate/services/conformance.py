@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -234,8 +235,10 @@ class Conformance:
     def test_many_processes_at_once_hold_what_there_is(self, tmp_path: Path) -> None:
         ways = multiprocessing.get_context("fork")
         results: Any = ways.SimpleQueue()
+        barrier = ways.Barrier(CROWD)
 
         def work(at: int) -> None:
+            barrier.wait(60)
             results.put((at, _refused(lambda: self.make(tmp_path).reserve(self.request(f"u{at}")))))
 
         processes = [ways.Process(target=work, args=(at,)) for at in range(CROWD)]
@@ -248,15 +251,17 @@ class Conformance:
 
     def test_a_release_that_meets_its_reserve_wins(self, tmp_path: Path) -> None:
         service = self.make(tmp_path)
+        for turn in ("u0", "u1", "u2"):
 
-        def call(at: int) -> None:
-            if at % 2:
-                service.release(_held(self.request("u")))
-            else:
-                _refused(lambda: service.reserve(self.request("u")))
+            def call(at: int, turn: str = turn) -> None:
+                time.sleep(at / 1000)
+                if at % 2:
+                    service.release(_held(self.request(turn)))
+                else:
+                    _refused(lambda: service.reserve(self.request(turn)))
 
-        _at_once(call)
-        self._tells(tmp_path, "u", held=False)
+            _at_once(call)
+            self._tells(tmp_path, turn, held=False)
         self._holds_only(tmp_path)
 
     def _fill(self, folder: Path, count: int) -> None:
