@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
 FINDINGS = 1
-"""What `fmt --check`, `replay` and `doctor` exit with for what is not as it should be."""
+"""What `fmt --check`, `replay`, `services` and `doctor` exit with for what is not as it should be."""
 UNREAD = 141
 """What a shell gives for a command whose reader went away: whoever does not read a denial must not see success."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
@@ -57,13 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
     from datalog_gate.enforce.render import notes
-    from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report
+    from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report, unfilled
     from datalog_gate.enforce.roots import caller_in, read_all, roots
 
     given = roots(options)
     caller, unread = caller_in(options.caller)
     rules = _rules(options)
-    for warning in (*rules.warnings, *_unfilled(rules, options.inventory)):
+    for warning in (*rules.warnings, *unfilled(rules.program.inputs, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
         raise unread
@@ -254,6 +254,21 @@ def doctor(options: argparse.Namespace) -> int:
     return FINDINGS if any(one.level == "finding" for one in signs) else OK
 
 
+def services(options: argparse.Namespace) -> int:
+    """Print what services hold, what was settled of it, or which there are."""
+    from datalog_gate.enforce import attendance
+
+    return FINDINGS if attendance.run(options) else OK
+
+
+def approval(options: argparse.Namespace) -> int:
+    """Approve or refuse a request, or print those that there are."""
+    from datalog_gate.enforce import approving
+
+    approving.run(options)
+    return OK
+
+
 def explain(options: argparse.Namespace) -> int:
     """Print a decision of a log with why."""
     from datalog_gate.enforce import retold
@@ -324,17 +339,6 @@ def _rules(options: argparse.Namespace) -> Rules:
     return load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
 
 
-def _unfilled(rules: Rules, given: str | None) -> list[Diagnostic]:
-    """A warning if policies may pass only because no inventory fills what they read."""
-    from datalog_gate.catalogue import inventory
-
-    read = sorted(name for name in rules.program.inputs if inventory.relation(name))
-    if given or not read:
-        return []
-    message = f"the rules read {', '.join(read)}, which nothing fills"
-    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
-
-
 def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespace) -> int:
     """The exit code of one decision. `fails` are the levels of `--fail-on`."""
     from datalog_gate.enforce.reports import severity
@@ -387,6 +391,8 @@ COMMANDS = {
     "fmt": fmt,
     "lint": lint,
     "doctor": doctor,
+    "services": services,
+    "approval": approval,
     "explain": explain,
     "replay": replay,
     "waive": waive,

@@ -37,6 +37,8 @@ COMMANDS = {
         "check waivers.yaml --log decisions.jsonl",
     ),
     "lint": ("say what is no error in rules, but hardly meant", "rules/"),
+    "services": ("say what services hold for grants, and settle what a crash left", "status --heat-conf heat.conf"),
+    "approval": ("approve or refuse what grants ask for", "approve A-12 --why 'for March' --heat-conf heat.conf"),
     "doctor": ("say which doors into Heat are live, and what is wrong with them", "--heat-conf /etc/heat/heat.conf"),
 }
 """What each command does, and an example of its arguments."""
@@ -185,12 +187,14 @@ def parser() -> argparse.ArgumentParser:
     _add_catalogue(look)
     look.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
 
+    _add_services(_command(commands, "services").add_subparsers(dest="part", required=True, metavar="PART"))
+    _add_approval(_command(commands, "approval").add_subparsers(dest="part", required=True, metavar="PART"))
+
     cure = _command(commands, "doctor")
-    cure.add_argument("--heat-conf", type=Path, required=True, metavar="FILE", help="heat.conf of the services")
+    _add_heat_conf(cure)
     cure.add_argument("--paste", type=Path, metavar="FILE", help="api-paste.ini (default: where heat.conf says)")
     cure.add_argument("--log", type=Path, metavar="FILE", help="a decision log (default: where heat.conf says)")
     cure.add_argument("--no-cfn", dest="cfn", action="store_false", help="heat-api-cfn is not deployed")
-    cure.add_argument("--format", choices=("text", "json"), default="text")
     return whole
 
 
@@ -198,6 +202,36 @@ def _command(commands: argparse._SubParsersAction[_Parser], name: str) -> argpar
     what, arguments = COMMANDS[name]
     example = f"example: datalog-gate {name} {arguments}"
     return commands.add_parser(name, help=what, description=f"{what.capitalize()}.", epilog=example, allow_abbrev=False)
+
+
+def _add_services(parts: argparse._SubParsersAction[Any]) -> None:
+    _add_heat_conf(_part(parts, "status", "what services hold; exit 1 if a person has to look"))
+    settle = _part(parts, "reconcile", "settle what a crash left, by what Heat says; credentials are an admin's OS_*")
+    settle.add_argument("--every", type=_seconds, metavar="SECONDS", help="go on, each so many seconds")
+    _add_heat_conf(settle)
+    names = _part(parts, "list", "the services that are enabled")
+    names.add_argument("--for-me", action="store_true", help="only those that whoever OS_* names may grant")
+    _add_heat_conf(names)
+
+
+def _add_approval(parts: argparse._SubParsersAction[Any]) -> None:
+    for name in ("approve", "refuse"):
+        word = _part(parts, name, f"{name} a request")
+        word.add_argument("request", metavar="ID", help="as A-12")
+        word.add_argument("--why", default="", metavar="TEXT", help="for who asked")
+        _add_heat_conf(word)
+    names = _part(parts, "list", "what awaits an answer")
+    names.add_argument("--all", action="store_true", help="everything that was asked, with the answers")
+    _add_heat_conf(names)
+
+
+def _part(parts: argparse._SubParsersAction[_Parser], name: str, what: str) -> argparse.ArgumentParser:
+    return parts.add_parser(name, help=what, description=f"{what.capitalize()}.", allow_abbrev=False)
+
+
+def _add_heat_conf(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--heat-conf", type=Path, required=True, metavar="FILE", help="heat.conf of the services")
+    command.add_argument("--format", choices=("text", "json"), default="text")
 
 
 def _add_rules(command: argparse.ArgumentParser) -> None:
@@ -269,6 +303,16 @@ def _time(text: str) -> datetime:
         return time.astimezone(UTC) if time.tzinfo else time
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is no ISO time, like 2027-03-01T12:00") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds, 1 or more")
+    return seconds
 
 
 def _output(text: str) -> tuple[str, Path]:

@@ -86,6 +86,11 @@ class Broker:
         self._moved(claim, "reserved", decision=decision, late=self._late(claim, calls))
         return decision
 
+    def waits(self, request: Request) -> str:
+        """Why a grant is to be asked for later, and this once more before; empty if it can be reserved or refused now.
+        Nothing is held or written down. Errors: ServiceError."""
+        return printable(_Calls(self, request.service)(lambda service: service.waits(request)))
+
     def commit(self, uuid: str) -> None:
         """The stack is complete, with this grant in it: what the grant replaces is given back. Nothing to do if that is
         known. Errors: ServiceError, and then this is to be called again; JournalError."""
