@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -37,6 +38,15 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of a command. What stands behind ``--`` after `test` is pytest's."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    at = given.index("--") if given[:1] == ["test"] and "--" in given else len(given)
+    options = parser().parse_args(given[:at])
+    options.pytest = given[at + 1 :]
+    return options
 
 
 def parser() -> argparse.ArgumentParser:
