@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from datalog_gate.diagnostics import Diagnostic, render
+from datalog_gate.enforce.files import replace
 from datalog_gate.enforce.options import FAIL_ON, USAGE, parse
 from datalog_gate.errors import EngineError, GateError, InputError, RulesError, UsageError
 from datalog_gate.gate.decision import Decision
@@ -147,10 +148,10 @@ def query(options: argparse.Namespace) -> int:
 
 
 def test(options: argparse.Namespace) -> int:
-    """Run the policy tests below the paths."""
-    from datalog_gate.policytest.suite import run
+    """Run the policy tests below the paths, or say how good they are, or write them."""
+    from datalog_gate.enforce import suites
 
-    return run(options.path, options.catalogue, options.pytest)
+    return suites.test(options)
 
 
 def check_rules(options: argparse.Namespace) -> int:
@@ -195,7 +196,7 @@ def fmt(options: argparse.Namespace) -> int:
     changed = formatted(*paths)
     for file, text in changed.items():
         if not options.check:
-            _replace(Path(file), text)
+            replace(Path(file), text)
         print(file)
     return FINDINGS if options.check and changed else OK
 
@@ -319,26 +320,6 @@ def _show(judged: Judged, form: str) -> None:
 def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise UsageError(f"can't write {path}: {error.strerror}") from None
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put a text in the place of a file, whole or not at all; its mode stays, and a link still leads to it."""
-    from shutil import copymode
-    from tempfile import NamedTemporaryFile
-
-    target = path.resolve()
-    try:
-        with NamedTemporaryFile("w", encoding="utf-8", newline="", dir=target.parent, delete=False) as file:
-            try:
-                file.write(text)
-                file.close()
-                copymode(target, file.name)
-                os.replace(file.name, target)
-            except OSError:
-                os.unlink(file.name)
-                raise
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror}") from None
 

@@ -20,7 +20,7 @@ COMMANDS = {
     "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
     "facts": ("print the facts of templates", "web.yaml --relation os:nova:server --format jsonl"),
     "query": ("ask rules and facts a question", "'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"),
-    "test": ("run the policy tests (test.yaml) below the paths", "rules/"),
+    "test": ("run the policy tests (test.yaml) below the paths", "rules/ -- -k ssh -n 2"),
     "fmt": ("write rule files in the one layout, and say which changed", "--check rules/"),
     "check-rules": ("say which rules an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
     "docs": ("print a page of each policy, in Markdown", "--rules rules --output docs/policies"),
@@ -111,7 +111,24 @@ def parser() -> argparse.ArgumentParser:
 
     suite = _command(commands, "test")
     suite.add_argument("path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: here)")
-    suite.set_defaults(format="text")
+    job = suite.add_mutually_exclusive_group()
+    job.add_argument("--coverage", action="store_true", help="say what of the rules the cases never show")
+    job.add_argument("--mutate", action="store_true", help="say which faults in the rules no case notices")
+    job.add_argument("--init", metavar="TEMPLATE", help="write a case of what the policies say of it now")
+    job.add_argument("--update", action="store_true", help="rewrite expectations that differ, after showing the change")
+    suite.add_argument("--min-coverage", type=float, metavar="PERCENT", help="exit 5 below it")
+    suite.add_argument("--min-score", type=float, metavar="PERCENT", help="exit 5 below it")
+    suite.add_argument("--mutants", type=int, metavar="N", help="try N mutants (default: all)")
+    suite.add_argument("--seed", type=int, default=0, metavar="N", help="which mutants those are (default: 0)")
+    suite.add_argument(
+        "--agree-on",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="templates: a mutant that changes nothing on any of them counts as no fault",
+    )
+    suite.add_argument("--yes", action="store_true", help="update without asking")
+    suite.add_argument("--format", choices=("text", "json"), default="text")
     _add_catalogue(suite)
 
     form = _command(commands, "fmt")

@@ -30,7 +30,8 @@ _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A member of the list `violations`, `undetermined` or `diagnostics`; `name` is the policy's id or the code."""
+    """A member of the list `violations`, `undetermined` or `diagnostics`; `name` is the policy's id or the code. A
+    diagnostic is of a `policy` too, or else of the input."""
 
     list: str
     name: str
@@ -38,6 +39,7 @@ class Finding:
     message: str
     resource: ResourceId | None = None
     violation: Violation | None = field(default=None, compare=False, repr=False)
+    policy: str = field(default="", compare=False)
 
     def fits(self, expected: Expected) -> bool:
         """Whether it is the one expected, as far as the test file says: a resource with or without the root's id."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import datalog_gate as dg
-from datalog_gate.diagnostics import Diagnostic, did_you_mean
+from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.errors import InputError, RulesError, UsageError
 from datalog_gate.facts.stack import Stack
 from datalog_gate.policytest.comparison import Answer, Finding, report
@@ -32,12 +32,17 @@ OPTIONS = ("-q", "--assert=plain", "-c", os.devnull, "--noconftest", "-p", "no:c
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The cases of a test file, the rules that judge them, and the ids of the policies under test."""
+    """The cases of a test file, the rules below a top folder that judge them, and the ids of the policies tested."""
 
     file: Path
+    top: Path
     cases: tuple[Case, ...]
     rules: dg.Rules
     policies: frozenset[str]
+
+    def place(self, case: Case) -> Span:
+        """Where the case begins."""
+        return Span(str(self.file), case.line, 1, case.line, 2)
 
     def report(self, case: Case) -> str:
         """What differs between the case's expectations and the decision, and why; empty if nothing does.
@@ -59,7 +64,7 @@ class Suite:
             wrong = [Finding("diagnostics", one.code, one.span, one.message) for one in error.diagnostics]
             return Answer(tuple(wrong), {})
         found = [
-            Finding(name, one.policy, one.place, one.message, one.resource, one)
+            Finding(name, one.policy, one.place, one.message, one.resource, one, one.policy)
             for name, many in (("violations", decision.violations), ("undetermined", decision.undetermined))
             for one in many
             if one.policy in self.policies
@@ -67,13 +72,15 @@ class Suite:
         for failed in decision.errors:
             if failed.policy in self.policies:
                 message = f"{failed.policy}: {failed.message}"
-                found.append(Finding("diagnostics", failed.code, failed.place, message))
+                found.append(Finding("diagnostics", failed.code, failed.place, message, policy=failed.policy))
         asked = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
         return Answer(tuple(found), {relation: decision.rows(relation) for relation in asked}, decision)
 
     def stack(self, case: Case) -> Stack:
         """The stack of the case. Errors: InputError."""
-        given = case.given
+        given = dict(case.given)
+        if isinstance(given["stack"], Path):
+            given["stack"] = near(given["stack"])
         return dg.read_stack(given["stack"], environment=given.get("environment"), catalogue=self.rules.catalogue)
 
 
@@ -81,8 +88,13 @@ def read_suite(file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] 
     """The suite of a test file, with the types of an operator's catalogue files; for `packs` see `top_folder`.
     Errors: InputError for the files, RulesError for the rules."""
     file = file.resolve()
-    cases = read_cases(file)
-    rules = dg.load_rules(top_folder(file.parent, packs), catalogue=dg.read_catalogue(*catalogues))
+    return suite_of(file, read_cases(file), catalogues, packs)
+
+
+def suite_of(file: Path, cases: tuple[Case, ...], catalogues: Sequence[str] = (), packs: Sequence[str] = ()) -> Suite:
+    """The suite of these cases, as if the file held them. Errors: those of `read_suite`."""
+    top = top_folder(file.parent, packs)
+    rules = dg.load_rules(near(top), catalogue=dg.read_catalogue(*catalogues))
     policies = frozenset(one.id for one in rules.policies if Path(one.span.file).resolve().parent == file.parent)
     if not policies and not all("rows" in case.expect for case in cases):
         message = f"no rule file beside {file} holds a policy, so its cases would test nothing"
@@ -98,7 +110,13 @@ def read_suite(file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] 
     ]
     if wrong:
         raise InputError(wrong, {str(file): read_text(file)})
-    return Suite(file, cases, rules, policies)
+    return Suite(file, top, cases, rules, policies)
+
+
+def near(path: Path) -> Path:
+    """The path as people say it where they stand, if it lies below."""
+    whole = path.parent.resolve() / path.name
+    return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
 
 
 def top_folder(folder: Path, packs: Sequence[str] = ()) -> Path:
