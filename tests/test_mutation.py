@@ -142,3 +142,8 @@ def test_a_seed_chooses_the_same_few_again(tmp_path: Path) -> None:
 def test_cases_that_fail_notice_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="one gigabyte more than a hundred fails"):
         survivors(tmp_path, CASES.replace("[{policy: big}]", "[]"))
+
+
+def test_our_own_cases_notice_nine_faults_of_ten() -> None:
+    files = sorted((Path(__file__).parents[1] / "rules").rglob("test.yaml"))
+    assert mutate([read_suite(file) for file in files], seed=1, most=120).score >= 90

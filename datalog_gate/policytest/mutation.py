@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import datalog_gate as dg
-from datalog_gate.analysis.check import check
+from datalog_gate.analysis.check import check, matches
 from datalog_gate.analysis.parts import resting
 from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.catalogue import Catalogue
@@ -113,21 +113,27 @@ class _Trial:
     _modules: list[ast.Module] = field(init=False)
     _base: PolicySet = field(init=False)
     _answers: list[tuple[Suite, Case, Stack, Answer]] = field(init=False)
+    _named: dict[str, set[str]] = field(init=False)
     _decisions: dict[str, Decision] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         catalogue = self.suites[0].rules.catalogue
         files: list[RuleFile] = read_rules([near(self.top)])
         self._modules, self._base = parse_all(files)[0], load(files, catalogue)
-        self._answers = []
+        self._answers, self._named = [], {}
+        for module in self._modules:
+            self._named[module.name] = {one.module for one in module.statements if isinstance(one, ast.Import)}
+        for rule in self._rules():
+            read = self._named.setdefault(_module(rule.relation), set())
+            read.update(_module(one.relation) for one in matches(rule.body))
         for suite in self.suites:
             for case in suite.cases:
-                if report := suite.report(case):
-                    message = f"{case.name} fails, so nobody can tell what it would notice:\n{report}"
-                    raise InputError([Diagnostic("bad-test", message, suite.place(case))])
                 answer = suite.answer(case)
+                if _differs(case, answer):
+                    message = f"{case.name} fails, so nobody can tell what it would notice"
+                    raise InputError([Diagnostic("bad-test", message, suite.place(case))])
                 if answer.decision:  # of input that can't be read every rule says the same
-                    self._answers.append((suite, case, suite.stack(case), answer))
+                    self._answers.append((suite, case, suite.stack(case), replace(answer, decision=None)))
 
     def mutants(self) -> Iterator[Mutant]:
         """The mutants of the rules that a policy under test rests on."""
@@ -135,30 +141,34 @@ class _Trial:
         wanted = [one.relation for one in self._base.policies if one.id in tested]
         wanted += [relation for _, case, _, _ in self._answers for relation in case.expect.get("rows", ())]
         reached = frozenset[str]().union(*(self._base.reads.get(one, frozenset()) for one in wanted))
-        spans = {
-            rule.span for stratum in self._base.program.strata for rule in stratum.rules if rule.relation in reached
-        }
-        for module in self._modules:
-            for one in mutants(module):
-                if one.rule.span in spans:
-                    yield one
-
-    def _rules(self) -> Iterator[CheckedRule]:
-        return (rule for stratum in self._base.program.strata for rule in stratum.rules)
+        spans = {rule.span for rule in self._rules() if rule.relation in reached}
+        yield from (one for module in self._modules for one in mutants(module) if one.rule.span in spans)
 
     def mutated(self, mutant: Mutant) -> PolicySet | None:
         """The policies that rest on the mutant's rule; None if it does not load."""
-        modules = [_with(module, mutant) if module.name == mutant.module else module for module in self._modules]
-        try:
-            checked = check(modules, catalogue=self._base.catalogue)
-        except RulesError:
-            return None
         changed = {rule.relation for rule in self._rules() if rule.span == mutant.rule.span}
         reading = {name for name, reads in self._base.reads.items() if reads & changed}
+        needed = self._needed({mutant.module, *map(_module, reading)})
+        modules = [_with(one, mutant) if one.name == mutant.module else one for one in self._modules]
+        try:
+            checked = check([one for one in modules if one.name in needed], catalogue=self._base.catalogue)
+        except RulesError:
+            return None
         policies = tuple(one for one in checked.policies if one.relation in reading)
         program = resting(checked.program, frozenset(reading))
         digest = f"{self._base.digest} {mutant.span} {mutant.what}"
-        return replace(self._base, program=program, policies=policies, digest=digest, reads=rests_on(program, policies))
+        reads = {name: frozenset({name}) for name in reading} | rests_on(program, policies)
+        return replace(self._base, program=program, policies=policies, digest=digest, reads=reads)
+
+    def _needed(self, names: set[str]) -> set[str]:
+        """The modules and all that they name: others are not worth checking again."""
+        names, before = set(names), 0
+        while before != (before := len(names)):
+            names.update(*(self._named.get(one, ()) for one in names))
+        return names
+
+    def _rules(self) -> Iterator[CheckedRule]:
+        return (rule for stratum in self._base.program.strata for rule in stratum.rules)
 
     def notices(self, mutated: PolicySet) -> bool:
         """Whether a case fails by the mutant. The one that noticed the last one is tried first."""
@@ -174,8 +184,8 @@ class _Trial:
                 found = True
             else:
                 kept = [one for one in before.found if one.policy not in affected]
-                answer = Answer((*kept, *after.found), {**before.rows, **after.rows})
-                found = any(differences(case.expect, answer.found)) or bool(row_differences(case.expect, answer))
+                rows = {name: rows for name, rows in before.rows.items() if name not in mutated.reads}
+                found = _differs(case, Answer((*kept, *after.found), {**rows, **after.rows}))
             if found:
                 self._answers.insert(0, self._answers.pop(at))
                 return True
@@ -194,6 +204,14 @@ class _Trial:
             except EngineError:
                 return False
         return True
+
+
+def _differs(case: Case, answer: Answer) -> bool:
+    return any(differences(case.expect, answer.found)) or bool(row_differences(case.expect, answer))
+
+
+def _module(relation: str) -> str:
+    return relation.rpartition(":")[0]
 
 
 def _with(module: ast.Module, mutant: Mutant) -> ast.Module:
