@@ -162,3 +162,16 @@ def test_the_command_lists_what_no_case_notices(capsys: pytest.CaptureFixture[st
     survivors = [(one["place"]["line"], one["change"], one["agrees"]) for one in data.pop("survivors")]
     assert survivors == [(line, what, False) for line, what in changes.items()]
     assert data == {"schema": "datalog-gate/mutation/1", "mutants": 2, "stacks": 0, "score": 0.0}
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--coverage", ".", "--", "-k", "ssh"], "test: -k ssh is for pytest, which only runs the cases"),
+        (["--mutate", ".", "--agree-on", "no"], "--agree-on no: there is no template that can be read"),
+        (["--init", "web.yaml"], "test --init: name the one folder of rules that the case is for"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (main(["test", *arguments]), capsys.readouterr().err) == (64, f"datalog-gate: {message}\n")

@@ -27,37 +27,35 @@ OK = 0
 
 def test(options: argparse.Namespace) -> int:
     """Do what the options ask for and return the exit code."""
+    measured = options.coverage or options.mutate or options.min_coverage is not None or options.min_score is not None
+    if options.pytest and (measured or options.init or options.update):
+        raise UsageError(f"test: {' '.join(options.pytest)} is for pytest, which only runs the cases")
     if options.init:
         return _init(options)
     if options.update:
         return _update(options)
+    return _measure(options) if measured else run(options.path, options.catalogue, options.pytest)
+
+
+def _measure(options: argparse.Namespace) -> int:
+    """Say what the cases never show of the rules, or which faults in them they would not notice."""
+    found: Coverage | Mutation
+    suites = _suites(options)
+    if _failing(suites):
+        return FAILED
     if options.mutate or options.min_score is not None:
-        return _mutation(options)
-    if options.coverage or options.min_coverage is not None:
-        return _coverage(options)
-    return run(options.path, options.catalogue, options.pytest)
+        from datalog_gate.policytest.mutation import mutate
 
+        found = mutate(suites, options.seed, options.mutants, options.agree_on)
+        reached, least = found.score, options.min_score
+    else:
+        from datalog_gate.policytest.coverage import cover
 
-def _coverage(options: argparse.Namespace) -> int:
-    from datalog_gate.policytest.coverage import cover
-
-    suites = _suites(options)
-    if _failing(suites):
-        return FAILED
-    found = cover(suites)
-    _show(found, options.format)
-    return OK if found.percent >= (options.min_coverage or 0) else FAILED
-
-
-def _mutation(options: argparse.Namespace) -> int:
-    from datalog_gate.policytest.mutation import mutate
-
-    suites = _suites(options)
-    if _failing(suites):
-        return FAILED
-    found = mutate(suites, options.seed, options.mutants, options.agree_on)
-    _show(found, options.format)
-    return OK if found.score >= (options.min_score or 0) else FAILED
+        found = cover(suites)
+        reached, least = found.percent, options.min_coverage
+    lines = [json.dumps(found.to_json())] if options.format == "json" else found.to_text()
+    print(*lines, sep="\n")
+    return OK if reached >= (least or 0) else FAILED
 
 
 def _init(options: argparse.Namespace) -> int:
@@ -137,8 +135,3 @@ def _failing(suites: Sequence[Suite]) -> bool:
                 print(f"{suite.place(case)}: {case.name}\n{report}", file=sys.stderr)
                 failed = True
     return failed
-
-
-def _show(found: Coverage | Mutation, form: str) -> None:
-    lines = [json.dumps(found.to_json())] if form == "json" else found.to_text()
-    print(*lines, sep="\n")

@@ -17,7 +17,7 @@ from datalog_gate.analysis.parts import resting
 from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.diagnostics import Diagnostic
-from datalog_gate.errors import EngineError, InputError, RulesError
+from datalog_gate.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import PolicyError, Violation
@@ -227,9 +227,10 @@ def _said(decision: Decision, policies: set[str]) -> list[dict[str, object]]:
 
 def _stacks(paths: Sequence[str], catalogue: Catalogue) -> list[Stack]:
     """The stacks of the templates at the paths and below, each under a name of its own, but for those that can't be
-    read. A folder with a `template.yaml` is one."""
+    read. A folder with a `template.yaml` is one. Errors: UsageError for a path without any."""
     found: list[Stack] = []
     for path in map(Path, paths):
+        before = len(found)
         files = [one for one in sorted(path.rglob("*")) if one.suffix in TEMPLATES] if path.is_dir() else [path]
         for file in files:
             source = file.parent if file.name == "template.yaml" else file
@@ -238,4 +239,6 @@ def _stacks(paths: Sequence[str], catalogue: Catalogue) -> list[Stack]:
                 found.append(dg.read_stack(source, stack_name=name, files_root=root, catalogue=catalogue))
             except InputError:
                 continue
+        if len(found) == before:
+            raise UsageError(f"--agree-on {path}: there is no template that can be read")
     return found
