@@ -25,10 +25,11 @@ from datalog_gate.gate.decide import MODES, Caller, Request, decide
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Mode
 from datalog_gate.gate.inventory import Inventory, loaded
-from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all
+from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all, texts
 from datalog_gate.gate.query import ask, bind
 from datalog_gate.language.conversion import converted
-from datalog_gate.sources import read_facts, read_rules
+from datalog_gate.rulefiles import read_rules
+from datalog_gate.sources import read_facts
 from datalog_gate.values import Row, Unknown, Value, from_python, row_key, show, to_json
 
 MOST_ROWS = 3
@@ -154,7 +155,7 @@ def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SH
     except RulesError as error:
         found = error.diagnostics
     if new := [one for one in found if (one.code, one.span, one.message) not in known]:
-        raise RulesError(new, {one.file: one.text for one in files})
+        raise RulesError(new, texts(files))
 
 
 def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
@@ -201,7 +202,7 @@ def from_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[st
     Errors: RulesError."""
     files = read_rules([Path(path) for path in paths], congress=True)
     modules, found = parse_all(files)
-    checked = check(modules, found=found, sources={one.file: one.text for one in files}, catalogue=catalogue)
+    checked = check(modules, found=found, sources=texts(files), catalogue=catalogue)
     return {
         one.file: converted(module, [entry.comment for entry in one.entries or ()])
         for one, module in zip(files, checked.modules, strict=True)

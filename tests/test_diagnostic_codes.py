@@ -145,6 +145,14 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         "check-rules --rules m.yaml",
         {"m.yaml": "name: m\nrules:\n- rule: 5\n"},
         {"m.yaml": "name: m\nrules:\n- rule: error(x) :- heat:stack(id=x)\n"}),
+    "bad-limits": (
+        "check-rules --rules .",
+        {"m.dl": OK, "limits.dl": "relation most(n: number).\n", "limits.yaml": "mst: 100\nmost: 100\n"},
+        {"m.dl": OK, "limits.dl": "relation most(n: number).\n", "limits.yaml": "most: 100\n"}),
+    "bad-pack": (
+        "rules --format text",
+        {"rules/a/m.dl": OK, "rules/a/pack.yaml": "version: 1.0\nsummary: one\n"},
+        {"rules/a/m.dl": OK, "rules/a/pack.yaml": "version: '1.0'\nsummary: one\n"}),
     "bad-facts": (
         "query q(_) --rules m.dl --facts q.jsonl",
         {"m.dl": "relation q(a: number).", "q.jsonl": '{"relation": "q", "row": [1, 2]}\n'},
@@ -249,6 +257,7 @@ def _said(action: str, files: Files) -> str:
         return "\n".join(render(one, sources) for one in warnings)
     with TemporaryDirectory() as folder, chdir(folder), redirect_stderr(StringIO()) as said, redirect_stdout(said):
         for name, text in files.items():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
         if action != SUITE:
             code = main(action.split())

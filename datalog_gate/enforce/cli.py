@@ -125,8 +125,10 @@ def query(options: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from datalog_gate.engine import engine
+    from datalog_gate.gate.policyset import texts
     from datalog_gate.gate.query import ask
-    from datalog_gate.sources import read_catalogue, read_facts, read_rules
+    from datalog_gate.rulefiles import read_rules
+    from datalog_gate.sources import read_catalogue, read_facts
     from datalog_gate.values import show, to_json
 
     catalogue = read_catalogue(*options.catalogue)
@@ -134,7 +136,7 @@ def query(options: argparse.Namespace) -> int:
     lines = [line for path in options.facts for line in read_facts(Path(path))]
     lenient, now = options.undefined == "empty", datetime.now(UTC)
     answer = ask(files, options.query, lines, engine(options.engine), lenient, catalogue, now)
-    sources = {one.file: one.text for one in files} | {"<query>": options.query}
+    sources = texts(files) | {"<query>": options.query}
     for warning in answer.warnings:
         print(render(warning, sources), file=sys.stderr)
     if options.format == "json":
@@ -157,11 +159,28 @@ def test(options: argparse.Namespace) -> int:
 def check_rules(options: argparse.Namespace) -> int:
     """Say which rules an upgrade would break."""
     from datalog_gate import api
-    from datalog_gate.sources import default_rules, read_catalogue
+    from datalog_gate.rulefiles import default_rules
+    from datalog_gate.sources import read_catalogue
 
     before, after = (read_catalogue(*options.catalogue, upgrade=upgrade) for upgrade in (False, True))
     rules = options.rules or [default_rules()]
     api.check_rules(*rules, catalogue=after, before=before, congress=options.congress)
+    return OK
+
+
+def rules(options: argparse.Namespace) -> int:
+    """Print the packs that there are, or copy them."""
+    from datalog_gate.enforce.packs import SCHEMA, copy_packs, packs
+    from datalog_gate.rulefiles import default_rules
+
+    if options.init:
+        print(*copy_packs(default_rules(), options.folder, options.pack), sep="\n")
+        return OK
+    found = packs(default_rules())
+    if options.format == "json":
+        print(json.dumps({"schema": SCHEMA, "packs": [one.to_json() for one in found]}))
+    else:
+        print(*(f"{one.name:12} {one.version:8} {one.policies:4}  {one.summary}" for one in found), sep="\n")
     return OK
 
 
@@ -204,7 +223,8 @@ def fmt(options: argparse.Namespace) -> int:
 def lint(options: argparse.Namespace) -> int:
     """Print what is no error in rules, but hardly meant."""
     from datalog_gate import api
-    from datalog_gate.sources import default_rules, read_catalogue
+    from datalog_gate.rulefiles import default_rules
+    from datalog_gate.sources import read_catalogue
 
     try:
         api.lint(*(options.path or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
@@ -261,7 +281,8 @@ def _inventory(rules: Rules, options: argparse.Namespace) -> Inventory | None:
 
 def _rules(options: argparse.Namespace) -> Rules:
     from datalog_gate.api import load_rules
-    from datalog_gate.sources import default_rules, read_catalogue
+    from datalog_gate.rulefiles import default_rules
+    from datalog_gate.sources import read_catalogue
 
     catalogue = read_catalogue(*options.catalogue)
     return load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
@@ -349,6 +370,7 @@ COMMANDS = {
     "query": query,
     "test": test,
     "check-rules": check_rules,
+    "rules": rules,
     "docs": docs,
     "fmt": fmt,
     "lint": lint,

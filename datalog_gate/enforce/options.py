@@ -23,6 +23,7 @@ COMMANDS = {
     "test": ("run the policy tests (test.yaml) below the paths", "rules/ -- -k ssh -n 2"),
     "fmt": ("write rule files in the one layout, and say which changed", "--check rules/"),
     "check-rules": ("say which rules an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
+    "rules": ("list the packs of rules that there are, or copy them to change", "init rules placement security"),
     "docs": ("print a page of each policy, in Markdown", "--rules rules --output docs/policies"),
     "explain": ("say why a service decided as its decision log tells", "7f3a91 --log decisions.jsonl --rules rules"),
     "replay": ("say which decisions of a log these rules would change", "decisions.jsonl --rules rules"),
@@ -141,6 +142,16 @@ def parser() -> argparse.ArgumentParser:
     _add_rules(upgrade)
     _add_catalogue(upgrade)
     upgrade.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
+
+    shelf = _command(commands, "rules")
+    shelf.add_argument("--format", choices=("text", "json"), default="text")
+    shelf.set_defaults(init=False)
+    copy = shelf.add_subparsers(metavar="init").add_parser(
+        "init", help="copy packs into a new folder", allow_abbrev=False
+    )
+    copy.add_argument("folder", type=Path, metavar="DIR", help="a folder that is not there yet, or empty")
+    copy.add_argument("pack", nargs="*", metavar="PACK", help="the packs (default: all)")
+    copy.set_defaults(init=True)
 
     book = _command(commands, "docs")
     _add_rules(book)

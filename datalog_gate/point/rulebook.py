@@ -19,7 +19,8 @@ from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.errors import DiagnosticsError, InputError
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.point.settings import Settings
-from datalog_gate.sources import default_rules, read_catalogue
+from datalog_gate.rulefiles import default_rules, folder_of
+from datalog_gate.sources import read_catalogue
 
 Seen = dict[str, tuple[int, int, int]]
 """What a look at files tells: inode, size and time of change by path. The time is the system's own, which new contents
@@ -117,7 +118,7 @@ class Rulebook:
         yield from map(Path, self._catalogue)
         if self._inventory:
             yield Path(self._inventory)
-        for path in self._paths:
+        for _, path in map(folder_of, self._paths):
             yield path
             for folder, _, files in os.walk(path):
                 yield from (Path(folder, one) for one in files)

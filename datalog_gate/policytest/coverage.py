@@ -26,7 +26,7 @@ from datalog_gate.gate.policyset import RuleFile, load, parse_all
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_literal
 from datalog_gate.policytest.suite import Suite, near
-from datalog_gate.sources import read_rules
+from datalog_gate.rulefiles import read_rules
 
 LOOKS = 200_000
 """How many rows are looked at for a rule and a case: some seconds. What they do not show counts as never seen."""

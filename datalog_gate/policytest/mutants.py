@@ -45,7 +45,7 @@ def mutants(module: ast.Module) -> Iterator[Mutant]:
             others.setdefault(len(one.head.arguments), set()).add(one.head.name)
     relations = {width: tuple(sorted(names)) for width, names in others.items()}
     for at, one in enumerate(module.statements):
-        if not isinstance(one, ast.Rule):
+        if not isinstance(one, ast.Rule) or one.span.file != module.file:  # what an operator sets is no rule
             continue
         seen = [one]
         for what, span, rule in _rule(one, relations):

@@ -27,7 +27,7 @@ from datalog_gate.policytest.comparison import Answer, differences, row_differen
 from datalog_gate.policytest.mutants import Mutant, mutants
 from datalog_gate.policytest.suite import Suite, near
 from datalog_gate.policytest.testfile import Case
-from datalog_gate.sources import read_rules
+from datalog_gate.rulefiles import read_rules
 
 NOW = "2027-01-01"
 """When the stacks that mutants are to agree on are judged."""
