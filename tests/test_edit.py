@@ -138,6 +138,8 @@ def test_the_command_begins_a_test_file_that_passes(folder: Path, capsys: pytest
     assert [suite.report(case) for case in suite.cases] == [""]
     assert main(["test", "--init", "web.yaml", "."]) == 64
     assert main(["test", "--init", "web.yaml", ".."]) == 64
+    assert main(["test", "--init", "nowhere.yaml", "."]) == 3
+    assert (folder / "test.yaml").read_text() == written
 
 
 def test_the_command_shows_an_update_and_writes_it_only_if_told(
@@ -155,3 +157,10 @@ def test_the_command_shows_an_update_and_writes_it_only_if_told(
     assert shown.err == "datalog-gate: nothing is written: say --yes\n"
     assert (main(["test", "--update", "--yes", "."]), file.read_text()) == (0, START + ALL)
     assert (main(["test", "--update", "."]), file.read_text()) == (0, START + ALL)
+
+
+@pytest.mark.parametrize("wrong", ["nowhere.yaml", "web.yaml\n    caller: {user: 1}"])
+def test_what_cannot_be_judged_is_never_expected(folder: Path, wrong: str) -> None:
+    file, before = folder / "test.yaml", (START + ALL).replace("web.yaml", wrong)
+    file.write_text(before)
+    assert (main(["test", "--update", "--yes", "."]), file.read_text()) == (5, before)
