@@ -126,6 +126,20 @@ def test_all_can_be_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == "100.0 %  big\n100.0 %  of what a test could show of 4 rules\n"
 
 
+def test_rules_that_a_policy_rests_on_count_wherever_they_stand(tmp_path: Path) -> None:
+    library = "export wide, idle.\nwide(disk) :- os:cinder:volume(_id=disk, size=1).\nidle(disk) :- wide(disk).\n"
+    policy = '@deny("wide", "{disk}")\nbad(disk) :- lib:disks:wide(disk).\n'
+    case = CASES.replace("expect: {}", "expect: {violations: [{policy: wide}]}")
+    for name, text in {"lib/disks.dl": library, "ours/wide.dl": policy, "ours/test.yaml": case}.items():
+        (tmp_path / "rules" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "rules" / name).write_text(text)
+    found = cover([read_suite(tmp_path / "rules" / "ours" / "test.yaml")])
+    assert [(one.relation, one.policies, one.derived) for one in found.rules] == [
+        ("lib:disks:wide", ("wide",), True),
+        ("ours:wide:bad", ("wide",), True),
+    ]
+
+
 @pytest.mark.usefixtures("folder")
 def test_the_command_says_what_is_missing_and_exits_with_5_below_the_least(capsys: pytest.CaptureFixture[str]) -> None:
     assert [main(["test", "--coverage", *more, "."]) for more in ([], ["--min-coverage", "41"])] == [0, 5]

@@ -1,6 +1,6 @@
 """Coverage of rules by policy tests (layer 5): what their cases never made true, and never made false.
 
-In: test files. Out: a `Coverage`: for each rule of their folders whether it derived a row, and for each of its literals
+In: test files. Out: a `Coverage`: for each rule that they test whether it derived a row, and for each of its literals
 as written whether it was true, and false, for some assignment that those before it allow. Worked out from the finished
 model of each case, so that no evaluation pays for it.
 """
@@ -74,7 +74,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The rules of the folders tested, in order of place."""
+    """The rules of the folders tested, and those that their policies rest on, in order of place."""
 
     rules: tuple[Covered, ...]
 
@@ -108,11 +108,11 @@ class Coverage:
 
 
 def cover(suites: Sequence[Suite]) -> Coverage:
-    """What the cases of the suites cover, those that fail too."""
+    """What the cases of all suites cover together, those that fail too."""
     covered: dict[Span, Covered] = {}
     for suite in suites:
-        rules = {one.span: one for one in _rules(suite)}
-        covered = rules | covered
+        covered = {one.span: one for one in _rules(suite)} | covered
+    for suite in suites:
         for case in suite.cases:
             if decision := suite.answer(case).decision:
                 _observe(decision, covered)
@@ -120,23 +120,24 @@ def cover(suites: Sequence[Suite]) -> Coverage:
 
 
 def _rules(suite: Suite) -> Iterator[Covered]:
-    """The rules that stand in the suite's folder."""
+    """The rules that stand in the suite's folder, and those that its policies rest on."""
     files: list[RuleFile] = read_rules([near(suite.top)])
     policies = load(files, suite.rules.catalogue)
     checked: dict[Span, list[CheckedRule]] = {}
     for rule in _checked(policies.program):
         checked.setdefault(rule.span, []).append(rule)
     for module in parse_all(files)[0]:
-        if Path(module.file).resolve().parent != suite.file.parent:
-            continue
+        beside = Path(module.file).resolve().parent == suite.file.parent
         for one in module.statements:
-            if isinstance(one, ast.Rule) and one.body and one.span in checked:
+            if not isinstance(one, ast.Rule) or not one.body or one.span not in checked:
+                continue
+            relation = checked[one.span][0].relation
+            readers = tuple(each.id for each in policies.policies if relation in policies.reads[each.relation])
+            if beside or suite.policies.intersection(readers):
                 points = tuple(Point(each.span, print_literal(each)) for each in _literals(one.body))
-                for rule in checked.get(one.span, ()):
+                for rule in checked[one.span]:
                     _mark(rule, points)
-                    relation = rule.relation
-                readers = (policy.id for policy in policies.policies if relation in policies.reads[policy.relation])
-                yield Covered(relation, one.span, tuple(readers), points=points)
+                yield Covered(relation, one.span, readers, points=points)
 
 
 def _literals(body: ast.Body) -> Iterator[ast.Literal]:
