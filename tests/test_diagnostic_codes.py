@@ -24,6 +24,7 @@ NAMED = GOOD + "    properties:\n      name: "
 TYPED = HEAD + "parameters:\n  n:\n    type: number\n    default: "
 POLICY = '@deny("a", "{x}")\np(x) :- '
 TEST = "cases:\n  - {name: one, stack: s, expect: {violations: [{policy: a}]}}\n"
+WAIVER = "waivers:\n  - {id: W-1, policy: a, key: {x: web}, owner: net, reason: known, expires: 2028-01-01}\n"
 OK = POLICY + "heat:stack(id=x).\n"
 RULES, SUITE, FACTS, LINT = "rules", "suite", "facts template.yaml", "lint ."
 Files = Mapping[str, str | bytes]
@@ -159,6 +160,10 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         {"m.dl": "relation q(a: number).", "q.jsonl": '{"relation": "q", "row": [1]}\n'}),
     "bad-test": (
         SUITE, {"m.dl": OK, "test.yaml": TEST.replace("expect", "expct")}, {"m.dl": OK, "test.yaml": TEST}),
+    "bad-waiver": (
+        "waivers check w.yaml --rules m.dl --now 2027-01-01",
+        {"m.dl": OK, "w.yaml": WAIVER.replace("policy: a", "policy: b")},
+        {"m.dl": OK, "w.yaml": WAIVER}),
     "bad-catalogue": (
         FACTS + " --catalogue acme.json",
         {"template.yaml": GOOD, "acme.json": "[]"},

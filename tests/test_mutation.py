@@ -133,6 +133,16 @@ def test_a_survivor_is_equivalent_if_it_agrees_on_every_stack(tmp_path: Path, si
     assert found == (7, 83 if agrees else 71, [drop, reach])
 
 
+def test_a_waiver_of_another_policy_notices_nothing(tmp_path: Path) -> None:
+    (tmp_path / "rules" / "other").mkdir(parents=True)
+    other = '@deny("named", "{disk}")\nnamed(disk) :- os:cinder:volume(_id=disk, name="disk").\n'
+    (tmp_path / "rules" / "other" / "name.dl").write_text(other)
+    before = survivors(tmp_path, CASES)
+    waiver = "{id: w, policy: named, subject: disk, owner: ops, reason: why not, expires: 2027-05-01}"
+    waived = CASES.replace("    expect:", f"    waivers: [{waiver}]\n    now: 2027-01-01\n    expect:")
+    assert survivors(tmp_path, waived) == before
+
+
 def test_a_seed_chooses_the_same_few_again(tmp_path: Path) -> None:
     chosen = [survivors(tmp_path, CASES, seed=seed, most=3) for seed in (1, 2, 3, 1, 2, 3)]
     assert chosen[:3] == chosen[3:]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from datalog_gate.diagnostics import Diagnostic, render
-from datalog_gate.enforce.files import replace
+from datalog_gate.enforce.files import replace, write
 from datalog_gate.enforce.options import FAIL_ON, USAGE, parse
 from datalog_gate.errors import EngineError, GateError, InputError, RulesError, UsageError
 from datalog_gate.gate.decision import Decision
@@ -23,6 +23,7 @@ from datalog_gate.gate.decision import Decision
 if TYPE_CHECKING:
     from datalog_gate.api import Rules
     from datalog_gate.enforce.reports import Judged
+    from datalog_gate.gate.finding import Waiver
     from datalog_gate.gate.inventory import Inventory
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
@@ -55,16 +56,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
+    from datalog_gate.enforce.render import notes
     from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report
-    from datalog_gate.enforce.roots import read_all, roots
+    from datalog_gate.enforce.roots import caller_in, read_all, roots
 
     given = roots(options)
-    caller, unread = _caller(options.caller)
+    caller, unread = caller_in(options.caller)
     rules = _rules(options)
     for warning in (*rules.warnings, *_unfilled(rules, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
         raise unread
+    waivers = rules.waivers(options.waivers or ())
     fails = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
     codes, judged = [], []
     for some in [given] if options.together else [[root] for root in given]:
@@ -77,6 +80,7 @@ def check(options: argparse.Namespace) -> int:
                 caller=caller,
                 services=options.services,
                 inventory=options.inventory,
+                waivers=waivers,
                 now=options.now,
                 engine=options.engine,
                 mode=options.mode,
@@ -94,8 +98,10 @@ def check(options: argparse.Namespace) -> int:
             _show(judged[-1], options.format)
     if options.format in WHOLE:
         print(report(options.format, judged, rules.policies, fails or SEVERITIES[:1]), end="")
+    for note in notes(waivers, [one.answer for one in judged if isinstance(one.answer, Decision)]):
+        print(f"datalog-gate: {note}", file=sys.stderr)
     for form, path in options.output:
-        _write(path, report(form, judged, rules.policies, fails or SEVERITIES[:1]))
+        write(path, report(form, judged, rules.policies, fails or SEVERITIES[:1]))
     return min(codes, key=PRECEDENCE.index)
 
 
@@ -197,7 +203,7 @@ def docs(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"can't write to {options.folder}: {error.strerror}") from None
     for name, text in pages(rules).items():
-        _write(options.folder / name, text)
+        write(options.folder / name, text)
     return OK
 
 
@@ -252,7 +258,7 @@ def explain(options: argparse.Namespace) -> int:
         raise UsageError("explain: name the decision log with --log, or in DATALOG_GATE_LOG")
     record = find(Path(log), options.decision)
     rules = _rules(options)
-    print(retold.explained(record, rules, _inventory(rules, options), options.format))
+    print(retold.explained(record, rules, _inventory(rules, options), _waivers(rules, options), options.format))
     if "inputs" in record and not retold.same_rules(record, rules):
         print("datalog-gate: the rules have changed since: this is what they say now", file=sys.stderr)
     return OK
@@ -265,7 +271,7 @@ def replay(options: argparse.Namespace) -> int:
 
     rules = _rules(options)
     same = True
-    found = replay(options.log, rules, _inventory(rules, options), options.mode)
+    found = replay(options.log, rules, _inventory(rules, options), options.mode, _waivers(rules, options))
     for one in retold.compared(found, options.format):
         if isinstance(one, Diagnostic):
             print(render(one, {}), file=sys.stderr)
@@ -273,6 +279,30 @@ def replay(options: argparse.Namespace) -> int:
             print(one.text)
             same = same and one.same
     return OK if same else FINDINGS
+
+
+def waive(options: argparse.Namespace) -> int:
+    """Write a waiver for a violation of a decision, and print it."""
+    from datalog_gate.enforce.waivers import waive
+
+    entry, notes = waive(Path(options.waivers), _rules(options), options)
+    print(entry, end="")
+    for note in notes:
+        print(f"datalog-gate: {note}", file=sys.stderr)
+    return OK
+
+
+def waivers(options: argparse.Namespace) -> int:
+    """Print the waivers that need a look."""
+    from datalog_gate.enforce.waivers import looked_at
+
+    lines, well = looked_at(options.waivers, _rules(options), options.now, options.log)
+    print("\n".join(lines))
+    return OK if well else FINDINGS
+
+
+def _waivers(rules: Rules, options: argparse.Namespace) -> tuple[Waiver, ...] | None:
+    return rules.waivers(options.waivers) if options.waivers else None
 
 
 def _inventory(rules: Rules, options: argparse.Namespace) -> Inventory | None:
@@ -286,23 +316,6 @@ def _rules(options: argparse.Namespace) -> Rules:
 
     catalogue = read_catalogue(*options.catalogue)
     return load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
-
-
-def _caller(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
-    """Who asks, checked before anything else is read; or that the file can't be read, which bad rules outweigh."""
-    from datalog_gate.api import caller_of
-    from datalog_gate.sources import read_json
-
-    if path is None:
-        return None, None
-    try:
-        caller = read_json(Path(path))
-    except InputError as error:
-        return None, error
-    if not isinstance(caller, dict):
-        raise UsageError(f'{path} holds no object: write {{"user": ..., "roles": [...]}}')
-    caller_of(caller)
-    return caller, None
 
 
 def _unfilled(rules: Rules, given: str | None) -> list[Diagnostic]:
@@ -338,13 +351,6 @@ def _show(judged: Judged, form: str) -> None:
         print(judged.answer, file=sys.stderr)
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise UsageError(f"can't write {path}: {error.strerror}") from None
-
-
 def _diagnose(error: RulesError | InputError, options: argparse.Namespace, to: TextIO | None = None) -> int:
     """Print what is wrong: on stdout in a format for programs, else with excerpts on stderr. The outputs get it too."""
     from datalog_gate.enforce.reports import Judged, report
@@ -355,7 +361,7 @@ def _diagnose(error: RulesError | InputError, options: argparse.Namespace, to: T
     else:
         print(error, file=to or sys.stderr, flush=True)
     for form, path in getattr(options, "output", ()):
-        _write(path, report(form, [judged]))
+        write(path, report(form, [judged]))
     return RULES if isinstance(error, RulesError) else INPUT
 
 
@@ -377,6 +383,8 @@ COMMANDS = {
     "doctor": doctor,
     "explain": explain,
     "replay": replay,
+    "waive": waive,
+    "waivers": waivers,
 }
 
 

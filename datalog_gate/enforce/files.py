@@ -1,4 +1,4 @@
-"""Files in the place of others (layer 6)."""
+"""Writing the files that a command is told to write (layer 6). Errors: UsageError."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from pathlib import Path
 from datalog_gate.errors import UsageError
 
 
+def write(path: Path, text: str) -> None:
+    """Put a text in a file."""
+    try:
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from None
+
+
 def replace(path: Path, text: str) -> None:
-    """Put a text in the place of a file, whole or not at all; its mode stays, and a link still leads to it.
-    Errors: UsageError."""
+    """Put a text in the place of a file, whole or not at all; its mode stays, and a link still leads to it."""
     from shutil import copymode
     from tempfile import NamedTemporaryFile
 
