@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from datalog_gate.diagnostics import Diagnostic, render
 from datalog_gate.enforce.files import replace, write
-from datalog_gate.enforce.options import FAIL_ON, USAGE, parser
+from datalog_gate.enforce.options import FAIL_ON, USAGE, parse
 from datalog_gate.errors import EngineError, GateError, InputError, RulesError, UsageError
 from datalog_gate.gate.decision import Decision
 
@@ -37,7 +37,7 @@ PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    options = parser().parse_args(arguments)
+    options = parse(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # half a surrogate pair, which JSON can hold, is no UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -162,10 +162,10 @@ def query(options: argparse.Namespace) -> int:
 
 
 def test(options: argparse.Namespace) -> int:
-    """Run the policy tests below the paths."""
-    from datalog_gate.policytest.suite import run
+    """Run the policy tests below the paths, or say how good they are, or write them."""
+    from datalog_gate.enforce import suites
 
-    return run(options.path, options.catalogue)
+    return suites.test(options)
 
 
 def check_rules(options: argparse.Namespace) -> int:

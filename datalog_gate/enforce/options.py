@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,7 +22,7 @@ COMMANDS = {
     "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
     "facts": ("print the facts of templates", "web.yaml --relation os:nova:server --format jsonl"),
     "query": ("ask rules and facts a question", "'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"),
-    "test": ("run the policy tests (test.yaml) below the paths", "rules/"),
+    "test": ("run the policy tests (test.yaml) below the paths", "rules/ -- -k ssh -n 2"),
     "fmt": ("write rule files in the one layout, and say which changed", "--check rules/"),
     "check-rules": ("say which rules an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
     "rules": ("list the packs of rules that there are, or copy them to change", "init rules placement security"),
@@ -50,6 +51,15 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of a command. What stands behind ``--`` after `test` is pytest's."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    at = given.index("--") if given[:1] == ["test"] and "--" in given else len(given)
+    options = parser().parse_args(given[:at])
+    options.pytest = given[at + 1 :]
+    return options
 
 
 def parser() -> argparse.ArgumentParser:
@@ -120,7 +130,24 @@ def parser() -> argparse.ArgumentParser:
 
     suite = _command(commands, "test")
     suite.add_argument("path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: here)")
-    suite.set_defaults(format="text")
+    job = suite.add_mutually_exclusive_group()
+    job.add_argument("--coverage", action="store_true", help="say what of the rules the cases never show")
+    job.add_argument("--mutate", action="store_true", help="say which faults in the rules no case notices")
+    job.add_argument("--init", metavar="TEMPLATE", help="write a case of what the policies say of it now")
+    job.add_argument("--update", action="store_true", help="rewrite expectations that differ, after showing the change")
+    suite.add_argument("--min-coverage", type=float, metavar="PERCENT", help="exit 5 below it")
+    suite.add_argument("--min-score", type=float, metavar="PERCENT", help="exit 5 below it")
+    suite.add_argument("--mutants", type=int, metavar="N", help="try N mutants (default: all)")
+    suite.add_argument("--seed", type=int, default=0, metavar="N", help="which mutants those are (default: 0)")
+    suite.add_argument(
+        "--agree-on",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="templates: a mutant that changes nothing on any of them counts as no fault",
+    )
+    suite.add_argument("--yes", action="store_true", help="update without asking")
+    suite.add_argument("--format", choices=("text", "json"), default="text")
     _add_catalogue(suite)
 
     form = _command(commands, "fmt")

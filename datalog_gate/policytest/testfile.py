@@ -57,6 +57,10 @@ def read_cases(file: Path) -> tuple[Case, ...]:
     if wrong := list(_wrong(document, (), document.data, TOP)):
         raise InputError(wrong, {document.file: document.text or ""})
     data: Any = document.data
+    names = [case["name"] for case in data["cases"]]
+    if twice := [at for at, name in enumerate(names) if name in names[:at]]:
+        wrong = [_bad("another case has this name", document.place(("cases", at, "name"))) for at in twice]
+        raise InputError(wrong, {document.file: document.text or ""})
     return tuple(_case(document, file.parent, at, case) for at, case in enumerate(data["cases"]))
 
 
