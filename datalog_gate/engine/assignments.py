@@ -104,7 +104,7 @@ class Assignments:
                     continue
                 waiting, cause = judged
                 if pending:
-                    best = self._best(pending, binding)
+                    best = self._best(pending, binding) if len(pending) > 1 else pending[0]
                     rest = [match for match in pending if match is not best]
                     levels.append((rest, waiting, self._fitting(best, binding, cause)))
                     break

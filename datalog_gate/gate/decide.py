@@ -170,11 +170,11 @@ class _Judge:
         self.raw: dict[Violation, tuple[str, Row]] = {}
 
     @cached_property
-    def _names(self) -> Mapping[str, int]:
-        """How many resources of all stacks have each name."""
-        names = [resource.name for stack in self._stacks for one in stack.walk() for resource in one.resources]
-        once = dict.fromkeys(names, 1)
-        return once if len(once) == len(names) else Counter(names)
+    def _shared(self) -> Collection[str]:
+        """The names that more than one resource has: only those of different stacks can."""
+        stacks = [one for stack in self._stacks for one in stack.walk()]
+        names = Counter(resource.name for one in stacks for resource in one.resources) if len(stacks) > 1 else {}
+        return {name for name, times in names.items() if times > 1}
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be."""
@@ -244,7 +244,7 @@ class _Judge:
         def word(name: str) -> str:
             value = row[policy.columns.index(name)]
             if isinstance(value, ResourceId):
-                return value.name if self._names.get(value.name) == 1 else value.path
+                return value.path if value.name in self._shared else value.name
             return "?" if isinstance(value, Unknown) and value != SECRET else show(value)
 
         return PLACEHOLDER.sub(lambda found: word(found[1]), policy.message)
