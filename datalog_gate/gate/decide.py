@@ -184,6 +184,8 @@ class _Judge:
     def undetermined(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first."""
         relation = possible(policy.relation, self._program)
+        if relation == policy.relation:  # nothing that it reads is unknown
+            return
         certain = self._model.rows(policy.relation)
         settled = {self._subject(policy, row) for row in certain} - {None}
         for row in sorted(self._model.rows(relation), key=row_key):
@@ -303,6 +305,8 @@ def _evaluated(
     exceeded: dict[Level, BudgetError] = {}
     for level in LEVELS:
         wanted = {one.relation for one in policies if one.level == level} | ({UNLOCKED} if level == "deny" else set())
+        if not wanted:
+            continue
         both = frozenset(wanted | {possible(one, program) for one in wanted})
         model = engine(resting(program, both), inputs, request.budget, model)
         if model.exceeded:
