@@ -136,7 +136,7 @@ class TableRows:
         name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
         if name not in alike.said and self._default is None:
             return
-        ids, indexes, members, origins = [], [], [], []
+        ids, indexes, members, owners = [], [], [], []
         for one in resources:
             data = one.properties.get(name)
             if self._flat and type(data) is list:
@@ -145,15 +145,15 @@ class TableRows:
                         ids.append(one.id)
                         indexes.append(index)
                         members.append(member)
-                        origins.append((one, ("properties", name, index)))
+                        owners.append(one)
                     elif texts and type(member) is str:
-                        certain[one.id, index, member] = one, ("properties", name, index)
+                        certain[one.id, index, member] = one
                     else:
                         found.add(one, self._member(self._steps, member, (one.id, index), ("properties", name, index)))
             elif data is not None or self._default is not None:
                 found.add(one, self._below(self._steps, one.properties, (one.id,), _PROPERTIES))
-        for row, origin in zip(self._rows((ids, indexes), members, set().union(*members)), origins, strict=True):
-            certain[row] = origin
+        for row, one in zip(self._rows((ids, indexes), members, set().union(*members)), owners, strict=True):
+            certain[row] = one
 
     def _rows(
         self, known: Iterable[Iterable[Value]], data: Sequence[Mapping[str, Data]], said: Container[str]

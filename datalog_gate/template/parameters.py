@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -102,10 +102,12 @@ def pseudo_parameters(dialect: Dialect, stack: str, name: str | None) -> dict[st
     """What Heat adds to the parameters of the stack of that id; nobody knows the name that it gives to a nested one."""
     hot = ("OS::stack_name", "OS::stack_id", "OS::project_id")
     names = hot if dialect.hot else ("AWS::StackName", "AWS::StackId")
-    known: dict[str, Data] = {one: replace(unknown("get_param", one, stack, {}, None), unread=True) for one in names}
+    known: dict[str, Data] = {} if name is None else {names[0]: name}
+    for one in names[len(known) :]:
+        known[one] = Unknown(unknown("get_param", one, stack, {}, None).expression, unread=True)
     if not dialect.hot:
         known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
-    return known if name is None else known | {names[0]: name}
+    return known
 
 
 def _parameter(
