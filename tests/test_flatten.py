@@ -43,7 +43,7 @@ def certain(*rows: Row) -> dict[Row, bool]:
 
 
 def any_of(relation: str, column: str, where: str, unknown: Unknown) -> Unknown:
-    apart = column in ("_id", "id")
+    apart = column in ("_id", "id") or (column == "stack" and relation != "heat:resource")
     return Unknown(f"any {column} of {relation} in {where}: {unknown.expression}", apart=apart)
 
 

@@ -1,17 +1,17 @@
 """What a template's text says of a resource before any function is resolved (layer 2).
 
-In: a resource whose definition is at hand as written. Out: the rows of ``heat:function``, ``heat:attribute`` and
-``heat:uses_*`` as `Fact` values. Every branch of an `if` is read, taken or not, and every named condition wherever it
-is used.
+In: a resource, or a template, whose definition is at hand as written. Out: the rows of ``heat:function``,
+``heat:nested_function``, ``heat:attribute``, ``heat:uses_*`` and ``heat:used_parameter`` as `Fact` values. Every branch
+of an `if` is read, taken or not, and every named condition wherever it is used.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from datalog_gate.facts.stack import Data, Path, Resource, Template
+from datalog_gate.facts.stack import Data, Path, Resource, Stack, Template
 from datalog_gate.facts.tables import Fact, Home
 from datalog_gate.facts.typed import path_text
 from datalog_gate.values import ResourceId, Unknown, Value
@@ -93,6 +93,19 @@ def _functions(one: Resource, home: Home) -> Iterator[Fact]:
         yield (one.id, use.path, use.function), use.place, None
 
 
+def _nested_functions(one: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(one, home):
+        if below := _depth(use.function, use.arguments):
+            yield (one.id, use.path, use.function, 1 + below), use.place, None
+
+
+def _depth(function: str, data: Data) -> int:
+    """How deep calls of the function stand within each other in the data."""
+    parts = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
+    below = max((_depth(function, part) for part in parts), default=0)
+    return below + (isinstance(data, dict) and len(data) == 1 and function in data)
+
+
 def _attributes(one: Resource, home: Home) -> Iterator[Fact]:
     for use in _uses(one, home):
         if use.function in ("get_attr", "Fn::GetAtt"):
@@ -104,12 +117,35 @@ def _attributes(one: Resource, home: Home) -> Iterator[Fact]:
 
 
 def _parameters(one: Resource, home: Home) -> Iterator[Fact]:
-    """`Ref` names a resource, if there is one of that name, and else a parameter."""
     resources = home.stack.template.resources if home.stack.template else ()
     for use in _uses(one, home):
-        name = use.arguments[0] if isinstance(use.arguments, list) and use.arguments else use.arguments
-        if use.function == "get_param" or (use.function == "Ref" and name not in resources):
+        if (name := _parameter(use.function, use.arguments, resources)) is not None:
             yield (one.id, use.path, _name(use, name, one)), use.place, None
+
+
+def _parameter(function: str, arguments: Data, resources: Collection[str]) -> Data:
+    """What names the parameter that a function reads; None if it reads none. `Ref` names a resource, if there is one of
+    that name, and else a parameter."""
+    name = arguments[0] if isinstance(arguments, list) and arguments else arguments
+    return name if function == "get_param" or (function == "Ref" and name not in resources) else None
+
+
+def used_parameters(stack: Stack) -> Iterator[Fact]:
+    """The rows of ``heat:used_parameter``. The members of a group stand in the template that holds the group."""
+    template = stack.template
+    if template is None or template.stack != stack.id:
+        return
+    text = _Text(template)
+    found = [*text.values(template.resources, ()), *text.values(template.outputs, ())]
+    for condition in template.conditions.values():
+        found += text.condition(condition, (), (), set())
+    for _, _, function, arguments in found:
+        name = _parameter(function, arguments, template.resources)
+        if isinstance(name, str):
+            yield (stack.id, name), (), None
+        elif name is not None:
+            unread = Unknown(f"name {json.dumps(name, default=str)} of {function} in {stack.id}", unread=True)
+            yield (stack.id, unread), (), None
 
 
 def _files(one: Resource, home: Home) -> Iterator[Fact]:
@@ -130,6 +166,7 @@ def _computed(use: _Use, name: Data, one: Resource) -> Unknown:
 SOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterator[Fact]]] = {
     "heat:attribute": _attributes,
     "heat:function": _functions,
+    "heat:nested_function": _nested_functions,
     "heat:uses_parameter": _parameters,
     "heat:uses_file": _files,
 }

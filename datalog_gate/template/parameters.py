@@ -129,9 +129,12 @@ def _parameter(
         report("bad-template", f"the type of parameter `{name}` is none of {known}", name, None)
         kind = "string"
     hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
-    rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), dialect.key("default"))}
+    default_key = dialect.key("default")
+    rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
+    if default_key in definition:
+        rest["default"] = definition[default_key]
     chosen = next((one for one in (given, default) if one and (one.facade or one.value is not None)), None)
-    own = definition.get(dialect.key("default"))
+    own = definition.get(default_key)
     try:
         constraints = list(_constraints(definition, str(kind), dialect))
         if not isinstance(definition.get("tags", []), list):
