@@ -66,9 +66,13 @@ class Suite:
         """
         given, types = dict(case.given), self.rules.catalogue
         try:
-            stack = dg.read_stack(given.pop("stack"), environment=given.pop("environment", None), catalogue=types)
+            source, body = given.pop("stack"), given.pop("environment", None)
+            stack = dg.read_stack(source, environments=_beside(source), environment=body, catalogue=types)
+            stacks = [stack]
+            for name, source in given.pop("modules", {}).items():
+                stacks.append(dg.read_stack(source, environments=_beside(source), stack_name=name, catalogue=types))
             against = dg.read_stack(given.pop("against"), catalogue=types) if "against" in given else None
-            decision = self.rules.decide(stack, against=against, **given)
+            decision = self.rules.decide(stacks, against=against, **given)
         except InputError as error:
             wrong = [Finding("diagnostics", one.code, one.span, one.message) for one in error.diagnostics]
             return difference(case.expect, wrong, {})
@@ -85,6 +89,12 @@ class Suite:
         asked = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
         rows = {relation: decision.rows(relation) for relation in asked}
         return difference(case.expect, found, rows)
+
+
+def _beside(source: object) -> list[Path]:
+    """The environment that belongs to a template's file: the one of its name beside it."""
+    own = source.with_suffix(".env") if isinstance(source, Path) else None
+    return [own] if own and own.is_file() else []
 
 
 def difference(
