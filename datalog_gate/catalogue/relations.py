@@ -53,6 +53,13 @@ _RELATIONS = (
         example=("web", "web", None, 0, "2021-04-16", "A web server."),
     ),
     _relation(
+        "heat:root",
+        "The roots of what is judged. No stack that nobody could read may be one, as `heat:stack` has to leave open.",
+        STACK,
+        key="stack",
+        example=("web",),
+    ),
+    _relation(
         "heat:resource",
         "Every resource.",
         *(ID, STACK, NAME),

@@ -21,6 +21,7 @@ from datalog_gate.template.expressions import leaves, undecided, unknown
 from datalog_gate.values import ResourceId, Unknown
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
+SCALARS = ("string", "number", "boolean")
 _CFN_TYPES = {
     "String": TYPES[0],
     "Number": TYPES[1],
@@ -148,7 +149,8 @@ def _parameter(
     if chosen is None and own is not None:
         chosen = Given(own, "default")
     if chosen is None:
-        return Parameter(name, kind, no_value(name), "none", hidden, rest)
+        value = replace(no_value(name), scalar=kind in SCALARS)
+        return Parameter(name, kind, value, "none", hidden, rest)
     return Parameter(name, kind, read(chosen, no_value(name)), chosen.origin, hidden, rest)
 
 
