@@ -8,7 +8,7 @@ of an `if` is read, taken or not, and every named condition wherever it is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from datalog_gate.facts.stack import Data, Path, Resource, Stack, Template
@@ -22,7 +22,7 @@ _LOGIC = _JUNCTIONS | {"equals", "Fn::Equals"}
 """Functions that are plain data anywhere but in a condition."""
 
 
-class _Use(NamedTuple):
+class Use(NamedTuple):
     """A function where it is used: what rules read as its path, and its own path in the definition."""
 
     path: str
@@ -31,8 +31,14 @@ class _Use(NamedTuple):
     arguments: Data
 
 
-def _uses(one: Resource, home: Home) -> Iterator[_Use]:
+def _uses(one: Resource, home: Home) -> Sequence[Use]:
     """Every use of a function in the definition."""
+    if one.name not in home.uses:
+        home.uses[one.name] = tuple(_found(one, home))
+    return home.uses[one.name]
+
+
+def _found(one: Resource, home: Home) -> Iterator[Use]:
     template = home.stack.template
     if template is None:
         return
@@ -40,13 +46,13 @@ def _uses(one: Resource, home: Home) -> Iterator[_Use]:
     for part in _PARTS:
         prefix: Path = () if part == "properties" else ("", part)
         for place, outermost, function, arguments in text.values(one.written(part, template.functions), ()):
-            yield _Use(path_text((*prefix, *outermost)), (part, *place), function, arguments)
+            yield Use(path_text((*prefix, *outermost)), (part, *place), function, arguments)
     condition = one.written("condition", template.functions)
     for place, _, function, arguments in text.condition(condition, (), (), set()):
-        yield _Use(".condition", ("condition", *place), function, arguments)
+        yield Use(".condition", ("condition", *place), function, arguments)
 
 
-_Found = tuple[Path, Path, str, Data]
+_Call = tuple[Path, Path, str, Data]
 """Where a function is, where the outermost one around it is, its name and arguments."""
 
 
@@ -57,7 +63,7 @@ class _Text:
         self.template = template
         self.plain = template.functions - _LOGIC
 
-    def values(self, data: Data, place: Path, outermost: Path | None = None) -> Iterator[_Found]:
+    def values(self, data: Data, place: Path, outermost: Path | None = None) -> Iterator[_Call]:
         """The functions in data that is no condition."""
         if isinstance(data, list):
             for at, item in enumerate(data):
@@ -72,7 +78,7 @@ class _Text:
             for key, value in data.items():
                 yield from self.values(value, (*place, str(key)), outermost)
 
-    def condition(self, data: Data, place: Path, outermost: Path, seen: set[str]) -> Iterator[_Found]:
+    def condition(self, data: Data, place: Path, outermost: Path, seen: set[str]) -> Iterator[_Call]:
         """The functions of a condition, and of those that it names, which are found where they are named."""
         if isinstance(data, str) and data in self.template.conditions and data not in seen:
             seen.add(data)
@@ -154,11 +160,11 @@ def _files(one: Resource, home: Home) -> Iterator[Fact]:
             yield (one.id, use.path, _name(use, use.arguments, one)), use.place, None
 
 
-def _name(use: _Use, name: Data, one: Resource) -> Value:
+def _name(use: Use, name: Data, one: Resource) -> Value:
     return name if isinstance(name, str) else _computed(use, name, one)
 
 
-def _computed(use: _Use, name: Data, one: Resource) -> Unknown:
+def _computed(use: Use, name: Data, one: Resource) -> Unknown:
     """A name that is itself the result of a function: Heat knows it, this reading of the text does not."""
     return Unknown(f"name {json.dumps(name, default=str)} of {use.function} in {one.id.path}", unread=True)
 

@@ -35,7 +35,9 @@ def unknown(function: str, arguments: Data, stack: str, secrets: Secrets, place:
     within = [leaf for leaf in leaves(arguments) if isinstance(leaf, Unknown | ResourceId)]
     home = next(map(_expression, within), f" in {stack}").rpartition(" in ")[2]
     unread = function in UNREAD or any(isinstance(leaf, Unknown) and leaf.unread for leaf in within)
-    return Unknown(_cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home), place, unread=unread, scalar=function in TEXTS)
+    return Unknown(
+        _cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home), place, unread=unread, scalar=function in TEXTS
+    )
 
 
 def as_text(resource: ResourceId) -> Unknown:
