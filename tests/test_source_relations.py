@@ -153,6 +153,27 @@ def test_what_the_text_says_is_a_row_before_any_function_is_resolved(
     assert rows(stack(text), relation) == expected
 
 
+def test_a_text_that_nobody_knows_yet_opens_no_map() -> None:
+    text = (
+        HOT
+        + """\
+parameters: {a: {type: string}, b: {type: number}, c: {type: boolean}, d: {type: json}, e: {type: comma_delimited_list}}
+resources:
+  srv:
+    type: OS::Nova::Server
+    properties:
+      metadata:
+        text: [{get_param: a}, {get_param: b}, {get_param: c}]
+        made: {str_replace: {template: x, params: {x: {get_param: a}}}}
+        map: {get_param: d}
+        list: {get_param: e}
+"""
+    )
+    found = rows(stack(text), "os:nova:server.metadata")
+    assert [row[1] for row in found if row[-1] != "maybe"] == ["made", "text.0", "text.1", "text.2"]
+    assert [row[1] for row in found if row[-1] == "maybe" and "any" not in str(row[1])] == ["list", "map"]
+
+
 def test_environments_give_what_they_say_and_where() -> None:
     env = {
         "parameters": {"secret": "abc", "tags": ["a", {"b.c": True}]},
