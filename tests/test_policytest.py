@@ -168,6 +168,7 @@ def test_a_template_that_leans_on_anchors_elsewhere_is_its_data(tmp_path: Path) 
           (5, 16, "here stands a text", None),
           (6, 10, "`now` is an ISO time like 2027-03-01T12:00", None),
           (7, 5, "there is no key `stak` here", "did you mean stack?")]),
+        (case("{}", "    modules: {base: 1}\n"), [(5, 21, "`base` is a text or a mapping", None)]),
     ],
 )  # fmt: skip
 def test_everything_wrong_in_a_test_file_is_said_with_its_place(
@@ -222,6 +223,16 @@ def test_a_run_over_a_folder_takes_it_for_the_top_of_the_packs(tmp_path: Path) -
 def test_a_case_compares_the_findings_of_its_own_folders_policies(tmp_path: Path, test: str, first: str) -> None:
     suite = read_suite(pack(tmp_path, test))
     assert [suite.report(one).partition("\n")[0].strip() for one in suite.cases] == [first]
+
+
+def test_modules_are_judged_with_the_stack_and_files_with_the_environments_of_their_names(tmp_path: Path) -> None:
+    modules = "    modules: {far: ../../web/a.yaml, near: {heat_template_version: 2018-08-31, resources: {}}}\n"
+    rows = "{rows: {a:all:is: [[a, small], [far, small]]}}"
+    file = pack(tmp_path, case(rows, modules, stack="../../web/a.yaml"))
+    write(file.parent, {"all.dl": "is(s, v) :- heat:parameter(stack=s, value=v)."})
+    write(tmp_path, {"web/a.yaml": STACK, "web/a.env": "parameters: {flavor: small}"})
+    suite = read_suite(file)
+    assert [suite.report(one) for one in suite.cases] == [""]
 
 
 def test_a_case_fails_where_a_policy_takes_too_much(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def _init(options: argparse.Namespace) -> int:
     name = template.resolve().parent.name if template.name == "template.yaml" else template.stem
     case = Case(name, 1, {"stack": template}, {})
     suite = suite_of(file.resolve(), (case,), options.catalogue, options.path)
-    answer = suite.answer(case, suite.stack(case))
+    answer = suite.answer(case, suite.stacks(case))
     given = {"stack": os.path.relpath(template, file.parent)}
     after = with_case(before, str(file), name, given, answer.found)
     replace(file, after)

@@ -112,7 +112,7 @@ class _Trial:
     suites: Sequence[Suite]
     _modules: list[ast.Module] = field(init=False)
     _base: PolicySet = field(init=False)
-    _answers: list[tuple[Suite, Case, Stack, Answer]] = field(init=False)
+    _answers: list[tuple[Suite, Case, tuple[Stack, ...], Answer]] = field(init=False)
     _named: dict[str, set[str]] = field(init=False)
     _decisions: dict[str, Decision] = field(default_factory=dict, init=False)
 
@@ -133,7 +133,7 @@ class _Trial:
                     message = f"{case.name} fails, so nobody can tell what it would notice"
                     raise InputError([Diagnostic("bad-test", message, suite.place(case))])
                 if answer.decision:  # of input that can't be read every rule says the same
-                    self._answers.append((suite, case, suite.stack(case), replace(answer, decision=None)))
+                    self._answers.append((suite, case, suite.stacks(case), replace(answer, decision=None)))
 
     def mutants(self) -> Iterator[Mutant]:
         """The mutants of the rules that a policy under test rests on."""
@@ -174,7 +174,7 @@ class _Trial:
         """Whether a case fails by the mutant. The one that noticed the last one is tried first."""
         rules = dg.Rules(mutated)
         affected = {one.id for one in mutated.policies}
-        for at, (suite, case, stack, before) in enumerate(self._answers):
+        for at, (suite, case, stacks, before) in enumerate(self._answers):
             asked = case.expect.get("rows", {}).keys() & mutated.reads.keys()
             if not asked and not affected & suite.policies:
                 continue
@@ -182,7 +182,7 @@ class _Trial:
             if "waivers" in given:  # one of a policy that is left out would be in error
                 given["waivers"] = [one for one in given["waivers"] if one.get("policy") in affected]
             try:
-                after = suite.answer(replace(case, given=given), stack, rules)
+                after = suite.answer(replace(case, given=given), stacks, rules)
             except EngineError:
                 found = True
             else:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import datalog_gate as dg
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
@@ -49,17 +49,16 @@ class Suite:
         Errors: GateError for what the gate can't judge."""
         return report(case.expect, self.answer(case), {one.id: one for one in self.rules.policies})
 
-    def answer(self, case: Case, stack: Stack | None = None, rules: dg.Rules | None = None) -> Answer:
-        """What the rules, or others, find in the case, whose stack may be read already. Bad input is found as
+    def answer(self, case: Case, stacks: Sequence[Stack] = (), rules: dg.Rules | None = None) -> Answer:
+        """What the rules, or others, find in the case, whose stacks may be read already. Bad input is found as
         diagnostics, and so is a policy under test that can't be judged (`evaluation`, `budget`).
         Errors: GateError for what the gate can't judge."""
         rules = rules or self.rules
-        given = {key: value for key, value in case.given.items() if key not in ("stack", "environment")}
+        given = {key: value for key, value in case.given.items() if key not in ("stack", "modules", "environment")}
         try:
-            stack = stack or self.stack(case)
             if "against" in given:
                 given["against"] = dg.read_stack(given["against"], catalogue=rules.catalogue)
-            decision = rules.decide(stack, explain=True, **given)
+            decision = rules.decide(stacks or self.stacks(case), explain=True, **given)
         except InputError as error:
             wrong = [Finding("diagnostics", one.code, one.span, one.message) for one in error.diagnostics]
             return Answer(tuple(wrong), {})
@@ -76,12 +75,30 @@ class Suite:
         asked = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
         return Answer(tuple(found), {relation: decision.rows(relation) for relation in asked}, decision)
 
-    def stack(self, case: Case) -> Stack:
-        """The stack of the case. Errors: InputError."""
-        given = dict(case.given)
-        if isinstance(given["stack"], Path):
-            given["stack"] = near(given["stack"])
-        return dg.read_stack(given["stack"], environment=given.get("environment"), catalogue=self.rules.catalogue)
+    def stacks(self, case: Case) -> tuple[Stack, ...]:
+        """The stack of the case, and its modules. Errors: InputError."""
+        given, types = case.given, self.rules.catalogue
+        stack = dg.read_stack(
+            _file(given["stack"]),
+            environments=_beside(given["stack"]),
+            environment=given.get("environment"),
+            catalogue=types,
+        )
+        modules = [
+            dg.read_stack(_file(source), environments=_beside(source), stack_name=name, catalogue=types)
+            for name, source in given.get("modules", {}).items()
+        ]
+        return (stack, *modules)
+
+
+def _file(source: Any) -> Any:
+    return near(source) if isinstance(source, Path) else source
+
+
+def _beside(source: object) -> list[Path]:
+    """The environment that belongs to a template's file: the one of its name beside it."""
+    own = near(source.with_suffix(".env")) if isinstance(source, Path) else None
+    return [own] if own and own.is_file() else []
 
 
 def read_suite(file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] = ()) -> Suite:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from datalog_gate.template.expressions import leaves, undecided, unknown
 from datalog_gate.values import ResourceId, Unknown
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
+SCALARS = ("string", "number", "boolean")
 _CFN_TYPES = {
     "String": TYPES[0],
     "Number": TYPES[1],
@@ -131,9 +132,12 @@ def _parameter(
         report("bad-template", f"the type of parameter `{name}` is none of {known}", name, None)
         kind = "string"
     hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
-    rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), dialect.key("default"))}
+    default_key = dialect.key("default")
+    rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
+    if default_key in definition:
+        rest["default"] = definition[default_key]
     chosen = next((one for one in (given, default) if one and (one.facade or one.value is not None)), None)
-    own = definition.get(dialect.key("default"))
+    own = definition.get(default_key)
     try:
         constraints = list(_constraints(definition, str(kind), dialect))
         if not isinstance(definition.get("tags", []), list):
@@ -147,7 +151,8 @@ def _parameter(
     if chosen is None and own is not None:
         chosen = Given(own, "default")
     if chosen is None:
-        return Parameter(name, kind, no_value(name), "none", hidden, rest)
+        value = replace(no_value(name), scalar=kind in SCALARS)
+        return Parameter(name, kind, value, "none", hidden, rest)
     return Parameter(name, kind, read(chosen, no_value(name)), chosen.origin, hidden, rest)
 
 
