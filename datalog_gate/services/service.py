@@ -120,6 +120,12 @@ def in_scope(stack: Stack, scope: Collection[ResourceId]) -> tuple[Part, ...]:
     return tuple(one for one in parts(stack) if one.id in paths or any(one.id.startswith(f"{path}/") for path in paths))
 
 
+def names(request: Request) -> list[str]:
+    """The names of the resources in scope, without what those hold."""
+    home = f"{request.grant.rpartition('/')[0]}/"
+    return [name for one in request.scope if "/" not in (name := one.id.removeprefix(home))]
+
+
 def _plain(data: object) -> object:
     """What JSON does not know, the same for the same wherever it was read; an unknown is its expression."""
     match data:
