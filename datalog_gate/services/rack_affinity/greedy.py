@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 
 from datalog_gate.services.rack_affinity.alike import Bundles, Sort
-from datalog_gate.services.rack_affinity.problem import Host, Pool, Problem, Same, Spread
+from datalog_gate.services.rack_affinity.problem import Place, Problem
 
 Free = Mapping[tuple[str, str], Mapping[str, int]]
 """What is free in each rack, by kind and resource class."""
@@ -31,11 +31,10 @@ class Hand:
 def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
     """Put everything somewhere."""
     hand = Hand()
-    places: dict[tuple[str, str], list[Host | Pool]] = defaultdict(list)
-    for kind in ("server", "volume"):
-        for place in problem.places(kind):
-            places[kind, place.rack].append(place)
-    left = {(kind, one.name): dict(one.capacity) for (kind, _), some in places.items() for one in some}
+    places: dict[tuple[str, str], list[Place]] = defaultdict(list)
+    for place in problem.places:
+        places[place.kind, place.rack].append(place)
+    left: dict[tuple[str, str], dict[str, int]] = {(one.kind, one.name): dict(one.capacity) for one in problem.places}
     used: Counter[tuple[tuple[str, str], str]] = Counter()
     where: dict[int, set[str]] = defaultdict(set)
     size = {sorts: _needs(sorts) for sorts in bundles}
@@ -43,17 +42,17 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
 
     def lacking(sort: Sort) -> list[tuple[int, str]]:
         asked = ((at, problem.constraints[at]) for at in sort.marks)
-        return [(at, one.level) for at, one in asked if isinstance(one, Spread) and len(where[at]) < one.at_least]
+        return [(at, one.level) for at, one in asked if len(where[at]) < (one.at_least or 0)]
 
-    def welcome(lacks: list[tuple[int, str]], place: Host | Pool) -> int:
-        return sum(_location(place, level) not in where[at] for at, level in lacks)
+    def welcome(lacks: list[tuple[int, str]], place: Place) -> int:
+        return sum(place.at(level) not in where[at] for at, level in lacks)
 
-    def suits(sort: Sort, place: Host | Pool) -> bool:
-        there, zone = left[sort.kind, place.name], {place.zone}
+    def suits(sort: Sort, place: Place) -> bool:
+        there = left[sort.kind, place.name]
         return (
             all(need <= there.get(one, 0) for one, need in sort.demand)
-            and not set(sort.zones) - zone
-            and not any(isinstance(problem.constraints[at], Same) and where[at] - zone for at in sort.marks)
+            and sort.may(place)
+            and not any(where[at] - {place.zone} for at in sort.marks if not problem.constraints[at].at_least)
         )
 
     def key(sorts: tuple[Sort, ...], rack: str) -> tuple[int, float, int, str]:
@@ -63,7 +62,7 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
         return -new, max(full, default=0.0), hand.in_rack[sorts, rack], rack
 
     def put(sorts: tuple[Sort, ...], rack: str) -> bool:
-        done: list[tuple[Sort, Host | Pool]] = []
+        done: list[tuple[Sort, Place]] = []
         for sort in sorts:
             lacks, best, most = lacking(sort), None, -1
             for place in places[sort.kind, rack]:
@@ -82,7 +81,7 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
         for sort, place in done:
             hand.taken[sort, place.name] += 1
             for at in sort.marks:
-                where[at].add(_location(place, problem.constraints[at].level))
+                where[at].add(place.at(problem.constraints[at].level))
         hand.in_rack[sorts, rack] += 1
         used.update({(key, rack): need for key, need in size[sorts].items()})
         return True
@@ -97,10 +96,6 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
                 heapreplace(best, key(sorts, best[0][-1]))
     most = max((-(-1000 * amount // free[key][rack]) for (key, rack), amount in used.items()), default=0)
     return Hand(hand.taken, hand.in_rack, most)
-
-
-def _location(place: Host | Pool, level: str) -> str:
-    return {"host": place.name, "rack": place.rack, "zone": place.zone}[level]
 
 
 def _needs(sorts: tuple[Sort, ...]) -> Counter[tuple[str, str]]:

@@ -32,15 +32,12 @@ from datalog_gate.services.rack_affinity.conflict import everything, explain
 from datalog_gate.services.rack_affinity.greedy import by_hand
 from datalog_gate.services.rack_affinity.problem import (
     Answer,
-    Host,
     Impossible,
+    Kind,
     Level,
-    Place,
     Placed,
-    Pool,
     Problem,
     ProblemError,
-    Spread,
     read_problem,
     to_json,
 )
@@ -137,7 +134,7 @@ class Model:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.model = cp_model.CpModel()
-        self.places: dict[str, tuple[Host | Pool, ...]] = {"server": problem.hosts, "volume": problem.pools}
+        self.places = {kind: problem.of(kind) for kind in get_args(Kind)}
         self.racks = list(problem.racks())
         self.names = {(kind, level): self._names(kind, level) for kind in self.places for level in get_args(Level)}
         self.bundles = bundles(problem)
@@ -151,8 +148,8 @@ class Model:
         self.in_rack = self._in_rack()
         self._fit()
         for at, one in enumerate(problem.constraints):
-            if isinstance(one, Spread):
-                self._spread(at, one)
+            if one.at_least:
+                self._spread(at, one.level, one.at_least)
             elif one.level == "zone" and one.items:
                 self._same_zone(at)
 
@@ -178,7 +175,7 @@ class Model:
             most = {
                 one.name: min([count, *(one.capacity.get(name, 0) // amount for name, amount in sort.demand)])
                 for one in self.places[sort.kind]
-                if not set(sort.zones) - {one.zone}
+                if sort.may(one)
             }
             taken[sort] = {
                 name: self._variable(upper, self.hand.taken[sort, name]) for name, upper in most.items() if upper
@@ -219,12 +216,12 @@ class Model:
                     if terms:
                         self.model.add(_sum(terms) <= free)
 
-    def _spread(self, at: int, spread: Spread) -> None:
+    def _spread(self, at: int, level: Level, at_least: int) -> None:
         used = []
-        for there in self._by_location(at, spread.level).values():
+        for there in self._by_location(at, level).values():
             used.append(self._variable(1, any(self.hand.taken[one] for one in there)))
             self.model.add(_sum((self.taken[sort][name], 1) for sort, name in there) >= used[-1])
-        self.model.add(_sum((one, 1) for one in used) >= spread.at_least)
+        self.model.add(_sum((one, 1) for one in used) >= at_least)
 
     def _same_zone(self, at: int) -> None:
         count = sum(number for sort, number in self.counts.items() if at in sort.marks)
@@ -250,7 +247,7 @@ class Model:
         self.model.minimize(fullest)
         return least
 
-    def _handed_out(self, value: Callable[[Any], int]) -> Iterable[tuple[str, Place]]:
+    def _handed_out(self, value: Callable[[Any], int]) -> Iterable[tuple[str, str]]:
         """Items with their places, by the numbers."""
         waiting: dict[tuple[Sort, str], list[Unit]] = defaultdict(list)
         for sorts, there in self.in_rack.items():
@@ -263,7 +260,7 @@ class Model:
             for one in self.places[sort.kind]:
                 for _ in range(value(taken[one.name]) if one.name in taken else 0):
                     for id_ in waiting[sort, one.rack].pop():
-                        yield id_, Place(one.name, one.rack, one.zone, one.aggregates)
+                        yield id_, one.name
 
     def _free(self, kind: str, resource_class: str) -> dict[str, int]:
         """What is free by rack."""
@@ -276,7 +273,7 @@ class Model:
         """The places of a kind by where they are."""
         names: dict[str, list[str]] = defaultdict(list)
         for one in self.places[kind]:
-            names[one.name if level == "host" else getattr(one, level)].append(one.name)
+            names[one.at(level)].append(one.name)
         return names
 
     def _by_location(self, at: int, level: str) -> dict[str, list[tuple[Sort, str]]]:
