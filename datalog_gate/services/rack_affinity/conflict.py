@@ -68,15 +68,11 @@ def without(problem: Problem, left_out: Iterable[Part]) -> Problem:
     for kind in get_args(Kind):
         for rack in sorted(part[2] for part in out if part[:2] == ("missing", kind)):
             places += [Place(kind, f"one more in {rack} {zone}", rack, zone, total) for zone in racks.get(rack, {""})]
-    items = [
-        replace(
-            one,
-            demand={} if ("demand", one.id) in out else one.demand,
-            zone=None if ("where", one.id) in out else one.zone,
-            place=None if ("where", one.id) in out else one.place,
-        )
-        for one in problem.items
-    ]
+    items = []
+    for item in problem.items:
+        if ("where", item.id) in out:
+            item = replace(item, zone=None, place=None)
+        items.append(replace(item, demand={}) if ("demand", item.id) in out else item)
     kept = [one for at, one in enumerate(problem.constraints) if ("constraint", str(at)) not in out]
     return Problem(tuple(places), tuple(items), tuple(kept))
 

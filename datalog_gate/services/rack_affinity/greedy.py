@@ -1,8 +1,9 @@
 """A first guess (layer 5): in, a problem as what is alike; out, where a greedy hand puts it.
 
 The largest bundle first, in a rack that a spread lacks, else in the one that is then least full, and there each unit in
-the first place that takes it. What it finds no place for it leaves out: the solver begins there, and mends it.
-On its own CP-SAT takes seconds for a balance as good, and more where hundreds are spread.
+the first place that takes it. What leaves nothing out is an answer; what it finds no place for it leaves out, and the
+solver begins there, and mends it. On its own CP-SAT takes seconds for a balance as good, and more where hundreds are
+spread.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ Free = Mapping[tuple[str, str], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """How many of a sort are in a place, and how many bundles in a rack; how full the fullest rack is, in 1/1000."""
+    """How many of a sort are in a place, and how many bundles in a rack; whether that is all, with every constraint
+    kept; how full the fullest rack is, in 1/1000."""
 
     taken: Counter[tuple[Sort, str]] = field(default_factory=Counter)
     in_rack: Counter[tuple[tuple[Sort, ...], str]] = field(default_factory=Counter)
+    complete: bool = False
     fullest: int = 0
 
 
@@ -38,6 +41,7 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
     used: Counter[tuple[tuple[str, str], str]] = Counter()
     where: dict[int, set[str]] = defaultdict(set)
     size = {sorts: _needs(sorts) for sorts in bundles}
+    racks = list(problem.racks())
     total = {key: sum(there.values()) or 1 for key, there in free.items()}
 
     def lacking(sort: Sort) -> list[tuple[int, str]]:
@@ -87,7 +91,7 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
         return True
 
     for sorts in sorted(bundles, key=lambda s: (-max((n / total[key] for key, n in size[s].items()), default=0), s)):
-        best = [key(sorts, rack) for rack in problem.racks()]
+        best = [key(sorts, rack) for rack in racks]
         heapify(best)
         for _ in bundles[sorts]:
             while best and not put(sorts, best[0][-1]):
@@ -95,7 +99,9 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
             if best:
                 heapreplace(best, key(sorts, best[0][-1]))
     most = max((-(-1000 * amount // free[key][rack]) for (key, rack), amount in used.items()), default=0)
-    return Hand(hand.taken, hand.in_rack, most)
+    spread = all(len(where[at]) >= (one.at_least or 0) for at, one in enumerate(problem.constraints))
+    complete = spread and hand.in_rack.total() == sum(map(len, bundles.values()))
+    return Hand(hand.taken, hand.in_rack, complete, most)
 
 
 def _needs(sorts: tuple[Sort, ...]) -> Counter[tuple[str, str]]:

@@ -75,7 +75,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         _check(self)
-        constraints = [replace(one, items=tuple(sorted(set(one.items)))) for one in self.constraints]
+        constraints = [replace(one, items=tuple(sorted({*one.items}))) for one in self.constraints]
         set_ = object.__setattr__
         set_(self, "places", tuple(sorted(self.places, key=lambda one: (one.kind, one.name))))
         set_(self, "items", tuple(sorted(self.items, key=lambda one: one.id)))
