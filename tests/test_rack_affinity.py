@@ -65,6 +65,7 @@ def volume(id_: str, size: int = 1, zone: str | None = None) -> Item:
 TWO_RACKS = (host("h1", "r1"), host("h2", "r2", "z2", 8))
 DB = (server("db", 6), volume("db_volume", 10))
 NO_POOL = Problem((*TWO_RACKS, pool("p1", "r1", "z1", 100)), DB, (same("rack", "db", "db_volume"),))
+TIGHT = Problem((host("h1", "r1"), host("h2", "r2")), (server("a", 3), server("b", 3), server("c", 2)))
 MANY = tuple(server(f"s{at}") for at in range(9))
 
 
@@ -335,12 +336,16 @@ def test_a_conflict_that_there_was_no_time_to_reduce_says_so() -> None:
 
     clock = Clock(60)
     clock.left = 0.03
-    zone = ("the zone z2 of a", ("where", "a"))
-    both = Problem(TWO_RACKS, (server("a", 0, "z2"),), (spread("rack", 2, "a"),))
-    asked = ("spread: rack, at least 2 of grant g2 over a", ("constraint", "0"))
-    assert answer(both, clock) == Impossible((reason(*asked), reason(*zone)), False)
+    room = [("room", "server", rack, "VCPU") for rack in ("r1", "r2")]
+    assert answer(TIGHT, clock) == Impossible(
+        (
+            reason("VCPU of the hosts in racks r1, r2: 8 free, at most 4 on one", *room),
+            reason("what a, b, c need", *(("demand", one) for one in "abc")),
+        ),
+        False,
+    )
     with pytest.raises(OutOfTimeError):
-        answer(both, clock)
+        answer(TIGHT, clock)
 
 
 @ortools
@@ -372,12 +377,12 @@ def test_a_process_that_fails_is_told_in_a_line(code: str, monkeypatch: pytest.M
 @ortools
 def test_the_process_takes_no_more_memory_than_it_may() -> None:
     with pytest.raises(SolverError):
-        solve(NO_POOL, 10, 100)
+        solve(TIGHT, 10, 100)
 
 
 def test_without_or_tools_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ortools.py").write_text("")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(run.__file__).parents[3]}")
     with pytest.raises(SolverError) as error:
-        solve(NO_POOL)
+        solve(TIGHT)
     assert str(error.value) == "OR-Tools is not installed: pip install 'datalog-gate[placement]'"

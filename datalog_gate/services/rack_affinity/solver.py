@@ -36,6 +36,7 @@ from datalog_gate.services.rack_affinity.problem import (
     Impossible,
     Kind,
     Level,
+    Place,
     Placed,
     Problem,
     ProblemError,
@@ -136,13 +137,16 @@ class Model:
             self.needed.update({(sort.kind, one): amount * count for one, amount in sort.demand})
         self.free = {(kind, one): self._free(kind, one) for kind, one in self.needed}
         self.hand = by_hand(problem, self.bundles, self.free)
+        self._places_of: dict[Sort, list[Place]] = {}
 
     def possible(self, clock: Clock) -> bool:
         """Whether there is any answer."""
-        return self.hand.complete or clock.solve(self._model()) is not None
+        return self.hand.complete or (not self._hopeless() and clock.solve(self._model()) is not None)
 
     def placed(self, clock: Clock) -> Placed | None:
         """The best answer that is found, if there is one."""
+        if not self.hand.complete and self._hopeless():
+            return None
         least, hand = self._least(), self.hand
         best, bound = hand.fullest, 0.0
         taken: Counts = hand.taken
@@ -159,6 +163,32 @@ class Model:
                 taken, in_rack = (_counted(solver, one) for one in (self.taken, self.in_rack))
         gap = max(0.0, round(1 - max(least, bound) / best, 4)) if best else 0.0
         return Placed(dict(sorted(self._handed_out(taken, in_rack))), gap)
+
+    def _hopeless(self) -> bool:
+        """Whether it takes no search to see that there is no answer: more is needed than is free, no rack takes a
+        bundle, or something is spread over more than can be reached."""
+        if any(amount > sum(self.free[key].values()) for key, amount in self.needed.items()):
+            return True
+        reached: dict[int, set[str]] = defaultdict(set)
+        for sorts in self.bundles:
+            racks = set.intersection(*({one.rack for one in self._where(sort)} for sort in sorts))
+            if not racks:
+                return True
+            for sort in sorts:
+                for at in sort.marks:
+                    level = self.problem.constraints[at].level
+                    reached[at] |= {one.at(level) for one in self._where(sort) if one.rack in racks}
+        return any(len(reached[at]) < (one.at_least or 0) for at, one in enumerate(self.problem.constraints))
+
+    def _where(self, sort: Sort) -> list[Place]:
+        """The places that take one of a sort."""
+        if sort not in self._places_of:
+            self._places_of[sort] = [
+                one
+                for one in self.places[sort.kind]
+                if sort.may(one) and all(amount <= one.capacity.get(name, 0) for name, amount in sort.demand)
+            ]
+        return self._places_of[sort]
 
     def _model(self) -> Any:
         """All but the balance."""
@@ -178,13 +208,10 @@ class Model:
         taken: dict[Sort, dict[str, Any]] = {}
         for sort, count in sorted(self.counts.items()):
             most = {
-                one.name: min([count, *(one.capacity.get(name, 0) // amount for name, amount in sort.demand)])
-                for one in self.places[sort.kind]
-                if sort.may(one)
+                one.name: min([count, *(one.capacity[name] // amount for name, amount in sort.demand)])
+                for one in self._where(sort)
             }
-            taken[sort] = {
-                name: self._variable(upper, self.hand.taken[sort, name]) for name, upper in most.items() if upper
-            }
+            taken[sort] = {name: self._variable(upper, self.hand.taken[sort, name]) for name, upper in most.items()}
             self._equal(taken[sort].values(), count)
         return taken
 
