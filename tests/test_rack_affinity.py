@@ -337,15 +337,17 @@ def test_a_conflict_that_there_was_no_time_to_reduce_says_so() -> None:
     clock = Clock(60)
     clock.left = 0.03
     room = [("room", "server", rack, "VCPU") for rack in ("r1", "r2")]
-    assert answer(TIGHT, clock) == Impossible(
+    besides = replace(TIGHT, constraints=(same("zone", "a"),))
+    assert answer(besides, clock) == Impossible(
         (
+            reason("same: zone of grant g1 over a", ("constraint", "0")),
             reason("VCPU of the hosts in racks r1, r2: 8 free, at most 4 on one", *room),
             reason("what a, b, c need", *(("demand", one) for one in "abc")),
         ),
         False,
     )
     with pytest.raises(OutOfTimeError):
-        answer(TIGHT, clock)
+        answer(besides, clock)
 
 
 @ortools
