@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
@@ -41,7 +41,8 @@ MEMORY = 90 * 86400.0
 class Claim:
     """A row of the file. `items` are what it needs: provider, resource class and units by name of the item. A `shared`
     one was decided on together with the claim of the key `owner`, for the grant of the path `grant`, which has not come
-    for it yet: `asked` says what it is the answer to."""
+    for it yet: `asked` says what it is the answer to,
+    once it is held."""
 
     key: str
     consumer: str
@@ -207,8 +208,13 @@ class Account:
     def hold(self, claims: list[Claim], instead: Iterable[str] = ()) -> None:
         """Hold what these need besides, in place of the shares of these keys. Errors: RefusedError, and then they are
         not held."""
-        self._file.write(instead, claims)
+        self._file.write(instead, [replace(one, asked="") for one in claims])  # nobody takes a share before it is held
         self._hold([one.key for one in claims])
+        self._file.write([], [one for one in claims if one.asked])
+
+    def take(self, share: Claim, claim: Claim) -> None:
+        """Have a claim in place of the share, which is held already."""
+        self._file.write([share.key], [claim])
 
     def _hold(self, keys: list[str]) -> None:
         try:

@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> None:
     try:
         print(to_json(answer(read_problem(sys.stdin.read()), Clock(seconds, BEGAN))))
     except (ProblemError, OutOfTimeError) as error:
-        print(json.dumps({"error": str(error)}))
+        print(json.dumps({"error": str(error), "late": isinstance(error, OutOfTimeError)}))
 
 
 def answer(problem: Problem, clock: Clock) -> Answer:
