@@ -42,7 +42,8 @@ class Claim:
     """A row of the file. `items` are what it needs: provider, resource class and units by name of the item. A `shared`
     one was decided on together with the claim of the key `owner`, for the grant of the path `grant`, which has not come
     for it yet: `asked` says what it is the answer to,
-    once it is held."""
+    once it is held. A `dying` one is `dead` once Placement has been told.
+    """
 
     key: str
     consumer: str
@@ -51,12 +52,13 @@ class Claim:
     grant: str
     items: dict[str, list[tuple[str, str, int]]]
     decision: dict[str, Any]
-    state: Literal["held", "shared", "dead"] = "held"
+    state: Literal["held", "shared", "dying", "dead"] = "held"
     owner: str = ""
     asked: str = ""
     since: float = 0.0
 
 
+GONE = ("dying", "dead")
 COLUMNS = tuple(one.name for one in fields(Claim))
 
 
@@ -75,29 +77,28 @@ class Claims:
         """That of the stack which a request is for, or of the one that has what it replaces."""
         old = next((one for key in request.replaces for one in self.select("key = ? AND state = 'held'", key)), None)
         mine = str(uuid5(NAMESPACE_URL, json.dumps([request.service, request.project, request.stack])))
-        return Account(self, old.consumer if old else mine)
+        return Account(self, old.consumer if old else mine, request.project)
 
     def release(self, held: Held) -> None:
         """As `Service.release`, with all that nobody has come for."""
-        claim = next(iter(self.select("key = ?", held.key)), None)
-        if claim is None:
-            self.write([], [_dead(held)])
-            return
-        with Account(self, claim.consumer).locked() as account:
-            shares = [one.key for one in account.claims if one.owner == held.key]
-            self.write(shares, [_dead(held, claim.consumer)])
-            account.mend()
-        self._forget()
+        consumer = next((one.consumer for one in self.select("key = ?", held.key)), "")
+        self.write([], [_dead(held, consumer)])  # before the lock: who has it settles for all that wait
+        if consumer:
+            with Account(self, consumer, held.project).locked() as account:
+                if self.select("key = ? AND state = 'dying'", held.key):  # nobody has settled it meanwhile
+                    self.write([one.key for one in self.select("owner = ?", held.key)], [])
+                    account.mend()
+            self._forget()
 
     def status(self, held: Held) -> Status:
         """As `Service.status`: what Placement has counts, and not what the file says alone."""
         claim = next(iter(self.select("key = ?", held.key)), None)
         if claim is None or not claim.consumer:
             return "absent"
-        with Account(self, claim.consumer).locked() as account:
+        with Account(self, claim.consumer, held.project).locked() as account:
             there, _ = self.placement.allocation(claim.consumer)
             needed = needs(account.claims)
-        if claim.state == "dead":
+        if claim.state in GONE:
             return "held" if there - needed else "absent"
         if not needed - there:
             return "held"
@@ -113,17 +114,16 @@ class Claims:
         ]
 
     def write(self, keys: Iterable[str], claims: Iterable[Claim]) -> None:
-        """Forget the claims of these keys, and write down others, all or nothing."""
-        values = [
-            [
-                json.dumps(one) if isinstance(one, dict) else one
-                for one in {**asdict(claim), "since": time.time()}.values()
-            ]
-            for claim in claims
-        ]
+        """Forget the claims of these keys, and write down others, all or nothing. What is dead stays so."""
+        values = []
+        for claim in claims:
+            row = {**asdict(claim), "since": time.time()}.values()
+            values.append([*(json.dumps(one) if isinstance(one, dict) else one for one in row), claim.state, claim.key])
+        alive = f"? IN {GONE} OR NOT EXISTS (SELECT 1 FROM claims WHERE key = ? AND state IN {GONE})"
         with self._rows() as rows:
-            rows.executemany("DELETE FROM claims WHERE key = ?", [(key,) for key in keys])
-            rows.executemany(f"INSERT OR REPLACE INTO claims VALUES ({', '.join('?' * len(COLUMNS))})", values)
+            rows.executemany(f"DELETE FROM claims WHERE key = ? AND state NOT IN {GONE}", [(key,) for key in keys])
+            columns = ", ".join("?" * len(COLUMNS))
+            rows.executemany(f"INSERT OR REPLACE INTO claims SELECT {columns} WHERE {alive}", values)
 
     def _forget(self) -> None:
         """Dead keys for which nothing can arrive any more."""
@@ -146,8 +146,8 @@ class Claims:
 class Account:
     """The claims that one consumer is for. Whatever changes them takes the lock."""
 
-    def __init__(self, file: Claims, consumer: str) -> None:
-        self._file, self.consumer = file, consumer
+    def __init__(self, file: Claims, consumer: str, project: str) -> None:
+        self._file, self.consumer, self._project = file, consumer, project
 
     @contextmanager
     def locked(self) -> Iterator[Account]:
@@ -167,7 +167,7 @@ class Account:
     @property
     def claims(self) -> list[Claim]:
         """Those that live."""
-        return self._file.select("consumer = ? AND state != 'dead'", self.consumer)
+        return self._file.select(f"consumer = ? AND state NOT IN {GONE}", self.consumer)
 
     def decided(self, key: str, mend: bool = True) -> Decision | None:
         """The decision of a claim that is held, which is mended if it was broken off. Errors: RefusedError for a key
@@ -175,7 +175,7 @@ class Account:
         claim = next(iter(self._file.select("key = ?", key)), None)
         if claim is None:
             return None
-        if claim.state == "dead":
+        if claim.state in GONE:
             raise RefusedError("what this grant asked for was given back before")
         if mend:
             self._hold([claim.key])
@@ -203,18 +203,21 @@ class Account:
 
     def claim(self, request: Request, **what: Any) -> Claim:
         """One of this account."""
-        return Claim(key=request.key, consumer=self.consumer, project=request.project, grant=request.grant, **what)
+        return Claim(key=request.key, consumer=self.consumer, project=self._project, grant=request.grant, **what)
 
     def hold(self, claims: list[Claim], instead: Iterable[str] = ()) -> None:
         """Hold what these need besides, in place of the shares of these keys. Errors: RefusedError, and then they are
-        not held."""
+        not held, or were given back meanwhile."""
         self._file.write(instead, [replace(one, asked="") for one in claims])  # nobody takes a share before it is held
         self._hold([one.key for one in claims])
         self._file.write([], [one for one in claims if one.asked])
+        for one in claims:
+            self.decided(one.key, mend=False)  # it may have been released meanwhile
 
     def take(self, share: Claim, claim: Claim) -> None:
         """Have a claim in place of the share, which is held already."""
         self._file.write([share.key], [claim])
+        self.decided(claim.key, mend=False)
 
     def _hold(self, keys: list[str]) -> None:
         try:
@@ -237,11 +240,11 @@ class Account:
         for attempt in range(ATTEMPTS):
             there, generation = placement.allocation(self.consumer)
             ever = self._file.select("consumer = ?", self.consumer)
-            needed = needs(one for one in ever if one.state != "dead")
-            if needed == there:
-                return
+            needed = needs(one for one in ever if one.state not in GONE)
             try:
-                placement.allocate(self.consumer, ever[0].project, needed, generation)
+                if needed != there:
+                    placement.allocate(self.consumer, self._project, needed, generation)
+                self._file.write([], [replace(one, state="dead") for one in ever if one.state == "dying"])
                 return
             except ChangedError as error:
                 why = str(error)
@@ -271,5 +274,5 @@ def needs(claims: Iterable[Claim]) -> Amounts:
 
 def _dead(held: Held, consumer: str = "") -> Claim:
     return Claim(
-        key=held.key, consumer=consumer, line="", project=held.project, grant="", items={}, decision={}, state="dead"
+        key=held.key, consumer=consumer, line="", project=held.project, grant="", items={}, decision={}, state="dying"
     )
