@@ -217,10 +217,12 @@ def test_what_is_no_place_is_refused(tmp_path: Path, line: str) -> None:
 
 
 def test_lines_add_up_to_the_most_of_each_and_an_item_counts_once() -> None:
-    def claim(key: str, line: str, **items: int) -> Claim:
+    def claim(key: str, line: str, grant: str, **items: int) -> Claim:
         taken = {name: [("p", "C", units)] for name, units in items.items()}
-        return Claim(key=key, consumer="", line=line, project="", grant="", items=taken, decision={})
+        return Claim(key=key, consumer="", line=line, project="", grant=grant, items=taken, decision={})
 
-    assert needs([claim("a", "1", x=2, y=1), claim("b", "1", x=1), claim("c", "2", y=1, z=5)]) == Counter(
-        {("p", "C"): 8}
-    )
+    first, second = claim("a", "1", "g", x=2, y=1), claim("b", "1", "g", x=1)
+    assert needs([first, second]) == Counter({("p", "C"): 3})
+    assert needs([first, second, claim("c", "2", "h", y=1, z=5)]) == Counter({("p", "C"): 8})
+    assert needs([first, claim("c", "2", "h", y=3)]) == Counter({("p", "C"): 6})
+    assert needs([first, claim("c", "2", "g", x=2, y=1)]) == Counter({("p", "C"): 6})

@@ -109,7 +109,7 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
             (
                 reason("same: rack of grant g1 over db, db_volume", ("constraint", "0")),
                 reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", ("room", "server", "r1", "VCPU")),
-                reason("rack r2 has no storage pool", ("missing", "volume", "r2")),
+                reason("rack r2 has no storage pool with any room", ("missing", "volume", "r2")),
                 reason("VCPU 6 for db", ("demand", "db")),
             ),
             True,
@@ -155,7 +155,7 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
     ),
     "no cloud": (
         Problem((), (server("a", 0),)),
-        Impossible((reason("there is no host", ("missing", "server", "")),), True),
+        Impossible((reason("there is no host with any room", ("missing", "server", "")),), True),
     ),
 }
 

@@ -2,8 +2,8 @@
 
 In: what each claim needs, item by item. Out: one consumer in Placement for all claims of a stack, which holds what they
 need together. A *line* is the claims that replace each other: of it the most counts that any of them needs, so that
-what two of them share is held once, until the last is released, and to roll back takes no call. An item in several
-lines, as where scopes overlap, is held once too.
+what two of them share is held once, until the last is released, and to roll back takes no call. An item in the scopes
+of several grants is held once too.
 
 What is needed stands in an SQLite file before Placement is asked, and what Placement holds is always made what the file
 says: whatever was broken off is mended by the next step, and a step may be repeated. A key that was released stays in
@@ -41,9 +41,8 @@ MEMORY = 90 * 86400.0
 class Claim:
     """A row of the file. `items` are what it needs: provider, resource class and units by name of the item. A `shared`
     one was decided on together with the claim of the key `owner`, for the grant of the path `grant`, which has not come
-    for it yet: `asked` says what it is the answer to,
-    once it is held. A `dying` one is `dead` once Placement has been told.
-    """
+    for it yet: `asked` says what it is the answer to, once it is held. A `dying` one is `dead` once Placement has been
+    told."""
 
     key: str
     consumer: str
@@ -182,12 +181,8 @@ class Account:
         return claim.decision
 
     def line(self, request: Request) -> str:
-        """That of what is replaced, or one of its own. At the door, where nobody knows what a grant replaces, it is
-        what the grant of this path has."""
-        for one in self.claims:
-            if one.key in request.replaces or (not request.uuid and one.grant == request.grant):
-                return one.line
-        return request.key
+        """That of what is replaced, or one of its own."""
+        return next((one.line for one in self.claims if one.key in request.replaces), request.key)
 
     def free(self, providers: Iterable[Provider], replaced: Iterable[str]) -> Amounts:
         """What new claims in the lines `replaced` may take: what these hold counts as free."""
@@ -253,22 +248,24 @@ class Account:
 
 
 def needs(claims: Iterable[Claim]) -> Amounts:
-    """What they need together: of each line the most that any claim needs, of each item what its first line does."""
+    """What they need together: of each line the most that any claim needs. What an item takes in the scope of one grant
+    it takes no second time in that of another."""
     lines: dict[str, list[Claim]] = {}
     for one in claims:
         lines.setdefault(one.line, []).append(one)
     total: Amounts = Counter()
-    seen: set[str] = set()
+    seen: dict[str, tuple[str, set[tuple[str, str, int]]]] = {}
     for line in lines.values():
         most: Amounts = Counter()
         for one in line:
             needed: Amounts = Counter()
-            for name in one.items.keys() - seen:
-                for uuid, resource_class, units in one.items[name]:
-                    needed[uuid, resource_class] += units
+            for name, takes in one.items.items():
+                taken = {(uuid, resource_class, units) for uuid, resource_class, units in takes}
+                grant, before = seen.setdefault(name, (one.grant, taken))
+                if grant == one.grant or before != taken:
+                    needed.update({(uuid, resource_class): units for uuid, resource_class, units in taken})
             most |= needed
         total += most
-        seen.update(name for one in line for name in one.items)
     return total
 
 

@@ -108,17 +108,17 @@ def test_members_of_a_group_are_spread_and_read_by_index(cloud: Cloud, tmp_path:
     racks = Racks(cloud, tmp_path, "h1/r1//9 h2/r2//9 h3/r3//1")
     one = asked("u", "g g/0 g/1 g/2", spread={"level": "rack", "at_least": 3})
     decision = racks.service.reserve(one)
-    assert sorted(json.dumps(place) for place in decision["g"].values()) == [
+    assert sorted(json.dumps(place) for place in decision.values()) == [
         json.dumps(racks.place(f"h{at}", f"r{at}", None)) for at in (1, 2, 3)
     ]
-    assert (sorted(decision["g"]), racks.used) == (["0", "1", "2"], {"h1": 1, "h2": 1, "h3": 1})
+    assert (sorted(decision), racks.used) == (["g.0", "g.1", "g.2"], {"h1": 1, "h2": 1, "h3": 1})
 
 
 def test_what_is_impossible_is_refused_with_what_can_not_be_had_together(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/4", "p2/r2/z2/100")
     assert refused(racks, asked("u", "s v:10", same="rack")) == (
-        "these can't all be had: same: rack of grant w/grant over w/s, w/v; rack r2 has no host; "
-        "rack r1 has no storage pool"
+        "these can't all be had: same: rack of grant w/grant over w/s, w/v; "
+        "rack r2 has no host with any room; rack r1 has no storage pool with any room"
     )
     assert racks.used == {}
 
@@ -199,7 +199,7 @@ def test_an_update_keeps_places_and_what_is_shared_until_the_last_is_released(cl
     first = asked("u1", "s1 s2 s3", same="rack")
     decision = racks.service.reserve(first)
     second = asked("u2", "s1 s2", replaces=(first,), same="rack")
-    assert racks.service.facts(replace(second, uuid="", replaces=())) == ()
+    assert racks.service.facts(replace(second, uuid="")) == ()
     assert racks.service.reserve(second) == {name: decision[name] for name in ("s1", "s2")}
     other = asked("u3", "s4 s5 s6", replaces=(second, first), same="rack")  # others, in the room that these have
     assert racks.service.reserve(other) == dict.fromkeys(("s4", "s5", "s6"), decision["s1"])

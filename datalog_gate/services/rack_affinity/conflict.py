@@ -130,9 +130,9 @@ def reason(problem: Problem, member: Member) -> Reason:
         case (_, kind, _):
             racks = sorted({part[2] for part in member})
             verb = "have" if len(racks) > 1 else "has"
-            text = f"rack{'s' if len(racks) > 1 else ''} {_some(racks)} {verb} no {SINGULAR[kind]}"
+            text = f"rack{'s' if len(racks) > 1 else ''} {_some(racks)} {verb} no {SINGULAR[kind]} with any room"
             if racks == [""]:
-                text = f"there is no {SINGULAR[kind]}"
+                text = f"there is no {SINGULAR[kind]} with any room"
     return Reason(text, member)
 
 

@@ -2,10 +2,10 @@
 
 Options of a grant: `same: rack`, `host` or `zone`, all that are in scope; `spread: {level: rack, at_least: 3}`, those
 in scope over at least so many. All grants of a stack are decided on as a whole by the first that comes, and the others
-take their share. A template reads by the name of a server or a volume, and of a group by the index of a member:
+take their share. A template reads by the name of a server or a volume, with dots for those within a resource in scope:
 
-    {get_attr: [GRANT, decision, db, availability_zone]}        null where there are no zones
-    {get_attr: [GRANT, decision, group, "0", rack]}             also: host, aggregates, scheduler_hints
+    {get_attr: [GRANT, decision, db, availability_zone]}     null where there are no zones
+    {get_attr: [GRANT, decision, group.0, rack]}             also: host, aggregates, scheduler_hints
 
 The scheduler still chooses the host: that there is one, with room that nobody else was promised, is what is claimed.
 Claims are of resource classes of their own, since Nova claims its own when it makes the server, and would find no room
@@ -127,8 +127,9 @@ class RackAffinity(Service):
         waiting = [one for one in request.together if one.grant in others and one.key not in held]
         new = [mine, *(others[one.grant] for one in waiting)]
         lines = {mine.grant: account.line(request)}
-        lines |= {one.grant: account.line(replace(one, uuid="", replaces=())) for one in waiting}
         claims = account.claims
+        by_grant = {one.grant: one.line for one in claims}  # nobody has said yet what the others replace
+        lines |= {one.grant: by_grant.get(one.grant, account.line(one)) for one in waiting}
         places = self._there({uuid for one in claims for taken in one.items.values() for uuid, _, _ in taken})
         before = {
             name: taken for one in claims if one.line in lines.values() for name, taken in one.items.items() if taken
@@ -195,16 +196,12 @@ class RackAffinity(Service):
         return [(uuid, self._prefix + name, units) for name, units in sorted(item.demand.items()) if units]
 
     def _decision(self, of: Asked, where: Mapping[str, Where]) -> dict[str, Any]:
-        """By name, and below by what a resource holds."""
+        """By the address of each item as a scope would have it."""
         decision: dict[str, Any] = {}
         home = f"{of.grant.rpartition('/')[0]}/"
         for item in of.items:
-            *path, last = item.id.removeprefix(home).split("/")
-            inner = decision
-            for name in path:
-                inner = inner.setdefault(name, {})
             one = where[item.id]
-            inner[last] = {
+            decision[item.id.removeprefix(home).replace("/", ".")] = {
                 "availability_zone": one.zone or None,
                 "rack": one.rack,
                 "host": one.provider.name,
