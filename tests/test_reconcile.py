@@ -184,14 +184,14 @@ class Liar(Seats):
 def test_an_abandoned_stack_keeps_what_its_service_says_once_heat_has_it_no_more(
     tmp_path: Path, kind: type[Seats], became: Became | None, done: list[Done]
 ) -> None:
-    made(tmp_path, "u").journal.abandon("s")
+    made(tmp_path, "u").journal.abandon("s", "p", "name-s")
     now = broker(tmp_path, kind(tmp_path / "seats"), NOW)
     assert reconcile(now, lambda _: became) == done
     assert reconcile(now, lambda _: became) == []
 
 
 def test_what_an_abandoned_stack_kept_goes_to_the_stack_that_adopts_it(tmp_path: Path) -> None:
-    made(tmp_path, "u").journal.abandon("s")
+    made(tmp_path, "u").journal.abandon("s", "p", "name-s")
     now = broker(tmp_path, Keeper(tmp_path / "seats", size=1), NOW)
     reconcile(now, lambda _: Became("absent"))
     now.reserve(replace(request("v", "u"), stack="adopted"), replaces="u")
@@ -248,7 +248,7 @@ def test_a_release_is_tried_again_and_again_until_it_is_believed(
 
 
 def test_a_service_that_is_not_enabled_any_more_keeps_its_claims_and_says_so(tmp_path: Path) -> None:
-    made(tmp_path, "u").journal.abandon("s")
+    made(tmp_path, "u").journal.abandon("s", "p", "name-s")
     journal = made(tmp_path).journal
     none = Broker(journal, {}, lambda: NOW, time.monotonic)
     not_enabled = "this service is not enabled"

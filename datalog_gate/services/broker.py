@@ -57,6 +57,12 @@ class Broker:
     ) -> None:
         self.journal, self.clock, self.ticks, self.limits = journal, clock, ticks, limits
         self._services = {name: (service, Breaker(ticks)) for name, service in services.items()}
+        self.sticky = frozenset(name for name, service in services.items() if service.sticky)
+
+    def facts(self, request: Request, end: float) -> None:
+        """Ask the service whether it could do what a grant asks, until `end` of the ticks. Nothing is written down: it
+        holds nothing. Errors: RefusedError, UnavailableError."""
+        _Calls(self, request.service, end)(lambda service: service.facts(request))
 
     def reserve(self, request: Request, replaces: str = "", expires: float | None = None) -> Decision:
         """What the service decides for a grant, once for each uuid however often it is asked. `replaces` is the uuid of
@@ -161,9 +167,9 @@ class _Calls:
     """The calls of one step for one claim, within its time. `doubtful` is whether any got no answer that counts, so
     that nobody knows what it did."""
 
-    def __init__(self, broker: Broker, name: str) -> None:
+    def __init__(self, broker: Broker, name: str, end: float | None = None) -> None:
         self._broker, self._name = broker, name
-        self._end = broker.ticks() + broker.limits.step
+        self._end = broker.ticks() + broker.limits.step if end is None else end
         self.doubtful = False
 
     def __call__(self, call: Callable[[Service], Answer]) -> Answer:

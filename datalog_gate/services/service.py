@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from datalog_gate.errors import GateError
 from datalog_gate.facts.stack import Data, Stack
 from datalog_gate.preflight.snapshot import Part, parts
-from datalog_gate.values import ResourceId, Row, Unknown
+from datalog_gate.values import ResourceId, Unknown
 
 Decision = Mapping[str, Mapping[str, object]]
 """Attributes that a template may read, as plain JSON data, by the name of a resource in scope."""
@@ -75,10 +75,9 @@ class Service:
     sticky = False
     """Whether a grant may not be removed while what it was for stays."""
 
-    def facts(self, request: Request) -> Iterable[tuple[str, Row]]:  # noqa: ARG002 - what a service overrides
-        """What rules may know beforehand, by relation. Changes nothing, is asked at the door and for previews. Errors:
-        RefusedError for options that are wrong and for what `reserve` would refuse as things stand."""
-        return ()
+    def facts(self, request: Request) -> None:
+        """Whether it could be done: asked at the door and for previews, and changes nothing. Errors: RefusedError for
+        options that are wrong and for what `reserve` would refuse as things stand."""
 
     def reserve(self, request: Request) -> Decision:
         """Hold what is asked; for a key that is held, the same decision again. What the claims in `replaces` hold

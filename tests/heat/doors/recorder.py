@@ -35,6 +35,10 @@ class Recorder:
         self._write(asked, "accepted" if accepted else "failed")
         self._point.finish(answer, accepted)
 
+    def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
+        """Tells the decision point."""
+        self._point.abandoned(stack_id, project, stack_name)
+
     def _write(self, asked: Asked, what: str) -> None:
         line = {"stack": asked.stack_name, "action": asked.action, "door": asked.door, "what": what}
         with LOCK, self._log.open("a") as file:
