@@ -134,6 +134,12 @@ def digest(*data: object) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def names(request: Request) -> list[str]:
+    """The names of the resources in scope, without what those hold."""
+    home = f"{request.grant.rpartition('/')[0]}/"
+    return [name for one in request.scope if "/" not in (name := one.id.removeprefix(home))]
+
+
 def plain(data: object) -> object:
     """What JSON does not know, the same for the same wherever it was read; an unknown is its expression."""
     match data:
