@@ -56,9 +56,13 @@ def _expiry(expires: Value, now: datetime) -> str:
     if expires is None:
         return ""
     try:
-        until = datetime.fromisoformat(str(expires))
+        until = end(str(expires))
     except ValueError:
         return f"expires is no date: {show(expires)}"
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
     return f"expired {show(expires)}" if now >= until else ""
+
+
+def end(expires: str) -> datetime:
+    """When a grant ends that expires then, in UTC where nothing else is said. Errors: ValueError."""
+    until = datetime.fromisoformat(expires)
+    return until.replace(tzinfo=UTC) if until.tzinfo is None else until
