@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import requests
-from datalog_gate_edge import Edge
+from datalog_gate_edge import Edge  # type: ignore[import-untyped]
 
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.journal import Claim, Journal
 from datalog_gate.services.service import Service
-from tests.heat.doors.rig import HERE, Heat, running, wait
-from tests.heat.doors.stacks import string, template
+from tests.heat.doors.rig import HERE, Heat, running
 from tests.heat.doors.trial import ENTRY_POINTS, Trial
 
 CALL, STEP, LATE = 1.0, 3.0, 3.0
@@ -60,10 +58,6 @@ class Ground:
     def states(self) -> list[tuple[str, str]]:
         """Where each claim stands that is not over: the last name of its path, and its state."""
         return [(one.path.rpartition("/")[2], one.state) for one in self.claims()]
-
-    def made(self, name: str) -> tuple[tuple[str, str], dict[str, str]]:
-        """How a stack ended, and its resources."""
-        return self.heat.ended(name), self.heat.resources(name)
 
     def updated(self, name: str, template: Any, **fields: Any) -> tuple[str, str]:
         """How the update ended."""
@@ -124,6 +118,3 @@ def value(of: object) -> dict[str, Any]:
 def place(resource: str, grant: str = "g") -> dict[str, Any]:
     """The place that the grant has got for a resource."""
     return {"get_attr": [grant, "decision", resource, "place"]}
-
-
-__all__ = ["Ground", "grant", "ground", "place", "requests", "string", "template", "value", "wait"]

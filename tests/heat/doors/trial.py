@@ -18,7 +18,8 @@ LATE = 2.5
 
 
 class Trial(Service):
-    """Its one setting is a folder, whose file `behave` says how: kindly, refuse, hang, broken, late, twice, lie, down."""
+    """Its one setting is a folder, whose file `behave` says how: kindly, refuse, hang, broken, late, twice, lie or
+    down."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._folder = Path(settings["folder"])
