@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ CALL, STEP, LATE = 1.0, 3.0, 3.0
 
 @dataclass(frozen=True)
 class Ground:
-    """A Heat with the services edge, of which there are two places, and trial."""
+    """A Heat with the services edge, of which there are two places, trial, and night, to which nobody is entitled."""
 
     heat: Heat
     folder: Path
@@ -70,6 +71,11 @@ class Ground:
         told = self.heat.on(name, "GET", "/events?sort_dir=asc&limit=500").json()["events"]
         return [(one["resource_name"], one["resource_status"]) for one in told]
 
+    def calls(self) -> list[str]:
+        """What trial was asked."""
+        file = self.folder / "calls"
+        return [json.loads(line)[0] for line in file.read_text().splitlines()] if file.exists() else []
+
     def gone(self, name: str) -> None:
         """Delete a stack, and wait until it is gone."""
         self.heat.on(name, "DELETE")
@@ -89,9 +95,9 @@ def ground(folder: Path, convergence: bool, **more: Any) -> Iterator[Ground]:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: trial\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    settings = [f"edge.file={folder}/places", "edge.places=2", f"trial.folder={folder}"]
+    settings = [f"edge.file={folder}/places", "edge.places=2", f"trial.folder={folder}", f"night.file={folder}/night"]
     options = {
-        "services": "edge, trial",
+        "services": "edge, trial, night",
         "service_option": "\nservice_option = ".join(settings),
         "service_journal": f"{folder}/journal",
         "service_call_seconds": str(CALL),
@@ -101,6 +107,8 @@ def ground(folder: Path, convergence: bool, **more: Any) -> Iterator[Ground]:
         "reload_seconds": "0",
     }
     with running(folder, convergence, rules=HERE / "unlocks", options=options, **more) as heat:
+        with (folder / "policy.yaml").open("a") as policy:
+            policy.write('"datalog_gate:grant:night": "!"\n')
         yield Ground(heat, folder)
 
 

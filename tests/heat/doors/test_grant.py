@@ -2,27 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.heat.doors.grounds import Ground, grant, ground, place, value
+from tests.heat.doors.grounds import Ground, grant, place, value
 from tests.heat.doors.stacks import string, template
-
-
-@pytest.fixture(scope="module", params=["convergence", "legacy"])
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A Heat of either engine."""
-    with ground(tmp_path_factory.mktemp(request.param), convergence=request.param == "convergence") as one:
-        yield one
-
-
-@pytest.fixture
-def here(engine: Ground) -> Iterator[Ground]:
-    """The Heat, which holds nothing after the test."""
-    yield engine
-    engine.empty()
-    assert (engine.states(), engine.held()) == ([], [])
 
 
 def test_a_grant_is_reserved_before_its_scope_is_made_and_tells_the_decision(here: Ground) -> None:
@@ -58,7 +39,7 @@ def test_a_delete_gives_back_what_a_grant_holds(here: Ground) -> None:
 def test_a_creation_that_is_rolled_back_gives_back_what_its_grant_holds(here: Ground) -> None:
     failing = {"type": "OS::Heat::TestResource", "properties": {"fail": True, "value": place("f")}}
     name, _ = here.heat.create(template(g=grant("trial", ["f"]), f=failing), disable_rollback=False)
-    here.heat.ended(name, gone=True)
+    assert here.heat.ended(name)[0] in ("ROLLBACK_COMPLETE", "DELETE_COMPLETE", "")
     assert (here.held(), here.claims()) == ([], [])
 
 
@@ -70,8 +51,7 @@ def test_an_update_replaces_the_grant_and_keeps_the_last_place(here: Ground) -> 
     status = here.updated(name, template(g=grant(scope=["a", "b"], options={"by": "day"}), a=string(), b=string()))
     assert status[0] == "UPDATE_COMPLETE"
     [new] = here.claims()
-    assert (new.uuid != old.uuid, new.replaces, new.decision) == (True, old.uuid, old.decision)
-    assert [one.state for one in (new,)] == ["reserved"]
+    assert (new.state, new.replaces, new.decision) == ("reserved", old.uuid, old.decision)
 
 
 def test_an_update_that_is_refused_leaves_the_claim_of_before_and_touches_nothing_in_scope(here: Ground) -> None:
