@@ -62,6 +62,8 @@ def main(folder: Path, *ports: int) -> None:
     messaging.setup()
     engine = database.get_engine()
     event.listen(engine, "before_cursor_execute", _write_at_once, retval=True)
+    # Heat deletes such a row by an id that it remembers, and only SQLite would have given the id to another by then
+    models.ResourcePropertiesData.__table__.dialect_options["sqlite"]["autoincrement"] = True
     models.BASE.metadata.create_all(engine)
     if "fake_keystoneclient" in (folder / "heat.conf").read_text():  # there is no Keystone to ask
         context.StoredContext._load_keystone_data = lambda _context: None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,20 +11,23 @@ from tests.heat.doors.grounds import Ground, grant, place, value
 from tests.heat.doors.stacks import string, template
 
 ON_STRING = "a grant must be known before anything is built, and this one depends on s"
+RETAINED = "a grant ends with its resource: leave out deletion_policy"
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown service": (grant("midday"), "the service midday is not enabled here"),
     "a service that is not for the caller": (grant("night"), "the service night is not for this caller"),
     "a service of an attribute": (grant({"get_attr": ["s", "value"]}), ON_STRING),
     "a scope of an attribute": (grant(scope=[{"get_attr": ["s", "value"]}]), ON_STRING),
-    "a scope of a reference": (grant(scope=[{"get_resource": "s"}]), ON_STRING),
     "an option of an attribute": (grant(options={"by": {"get_attr": ["s", "value"]}}), ON_STRING),
     "an unknown name": (grant(scope=["s", "t"]), "t in its scope is no other resource of this stack"),
     "an unknown name within": (grant(scope=["t.s"]), "t.s in its scope is no other resource of this stack"),
     "itself": (grant(scope=["g"]), "g in its scope is no other resource of this stack"),
     "a time that is none": (grant(expires="soon"), "expires is no date: soon"),
-    "a policy to retain": (grant() | {"deletion_policy": "retain"}, "a grant ends with its resource: leave out deletion_policy"),
-    "an id of something else": (grant() | {"external_id": "x"}, "a grant is no external resource: leave out external_id"),
-}  # fmt: skip
+    "a policy to retain": (grant() | {"deletion_policy": "retain"}, RETAINED),
+    "an id of something else": (
+        grant() | {"external_id": "x"},
+        "a grant is no external resource: leave out external_id",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -40,6 +44,12 @@ def test_what_can_be_no_grant_is_refused_at_create_update_and_preview(here: Grou
     found = [(one.status_code, one.json()["error"]["message"]) for one in answers]
     assert [(code, said.removeprefix("Property error: : ")) for code, said in found] == [(400, f"g: {why}")] * 3
     assert here.states() == []
+
+
+def test_a_scope_of_references_is_a_circle(here: Ground) -> None:
+    _, answer = here.heat.create(template(g=grant(scope=[{"get_resource": "s"}]), s=string()))
+    said = answer.json()["error"]["message"]
+    assert (answer.status_code, said.startswith("Circular Dependency Found")) == (400, True)
 
 
 def test_options_that_are_no_map_are_refused(here: Ground) -> None:
@@ -84,8 +94,6 @@ INNER = {"heat_template_version": "2018-08-31", "resources": {"s": string()}, "o
 
 @pytest.mark.parametrize("scope", [["tr"], ["tr.s"], None])
 def test_a_nested_stack_waits_as_a_whole(here: Ground, scope: list[str] | None) -> None:
-    import json
-
     asked = template(g=grant(scope=scope), tr={"type": "inner.yaml"})
     name, _ = here.heat.create(asked, files={"inner.yaml": json.dumps(INNER)})
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
@@ -95,8 +103,6 @@ def test_a_nested_stack_waits_as_a_whole(here: Ground, scope: list[str] | None) 
 
 
 def test_a_grant_in_a_nested_stack_is_for_that_stack(here: Ground) -> None:
-    import json
-
     inner = template(g=grant("trial"), s=string(), v=value(place("s")))
     name, _ = here.heat.create(template(tr={"type": "inner.yaml"}, a=string()), files={"inner.yaml": json.dumps(inner)})
     assert here.heat.ended(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")

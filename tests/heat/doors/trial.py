@@ -18,8 +18,8 @@ LATE = 2.5
 
 
 class Trial(Service):
-    """Its one setting is a folder, whose file `behave` says how: kindly, refuse, hang, broken, late, twice, lie or
-    down."""
+    """Its one setting is a folder, whose file `behave` says how: kindly, refuse, hang, broken, late, slow, twice,
+    lie or down."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._folder = Path(settings["folder"])
@@ -33,6 +33,9 @@ class Trial(Service):
             case "broken" | "down":
                 raise ConnectionError("500 Internal Server Error")
             case "late":
+                time.sleep(LATE)
+            case "slow":  # the answer comes too late, for an engine that is gone by then
+                self._hold(request.key, True)
                 time.sleep(LATE)
             case "twice":
                 self._hold(f"{request.key}, again", True)
