@@ -126,3 +126,8 @@ def value(of: object) -> dict[str, Any]:
 def place(resource: str, grant: str = "g") -> dict[str, Any]:
     """The place that the grant has got for a resource."""
     return {"get_attr": [grant, "decision", resource, "place"]}
+
+
+def failing(value: str, **more: object) -> dict[str, Any]:
+    """A resource that can fail."""
+    return {"type": "OS::Heat::TestResource", "properties": {"value": value, **more}}

@@ -70,7 +70,8 @@ def main(folder: Path, *ports: int) -> None:
     recorder.install(folder / "asked.jsonl")
     resources.initialise()
     witness.install(resources.global_env(), folder / "witness.jsonl")
-    witness.lose_edges(resources.global_env())
+    if cfg.CONF.plugin_dirs:
+        witness.lose_edges(resources.global_env())
     service.EngineService(cfg.CONF.host, rpc_api.ENGINE_TOPIC).start()
     for name, port in zip(("heat-api", "heat-api-cfn"), ports, strict=True):
         server = make_server("127.0.0.1", port, config.load_paste_app(name), Server, Handler)

@@ -7,12 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
-from typing import Any
 
 import pytest
 
 from datalog_gate.services.reconcile import Became, reconcile
-from tests.heat.doors.grounds import LATE, STEP, Ground, grant
+from tests.heat.doors.grounds import LATE, STEP, Ground, failing, grant, ground
 from tests.heat.doors.rig import started, wait
 from tests.heat.doors.stacks import string, template
 
@@ -63,10 +62,10 @@ def test_a_stack_goes_though_its_service_is_down_and_is_released_later(here: Gro
 
 
 def test_a_rollback_goes_through_though_the_service_is_down(here: Ground) -> None:
-    name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=tested("a")))
+    name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=failing("a")))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
-    more = template(g=grant("trial", ["s"], options={"by": "day"}), s=tested("b", fail=True, wait_secs=3))
+    more = template(g=grant("trial", ["s"], options={"by": "day"}), s=failing("b", fail=True, wait_secs=3))
     here.heat.on(name, "PUT", template=more, disable_rollback=False)
     wait(lambda: len(here.held()) == 2)
     here.behave("down")
@@ -80,16 +79,11 @@ def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: 
     name, _ = here.heat.create(ASKED)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
-    more = template(g=grant("trial"), s=string(), new=tested("b", fail=True, wait_secs=3))
+    more = template(g=grant("trial"), s=string(), new=failing("b", fail=True, wait_secs=3))
     here.heat.on(name, "PUT", template=more, disable_rollback=False)
     assert here.heat.ended(name)[0] == "ROLLBACK_COMPLETE"
     [now] = here.claims()
     assert (now.state, now.decision, here.held()) == ("reserved", old.decision, [now.key])
-
-
-def tested(value: str, **more: object) -> dict[str, Any]:
-    """A resource that can fail."""
-    return {"type": "OS::Heat::TestResource", "properties": {"value": value, **more}}
 
 
 def test_without_a_grant_no_service_is_called(here: Ground) -> None:
@@ -106,8 +100,6 @@ def test_without_a_grant_no_service_is_called(here: Ground) -> None:
 
 
 def test_an_engine_that_is_killed_leaves_what_living_stacks_hold(tmp_path_factory: pytest.TempPathFactory) -> None:
-    from tests.heat.doors.grounds import ground
-
     for convergence in (True, False):
         folder = tmp_path_factory.mktemp("killed")
         with ground(folder, convergence) as here:
