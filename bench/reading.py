@@ -20,7 +20,8 @@ from datalog_gate.collection import paused
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.gate.decide import GRANTS
 from datalog_gate.gate.policyset import load
-from datalog_gate.sources import read_rules, read_stack
+from datalog_gate.rulefiles import read_rules
+from datalog_gate.sources import read_stack
 
 RULES = Path(__file__).parents[1] / "rules"
 WANTED = {*load(read_rules([RULES])).program.inputs, *GRANTS} - {EFFECTIVE.name}

@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.check import check
 from datalog_gate.analysis.policy import ACTIONS, Policy
@@ -23,17 +24,23 @@ from datalog_gate.facts.lines import Line
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decide import MODES, Caller, Request, decide
 from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.finding import Mode
+from datalog_gate.gate.finding import Mode, Waiver
 from datalog_gate.gate.inventory import Inventory, loaded
-from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all
+from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all, texts
 from datalog_gate.gate.query import ask, bind
+from datalog_gate.gate.waivers import read_waivers
 from datalog_gate.language.conversion import converted
-from datalog_gate.sources import read_facts, read_rules
+from datalog_gate.rulefiles import read_rules
+from datalog_gate.sources import read_facts, read_text
 from datalog_gate.values import Row, Unknown, Value, from_python, row_key, show, to_json
+
+if TYPE_CHECKING:
+    from datalog_gate.template.document import Document
 
 MOST_ROWS = 3
 """How many rows that only one engine has are told."""
 Source = Path | str | Mapping[str, Iterable[Sequence[object]]]
+Waivers = Path | str | Sequence[Waiver | Mapping[str, object]]
 
 
 class Rules:
@@ -78,6 +85,20 @@ class Rules:
         rows = bind(self._set.program, _lines(source), catalogue=self._set.catalogue)
         return loaded(self._set, rows, before)
 
+    def waivers(self, source: Waivers | Document) -> tuple[Waiver, ...]:
+        """The waivers of a `waivers.yaml`, or of its entries as data; waivers themselves stay as they are.
+        Errors: InputError."""
+        from datalog_gate.template.document import Document, read_document
+
+        if isinstance(source, str | Path):
+            source = read_document(read_text(source), str(source))
+        elif not isinstance(source, Document):
+            loaded = tuple(one for one in source if isinstance(one, Waiver))
+            if len(loaded) == len(source):
+                return loaded
+            source = Document("<waivers>", None, {"waivers": list(source)})
+        return read_waivers(source, self._set)
+
     @cached_property
     def _nothing(self) -> Inventory:
         return self.inventory({})
@@ -90,7 +111,7 @@ class Rules:
         caller: Mapping[str, object] | None = None,
         services: Collection[str] = (),
         inventory: Inventory | Source | None = None,
-        waivers: Sequence[object] = (),
+        waivers: Waivers = (),
         now: datetime | str | None = None,
         engine: str = "native",
         mode: str = "enforce",
@@ -101,15 +122,16 @@ class Rules:
         """Judge a stack, or several as one set of facts: their names differ.
 
         `caller` has user, project, domain (texts) and roles (a list of texts). `services` are those enabled that the
-        caller may use. `inventory` is loaded, or what it is loaded from. `now`, in ISO 8601 if a text, is
-        UTC where it names no zone, and the present if omitted. `engine` is native, pydatalog, or both, which agree.
-        `mode` is the most that a violation may do: enforce, warn or record; `modes` are those of single policies, of
-        which one that is off is not judged. `budget` is what each group of policies may take.
+        caller may use. `inventory` is loaded, or what it is loaded from; so are `waivers`. `now`, in ISO 8601 if a
+        text, is UTC where it names no zone, and the present if omitted. `engine` is native, pydatalog, or both, which
+        agree. `mode` is the most that a violation may do: enforce, warn or record; `modes` are those of single
+        policies, of which one that is off is not judged. `budget` is what each group of policies may take.
         To `explain` gives the decision an `explanation`, which is worked out as far as it is asked.
-        Errors: UsageError, InputError for the inventory, EngineError, also where pydatalog refuses or the two differ.
+        Errors: UsageError, InputError for inventory or waivers, EngineError, also where pydatalog refuses or the two
+        differ.
         """
-        if against is not None or waivers:
-            raise UsageError("an older state and waivers can't be judged yet")
+        if against is not None:
+            raise UsageError("an older state can't be judged yet")
         if action not in ACTIONS:
             raise UsageError(f"there is no action {action}: one of {', '.join(ACTIONS)}")
         level = _mode(mode)
@@ -124,7 +146,8 @@ class Rules:
             raise UsageError("the inventory was loaded for other rules")
         off = frozenset(policy for policy, one in (modes or {}).items() if one == "off")
         own = {policy: _mode(one) for policy, one in (modes or {}).items() if policy not in off}
-        request = Request(action, _utc(now), caller_of(caller), frozenset(services), level, there, budget, own, off)
+        when, who, word = _utc(now), caller_of(caller), self.waivers(waivers)
+        request = Request(action, when, who, frozenset(services), level, there, budget, own, off, word)
         if engine == "native":
             return decide(self._set, stacks, request, _engine("native"), explain)
         apart = replace(request, inventory=there.bare())
@@ -154,7 +177,7 @@ def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SH
     except RulesError as error:
         found = error.diagnostics
     if new := [one for one in found if (one.code, one.span, one.message) not in known]:
-        raise RulesError(new, {one.file: one.text for one in files})
+        raise RulesError(new, texts(files))
 
 
 def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
@@ -201,7 +224,7 @@ def from_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[st
     Errors: RulesError."""
     files = read_rules([Path(path) for path in paths], congress=True)
     modules, found = parse_all(files)
-    checked = check(modules, found=found, sources={one.file: one.text for one in files}, catalogue=catalogue)
+    checked = check(modules, found=found, sources=texts(files), catalogue=catalogue)
     return {
         one.file: converted(module, [entry.comment for entry in one.entries or ()])
         for one, module in zip(files, checked.modules, strict=True)

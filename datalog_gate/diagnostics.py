@@ -72,6 +72,8 @@ CODES: dict[str, str] = {
     "no-policy": "Rules without any policy.",
     "congress": "A text that Congress reads in another way.",
     "bad-library": "A library of Congress that is not in the format.",
+    "bad-limits": "A value of `limits.yaml` that its pack does not declare, or one that it lacks.",
+    "bad-pack": "A `pack.yaml` that is not in the format.",
     # rules: lints
     "never-fires": "A rule whose body can't hold.",
     "never-used": "A relation or import that nothing needs.",
@@ -99,6 +101,7 @@ CODES: dict[str, str] = {
     "bad-facts": "A line of facts that is not in the format.",
     "bad-catalogue": "A catalogue file that is not in the format.",
     "bad-test": "A policy test file that is not in the format.",
+    "bad-waiver": "A waiver that is not in the format, or does not go with the rules.",
 }
 
 

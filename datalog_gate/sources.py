@@ -1,4 +1,4 @@
-"""The only reader of files: templates, environments and what they name (layer 5).
+"""The reader of templates, environments and what they name, and of facts (layer 5).
 
 In: paths, or the parts of a request's body. Out: texts and `Stack` values. A template's files are read only below
 `files_root`, symbolic links resolved; addresses are never fetched. Errors are InputError.
@@ -9,23 +9,20 @@ from __future__ import annotations
 import json
 import os
 from base64 import encodebytes
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.errors import InputError, RulesError, UsageError
+from datalog_gate.errors import InputError, UsageError
 from datalog_gate.facts.stack import Data, Stack
 
 if TYPE_CHECKING:
     from datalog_gate.facts.lines import Line
-    from datalog_gate.gate.policyset import RuleFile
-    from datalog_gate.language.library import Entry
 
 MAX_BYTES = 4_000_000
-YAML = (".yaml", ".yml")
 
 
 def read_stack(
@@ -161,114 +158,6 @@ def _local(wanted: str, base: str, root: Path) -> tuple[str, str] | None:
         return label, content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return label, encodebytes(content).decode()
-
-
-def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
-    """The rule files at the paths: ``*.dl``, and libraries of Congress in YAML. A folder holds modules by their path
-    below it, a file given alone is its stem. With `congress` all are read as Congress reads them.
-
-    Errors: RulesError with every file that can't be read, what can't be read in the others, and for a path without any
-    rule file.
-    """
-    files: list[RuleFile] = []
-    found: list[Diagnostic] = []
-    sources: dict[str, str] = {}
-    for path in paths:
-        before = len(files) + len(found)
-        for file in _rule_files(path) if path.is_dir() else [path]:
-            if file.is_dir() and file.is_symlink():
-                message = f"{file} is a link to a folder, which is not followed"
-                found.append(Diagnostic("unreadable", message, None, f"name it: --rules {file}"))
-                continue
-            module = ":".join(file.relative_to(path).with_suffix("").parts) if path.is_dir() else file.stem
-            try:
-                if rules := _rule_file(file, module, congress, alone=file == path):
-                    files.append(rules)
-            except InputError as error:
-                found += error.diagnostics
-                sources |= error.sources
-        if len(files) + len(found) == before:
-            found.append(Diagnostic("no-policy", f"{path} holds no rule file", None, "rule files end in .dl"))
-    if found:
-        found += [one for file in files for one in file.parse()[1]]
-        raise RulesError(found, sources | {one.file: one.text for one in files})
-    return files
-
-
-def _rule_files(folder: Path) -> list[Path]:
-    """What may hold rules, and links to folders; tests of policies stand beside them. A folder that Kubernetes mounts
-    keeps its files in ``..data`` and the like, and links to them."""
-    return sorted(
-        file
-        for file in folder.rglob("*")
-        if not any(part.startswith("..") for part in file.relative_to(folder).parts)
-        and (
-            file.suffix.lower() == ".dl"
-            or (file.suffix.lower() in YAML and file.name != "test.yaml")
-            or (file.is_dir() and file.is_symlink())
-        )
-    )
-
-
-def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile | None:
-    """The rules of a file; None for YAML that is no library, unless the file was given `alone`. Errors: InputError."""
-    from datalog_gate.gate.policyset import RuleFile
-
-    text = read_text(file)
-    if file.suffix.lower() not in YAML:
-        return RuleFile(module, str(file), text, congress)
-    from datalog_gate.template.document import read_document
-
-    document = read_document(text, str(file))
-    data = document.data if isinstance(document.data, dict) else {}
-    listed = isinstance(document.data, list) and any(isinstance(one, dict) and "rule" in one for one in document.data)
-    if not (alone or listed or {str(one).lower() for one in data} & {"rules", "rule", "name"}):
-        return None
-    rules = data.get("rules")
-    wrong = [] if isinstance(rules, list) else [("the file has no list `rules`", document.place(()))]
-    entries, lines = [], text.splitlines(keepends=True)
-    for at, rule in enumerate(rules if isinstance(rules, list) else ()):
-        place = document.place(("rules", at, "rule"))
-        if not isinstance(rule, dict) or not isinstance(rule.get("rule"), str):
-            wrong.append(("a rule of a library is a mapping with a text `rule`", place))
-        elif place is not None:
-            entries.append(_entry(lines, rule["rule"], str(rule.get("comment") or ""), place))
-    if sum(len(one.text) for one in entries) > MAX_BYTES:
-        wrong.append((f"with aliases written out its rules have more than {MAX_BYTES} characters", None))
-    if wrong:
-        suggestion = "write name:, description: and rules: with `- rule: p(x) :- q(x)`"
-        raise InputError([Diagnostic("bad-library", what, at, suggestion) for what, at in wrong], {str(file): text})
-    return RuleFile(module, str(file), text, True, tuple(entries), str(data.get("name") or ""))
-
-
-def _entry(lines: Sequence[str], value: str, comment: str, place: Span) -> Entry:
-    """A rule of a library as it stands in the file, so that places point there. Where the file escapes characters of
-    it, only its first line is sure."""
-    from datalog_gate.language.library import Entry
-
-    part = list(lines[place.line - 1 : place.end_line])
-    if len(part) > place.end_line - place.line:
-        part[-1] = part[-1][: place.end_column - 1]
-    part[0] = part[0][place.column - 1 :]
-    line, column, written = place.line, place.column, "".join(part)
-    if written[:1] in "|>":
-        line, column, written = line + 1, 1, "".join(part[1:])
-    elif written[:1] in "\"'":
-        column, written = column + 1, written[1:-1]
-    same = "".join(written.split()) == "".join(value.split())
-    return Entry(written if same else value, line, column, comment)
-
-
-def default_rules() -> Path:
-    """The rules to judge by where none are named: ``./rules``, else ``DATALOG_GATE_RULES``, else the packs that come
-    with the program."""
-    here = Path("rules")
-    if here.is_dir():
-        return here
-    if named := os.environ.get("DATALOG_GATE_RULES"):
-        return Path(named)
-    installed = Path(__file__).parent / "rules"
-    return installed if installed.is_dir() else Path(__file__).parents[1] / "rules"
 
 
 def read_facts(path: Path) -> list[Line]:

@@ -33,7 +33,8 @@ from datalog_gate.language.ast import NOWHERE, Constant, Rule
 from datalog_gate.language.conversion import converted
 from datalog_gate.language.library import Entry
 from datalog_gate.language.parser import parse
-from datalog_gate.sources import read_facts, read_rules
+from datalog_gate.rulefiles import read_rules
+from datalog_gate.sources import read_facts
 from datalog_gate.values import Row, to_json
 
 ROOT = Path(__file__).parents[1]

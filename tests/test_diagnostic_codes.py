@@ -24,6 +24,7 @@ NAMED = GOOD + "    properties:\n      name: "
 TYPED = HEAD + "parameters:\n  n:\n    type: number\n    default: "
 POLICY = '@deny("a", "{x}")\np(x) :- '
 TEST = "cases:\n  - {name: one, stack: s, expect: {violations: [{policy: a}]}}\n"
+WAIVER = "waivers:\n  - {id: W-1, policy: a, key: {x: web}, owner: net, reason: known, expires: 2028-01-01}\n"
 OK = POLICY + "heat:stack(id=x).\n"
 RULES, SUITE, FACTS, LINT = "rules", "suite", "facts template.yaml", "lint ."
 Files = Mapping[str, str | bytes]
@@ -145,12 +146,24 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         "check-rules --rules m.yaml",
         {"m.yaml": "name: m\nrules:\n- rule: 5\n"},
         {"m.yaml": "name: m\nrules:\n- rule: error(x) :- heat:stack(id=x)\n"}),
+    "bad-limits": (
+        "check-rules --rules .",
+        {"m.dl": OK, "limits.dl": "relation most(n: number).\n", "limits.yaml": "mst: 100\nmost: 100\n"},
+        {"m.dl": OK, "limits.dl": "relation most(n: number).\n", "limits.yaml": "most: 100\n"}),
+    "bad-pack": (
+        "rules --format text",
+        {"rules/a/m.dl": OK, "rules/a/pack.yaml": "version: 1.0\nsummary: one\n"},
+        {"rules/a/m.dl": OK, "rules/a/pack.yaml": "version: '1.0'\nsummary: one\n"}),
     "bad-facts": (
         "query q(_) --rules m.dl --facts q.jsonl",
         {"m.dl": "relation q(a: number).", "q.jsonl": '{"relation": "q", "row": [1, 2]}\n'},
         {"m.dl": "relation q(a: number).", "q.jsonl": '{"relation": "q", "row": [1]}\n'}),
     "bad-test": (
         SUITE, {"m.dl": OK, "test.yaml": TEST.replace("expect", "expct")}, {"m.dl": OK, "test.yaml": TEST}),
+    "bad-waiver": (
+        "waivers check w.yaml --rules m.dl --now 2027-01-01",
+        {"m.dl": OK, "w.yaml": WAIVER.replace("policy: a", "policy: b")},
+        {"m.dl": OK, "w.yaml": WAIVER}),
     "bad-catalogue": (
         FACTS + " --catalogue acme.json",
         {"template.yaml": GOOD, "acme.json": "[]"},
@@ -249,6 +262,7 @@ def _said(action: str, files: Files) -> str:
         return "\n".join(render(one, sources) for one in warnings)
     with TemporaryDirectory() as folder, chdir(folder), redirect_stderr(StringIO()) as said, redirect_stdout(said):
         for name, text in files.items():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
         if action != SUITE:
             code = main(action.split())

@@ -14,7 +14,7 @@ LAYERS = (
     ("facts", "template", "analysis"),
     ("engine",),
     ("gate",),
-    ("services", "policytest", "inventory", "preflight", "sources"),
+    ("services", "policytest", "inventory", "preflight", "sources", "rulefiles"),
     ("enforce", "point", "api"),
 )
 MAY_ALSO = {
@@ -25,7 +25,8 @@ MAY_ALSO = {
     "api": set[str](),
     "enforce": {"api", "point"},
     "point": {"api"},
-    "policytest": {"sources"},
+    "policytest": {"sources", "rulefiles"},
+    "rulefiles": {"sources"},
     "services": {"preflight"},
 }
 """What a room may import of its own layer."""

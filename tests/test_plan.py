@@ -39,7 +39,7 @@ from datalog_gate.engine.steps import (
     slots_read,
 )
 from datalog_gate.gate.policyset import load
-from datalog_gate.sources import read_rules
+from datalog_gate.rulefiles import read_rules
 from tests.programs import X, Y, Z, place, programs
 
 RULES = Path(__file__).parents[1] / "rules"

@@ -303,6 +303,43 @@ def test_an_inventory_is_loaded_again_when_it_changes(made: Make, tmp_path: Path
     assert records(point)[-1]["ages"] == {"inventory": 95}
 
 
+WAIVED = "waivers:\n- {id: W-1, policy: flavor, subject: web, project: p1, owner: o, reason: r, expires: 2027-03-02}\n"
+
+
+def test_waivers_are_loaded_again_when_they_change_and_bad_ones_leave_the_last_good(
+    made: Make, tmp_path: Path, clock: Clock
+) -> None:
+    file = tmp_path / "waivers.yaml"
+    file.write_text("waivers:\n")
+    point = made(waivers=str(file))
+    answers = [point.judge(asked())]
+    for text in (WAIVED, "", WAIVED.replace("flavor", "flavuor"), WAIVED.replace("p1", "p2"), WAIVED):
+        file.write_text(text)
+        clock.time += 6.0
+        answers.append(point.judge(asked()))
+    clock.time = 86400.0
+    answers.append(point.judge(asked()))
+    waived = ("flavor: waived until 2027-03-02 by W-1: web takes huge",)
+    assert [one.warnings for one in answers if one.allowed] == [waived] * 4
+    assert [one.verdict for one in answers] == ["denied", *["allowed"] * 3, "denied", "allowed", "denied"]
+    assert point.counters() == {"allowed": 4, "denied": 3, "reload_failures": 2}
+    assert answers[-1].reason == DENIED.format(answers[-1].id[:6]).replace(
+        "small one", "small one; waiver W-1 expired 2027-03-02"
+    )
+    [*_, last] = records(point)
+    assert (last["decision"]["waived"], last["inputs"]["waivers"]) == (
+        [], [{"id": "W-1", "policy": "flavor", "subject": "web", "project": "p1", "owner": "o", "reason": "r",
+              "expires": "2027-03-02"}],
+    )  # fmt: skip
+
+
+def test_a_point_whose_waivers_are_wrong_is_not_made(made: Make, tmp_path: Path) -> None:
+    (tmp_path / "waivers.yaml").write_text(WAIVED.replace("flavor", "flavuor"))
+    for name in ("waivers.yaml", "none.yaml"):
+        with pytest.raises(InputError):
+            made(waivers=str(tmp_path / name))
+
+
 def test_who_may_use_a_service_is_asked_of_oslo_policy(made: Make, tmp_path: Path) -> None:
     (tmp_path / "rules" / "m.dl").write_text(
         '@unlock("edge") g(x) :- gate:grant(id=x).\n@deny("locked", "{r}")\n'
@@ -335,7 +372,7 @@ def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(made: Make)
         "inputs": {
             "stack_name": "s", "action": "create", "now": NOW.isoformat(), "mode": "warn", "modes": {"image": "record"},
             "caller": {"user": "u1", "project": "p1", "domain": "d1", "roles": ["member"]}, "services": [],
-            "definition": definition.to_json() | {
+            "waivers": [], "definition": definition.to_json() | {
                 "environment": {"parameters": {"key": "******"}, "encrypted_param_names": []},
                 "files": {"a": "x ****** y"},
             },

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from datalog_gate.diagnostics import Diagnostic, render
+from datalog_gate.enforce.files import replace, write
 from datalog_gate.enforce.options import FAIL_ON, USAGE, parser
 from datalog_gate.errors import EngineError, GateError, InputError, RulesError, UsageError
 from datalog_gate.gate.decision import Decision
@@ -22,6 +23,7 @@ from datalog_gate.gate.decision import Decision
 if TYPE_CHECKING:
     from datalog_gate.api import Rules
     from datalog_gate.enforce.reports import Judged
+    from datalog_gate.gate.finding import Waiver
     from datalog_gate.gate.inventory import Inventory
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
@@ -54,16 +56,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
+    from datalog_gate.enforce.render import notes
     from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report
-    from datalog_gate.enforce.roots import read_all, roots
+    from datalog_gate.enforce.roots import caller_in, read_all, roots
 
     given = roots(options)
-    caller, unread = _caller(options.caller)
+    caller, unread = caller_in(options.caller)
     rules = _rules(options)
     for warning in (*rules.warnings, *_unfilled(rules, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
         raise unread
+    waivers = rules.waivers(options.waivers or ())
     fails = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
     codes, judged = [], []
     for some in [given] if options.together else [[root] for root in given]:
@@ -76,6 +80,7 @@ def check(options: argparse.Namespace) -> int:
                 caller=caller,
                 services=options.services,
                 inventory=options.inventory,
+                waivers=waivers,
                 now=options.now,
                 engine=options.engine,
                 mode=options.mode,
@@ -93,8 +98,10 @@ def check(options: argparse.Namespace) -> int:
             _show(judged[-1], options.format)
     if options.format in WHOLE:
         print(report(options.format, judged, rules.policies, fails or SEVERITIES[:1]), end="")
+    for note in notes(waivers, [one.answer for one in judged if isinstance(one.answer, Decision)]):
+        print(f"datalog-gate: {note}", file=sys.stderr)
     for form, path in options.output:
-        _write(path, report(form, judged, rules.policies, fails or SEVERITIES[:1]))
+        write(path, report(form, judged, rules.policies, fails or SEVERITIES[:1]))
     return min(codes, key=PRECEDENCE.index)
 
 
@@ -124,8 +131,10 @@ def query(options: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from datalog_gate.engine import engine
+    from datalog_gate.gate.policyset import texts
     from datalog_gate.gate.query import ask
-    from datalog_gate.sources import read_catalogue, read_facts, read_rules
+    from datalog_gate.rulefiles import read_rules
+    from datalog_gate.sources import read_catalogue, read_facts
     from datalog_gate.values import show, to_json
 
     catalogue = read_catalogue(*options.catalogue)
@@ -133,7 +142,7 @@ def query(options: argparse.Namespace) -> int:
     lines = [line for path in options.facts for line in read_facts(Path(path))]
     lenient, now = options.undefined == "empty", datetime.now(UTC)
     answer = ask(files, options.query, lines, engine(options.engine), lenient, catalogue, now)
-    sources = {one.file: one.text for one in files} | {"<query>": options.query}
+    sources = texts(files) | {"<query>": options.query}
     for warning in answer.warnings:
         print(render(warning, sources), file=sys.stderr)
     if options.format == "json":
@@ -156,11 +165,28 @@ def test(options: argparse.Namespace) -> int:
 def check_rules(options: argparse.Namespace) -> int:
     """Say which rules an upgrade would break."""
     from datalog_gate import api
-    from datalog_gate.sources import default_rules, read_catalogue
+    from datalog_gate.rulefiles import default_rules
+    from datalog_gate.sources import read_catalogue
 
     before, after = (read_catalogue(*options.catalogue, upgrade=upgrade) for upgrade in (False, True))
     rules = options.rules or [default_rules()]
     api.check_rules(*rules, catalogue=after, before=before, congress=options.congress)
+    return OK
+
+
+def rules(options: argparse.Namespace) -> int:
+    """Print the packs that there are, or copy them."""
+    from datalog_gate.enforce.packs import SCHEMA, copy_packs, packs
+    from datalog_gate.rulefiles import default_rules
+
+    if options.init:
+        print(*copy_packs(default_rules(), options.folder, options.pack), sep="\n")
+        return OK
+    found = packs(default_rules())
+    if options.format == "json":
+        print(json.dumps({"schema": SCHEMA, "packs": [one.to_json() for one in found]}))
+    else:
+        print(*(f"{one.name:12} {one.version:8} {one.policies:4}  {one.summary}" for one in found), sep="\n")
     return OK
 
 
@@ -177,7 +203,7 @@ def docs(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"can't write to {options.folder}: {error.strerror}") from None
     for name, text in pages(rules).items():
-        _write(options.folder / name, text)
+        write(options.folder / name, text)
     return OK
 
 
@@ -195,7 +221,7 @@ def fmt(options: argparse.Namespace) -> int:
     changed = formatted(*paths)
     for file, text in changed.items():
         if not options.check:
-            _replace(Path(file), text)
+            replace(Path(file), text)
         print(file)
     return FINDINGS if options.check and changed else OK
 
@@ -203,7 +229,8 @@ def fmt(options: argparse.Namespace) -> int:
 def lint(options: argparse.Namespace) -> int:
     """Print what is no error in rules, but hardly meant."""
     from datalog_gate import api
-    from datalog_gate.sources import default_rules, read_catalogue
+    from datalog_gate.rulefiles import default_rules
+    from datalog_gate.sources import read_catalogue
 
     try:
         api.lint(*(options.path or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
@@ -231,7 +258,7 @@ def explain(options: argparse.Namespace) -> int:
         raise UsageError("explain: name the decision log with --log, or in DATALOG_GATE_LOG")
     record = find(Path(log), options.decision)
     rules = _rules(options)
-    print(retold.explained(record, rules, _inventory(rules, options), options.format))
+    print(retold.explained(record, rules, _inventory(rules, options), _waivers(rules, options), options.format))
     if "inputs" in record and not retold.same_rules(record, rules):
         print("datalog-gate: the rules have changed since: this is what they say now", file=sys.stderr)
     return OK
@@ -244,7 +271,7 @@ def replay(options: argparse.Namespace) -> int:
 
     rules = _rules(options)
     same = True
-    found = replay(options.log, rules, _inventory(rules, options), options.mode)
+    found = replay(options.log, rules, _inventory(rules, options), options.mode, _waivers(rules, options))
     for one in retold.compared(found, options.format):
         if isinstance(one, Diagnostic):
             print(render(one, {}), file=sys.stderr)
@@ -254,33 +281,41 @@ def replay(options: argparse.Namespace) -> int:
     return OK if same else FINDINGS
 
 
+def waive(options: argparse.Namespace) -> int:
+    """Write a waiver for a violation of a decision, and print it."""
+    from datalog_gate.enforce.waivers import waive
+
+    entry, notes = waive(Path(options.waivers), _rules(options), options)
+    print(entry, end="")
+    for note in notes:
+        print(f"datalog-gate: {note}", file=sys.stderr)
+    return OK
+
+
+def waivers(options: argparse.Namespace) -> int:
+    """Print the waivers that need a look."""
+    from datalog_gate.enforce.waivers import looked_at
+
+    lines, well = looked_at(options.waivers, _rules(options), options.now, options.log)
+    print("\n".join(lines))
+    return OK if well else FINDINGS
+
+
+def _waivers(rules: Rules, options: argparse.Namespace) -> tuple[Waiver, ...] | None:
+    return rules.waivers(options.waivers) if options.waivers else None
+
+
 def _inventory(rules: Rules, options: argparse.Namespace) -> Inventory | None:
     return rules.inventory(Path(options.inventory)) if options.inventory else None
 
 
 def _rules(options: argparse.Namespace) -> Rules:
     from datalog_gate.api import load_rules
-    from datalog_gate.sources import default_rules, read_catalogue
+    from datalog_gate.rulefiles import default_rules
+    from datalog_gate.sources import read_catalogue
 
     catalogue = read_catalogue(*options.catalogue)
     return load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
-
-
-def _caller(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
-    """Who asks, checked before anything else is read; or that the file can't be read, which bad rules outweigh."""
-    from datalog_gate.api import caller_of
-    from datalog_gate.sources import read_json
-
-    if path is None:
-        return None, None
-    try:
-        caller = read_json(Path(path))
-    except InputError as error:
-        return None, error
-    if not isinstance(caller, dict):
-        raise UsageError(f'{path} holds no object: write {{"user": ..., "roles": [...]}}')
-    caller_of(caller)
-    return caller, None
 
 
 def _unfilled(rules: Rules, given: str | None) -> list[Diagnostic]:
@@ -316,33 +351,6 @@ def _show(judged: Judged, form: str) -> None:
         print(judged.answer, file=sys.stderr)
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise UsageError(f"can't write {path}: {error.strerror}") from None
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put a text in the place of a file, whole or not at all; its mode stays, and a link still leads to it."""
-    from shutil import copymode
-    from tempfile import NamedTemporaryFile
-
-    target = path.resolve()
-    try:
-        with NamedTemporaryFile("w", encoding="utf-8", newline="", dir=target.parent, delete=False) as file:
-            try:
-                file.write(text)
-                file.close()
-                copymode(target, file.name)
-                os.replace(file.name, target)
-            except OSError:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        raise UsageError(f"can't write {path}: {error.strerror}") from None
-
-
 def _diagnose(error: RulesError | InputError, options: argparse.Namespace, to: TextIO | None = None) -> int:
     """Print what is wrong: on stdout in a format for programs, else with excerpts on stderr. The outputs get it too."""
     from datalog_gate.enforce.reports import Judged, report
@@ -353,7 +361,7 @@ def _diagnose(error: RulesError | InputError, options: argparse.Namespace, to: T
     else:
         print(error, file=to or sys.stderr, flush=True)
     for form, path in getattr(options, "output", ()):
-        _write(path, report(form, [judged]))
+        write(path, report(form, [judged]))
     return RULES if isinstance(error, RulesError) else INPUT
 
 
@@ -368,12 +376,15 @@ COMMANDS = {
     "query": query,
     "test": test,
     "check-rules": check_rules,
+    "rules": rules,
     "docs": docs,
     "fmt": fmt,
     "lint": lint,
     "doctor": doctor,
     "explain": explain,
     "replay": replay,
+    "waive": waive,
+    "waivers": waivers,
 }
 
 

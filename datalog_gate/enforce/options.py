@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import ACTIONS, LEVELS
 
 USAGE = 64
+WAIVERS = "DATALOG_GATE_WAIVERS"
 FAIL_ON = (*LEVELS, "never")
 FORMATS = ("text", "compact", "json", "junit", "sarif", "github")
 OF_DIAGNOSTICS = ("text", "json", "sarif", "github")
@@ -22,9 +24,18 @@ COMMANDS = {
     "test": ("run the policy tests (test.yaml) below the paths", "rules/"),
     "fmt": ("write rule files in the one layout, and say which changed", "--check rules/"),
     "check-rules": ("say which rules an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
+    "rules": ("list the packs of rules that there are, or copy them to change", "init rules placement security"),
     "docs": ("print a page of each policy, in Markdown", "--rules rules --output docs/policies"),
     "explain": ("say why a service decided as its decision log tells", "7f3a91 --log decisions.jsonl --rules rules"),
     "replay": ("say which decisions of a log these rules would change", "decisions.jsonl --rules rules"),
+    "waive": (
+        "let be what a decision found, until a day",
+        "7f3a91 1 --owner net --reason scanner --expires 2027-03-01",
+    ),
+    "waivers": (
+        "say which waivers are expired, end soon, or waive nothing",
+        "check waivers.yaml --log decisions.jsonl",
+    ),
     "lint": ("say what is no error in rules, but hardly meant", "rules/"),
     "doctor": ("say which doors into Heat are live, and what is wrong with them", "--heat-conf /etc/heat/heat.conf"),
 }
@@ -70,6 +81,12 @@ def parser() -> argparse.ArgumentParser:
     judge.add_argument("--caller", metavar="FILE.json", help="who asks: user, project, domain, roles")
     judge.add_argument("--services", type=_list, default=(), metavar="A,B", help="services enabled for the caller")
     judge.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
+    judge.add_argument(
+        "--waivers",
+        default=os.environ.get(WAIVERS),
+        metavar="FILE.yaml",
+        help=f"waivers (default: ${WAIVERS}, or none)",
+    )
     judge.add_argument("--now", type=_time, metavar="ISO", help="the time to judge at (default: now, in UTC)")
     judge.add_argument("--fail-on", choices=FAIL_ON, help="exit 1 for findings of this level or a graver one")
     judge.add_argument("--strict-unknown", action="store_true", help="exit 4 where something is undetermined")
@@ -115,6 +132,16 @@ def parser() -> argparse.ArgumentParser:
     _add_catalogue(upgrade)
     upgrade.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
 
+    shelf = _command(commands, "rules")
+    shelf.add_argument("--format", choices=("text", "json"), default="text")
+    shelf.set_defaults(init=False)
+    copy = shelf.add_subparsers(metavar="init").add_parser(
+        "init", help="copy packs into a new folder", allow_abbrev=False
+    )
+    copy.add_argument("folder", type=Path, metavar="DIR", help="a folder that is not there yet, or empty")
+    copy.add_argument("pack", nargs="*", metavar="PACK", help="the packs (default: all)")
+    copy.set_defaults(init=True)
+
     book = _command(commands, "docs")
     _add_rules(book)
     _add_catalogue(book)
@@ -130,6 +157,28 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument("log", type=Path, metavar="LOG", help="a decision log")
     again.add_argument("--mode", choices=("record", "warn", "enforce"), default="", help="decide as in this mode")
     _add_replay(again)
+
+    default = os.environ.get(WAIVERS, "waivers.yaml")
+    file: Any = {"metavar": "FILE", "default": default, "help": f"the file (default: ${WAIVERS}, else waivers.yaml)"}
+    let = _command(commands, "waive")
+    let.add_argument("decision", metavar="DECISION", help="the beginning of its id, or a file that check wrote as json")
+    let.add_argument("number", type=int, metavar="N", help="which of its violations, as listed, from 1")
+    let.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
+    for name, meaning in (("owner", "who answers for it"), ("reason", "why"), ("expires", "the first day without it")):
+        let.add_argument(f"--{name}", required=True, metavar="TEXT", help=meaning)
+    let.add_argument("--ticket", default="", metavar="TEXT", help="where it was agreed")
+    let.add_argument("--while", dest="bound", default="", metavar="EXPR", help="how far it goes, like 'servers <= 120'")
+    let.add_argument("--waivers", **file)
+
+    whole_file = _command(commands, "waivers").add_subparsers(dest="action", required=True, metavar="check")
+    list_ = whole_file.add_parser("check", help="read the file, and list what needs a look", allow_abbrev=False)
+    list_.add_argument("waivers", nargs="?", **file)
+    list_.add_argument("--log", type=Path, metavar="FILE.jsonl", help="list what met nothing in this decision log, too")
+    list_.add_argument("--now", type=_time, metavar="ISO", help="the time to look at (default: now, in UTC)")
+    for each in (let, list_):
+        _add_rules(each)
+        _add_catalogue(each)
+        each.set_defaults(format="text")
 
     look = _command(commands, "lint")
     look.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
@@ -166,6 +215,7 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
     _add_rules(command)
     _add_catalogue(command)
     command.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
+    command.add_argument("--waivers", metavar="FILE.yaml", help="waivers (default: those of the time)")
     command.add_argument("--format", choices=("text", "json"), default="text")
 
 

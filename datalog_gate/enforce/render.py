@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from datalog_gate.diagnostics import Diagnostic, Span, excerpt
 from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.finding import Violation
+from datalog_gate.gate.finding import Violation, Waiver
 from datalog_gate.gate.reason import SHORT, printable
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def text(decision: Decision) -> str:
         lines += _finding(one, one.level, decision)
     for one in decision.undetermined:
         lines += _finding(one, "undetermined", decision)
+    for one in decision.waived:
+        lines += _finding(one, "waived", decision)
     for error in decision.errors:
         lines.append(f"{_at(error.place)}error[{error.policy}] {error.message}")
     for policy, rows in decision.clean().items():
@@ -40,6 +42,7 @@ def compact(decision: Decision) -> str:
     """One line for each finding, and the counts."""
     lines = [f"{_at(one.place)}{one.level}[{one.policy}] {one.message}" for one in decision.violations]
     lines += [f"{_at(one.place)}undetermined[{one.policy}] {one.message}" for one in decision.undetermined]
+    lines += [f"{_at(one.place)}waived[{one.policy}] {one.message}" for one in decision.waived]
     lines += [f"{_at(one.place)}error[{one.policy}] {one.message}" for one in decision.errors]
     return "\n".join(map(printable, [*lines, summary(decision)]))
 
@@ -49,12 +52,26 @@ def summary(decision: Decision) -> str:
     denied = sum(one.level == "deny" for one in decision.violations)
     warned = sum(one.level == "warn" for one in decision.violations)
     counts = [f"{denied} denied", f"{warned} warning{'' if warned == 1 else 's'}"]
+    if decision.waived:
+        met = dict.fromkeys(one.waiver for one in decision.waived if one.waiver)
+        counts.append(
+            f"{len(decision.waived)} waived ({'; '.join(f'{one.id}, {one.left(decision.now)}' for one in met)})"
+        )
     counts.append(f"{len(decision.undetermined)} undetermined")
     if decision.errors:
         counts.append(f"{len(decision.errors)} in error")
     policies, facts = decision.counts["policies"], decision.counts["facts"]
     size = f"{policies} polic{'y' if policies == 1 else 'ies'}, {facts} fact{'' if facts == 1 else 's'}"
     return f"{', '.join(counts)}; {size}; {decision.outcome}; decision {decision.id[:SHORT]}"
+
+
+def notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[str]:
+    """What to tell after a run of its waivers: which it met that end soon, and which met nothing."""
+    met = {waiver: decision.now for decision in decisions for waiver in decision.waivers}
+    yield from (f"waiver {one.id} ends soon: {one.left(now)}" for one, now in met.items() if one.ends_soon(now))
+    if rest := [one.id for one in waivers if one not in met]:
+        more = ", ..." if rest[10:] else ""
+        yield f"{len(rest)} of {len(waivers)} waivers met nothing here: {', '.join(rest[:10])}{more}"
 
 
 def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
@@ -72,7 +89,9 @@ def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
     explained = decision.explanation.of(one) if decision.explanation else None
     if explained:
         yield from why(explained.lines)
-    if one.hint:
+    if one.waiver:
+        yield f"  waiver  {one.waiver}"
+    elif one.hint:
         yield f"  hint  {one.hint}"
     if explained and explained.fix:
         yield f"  fix   {explained.fix.text}" + (f"   {explained.fix.where}" if explained.fix.where else "")

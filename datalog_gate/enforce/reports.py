@@ -41,12 +41,12 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to show. `rule` is a policy's id or a diagnostic's code; `state` says whether it holds, or could not be
-    told for what is not known yet, or because something is broken."""
+    """One thing to show. `rule` is a policy's id or a diagnostic's code; `state` says whether it holds, or holds and is
+    waived, or could not be told for what is not known yet, or because something is broken."""
 
     rule: str
     level: Severity
-    state: OneOf["holds", "unknown", "broken"]
+    state: OneOf["holds", "waived", "unknown", "broken"]
     message: str
     place: Span | None
     help: str = ""
@@ -54,7 +54,7 @@ class Finding:
     because: tuple[tuple[str, Span | None], ...] = ()
 
     def __str__(self) -> str:
-        word = {"holds": self.level, "unknown": "undetermined", "broken": "error"}[self.state]
+        word = {"holds": self.level, "waived": "waived", "unknown": "undetermined", "broken": "error"}[self.state]
         place = f"{self.place}: " if self.place else ""
         return printable(f"{place}{word}[{self.rule}] {self.message}" + (f" ({self.help})" if self.help else ""))
 
@@ -94,7 +94,7 @@ def severity(one: Violation) -> Severity:
 
 
 def findings(answer: Decision | GateError) -> Iterator[Finding]:
-    """What is found in an answer: its violations, what is undetermined, its errors."""
+    """What is found in an answer: its violations, what is undetermined, waived, its errors."""
     if isinstance(answer, DiagnosticsError):
         for wrong in answer.diagnostics:
             state: OneOf["holds", "broken"] = "broken" if wrong.severity == "error" else "holds"
@@ -115,6 +115,10 @@ def findings(answer: Decision | GateError) -> Iterator[Finding]:
         yield Finding(
             one.policy, grave, "holds" if refused else "unknown", one.message, one.place, one.hint, resource, because
         )
+    for one in answer.waived:
+        resource = one.resource.path if one.resource else ""
+        by = f"waived by {one.waiver}"
+        yield Finding(one.policy, severity(one), "waived", one.message, one.place, by, resource)
     for failed in answer.errors:
         grave = "error" if failed.enforced else "warning"
         yield Finding(failed.policy, grave, "broken", failed.message, failed.place)
@@ -127,7 +131,7 @@ def github(one: Finding) -> str:
         place = {"file": _relative(one.place.file), "line": one.place.line, "col": one.place.column}
         properties = {key: str(value) for key, value in place.items()} | properties
     said = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
-    word = "notice" if one.level == "note" else one.level
+    word = "notice" if one.level == "note" or one.state == "waived" else one.level
     return f"::{word} {said}::{_escaped(one.message + (f' ({one.help})' if one.help else ''))}"
 
 
@@ -141,7 +145,8 @@ def _escaped(value: str, more: str = "") -> str:
 
 def junit(judged: Sequence[Judged], policies: Sequence[Policy], fails: Sequence[Severity]) -> str:
     """A suite for each stack, or set of stacks, with a case for each policy. A case fails by its findings of the levels
-    `fails`, is skipped if it is undetermined, and is an error if the policy, or the request, could not be judged."""
+    `fails`, is skipped if it is undetermined or waived, and is an error if the policy, or the request, could not be
+    judged."""
     from xml.etree import ElementTree as Xml
 
     top = Xml.Element("testsuites", name="datalog-gate")
@@ -167,7 +172,7 @@ def _outcome(case: Any, found: Sequence[Finding], fails: Sequence[Severity]) -> 
 
     failed = [one for one in found if one.state == "holds" and one.level in fails]
     broken = [one for one in found if one.state == "broken"]
-    unknown = [one for one in found if one.state == "unknown"]
+    unknown = [one for one in found if one.state in ("unknown", "waived")]
     shown: Sequence[Finding] = ()
     for tag, some in (("error", broken), ("failure", failed), ("skipped", unknown)):
         if some and not shown:
@@ -228,9 +233,12 @@ def _result(one: Finding, index: int, place: Span | None) -> dict[str, object]:
         "ruleIndex": index,
         "kind": "open" if one.state == "unknown" else "fail",
         "level": "none" if one.state == "unknown" else one.level,
-        "message": _message(one.message + (f" ({one.help})" if one.help else "")),
+        "message": _message(one.message + (f" ({one.help})" if one.help and one.state != "waived" else "")),
         "locations": [location] if location else [],
     }
+    if one.state == "waived":
+        justified = printable(one.help)
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justified}]
     if one.because:
         result["relatedLocations"] = [
             {**_location(where), "message": _message(what)} for what, where in dict.fromkeys(one.because)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from datalog_gate.api import Rules
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.enforce.render import text
+from datalog_gate.gate.finding import Waiver
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.gate.reason import SHORT, printable
 from datalog_gate.point.log import Record
@@ -24,9 +25,11 @@ class Told:
     same: bool = True
 
 
-def explained(record: Record, rules: Rules, inventory: Inventory | None, form: str) -> str:
+def explained(
+    record: Record, rules: Rules, inventory: Inventory | None, waivers: Sequence[Waiver] | None, form: str
+) -> str:
     """Who asked for what and what became of it, and the decision with why, made once more."""
-    again = replayed(record, rules, inventory, explain=True) if "inputs" in record else None
+    again = replayed(record, rules, inventory, explain=True, waivers=waivers) if "inputs" in record else None
     decision = again.decision if again else None
     if form == "json":
         told = {name: value for name, value in record.items() if name not in ("inputs", "decision")}

@@ -85,3 +85,20 @@ def read(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> Stack
         )
         raise InputError([Diagnostic("no-resources", message, stack.place)], stack.sources)
     return stack
+
+
+def caller_in(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
+    """Who asks, checked before anything else is read; or that the file can't be read, which bad rules outweigh."""
+    from datalog_gate.api import caller_of
+    from datalog_gate.sources import read_json
+
+    if path is None:
+        return None, None
+    try:
+        caller = read_json(Path(path))
+    except InputError as error:
+        return None, error
+    if not isinstance(caller, dict):
+        raise UsageError(f'{path} holds no object: write {{"user": ..., "roles": [...]}}')
+    caller_of(caller)
+    return caller, None

@@ -6,8 +6,9 @@ In: `Stack` values, a `Request`, a `PolicySet`, an engine. Out: a `Decision`. Pu
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -30,11 +31,12 @@ from datalog_gate.facts.stack import Stack
 from datalog_gate.facts.summary import Summary, summary
 from datalog_gate.gate.blame import Support, deciding, place, support
 from datalog_gate.gate.decision import Decision, outcome_of
-from datalog_gate.gate.finding import Mode, PolicyError, Violation
+from datalog_gate.gate.finding import Mode, PolicyError, Violation, Waiver
 from datalog_gate.gate.grants import effective, grants_of
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.secrets import Secrets
+from datalog_gate.gate.waivers import waiver_of
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown, row_key, show
 
 MODES: tuple[Mode, ...] = ("record", "warn", "enforce")
@@ -57,7 +59,7 @@ class Caller:
 class Request:
     """What is asked, besides the stack: the action, who asks, the services that are enabled and the caller may use, the
     time (UTC), the most that a violation may do (`mode`) and that one of a policy may do (`modes`, by policy), the
-    inventory, what each group of policies may take, and the policies that are `off`: not judged."""
+    inventory, what each group of policies may take, the policies that are `off`: not judged, and the waivers."""
 
     action: str
     now: datetime
@@ -68,6 +70,7 @@ class Request:
     budget: Budget = BUDGET
     modes: Mapping[str, Mode] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
+    waivers: tuple[Waiver, ...] = ()
 
 
 def decide(
@@ -90,19 +93,24 @@ def decide(
     model, exceeded = _evaluated(policies, finished, facts, request, engine)
     secrets = Secrets(facts, finished)
     judge = _Judge(rules, stacks, request, facts, finished, model, exceeded, secrets, explain)
-    violations = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
-    undetermined = sorted((one for policy in policies for one in judge.undetermined(policy)), key=_by_policy)
+    certain = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
+    violations = [one for one in certain if not one.waiver]
+    met = {one.waiver or one.lapsed for one in certain}
+    waivers = tuple(one for one in request.waivers if one in met)
+    settled = {(one.policy, one.resource) for one in violations if one.resource}
+    undetermined = sorted((one for policy in policies for one in judge.undetermined(policy, settled)), key=_by_policy)
     errors = [error for policy in policies if (error := judge.error(policy))]
     lines = sorted(f"{digest} {relation}" for relation, digest in known.digests.items() if relation != "gate:now")
     digests = {"rules": rules.digest, "facts": _digest(lines)}
     ids = tuple(stack.id for stack in stacks)
     decision = Decision(
-        _digest([*digests.values(), *ids, *_identity(rules, request)])[:16],
+        _digest([*digests.values(), *ids, *_identity(rules, request, waivers)])[:16],
         outcome_of(violations, undetermined, errors),
         request.action,
         ids,
         tuple(violations),
         tuple(undetermined),
+        tuple(one for one in certain if one.waiver),
         tuple(sorted(errors, key=lambda one: one.policy)),
         grants_of(facts, request.services, request.now, model.rows(UNLOCKED)),
         digests,
@@ -114,6 +122,8 @@ def decide(
             if relation in model.tables
         },
         {**rules.sources, **{file: text for stack in stacks for file, text in stack.sources.items()}},
+        request.now,
+        waivers,
     )
     if not explain:
         return decision
@@ -177,20 +187,23 @@ class _Judge:
         return once if len(once) == len(names) else Counter(names)
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
-        """The rows that violate the policy whatever the unknowns turn out to be."""
+        """The rows that violate the policy whatever the unknowns turn out to be, waived or not."""
+        waivers = [one for one in self._request.waivers if one.policy == policy.id]
         for row in self._model.rows(policy.relation):
-            yield self._violation(policy, policy.relation, row, support(self.provenance, policy.relation, row), ())
+            found = support(self.provenance, policy.relation, row)
+            yield self._violation(policy, policy.relation, row, found, (), waivers)
 
-    def undetermined(self, policy: Policy) -> Iterator[Violation]:
-        """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first."""
+    def undetermined(self, policy: Policy, settled: Set[tuple[str, ResourceId | None]]) -> Iterator[Violation]:
+        """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first, that has
+        no certain one. What is waived settles nothing: another row may hold what nobody waived."""
         relation = possible(policy.relation, self._program)
         certain = self._model.rows(policy.relation)
-        settled = {self._subject(policy, row) for row in certain} - {None}
+        seen: set[ResourceId | None] = set()
         for row in sorted(self._model.rows(relation), key=row_key):
             subject = self._subject(policy, row)
-            if row in certain or subject in settled:
+            if row in certain or subject in seen or (policy.id, subject) in settled:
                 continue
-            settled.add(subject)
+            seen.add(subject)
             found = support(self.provenance, relation, row)
             because = deciding(subject, found.leaves, self._facts, self._reads[policy.relation])
             yield self._violation(policy, relation, row, found, because)
@@ -209,22 +222,33 @@ class _Judge:
         return None
 
     def _violation(
-        self, policy: Policy, relation: str, row: Row, found: Support, because: tuple[Unknown, ...]
+        self,
+        policy: Policy,
+        relation: str,
+        row: Row,
+        found: Support,
+        because: tuple[Unknown, ...],
+        waivers: Sequence[Waiver] = (),
     ) -> Violation:
         subject = self._subject(policy, row)
         shown = self._secrets.row(policy.relation, row)
+        project = self._request.caller.project if self._request.caller else None
+        waiver, why = waiver_of(waivers, policy.columns, shown, subject, project, self._request.now)
+        hints = (policy.hint, f"waiver {waiver.id} {why}" if waiver and why else "")
         violation = Violation(
             policy.id,
             policy.level,
             self._mode(policy),
             self._message(policy, shown),
-            policy.hint,
+            "; ".join(filter(None, hints)),
             policy.relation,
             shown,
             subject,
             place(subject, row, found, self._facts, self._relations) or self._stacks[0].place,
             tuple(map(self._secrets.unknown, because)),
             policy.on_unknown,
+            None if why else waiver,
+            waiver if why else None,
         )
         if self._explain:
             self.raw.setdefault(violation, (relation, row))
@@ -325,13 +349,15 @@ def _places(inventory: Inventory | None) -> dict[str, Mapping[Row, Span]]:
     return {**inventory.rows, **inventory.added} if inventory else {}
 
 
-def _identity(rules: PolicySet, request: Request) -> list[str]:
+def _identity(rules: PolicySet, request: Request, waivers: Sequence[Waiver]) -> list[str]:
     """What a decision depends on besides rules and facts: the mode, those of single policies, the policies that are not
-    enforced yet, and the time if a rule reads it."""
+    enforced yet, the time if a rule reads it, and the waivers that it met, with those of them that are expired."""
     early = [one.id for one in rules.policies if one.enforce_from and request.now.date() < one.enforce_from]
     modes = [f"{one.id}={request.modes[one.id]}" for one in rules.policies if one.id in request.modes]
     modes += [f"{one.id}=off" for one in rules.policies if one.id in request.off]
-    return [request.mode, *early, *modes, request.now.isoformat() if "gate:now" in rules.program.inputs else ""]
+    now = request.now.isoformat() if "gate:now" in rules.program.inputs else ""
+    words = [json.dumps([one.to_json(), request.now >= one.until], sort_keys=True) for one in waivers]
+    return [request.mode, *early, *modes, now, *words]
 
 
 def _digest(parts: Sequence[str]) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
-from datalog_gate.gate.finding import Grant, PolicyError, Violation
+from datalog_gate.gate.finding import Grant, PolicyError, Violation, Waiver
 from datalog_gate.values import Row, row_key, to_json
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class Decision:
     """What the gate answers. All findings are listed whatever the outcome, sorted by policy and row.
 
     `derived` holds the rows of every relation that rules derive, as far as the budgets went, for tests and queries; it
-    is no part of the JSON.
+    is no part of the JSON. `waived` are certain findings that do nothing; `now` is the time of the request, and
+    `waivers` are those that a finding met, in force or not: with these alone it is the same decision.
     `explanation` is there where it was asked for: each finding then has `why` in the JSON, and `clean` has how many
     rows there were for each policy that found nothing.
     """
@@ -36,12 +38,15 @@ class Decision:
     stacks: tuple[str, ...]
     violations: tuple[Violation, ...]
     undetermined: tuple[Violation, ...]
+    waived: tuple[Violation, ...]
     errors: tuple[PolicyError, ...]
     grants: tuple[Grant, ...]
     digests: Mapping[str, str]
     counts: Mapping[str, int]
     derived: Mapping[str, Sequence[Row]]
     sources: Mapping[str, str]
+    now: datetime = field(compare=False)
+    waivers: tuple[Waiver, ...] = ()
     explanation: Explanation | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, object]:
@@ -54,7 +59,7 @@ class Decision:
             "stacks": list(self.stacks),
             "violations": [self._finding(one) for one in self.violations],
             "undetermined": [self._finding(one) for one in self.undetermined],
-            "waived": [],
+            "waived": [self._finding(one) for one in self.waived],
             "errors": [one.to_json() for one in self.errors],
             "grants": [one.to_json() for one in self.grants],
             "digests": dict(self.digests),
@@ -67,7 +72,7 @@ class Decision:
     def clean(self) -> dict[str, dict[str, int]]:
         """How many rows of each relation of facts there were for each policy that found nothing, by its id; nothing if
         no explanation was asked for."""
-        found = {one.policy for some in (self.violations, self.undetermined, self.errors) for one in some}
+        found = {one.policy for some in (self.violations, self.undetermined, self.waived, self.errors) for one in some}
         return self.explanation.clean(found) if self.explanation else {}
 
     def _finding(self, one: Violation) -> dict[str, object]:

@@ -97,7 +97,7 @@ class Explanation:
         """Why the finding of this decision holds, and what to change."""
         if finding not in self._found:
             tree = self._why.why(*self.raw[finding])
-            self._found[finding] = Explained(self._lines(tree), self.fixed(finding, tree))
+            self._found[finding] = Explained(self._lines(tree), None if finding.waiver else self.fixed(finding, tree))
         return self._found[finding]
 
     def why(self, finding: Violation) -> tuple[Line, ...]:

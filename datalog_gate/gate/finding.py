@@ -2,19 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from typing import Literal as OneOf
 
 from datalog_gate.analysis.policy import Level
 from datalog_gate.diagnostics import Span
-from datalog_gate.values import ResourceId, Row, Unknown, to_json
+from datalog_gate.values import ResourceId, Row, Unknown, Value, from_python, to_json
 
 Mode = OneOf["enforce", "warn", "record"]
+WRITTEN = ("id", "policy", "subject", "project", "owner", "reason", "ticket", "expires")
+"""The texts of a waiver, as its file has them; `while` is one besides."""
+SOON = timedelta(days=14)
+"""How long before its end people are told of a waiver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """An operator's word that what a policy finds shall be, until a day. Empty texts name nothing; `bound` is a
+    comparison of the policy's columns, in the language of rules, beyond which the word does not go."""
+
+    id: str
+    policy: str
+    owner: str
+    reason: str
+    expires: str
+    subject: str = ""
+    key: tuple[tuple[str, Value], ...] = ()
+    project: str = ""
+    ticket: str = ""
+    bound: str = ""
+
+    @property
+    def until(self) -> datetime:
+        """When it ends (UTC). A date is good through the day before it, as with grants."""
+        return instant(self.expires)
+
+    def left(self, now: datetime) -> str:
+        """How long it still holds, in words."""
+        days = -((now - self.until) // timedelta(days=1))
+        return f"{days} day{'' if days == 1 else 's'} left"
+
+    def ends_soon(self, now: datetime) -> bool:
+        """Whether it ends within `SOON`."""
+        return now < self.until <= now + SOON
+
+    def __str__(self) -> str:
+        who = f"{self.owner}, {self.ticket}" if self.ticket else self.owner
+        return f"{self.id} until {self.expires}: {self.reason} ({who})"
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON data: the entry of a `waivers.yaml`."""
+        entry = {name: getattr(self, name) for name in WRITTEN}
+        entry |= {"key": {name: to_json(value) for name, value in self.key}, "while": self.bound}
+        return {name: value for name, value in entry.items() if value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Waiver:
+        """The waiver of an entry that is well formed."""
+        texts = {name: value for name, value in data.items() if name not in ("key", "while")}
+        key = tuple((name, from_python(value)) for name, value in data.get("key", {}).items())
+        return cls(**texts, key=key, bound=data.get("while", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One row of a policy. `because` holds the unknowns that decide it; empty if it is certain."""
+    """One row of a policy. `because` holds the unknowns that decide it; empty if it is certain. One that is waived has
+    a `waiver`; one that a waiver names that is not in force has it in `lapsed`."""
 
     policy: str
     level: Level
@@ -27,10 +83,12 @@ class Violation:
     place: Span | None
     because: tuple[Unknown, ...] = ()
     on_unknown: str = "defer"
+    waiver: Waiver | None = None
+    lapsed: Waiver | None = None
 
     def to_json(self) -> dict[str, object]:
         """The violation as JSON data. There is no older state to compare with, so `change` is null."""
-        return {
+        data: dict[str, object] = {
             "policy": self.policy,
             "level": self.level,
             "mode": self.mode,
@@ -43,6 +101,7 @@ class Violation:
             "change": None,
             "because": [{"expression": one.expression, "place": _place(one.place)} for one in self.because],
         }
+        return {**data, "waiver": self.waiver.to_json()} if self.waiver else data
 
     @property
     def enforced(self) -> bool:
@@ -82,6 +141,15 @@ class Grant:
             "unlocked": self.unlocked,
             "reason": self.reason,
         }
+
+
+def instant(text: str) -> datetime:
+    """The time that a text in ISO 8601 says, in UTC where it names no zone. Errors: ValueError."""
+    try:
+        time = datetime.fromisoformat(text)
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
 
 
 def _place(span: Span | None) -> dict[str, object] | None:

@@ -7,10 +7,10 @@ use, and the time. Out: the rows that tell the rules which grants are in effect,
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import datetime
 
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.gate.finding import Grant
+from datalog_gate.gate.finding import Grant, instant
 from datalog_gate.values import ResourceId, Row, Value, row_key, show
 
 
@@ -56,13 +56,7 @@ def _expiry(expires: Value, now: datetime) -> str:
     if expires is None:
         return ""
     try:
-        until = end(str(expires))
+        until = instant(str(expires))
     except ValueError:
         return f"expires is no date: {show(expires)}"
     return f"expired {show(expires)}" if now >= until else ""
-
-
-def end(expires: str) -> datetime:
-    """When a grant ends that expires then, in UTC where nothing else is said. Errors: ValueError."""
-    until = datetime.fromisoformat(expires)
-    return until.replace(tzinfo=UTC) if until.tzinfo is None else until

@@ -19,13 +19,15 @@ from datalog_gate.diagnostics import Diagnostic, Span
 from datalog_gate.errors import RulesError
 from datalog_gate.language.ast import Module
 from datalog_gate.language.library import Entry, parse_library
+from datalog_gate.language.limits import Limit, with_limits
 from datalog_gate.language.parser import parse
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:
     """A rule file: the module it is by its path (``net:ssh``), its name in messages, its text. One that is a library of
-    Congress has `entries` and a `title`; `congress` ones are read as Congress reads them."""
+    Congress has `entries` and a `title`; `congress` ones are read as Congress reads them. One that declares the limits
+    of a pack has what another file gives for them."""
 
     module: str
     file: str
@@ -33,12 +35,19 @@ class RuleFile:
     congress: bool = False
     entries: tuple[Entry, ...] | None = None
     title: str = ""
+    limits: tuple[Limit, ...] | None = None
+    limits_file: str = ""
+    limits_text: str = ""
 
     def parse(self) -> tuple[Module, tuple[Diagnostic, ...]]:
         """The module, and what is wrong with its text."""
         if self.entries is not None:
             return parse_library(self.entries, self.file, self.module, self.title)
-        return parse(self.text, self.file, self.module, congress=self.congress)
+        module, found = parse(self.text, self.file, self.module, congress=self.congress)
+        if self.limits is None:
+            return module, found
+        module, wrong = with_limits(module, self.limits)
+        return module, (*found, *wrong)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ def load(files: Sequence[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet
 @lru_cache(maxsize=2)
 @paused()
 def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
-    sources = {one.file: one.text for one in files}
+    sources = texts(files)
     modules, found = parse_all(files)
     checked = check(modules, found=found, sources=sources, catalogue=catalogue)
     if not checked.policies:
@@ -72,11 +81,18 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         suggestion = 'write @deny("id", "message") above a rule'
         raise RulesError([Diagnostic("no-policy", message, where, suggestion)], sources)
     text = "\n".join(
-        f"{one.module}{' congress' * one.congress}\n{one.text}" for one in sorted(files, key=lambda one: one.module)
+        f"{one.module}{' congress' * one.congress}\n{one.text}{one.limits_text}"
+        for one in sorted(files, key=lambda one: one.module)
     )
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     reads = rests_on(checked.program)
     return PolicySet(checked.program, checked.policies, checked.warnings, digest, sources, reads, catalogue)
+
+
+def texts(files: Sequence[RuleFile]) -> dict[str, str]:
+    """The texts by file, for excerpts."""
+    limits = {one.limits_file: one.limits_text for one in files if one.limits is not None}
+    return {one.file: one.text for one in files} | limits
 
 
 def parse_all(files: Sequence[RuleFile]) -> tuple[list[Module], list[Diagnostic]]:

@@ -209,6 +209,7 @@ class Point:
             caller=caller,
             services=services,
             inventory=ruleset.inventory,
+            waivers=ruleset.waivers,
             now=now,
             mode=mode,
             modes=modes,
@@ -222,6 +223,7 @@ class Point:
             "now": now.isoformat(),
             "mode": mode,
             "modes": modes,
+            "waivers": [one.to_json() for one in decision.waivers],
         }
         seconds = {"read": read - began, "decide": self._clock() - read}
         ages = {"inventory": (now - ruleset.written).total_seconds()} if ruleset.written else {}
@@ -376,6 +378,7 @@ def _verdict(decision: Decision) -> tuple[Verdict, str]:
 def _warnings(decision: Decision) -> tuple[str, ...]:
     """What whoever asked is told: nothing of what is recorded only."""
     said = [("", one) for one in decision.violations] + [("undetermined: ", one) for one in decision.undetermined]
+    said += [(f"waived until {one.waiver.expires} by {one.waiver.id}: ", one) for one in decision.waived if one.waiver]
     shown = [(word, one) for word, one in said if "record" not in (one.level, one.mode)]
     return tuple(printable(f"{one.policy}: {word}{one.message}") for word, one in shown)
 

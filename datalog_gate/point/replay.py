@@ -5,7 +5,7 @@ In: a decision log, rules. Out: what each decision is now, and where it differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from datalog_gate.api import Rules
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.errors import EngineError, InputError
 from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.finding import Waiver
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.gate.reason import SHORT
 from datalog_gate.point.definition import Definition
@@ -36,15 +37,20 @@ class Replayed:
 
 
 def replay(
-    path: Path, rules: Rules, inventory: Inventory | None = None, mode: str = ""
+    path: Path,
+    rules: Rules,
+    inventory: Inventory | None = None,
+    mode: str = "",
+    waivers: Sequence[Waiver] | None = None,
 ) -> Iterator[Replayed | Diagnostic]:
     """Every decision of the log once more, in order, and a diagnostic for each line that is none. With a `mode`, as in
-    that mode, and what was not judged then too: that may stop in another one. Errors: InputError if there is no log."""
+    that mode, and what was not judged then too: that may stop in another one. Given waivers stand for those of the
+    time. Errors: InputError if there is no log."""
     for record in read_log(path):
         if isinstance(record, Diagnostic):
             yield record
         elif "inputs" in record:
-            yield replayed(record, rules, inventory, mode=mode)
+            yield replayed(record, rules, inventory, mode=mode, waivers=waivers)
         elif mode and record.get("unjudged"):
             yield Replayed(record, None, str(record["unjudged"]))
 
@@ -62,9 +68,15 @@ def find(path: Path, decision: str) -> Record:
 
 
 def replayed(
-    record: Record, rules: Rules, inventory: Inventory | None = None, explain: bool = False, mode: str = ""
+    record: Record,
+    rules: Rules,
+    inventory: Inventory | None = None,
+    explain: bool = False,
+    mode: str = "",
+    waivers: Sequence[Waiver] | None = None,
 ) -> Replayed:
-    """The decision of a record that has `inputs`, made now of the same, but for the `mode` if one is given."""
+    """The decision of a record that has `inputs`, made now of the same, but for the `mode` and waivers if given. A
+    record has the waivers that its findings met: all that matter, while the rules find the same."""
     was: Any = record["decision"]
     inputs: Any = record["inputs"]
     try:
@@ -75,6 +87,7 @@ def replayed(
             caller=inputs["caller"],
             services=inputs["services"],
             inventory=inventory,
+            waivers=[Waiver.from_json(one) for one in inputs.get("waivers", ())] if waivers is None else waivers,
             now=inputs["now"],
             mode=mode or inputs["mode"],
             modes=inputs["modes"],
@@ -89,7 +102,7 @@ def replayed(
 
 
 def _changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for kind, word in (("violations", ""), ("undetermined", "undetermined ")):
+    for kind, word in (("violations", ""), ("undetermined", "undetermined "), ("waived", "waived ")):
         before, after = (
             {f"{word}{one['policy']}: {one['message']}": one["mode"] for one in side[kind]} for side in (was, now)
         )

@@ -17,9 +17,11 @@ from threading import Lock
 from datalog_gate.api import Rules, load_rules
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.errors import DiagnosticsError, InputError
+from datalog_gate.gate.finding import Waiver
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.point.settings import Settings
-from datalog_gate.sources import default_rules, read_catalogue
+from datalog_gate.rulefiles import default_rules, folder_of
+from datalog_gate.sources import read_catalogue
 
 Seen = dict[str, tuple[int, int, int]]
 """What a look at files tells: inode, size and time of change by path. The time is the system's own, which new contents
@@ -30,11 +32,13 @@ PASSING = frozenset({"unreadable"})
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """Rules with the inventory that was loaded for them, and when its file was written (UTC), if there is one."""
+    """Rules with the inventory that was loaded for them, when its file was written (UTC) if there is one, and the
+    waivers."""
 
     rules: Rules
     inventory: Inventory
     written: datetime | None
+    waivers: tuple[Waiver, ...]
 
 
 class Rulebook:
@@ -50,6 +54,7 @@ class Rulebook:
         self._paths = [Path(one) for one in settings.rules] or [default_rules()]
         self._catalogue = settings.catalogue
         self._inventory = settings.inventory
+        self._waivers = settings.waivers
         self._pause, self._clock = settings.reload_seconds, clock
         self._loaded, self._failed = loaded, failed
         self._lock = Lock()
@@ -98,9 +103,10 @@ class Rulebook:
             old = before.inventory if before and before.rules.catalogue is rules.catalogue else None
             inventory = rules.inventory(Path(self._inventory) if self._inventory else {}, old)
             written = Path(self._inventory).stat().st_mtime if self._inventory else None
+            waivers = rules.waivers(self._waivers or ())
         except OSError as error:  # what goes while it is read
             raise InputError([Diagnostic("unreadable", f"the rules can't be read: {error}")]) from None
-        return Ruleset(rules, inventory, None if written is None else datetime.fromtimestamp(written, UTC))
+        return Ruleset(rules, inventory, None if written is None else datetime.fromtimestamp(written, UTC), waivers)
 
     def _look(self) -> Seen:
         seen: Seen = {}
@@ -115,9 +121,8 @@ class Rulebook:
 
     def _files(self) -> Iterator[Path]:
         yield from map(Path, self._catalogue)
-        if self._inventory:
-            yield Path(self._inventory)
-        for path in self._paths:
+        yield from map(Path, filter(None, (self._inventory, self._waivers)))
+        for _, path in map(folder_of, self._paths):
             yield path
             for folder, _, files in os.walk(path):
                 yield from (Path(folder, one) for one in files)

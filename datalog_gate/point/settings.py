@@ -35,8 +35,15 @@ class Settings:
     inventory: str = field(
         default="", metadata=_about("A file of facts about the cloud, one JSON object a line, loaded again on change.")
     )
+    waivers: str = field(
+        default="",
+        metadata=_about(
+            "A file of waivers, as `check --waivers` reads it, loaded again on change together with the rules."
+        ),
+    )
     reload_seconds: float = field(
-        default=5.0, metadata=_about("Rules, catalogue and inventory are looked at for changes no oftener.", min=0)
+        default=5.0,
+        metadata=_about("Rules, catalogue, inventory and waivers are looked at for changes no oftener.", min=0),
     )
     mode: str = field(
         default="enforce",

@@ -20,7 +20,8 @@ from datalog_gate.point.glass import broken
 from datalog_gate.point.log import read_log
 from datalog_gate.point.settings import Settings
 from datalog_gate.preflight.plugin import ChainError
-from datalog_gate.sources import default_rules, read_catalogue
+from datalog_gate.rulefiles import default_rules
+from datalog_gate.sources import read_catalogue
 
 At = Callable[[str], Span]
 """Where heat.conf gives an option."""

@@ -21,7 +21,7 @@ from heat.objects.stack import Stack as StackRow
 
 from datalog_gate.enforce.heat.operation import definition_of, owner_of
 from datalog_gate.errors import EngineError, GateError, InputError
-from datalog_gate.gate.grants import end
+from datalog_gate.gate.finding import instant
 from datalog_gate.point import point
 from datalog_gate.point.requests import Known, requests_of
 from datalog_gate.services.broker import Broker
@@ -270,6 +270,6 @@ def _end(expires: str | None) -> float | None:
     if expires is None:
         return None
     try:
-        return end(expires).timestamp()
-    except (ValueError, OverflowError):
+        return instant(expires).timestamp()
+    except ValueError:
         raise GrantError(f"expires is no date: {expires}") from None

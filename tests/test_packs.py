@@ -1,0 +1,197 @@
+"""Packs of rules: the limits that an operator sets for one, which there are, copies of them, and packs of others."""
+
+from __future__ import annotations
+
+import json
+from importlib import invalidate_caches
+from pathlib import Path
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.enforce.cli import main
+from datalog_gate.enforce.packs import Pack, copy_packs, packs
+from datalog_gate.errors import UsageError
+from datalog_gate.point.rulebook import Rulebook
+from datalog_gate.point.settings import Settings
+
+DECLARED = 'relation most(servers: number) "How many".\nrelation offer(name: string, gb: number) "What is there".\n'
+RULES = """
+@deny("many", "{s} is one of more than {n}")
+many(s, n) :- os:nova:server(_id=s), cap:limits:most(n), count{ t : os:nova:server(_id=t) } > n.
+@deny("flavor", "{f} is not on offer")
+flavor(s, f) :- os:nova:server(_id=s, flavor=f), not cap:limits:offer(f, _).
+"""
+TEMPLATE = {
+    "heat_template_version": "2018-08-31",
+    "resources": {name: {"type": "OS::Nova::Server", "properties": {"flavor": "small"}} for name in ("a", "b")},
+}
+ABOUT = 'version: "2.1"\nsummary: what we may hold\n'
+
+
+def pack(folder: Path, limits: str | None, rules: str = RULES) -> Path:
+    """A folder with a pack `cap`."""
+    (folder / "cap").mkdir(parents=True, exist_ok=True)
+    (folder / "cap/limits.dl").write_text("export most, offer.\n" + DECLARED)
+    (folder / "cap/rules.dl").write_text(rules)
+    if limits is not None:
+        (folder / "cap/limits.yaml").write_text(limits)
+    return folder
+
+
+def found(rules: dg.Rules) -> list[str]:
+    stack = dg.read_stack(template=TEMPLATE, stack_name="s")
+    return [one.message for one in rules.decide(stack, now="2027-03-01").violations]
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ("most: 2\noffer: [[small, 1]]\n", []),
+        ("most: [1]\noffer: [[small, 1], [large, 2.5]]\n", ["a is one of more than 1", "b is one of more than 1"]),
+        ("most: []\noffer: []\n", ["small is not on offer", "small is not on offer"]),
+        ('{"most": [7, 1], "offer": [["small", 1]]}', ["a is one of more than 1", "b is one of more than 1"]),
+    ],
+)
+def test_limits_are_facts_of_the_module_that_declares_them(tmp_path: Path, limits: str, expected: list[str]) -> None:
+    assert found(dg.load_rules(pack(tmp_path, limits))) == expected
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (None, ["unreadable {}limits.yaml can't be read: No such file or directory"]),
+        ("[1]", ["bad-limits {}limits.yaml:1:1: limits.yaml is a mapping of relations to their rows"]),
+        ("most: {n: 1}\noffer: [[[a]]]\n", [
+            "bad-limits {}limits.yaml:1:7: this is no row of most",
+            "bad-limits {}limits.yaml:2:9: this is no row of offer",
+        ]),
+        ("mots: 1\noffer: []\n", [
+            "bad-limits {}limits.dl:2:1: limits.yaml gives no most",
+            "bad-limits {}limits.yaml:1:1: {}limits.dl declares no relation mots",
+        ]),
+        ("most: two\noffer: [[a]]\n", [
+            "arity {}limits.yaml:2:9: offer has 2 columns, here 1",
+            "kind-mismatch {}limits.yaml:1:7: the column servers of cap:limits:most is number, not string",
+        ]),
+    ],
+)  # fmt: skip
+def test_limits_that_do_not_fit_their_declarations_are_errors_with_a_place(
+    tmp_path: Path, limits: str | None, expected: list[str]
+) -> None:
+    with pytest.raises(dg.RulesError) as error:
+        dg.load_rules(pack(tmp_path, limits))
+    said = [f"{one.code} {f'{one.span}: ' if one.span else ''}{one.message}" for one in error.value.diagnostics]
+    assert sorted(said) == sorted(one.replace("{}", f"{tmp_path}/cap/") for one in expected)
+
+
+def test_limits_are_part_of_the_digest_and_are_watched(tmp_path: Path) -> None:
+    pack(tmp_path, "most: 1\noffer: [[small, 1]]\n")
+    now = 0.0
+    book = Rulebook(Settings(rules=(str(tmp_path),)), lambda: now, lambda _: None, lambda _: None)
+    first = book.current().rules
+    (tmp_path / "cap/limits.yaml").write_text("most: 200\noffer: [[small, 1]]\n")
+    now = 10.0
+    second = book.current().rules
+    assert (len({first.digest, second.digest}), len(found(first)), found(second)) == (2, 2, [])
+
+
+def test_a_file_of_limits_given_alone_has_its_values(tmp_path: Path) -> None:
+    pack(tmp_path, "most: 1\noffer: [[small, 1]]\n")
+    (tmp_path / "p.dl").write_text(RULES.replace("cap:limits", "limits"))
+    assert len(found(dg.load_rules(tmp_path / "cap/limits.dl", tmp_path / "p.dl"))) == 2
+
+
+@pytest.fixture
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that is a pack, one that is no folder, and two that are one pack."""
+    site = tmp_path / "site"
+    pack(site / "acme_rules", "most: 1\noffer: [[small, 1]]\n", RULES.replace("cap:", "acme:cap:"))
+    (site / "acme_rules/__init__.py").write_text("raise SystemExit\n")
+    (site / "acme_rules/pack.yaml").write_text(ABOUT)
+    (site / "one_module.py").write_text("")
+    for name, entries in {"acme": "acme = acme_rules\nflat = one_module\ntwice = acme_rules", "b": "twice = b"}.items():
+        info = site / f"{name}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        (info / "entry_points.txt").write_text(f"[datalog_gate.rules]\n{entries}\n")
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.chdir(tmp_path)
+    invalidate_caches()
+
+
+@pytest.mark.usefixtures("_installed")
+def test_an_installed_pack_goes_by_its_name_and_none_of_its_code_is_run() -> None:
+    rules = dg.load_rules("acme")
+    assert [one.relation for one in rules.policies] == ["acme:cap:rules:flavor", "acme:cap:rules:many"]
+    assert found(rules) == ["a is one of more than 1", "b is one of more than 1"]
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("flat", "the pack flat is in one_module, and none is a folder"),
+        ("twice", "the pack twice is in acme_rules, b, and one is a folder"),
+        ("gone", "gone can't be read: No such file or directory"),
+    ],
+)
+def test_a_pack_that_can_not_be_found_is_an_error(name: str, said: str) -> None:
+    with pytest.raises(dg.RulesError) as error:
+        dg.load_rules(name)
+    assert [one.message for one in error.value.diagnostics] == [said]
+
+
+def test_each_pack_says_what_it_is(tmp_path: Path) -> None:
+    pack(tmp_path, "most: 1\noffer: []\n")
+    (tmp_path / "cap/pack.yaml").write_text(ABOUT)
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare/m.dl").write_text('@deny("m", "{s}") m(s) :- heat:stack(id=s).\n')
+    (tmp_path / "empty").mkdir()
+    assert packs(tmp_path) == [
+        Pack("bare", "", 1, "", str(tmp_path / "bare")),
+        Pack("cap", "2.1", 2, "what we may hold", str(tmp_path / "cap")),
+    ]
+
+
+def test_the_packs_of_this_project_are_listed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[1])
+    folder = Path("rules")
+    ours = packs(folder)
+    assert [one.name for one in ours] == sorted(one.name for one in folder.iterdir() if one.is_dir())
+    assert all(one.version and one.summary and one.policies for one in ours)
+    assert main(["rules"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(None, 3) for line in lines] == [
+        [one.name, one.version, str(one.policies), one.summary] for one in ours
+    ]
+    assert main(["rules", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "schema": "datalog-gate/rules/1",
+        "packs": [
+            {
+                "name": one.name,
+                "version": one.version,
+                "policies": one.policies,
+                "summary": one.summary,
+                "folder": one.folder,
+            }
+            for one in ours
+        ],
+    }
+
+
+def test_packs_are_copied_into_a_new_folder_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ours = Path(__file__).parents[1] / "rules"
+    assert main(["rules", "init", str(tmp_path / "own"), "net"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path}/own/net\n"
+    assert {one.name: one.read_bytes() for one in (tmp_path / "own/net").iterdir()} == {
+        one.name: one.read_bytes() for one in (ours / "net").iterdir()
+    }
+    assert main(["rules", "init", str(tmp_path / "own")]) == 64
+    with pytest.raises(UsageError, match=r"^there is no pack nett: did you mean net\?$"):
+        copy_packs(ours, tmp_path / "more", ["nett"])
+    assert not (tmp_path / "more").exists()
+    assert {one.name for one in copy_packs(ours, tmp_path / "all", [])} == {one.name for one in packs(ours)}

@@ -1,0 +1,328 @@
+"""Waivers: what is read, what they let be and what they leave, what stays of a decision; the commands on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import datalog_gate as dg
+from datalog_gate.analysis.identity import computed, keys_of
+from datalog_gate.errors import InputError
+from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.finding import Violation
+from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.policytest.suite import read_suite
+
+RULES = """\
+@deny("flavor", "{s} takes {f}", hint="take less")
+flavor(s, f) :- os:nova:server(_id=s, flavor=f), f in ["huge", "vast"].
+@deny("many", "{n} servers")
+many(n) :- n = count{ s : os:nova:server(_id=s) }, n > 1.
+"""
+TEMPLATE = """\
+heat_template_version: 2018-08-31
+resources:
+  web: {type: OS::Nova::Server, properties: {flavor: huge}}
+  db: {type: OS::Nova::Server, properties: {flavor: vast}}
+"""
+NOW = "2027-03-01T12:00"
+WORD: dict[str, object] = {"id": "W-1", "owner": "net", "reason": "the scanner", "expires": "2027-03-08"}
+FLAVOR: dict[str, object] = WORD | {"policy": "flavor"}
+MANY: dict[str, object] = WORD | {"policy": "many"}
+
+
+def rules_of(text: str = RULES) -> dg.Rules:
+    return dg.Rules(load([RuleFile("m", "m.dl", text)]))
+
+
+def judged(*waivers: Mapping[str, object], template: str = TEMPLATE, rules: str = RULES, **more: Any) -> Decision:
+    stack = dg.read_stack(template=template, stack_name="s")
+    return rules_of(rules).decide(stack, waivers=waivers, **{"now": NOW, **more})
+
+
+def told(found: tuple[Violation, ...]) -> list[str]:
+    return [f"{one.policy}: {one.message}" for one in found]
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "keys"),
+    [
+        ("p(s, f)", "os:nova:server(_id=s, flavor=f)", ("s", "f")),
+        ("p(s, f)", 'os:nova:server(_id=s, flavor=g), f = g ?? "none"', ("s", "f")),
+        ("p(s, f)", 'os:nova:server(_id=s, flavor=g), concat(g, "!", f)', ("s",)),
+        ("p(s, n)", "os:cinder:volume(_id=s, size=z), n = (z ?? 0) + 1", ("s",)),
+        ("p(s, n)", "heat:stack(id=s), n = count{ r : os:nova:server(_id=r) }", ("s",)),
+        ("p(s, n)", "heat:stack(id=s), q(n)", ("s",)),
+        ("p(s, i, v)", "os:nova:server.networks(_id=s, _index=i, network=v)", ("s", "v")),
+        ("p(s, w)", 'heat:stack(id=s), w = "always"', ("s", "w")),
+        ("p(s, n)", "heat:stack(id=s, depth=n), n = count{ r : os:nova:server(_id=r) }", ("s", "n")),
+    ],
+)
+def test_the_key_of_a_violation_is_what_is_read_and_not_worked_out(head: str, body: str, keys: tuple[str]) -> None:
+    rules = rules_of(f'@deny("p", "x")\n{head} :- {body}.\nq(n) :- n = count{{ r : os:nova:server(_id=r) }}.\n')
+    assert keys_of(rules.policies[0], computed(rules.program)) == keys
+    named = rules_of(f'@deny("p", "x", key=["s"])\n{head} :- {body}.\nq(1).\n')
+    assert keys_of(named.policies[0], computed(named.program)) == ("s",)
+
+
+def test_a_column_is_worked_out_if_one_rule_works_it_out() -> None:
+    rules = rules_of(
+        '@deny("p", "x")\np(s, n) :- heat:stack(id=s, depth=n).\n'
+        "p(s, n) :- heat:stack(id=s), n = count{ r : os:nova:server(_id=r) }.\n"
+    )
+    assert keys_of(rules.policies[0], computed(rules.program)) == ("s",)
+
+
+ALL = ["flavor: db takes vast", "flavor: web takes huge", "many: 2 servers"]
+CALLER: dict[str, Any] = {"caller": {"project": "p1"}}
+
+
+@pytest.mark.parametrize(
+    ("waiver", "more", "waived"),
+    [
+        (FLAVOR | {"subject": "s/web"}, {}, ["flavor: web takes huge"]),
+        (FLAVOR | {"subject": "web"}, {}, ["flavor: web takes huge"]),
+        (FLAVOR | {"subject": "t/web"}, {}, []),
+        (FLAVOR | {"key": {"f": "vast"}}, {}, ["flavor: db takes vast"]),
+        (FLAVOR | {"key": {"f": "vast"}, "subject": "web"}, {}, []),
+        (FLAVOR | {"key": {"f": "vast", "s": "db"}}, {}, ["flavor: db takes vast"]),
+        (FLAVOR | {"key": {"f": None}}, {}, []),
+        (FLAVOR | {"project": "p1"}, CALLER, ["flavor: db takes vast", "flavor: web takes huge"]),
+        (FLAVOR | {"project": "p2"}, CALLER, []),
+        (FLAVOR | {"project": "p1"}, {}, []),
+        (FLAVOR | {"while": 'f != "vast"'}, {}, ["flavor: web takes huge"]),
+        (FLAVOR | {"while": "f < 5"}, {}, []),
+        (MANY | {"while": "n <= 2"}, {}, ["many: 2 servers"]),
+        (MANY | {"while": "2.5 > n"}, {}, ["many: 2 servers"]),
+        (MANY | {"while": "n < 2"}, {}, []),
+        (MANY | {"while": "n <= 2"}, {"mode": "warn"}, ["many: 2 servers"]),
+        (MANY | {"while": "n <= 2"}, {"now": "2027-03-07T23:59"}, ["many: 2 servers"]),
+        (MANY | {"while": "n <= 2"}, {"now": "2027-03-08"}, []),
+        (MANY | {"while": "n <= 2", "expires": "2027-03-01T14:00+01:00"}, {}, ["many: 2 servers"]),
+        (MANY | {"while": "n <= 2", "expires": "2027-03-01T13:00+01:00"}, {}, []),
+    ],
+)  # fmt: skip
+def test_a_waiver_waives_what_it_names_and_nothing_else(
+    waiver: dict[str, object], more: dict[str, Any], waived: list[str]
+) -> None:
+    decision = judged(waiver, **more)
+    assert (told(decision.waived), sorted(told(decision.violations) + waived)) == (waived, ALL)
+    assert all(one.waiver and one.waiver.to_json() == waiver for one in decision.waived)
+
+
+@pytest.mark.parametrize(
+    ("waiver", "hints"),
+    [
+        (FLAVOR | {"subject": "web", "expires": "2027-03-01"},
+         ["take less", "take less; waiver W-1 expired 2027-03-01", ""]),
+        (MANY | {"while": "n <= 1"}, ["take less", "take less", "waiver W-1 holds only while n <= 1"]),
+        (FLAVOR | {"subject": "other", "expires": "2027-03-01"}, ["take less", "take less", ""]),
+    ],
+)  # fmt: skip
+def test_what_is_waived_no_more_is_back_and_says_so(waiver: dict[str, object], hints: list[str]) -> None:
+    decision = judged(waiver)
+    assert ([one.hint for one in decision.violations], decision.outcome) == (hints, "deny")
+
+
+def test_the_first_waiver_in_force_counts_before_one_that_is_expired() -> None:
+    old = FLAVOR | {"subject": "web", "expires": "2027-01-01"}
+    new = FLAVOR | {"id": "W-2", "subject": "web"}
+    for given_ in ((old, new), (new, old)):
+        assert [one.waiver and one.waiver.id for one in judged(*given_).waived] == ["W-2"]
+
+
+def test_the_waivers_that_a_decision_met_give_it_again() -> None:
+    all_ = [
+        FLAVOR | {"id": "both", "key": {"f": "huge"}},
+        FLAVOR | {"id": "unused", "subject": "mail"},
+        FLAVOR | {"id": "old", "subject": "db", "expires": "2027-01-01"},
+        FLAVOR | {"id": "vast", "project": "p1", "while": 'f != "tiny"'},
+        MANY | {"id": "few", "while": "n < 2"},
+    ]
+    first = judged(*all_, **CALLER)
+    assert [one.id for one in first.waivers] == ["both", "vast", "few"]
+    again = judged(*(one.to_json() for one in first.waivers), **CALLER)
+    assert again.to_json() == first.to_json()
+
+
+def test_a_waived_denial_denies_no_more_and_warns_of_nothing() -> None:
+    both: list[dict[str, object]] = [FLAVOR | {"key": {"f": flavor}, "id": flavor} for flavor in ("huge", "vast")]
+    outcomes = [judged(*some).outcome for some in ([], both[:1], both, [*both, MANY | {"while": "n < 9"}])]
+    assert outcomes == ["deny", "deny", "deny", "allow"]
+
+
+PERHAPS = TEMPLATE.replace("resources:", "parameters: {f: {type: string}}\nresources:")
+
+
+@pytest.mark.parametrize(("on_unknown", "outcome"), [("defer", "allow_with_warnings"), ("deny", "deny")])
+def test_what_is_undetermined_is_never_waived_nor_hidden_by_what_is(on_unknown: str, outcome: str) -> None:
+    rules = f"""@deny("p", "{{s}} takes {{f}}", on_unknown="{on_unknown}")
+p(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".
+p(s, f) :- os:nova:server.metadata(_id=s, _key="f", _value=f), f = "vast".
+"""
+    held = PERHAPS.replace("flavor: huge", "flavor: huge, metadata: {f: {get_param: f}}")
+    plain = judged(template=held, rules=rules)
+    waived = judged(WORD | {"policy": "p", "subject": "web"}, template=held, rules=rules)
+    assert (told(plain.violations), told(plain.undetermined)) == (["p: web takes huge"], [])
+    assert (told(waived.waived), told(waived.undetermined)) == (["p: web takes huge"], ["p: web takes ?"])
+    assert (plain.outcome, waived.outcome) == ("deny", outcome)
+
+
+@pytest.mark.parametrize("bound", [{"key": {"f": "***"}}, {"while": 'f != "x"'}, {"while": 'f = "S3CRET"'}])
+def test_a_hidden_value_meets_no_waiver(bound: dict[str, object]) -> None:
+    held = PERHAPS.replace("type: string", "type: string, hidden: true, default: S3CRET")
+    rules = '@deny("p", "x")\np(s, f) :- os:nova:server(_id=s, flavor=f), f != "vast".\n'
+    decision = judged(WORD | {"policy": "p"} | bound, template=held.replace("huge", "{get_param: f}"), rules=rules)
+    assert (told(decision.violations), decision.waived) == (["p: x"], ())
+
+
+def test_the_id_of_a_decision_is_of_the_waivers_that_it_met_and_whether_they_hold() -> None:
+    one, other = FLAVOR | {"subject": "web"}, FLAVOR | {"subject": "mail", "id": "W-2"}
+    days = ("2027-03-01", "2027-03-02", "2027-03-08", "2027-03-09")
+    first, second, expired, later = (judged(one, other, now=day).id for day in days)
+    alone = judged(one).id
+    assert (judged(other).id, first, second, expired) == (judged().id, alone, alone, later)
+    assert len({judged().id, first, expired, judged(one | {"reason": "another"}).id}) == 4
+
+
+def test_a_decision_lists_what_is_waived_with_its_waiver() -> None:
+    waiver = FLAVOR | {"subject": "web", "key": {"f": "huge"}, "ticket": "OPS-1"}
+    assert judged(waiver).to_json()["waived"] == [{
+        "policy": "flavor", "level": "deny", "mode": "enforce", "message": "web takes huge", "hint": "take less",
+        "relation": "m:flavor", "row": ["s/web", "huge"], "resource": "s/web",
+        "place": {"file": "<template>", "line": 3, "column": 54}, "change": None, "because": [], "waiver": waiver,
+    }]  # fmt: skip
+
+
+FLAVORS = st.sampled_from(["huge", "vast", "tiny"])
+BOUND = {
+    "subject": st.sampled_from(["a", "s/b", "c", "t/a"]),
+    "key": FLAVORS.map(lambda flavor: {"f": flavor}),
+    "while": st.sampled_from(['f = "huge"', 'f != "vast"', "f < 3"]),
+    "project": st.sampled_from(["p1", "p2"]),
+}
+WAIVER = st.fixed_dictionaries({"expires": st.sampled_from(["2027-01-01", "2028-01-01"])}, optional=BOUND)
+
+
+@given(st.lists(FLAVORS, min_size=1, max_size=3), st.lists(WAIVER, max_size=3))
+def test_waivers_only_move_findings_of_their_own_policy(flavors: list[str], waivers: list[dict[str, object]]) -> None:
+    servers = [
+        f"  {name}: {{type: OS::Nova::Server, properties: {{flavor: {flavor}}}}}\n"
+        for name, flavor in zip("abc", flavors, strict=False)
+    ]
+    held = TEMPLATE[: TEMPLATE.index("  web")] + "".join(servers)
+    named = [FLAVOR | one | {"id": str(at)} for at, one in enumerate(waivers) if one.keys() & BOUND.keys()]
+    with_, without = (judged(*some, template=held, **CALLER) for some in (named, []))
+    all_ = {one.row: one.policy for one in (*with_.violations, *with_.waived)}
+    assert all_ == {one.row: one.policy for one in without.violations}
+    assert {one.policy for one in with_.waived} <= {"flavor"}
+    for one in with_.waived:
+        waiver = one.waiver
+        assert waiver
+        assert one.resource
+        assert (waiver.expires, waiver.project or "p1") == ("2028-01-01", "p1")
+        assert (waiver.subject or one.resource.path) in (one.resource.path, one.resource.name)
+        assert dict(waiver.key).get("f", one.row[1]) == one.row[1]
+    assert (with_.undetermined, with_.errors, with_.derived) == (without.undetermined, without.errors, without.derived)
+
+
+GOOD = """\
+waivers:
+  - id: W-1
+    policy: flavor
+    subject: web
+    key: {f: huge}
+    owner: net
+    reason: the scanner
+    expires: 2027-03-08
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "diagnostics"),
+    [
+        ("waivers:", "waiver:", ["1:1 here stands the one key `waivers` with a list"
+                                 " | write `waivers:`, and each with a dash"]),
+        ("subject", "subjct", ["4:5 a waiver has no key `subjct` | did you mean subject?"]),
+        ("    expires: 2027-03-08\n", "", ["2:5 `expires` is missing here: no waiver lasts for ever"]),
+        ("2027-03-08", "soon", ["8:14 soon is no date | write one like 2027-03-01, the first day without it"]),
+        ("owner: net", "owner: 17", ['6:12 `owner` is a text | write "17" in quotes']),
+        ("owner: net", "owner:", ["6:11 `owner` is a text"]),
+        ("policy: flavor", "policy: flavour", ["3:13 there is no policy flavour | did you mean flavor?"]),
+        ("    subject: web\n    key: {f: huge}\n", "",
+         ["2:5 it would waive all that the policy finds | name one at least of subject, key, project, while"]),
+        ("{f: huge}", "f", ["5:10 `key` is a mapping of columns to values"]),
+        ("{f: huge}", "{f: [huge]}", ["5:14 `f` is a text, a number, true, false or null"]),
+        ("{f: huge}", "{fl: huge}", ["5:11 flavor has no column fl | did you mean f?"]),
+        ("policy: flavor", "policy: many", ["4:14 many blames no resource | leave `subject` out",
+                                            "5:11 many has no column f | its key columns are none"]),
+        ("policy: flavor\n    subject: web\n    key: {f: huge}", "policy: many\n    key: {n: 2}",
+         ['4:11 n is no key column of many: it may change and the violation be the same'
+          ' | bound it, `while: "n <= 2"`']),
+        ("owner", "while: f == huge\n    owner",
+         ["6:12 `while` can't be `f == huge`: found `==`, expected a comparison"
+          ' | write one like `while: "n <= 120"`']),
+        ("owner", 'while: "1 < 2"\n    owner',
+         ["6:12 `while` can't be `1 < 2`: it names no column"
+          ' | write one like `while: "n <= 120"`']),
+        ("owner", 'while: f = "a", f = "b"\n    owner',
+         ["6:12 `while` can't be `f = \"a\", f = \"b\"`: it is no comparison of a column"
+          ' | write one like `while: "n <= 120"`']),
+        ("owner", "while: n < 2\n    owner", ["6:12 flavor has no column n | the columns of flavor are s, f"]),
+        ("  - id: W-1",
+         "  - W-0\n  - {id: W-1, policy: flavor, key: {f: a}, owner: a, reason: a, expires: 2027-03-01}\n"
+         "  - id: W-1",
+         ["2:5 a waiver is a mapping | of id, policy, subject, project, owner, reason, ticket, expires, while, key",
+          "3:10 W-1 is the id of more than one waiver | give each its own",
+          "4:9 W-1 is the id of more than one waiver | give each its own"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_file_is_told_with_its_place(
+    old: str, new: str, diagnostics: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "waivers.yaml"
+    file.write_text(GOOD.replace(old, new))
+    with pytest.raises(InputError) as error:
+        rules_of().waivers(file)
+    assert [
+        f"{one.span.line}:{one.span.column} {one.message}{f' | {one.suggestion}' if one.suggestion else ''}"
+        for one in error.value.diagnostics
+        if one.span and one.code == "bad-waiver"
+    ] == diagnostics
+
+
+def test_entries_without_a_text_are_told_by_their_number() -> None:
+    with pytest.raises(InputError) as error:
+        rules_of().waivers([FLAVOR | {"subject": "web"}, FLAVOR | {"id": "W-2"}])
+    [one] = error.value.diagnostics
+    assert one.message == "waivers[1]: it would waive all that the policy finds"
+
+
+def test_a_file_may_hold_no_waiver(tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text("waivers:\n")
+    assert rules_of().waivers(tmp_path / "w.yaml") == ()
+
+
+def test_a_case_of_a_test_file_may_have_waivers(tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text(RULES)
+    case = """\
+cases:
+  - name: the scanner may stay
+    stack: {heat_template_version: 2018-08-31, resources: {web: {type: OS::Nova::Server, properties: {flavor: huge}}}}
+    now: 2027-03-01T12:00
+    waivers:
+      - {id: W-1, policy: POLICY, subject: web, owner: net, reason: the scanner, expires: 2027-03-08}
+    expect:
+"""
+    cases = [("flavor", "violations: []"), ("flavour", "diagnostics: [{code: bad-waiver}]"), ("many", "violations: []")]
+    reports = []
+    for policy, expected in cases:
+        (tmp_path / "test.yaml").write_text(f"{case.replace('POLICY', policy)}      {expected}\n")
+        suite = read_suite(tmp_path / "test.yaml")
+        reports.append(suite.report(suite.cases[0]))
+    assert reports == ["", "", "  unexpected  diagnostics: bad-waiver: waivers[0]: many blames no resource"]
