@@ -11,7 +11,8 @@ from contextlib import suppress
 from typing import Any
 
 from heat.common import exception
-from heat.engine import attributes, properties, resource, support
+from heat.engine import attributes, resource, support
+from heat.engine.properties import Schema
 
 LOG = logging.getLogger(__name__)
 ROOM = 2000
@@ -32,22 +33,17 @@ class Policy(resource.Resource):  # type: ignore[misc]
     support_status = support.SupportStatus(version="1.0.0")
     default_client_name = None
     properties_schema = {  # noqa: RUF012
-        "service": properties.Schema(properties.Schema.STRING, "The name of the service.", required=True),
-        "scope": properties.Schema(
-            properties.Schema.LIST,
-            "The names of the resources that the service may act on. By default all of the stack but grants and what "
-            "any grant requires.",
-            schema=properties.Schema(properties.Schema.STRING),
+        "service": Schema(Schema.STRING, "The name of the service.", required=True),
+        "scope": Schema(
+            Schema.LIST,
+            "The names of the resources that the service may act on: by default all but grants and what any requires.",
+            schema=Schema(Schema.STRING),
         ),
-        "options": properties.Schema(properties.Schema.MAP, "What is asked of the service.", default={}),
-        "expires": properties.Schema(
-            properties.Schema.STRING, "When the grant ends, in ISO 8601 and UTC.", update_allowed=True
-        ),
+        "options": Schema(Schema.MAP, "What is asked of the service.", default={}),
+        "expires": Schema(Schema.STRING, "When the grant ends, in ISO 8601 and UTC.", update_allowed=True),
     }
     attributes_schema = {  # noqa: RUF012
-        "decision": attributes.Schema(
-            "What the service decided, by the name of a resource in scope.", type=attributes.Schema.MAP
-        )
+        "decision": attributes.Schema("What the service decided, by resource in scope.", type=attributes.Schema.MAP)
     }
 
     def add_dependencies(self, deps: Any) -> None:
