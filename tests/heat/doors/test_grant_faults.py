@@ -7,14 +7,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
+from typing import Literal
 
 import pytest
 
-from datalog_gate.services.reconcile import Became, reconcile
+from datalog_gate.services.reconcile import Became, Stacks, reconcile
 from tests.heat.doors.grounds import LATE, STEP, Ground, failing, grant, ground
 from tests.heat.doors.rig import started, wait
 from tests.heat.doors.stacks import string, template
 
+STATUSES: dict[str, Literal["complete", "failed", "in_progress"]] = {
+    "COMPLETE": "complete",
+    "FAILED": "failed",
+    "PROGRESS": "in_progress",
+}
 ASKED = template(g=grant("trial", ["s"]), s=string())
 TOLD = {
     "refuse": "the service trial refuses this: there is no ? place for you",
@@ -131,7 +137,7 @@ def settled(here: Ground, held: list[str] | None = None) -> None:
         time.sleep(0.3)
 
 
-def became(here: Ground):  # type: ignore[no-untyped-def]
+def became(here: Ground) -> Stacks:
     """What Heat says of a stack."""
 
     def asked(stack: str) -> Became | None:
@@ -139,9 +145,8 @@ def became(here: Ground):  # type: ignore[no-untyped-def]
         if answer.status_code == 404:
             return Became("absent")
         told = answer.json()["stack"]
-        status = told["stack_status"].rpartition("_")[2].lower()
+        status = STATUSES[told["stack_status"].rpartition("_")[2]]
         rows = here.heat.ask("GET", f"stacks/{told['stack_name']}/{stack}/resources?nested_depth=5").json()["resources"]
-        status = {"progress": "in_progress"}.get(status, status)
         return Became(status, frozenset(one["physical_resource_id"] for one in rows))
 
     return asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from datalog_gate.services.reconcile import reconcile
@@ -89,3 +90,16 @@ def test_an_adopted_stack_is_refused_as_any_other(here: Ground) -> None:
     here.heat.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), told))
     assert here.heat.ended(name)[0] == "ADOPT_FAILED"
     assert here.states() == []
+
+
+def test_what_has_expired_is_released_and_asked_for_again_once_the_time_is_later(here: Ground) -> None:
+    soon = (datetime.now(UTC) + timedelta(seconds=8)).isoformat()
+    name, _ = here.heat.create(template(g=grant("trial", expires=soon), s=string()))
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    [old] = here.claims()
+    wait(lambda: bool(reconcile(here.broker, became(here)) is not None and not here.held()))
+    status, why = here.updated(name, template(g=grant("trial", expires=soon), s=string(9)))
+    assert (status, f"the service trial is not unlocked: expired {soon}" in why) == ("UPDATE_FAILED", True)
+    assert here.updated(name, template(g=grant("trial", expires="2100-01-01"), s=string()))[0] == "UPDATE_COMPLETE"
+    [new] = here.claims()
+    assert (new.state, new.uuid != old.uuid, new.expires) == ("reserved", True, 4102444800.0)
