@@ -22,8 +22,8 @@ from datalog_gate.services.service import Decision, RefusedError, Request, Servi
 
 LOG = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
-ANSWER_LIMIT = 64 * 1024
-"""Characters of a decision, as JSON, at most."""
+ANSWER_LIMIT = 64 * 1000
+"""Characters of a decision, as JSON, at most: MySQL keeps no longer text for Heat."""
 HOLDS = ("held", "committed")
 PAUSE = 3600.0
 """Seconds between two attempts at a release at most: they are 2, 4, 8, ... at first."""
