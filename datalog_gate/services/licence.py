@@ -46,15 +46,14 @@ class Licence(Service):
         placement = Placement({name: text for name, text in settings.items() if name not in OWN})
         self._claims = Claims(settings.get("file", ""), placement)
 
-    def facts(self, request: Request) -> tuple[()]:
-        """As `Service.facts`: no row, and a refusal where there are too few seats."""
+    def facts(self, request: Request) -> None:
+        """As `Service.facts`."""
         if any(isinstance(one, Unknown) for one in request.options.values()):
-            return ()
+            return
         asked = _asked(request)
         account = self._claims.account(request)
         if asked.seats is not None and account.decided(request.key, mend=False) is None:
             self._seats(request, account, asked.name, asked.seats)
-        return ()
 
     def reserve(self, request: Request) -> Decision:
         """As `Service.reserve`."""

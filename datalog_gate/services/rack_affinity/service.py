@@ -58,9 +58,9 @@ class RackAffinity(Service):
         placement = Placement({name: text for name, text in settings.items() if name not in OWN})
         self._claims = Claims(settings.get("file", ""), placement)
 
-    def facts(self, request: Request) -> tuple[()]:
-        """As `Service.facts`: no row, and a refusal of what is impossible, which the first of the grants that have
-        nothing yet gives for all."""
+    def facts(self, request: Request) -> None:
+        """As `Service.facts`: what is impossible is refused by the first of the grants that hold nothing yet, for
+        all."""
         mine, others = self._asked(request)
         account = self._claims.account(request)
         if mine.sure and account.decided(request.key, mend=False) is None:
@@ -68,7 +68,6 @@ class RackAffinity(Service):
             waiting = [one.grant for one in request.together if one.grant in others and one.key not in held]
             if request.grant == min([request.grant, *waiting]):
                 self._decide(request, account, mine, others, held)
-        return ()
 
     def reserve(self, request: Request) -> Decision:
         """As `Service.reserve`."""
