@@ -31,6 +31,7 @@ class Point:
     answer: Answer | Exception = ALLOWED
     asked: list[Asked] = field(default_factory=list)
     finished: list[tuple[str, bool]] = field(default_factory=list)
+    left: list[tuple[str, str, str]] = field(default_factory=list)
     look: bool = False
 
     def judge(self, asked: Asked) -> Answer:
@@ -45,6 +46,10 @@ class Point:
     def finish(self, answer: Answer, accepted: bool) -> None:
         """As `Judge.finish`."""
         self.finished.append((answer.id, accepted))
+
+    def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
+        """As `Judge.abandoned`."""
+        self.left.append((stack_id, project, stack_name))
 
 
 def client(point: Point, **settings: Any) -> Client:
@@ -100,6 +105,37 @@ def test_each_operation_is_stopped_in_heats_shape_but_a_rollback(
     rollback = asked[0] == "rollback"
     assert door.ask(method, path, body) == ((201, "") if rollback else (code, "x"))
     assert (len(door.heat.seen), point.finished) == ((1, [("0123456789", True)]) if rollback else (0, []))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "judged", "answer", "left"),
+    [
+        ("DELETE", STACK + "/abandon", ALLOWED, None, [(ID, "p", "web")]),
+        ("DELETE", STACK + "/abandon", RuntimeError("the gate is broken"), None, [(ID, "p", "web")]),
+        ("DELETE", STACK + "/abandon", DENIED, None, []),
+        ("DELETE", STACK + "/abandon", ALLOWED, ("404 Not Found", {}), []),
+        ("DELETE", STACK, ALLOWED, None, []),
+    ],
+)
+def test_the_point_is_told_of_stacks_that_heat_abandoned_and_of_no_others(
+    method: str, path: str, judged: Answer | Exception, answer: Any, left: list[tuple[str, str, str]]
+) -> None:
+    point = Point(judged)
+    door = client(point)
+    door.heat.answer = answer
+    door.ask(method, path)
+    assert point.left == left
+
+
+def test_a_stack_is_abandoned_even_where_that_can_not_be_noted(caplog: pytest.LogCaptureFixture) -> None:
+    class Full(Point):
+        def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
+            raise OSError(f"no room to note {stack_id} {stack_name} of {project}")
+
+    assert client(Full()).ask("DELETE", STACK + "/abandon") == (201, "")
+    assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == [
+        "decision 0123456789: what follows Heat's answer failed"
+    ]
 
 
 @pytest.mark.parametrize(

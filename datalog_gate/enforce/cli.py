@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from datalog_gate.diagnostics import Diagnostic, render
 from datalog_gate.enforce.files import replace, write
-from datalog_gate.enforce.options import FAIL_ON, USAGE, parser
+from datalog_gate.enforce.options import FAIL_ON, USAGE, parse
 from datalog_gate.errors import EngineError, GateError, InputError, RulesError, UsageError
 from datalog_gate.gate.decision import Decision
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
 FINDINGS = 1
-"""What `fmt --check`, `replay` and `doctor` exit with for what is not as it should be."""
+"""What `fmt --check`, `replay`, `services` and `doctor` exit with for what is not as it should be."""
 UNREAD = 141
 """What a shell gives for a command whose reader went away: whoever does not read a denial must not see success."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
@@ -37,7 +37,7 @@ PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    options = parser().parse_args(arguments)
+    options = parse(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # half a surrogate pair, which JSON can hold, is no UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -57,13 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
     from datalog_gate.enforce.render import notes
-    from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report
+    from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report, unfilled
     from datalog_gate.enforce.roots import caller_in, read_all, roots
 
     given = roots(options)
     caller, unread = caller_in(options.caller)
     rules = _rules(options)
-    for warning in (*rules.warnings, *_unfilled(rules, options.inventory)):
+    for warning in (*rules.warnings, *unfilled(rules.program.inputs, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
         raise unread
@@ -72,10 +72,12 @@ def check(options: argparse.Namespace) -> int:
     codes, judged = [], []
     for some in [given] if options.together else [[root] for root in given]:
         answer: Decision | GateError
+        asked: tuple[str, ...] = ()
         name = ", ".join(root.template for root in some)
         try:
+            stacks = read_all(some, options, rules.catalogue)
             answer = rules.decide(
-                read_all(some, options, rules.catalogue),
+                stacks,
                 action=options.action,
                 caller=caller,
                 services=options.services,
@@ -87,13 +89,17 @@ def check(options: argparse.Namespace) -> int:
                 explain=options.explain,
             )
             codes.append(_verdict(answer, fails, options))
+            if any(one.unlocked for one in answer.grants):
+                from datalog_gate.enforce.asks import asks
+
+                asked = asks(stacks, answer)
         except InputError as error:
             answer = error
             codes.append(INPUT)
         except EngineError as error:
             answer = error
             codes.append(_complain(f"{name}: {error}", UNDECIDED))
-        judged.append(Judged(name, answer))
+        judged.append(Judged(name, answer, asked))
         if options.format not in WHOLE:
             _show(judged[-1], options.format)
     if options.format in WHOLE:
@@ -156,10 +162,10 @@ def query(options: argparse.Namespace) -> int:
 
 
 def test(options: argparse.Namespace) -> int:
-    """Run the policy tests below the paths."""
-    from datalog_gate.policytest.suite import run
+    """Run the policy tests below the paths, or say how good they are, or write them."""
+    from datalog_gate.enforce import suites
 
-    return run(options.path, options.catalogue)
+    return suites.test(options)
 
 
 def check_rules(options: argparse.Namespace) -> int:
@@ -248,6 +254,21 @@ def doctor(options: argparse.Namespace) -> int:
     return FINDINGS if any(one.level == "finding" for one in signs) else OK
 
 
+def services(options: argparse.Namespace) -> int:
+    """Print what services hold, what was settled of it, or which there are."""
+    from datalog_gate.enforce import attendance
+
+    return FINDINGS if attendance.run(options) else OK
+
+
+def approval(options: argparse.Namespace) -> int:
+    """Approve or refuse a request, or print those that there are."""
+    from datalog_gate.enforce import approving
+
+    approving.run(options)
+    return OK
+
+
 def explain(options: argparse.Namespace) -> int:
     """Print a decision of a log with why."""
     from datalog_gate.enforce import retold
@@ -318,17 +339,6 @@ def _rules(options: argparse.Namespace) -> Rules:
     return load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
 
 
-def _unfilled(rules: Rules, given: str | None) -> list[Diagnostic]:
-    """A warning if policies may pass only because no inventory fills what they read."""
-    from datalog_gate.catalogue import inventory
-
-    read = sorted(name for name in rules.program.inputs if inventory.relation(name))
-    if given or not read:
-        return []
-    message = f"the rules read {', '.join(read)}, which nothing fills"
-    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
-
-
 def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespace) -> int:
     """The exit code of one decision. `fails` are the levels of `--fail-on`."""
     from datalog_gate.enforce.reports import severity
@@ -381,6 +391,8 @@ COMMANDS = {
     "fmt": fmt,
     "lint": lint,
     "doctor": doctor,
+    "services": services,
+    "approval": approval,
     "explain": explain,
     "replay": replay,
     "waive": waive,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import LEVELS, Policy
-from datalog_gate.diagnostics import CODES, Severity, Span
+from datalog_gate.diagnostics import CODES, Diagnostic, Severity, Span
 from datalog_gate.enforce.render import compact, diagnostics_json, text
 from datalog_gate.errors import DiagnosticsError, GateError
 from datalog_gate.gate.decision import Decision
@@ -33,10 +33,11 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was judged, as it was named, and the answer."""
+    """What was judged, as it was named, the answer, and lines on what grants ask for."""
 
     name: str
     answer: Decision | GateError
+    asks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,22 @@ def report(
             return junit(judged, policies, fails)
         case "sarif":
             return sarif([found for one in judged for found in findings(one.answer)], policies)
-    return "".join(_part(form, one.answer) for one in judged)
+    return "".join(_part(form, one.answer, one.asks) for one in judged)
 
 
-def _part(form: str, answer: Decision | GateError) -> str:
+def unfilled(inputs: Iterable[str], given: str | None) -> list[Diagnostic]:
+    """A warning if policies may pass only because no inventory fills what they read. `inputs` are relations that the
+    rules read."""
+    from datalog_gate.catalogue import inventory
+
+    read = sorted(name for name in inputs if inventory.relation(name))
+    if given or not read:
+        return []
+    message = f"the rules read {', '.join(read)}, which nothing fills"
+    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
+
+
+def _part(form: str, answer: Decision | GateError, asks: Sequence[str]) -> str:
     match form, answer:
         case "github", _:
             return "".join(f"{github(one)}\n" for one in findings(answer))
@@ -84,7 +97,7 @@ def _part(form: str, answer: Decision | GateError) -> str:
         case "compact", Decision():
             return f"{compact(answer)}\n"
         case _, Decision():
-            return f"{text(answer)}\n"
+            return f"{text(answer, asks)}\n"
     return f"{answer}\n"
 
 

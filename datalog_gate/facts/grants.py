@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.facts.stack import Data, Path, Resource
@@ -42,7 +42,7 @@ def _scope(one: Resource, home: Home) -> Iterator[Fact]:
 
 def by_default(named: Mapping[str, Resource]) -> list[Resource]:
     """What a grant without a scope is for: every resource of the stack but grants and what any grant requires."""
-    outside = _required_by_grants(named)
+    outside = required(named, [name for name, one in named.items() if one.type == POLICY])
     return [resource for name, resource in named.items() if name not in outside]
 
 
@@ -55,10 +55,10 @@ def addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:
     return named.get(text) or named.get(text.partition(".")[0])
 
 
-def _required_by_grants(named: Mapping[str, Resource]) -> set[str]:
-    """The names of the grants and of all that they need to be there."""
+def required(named: Mapping[str, Resource], names: Iterable[str]) -> set[str]:
+    """These names, and those of all that their resources need to be there."""
     found: set[str] = set()
-    waiting = [name for name, one in named.items() if one.type == POLICY]
+    waiting = list(names)
     while waiting:
         name = waiting.pop()
         if name not in found and name in named:

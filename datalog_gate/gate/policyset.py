@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from datalog_gate.analysis.check import check, matches
-from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.collection import paused
@@ -56,6 +56,7 @@ class PolicySet:
 
     program: CheckedProgram
     policies: tuple[Policy, ...]
+    unlocks: tuple[Unlock, ...]
     warnings: tuple[Diagnostic, ...]
     digest: str
     sources: Mapping[str, str]
@@ -85,8 +86,10 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         for one in sorted(files, key=lambda one: one.module)
     )
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    reads = rests_on(checked.program)
-    return PolicySet(checked.program, checked.policies, checked.warnings, digest, sources, reads, catalogue)
+    reads = rests_on(checked.program, checked.policies)
+    return PolicySet(
+        checked.program, checked.policies, checked.unlocks, checked.warnings, digest, sources, reads, catalogue
+    )
 
 
 def texts(files: Sequence[RuleFile]) -> dict[str, str]:
@@ -101,9 +104,10 @@ def parse_all(files: Sequence[RuleFile]) -> tuple[list[Module], list[Diagnostic]
     return [module for module, _ in parsed], [one for _, diagnostics in parsed for one in diagnostics]
 
 
-def rests_on(program: CheckedProgram) -> dict[str, frozenset[str]]:
-    """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all."""
-    reads: dict[str, frozenset[str]] = {}
+def rests_on(program: CheckedProgram, policies: Sequence[Policy] = ()) -> dict[str, frozenset[str]]:
+    """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all. A
+    policy whose rules all say `false` has no stratum: it rests on itself."""
+    reads = {one.relation: frozenset({one.relation}) for one in policies}
     for stratum in program.strata:
         direct = {match.relation for rule in stratum.rules for match in matches(rule.body)} | set(stratum.relations)
         whole = frozenset(direct.union(*(reads.get(one, frozenset()) for one in direct)))

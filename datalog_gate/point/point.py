@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Lock
@@ -19,14 +19,15 @@ from uuid import uuid4
 
 from datalog_gate.api import Rules
 from datalog_gate.collection import paused
-from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.engine.budget import Budget
 from datalog_gate.errors import DiagnosticsError, EngineError, InputError
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.reason import printable, reason
-from datalog_gate.point.asked import CLOSED, REASON, Answer, Asked, Verdict
+from datalog_gate.gate.finding import Grant
+from datalog_gate.gate.reason import printable
+from datalog_gate.point.asked import CLOSED, Answer, Asked
 from datalog_gate.point.definition import Definition
+from datalog_gate.point.feasibility import objection
 from datalog_gate.point.glass import broken
 from datalog_gate.point.log import SCHEMA, DecisionLog
 from datalog_gate.point.policies import Entitlements
@@ -34,6 +35,7 @@ from datalog_gate.point.redaction import redacted
 from datalog_gate.point.rulebook import Rulebook, Ruleset
 from datalog_gate.point.services import broker_of
 from datalog_gate.point.settings import Settings, plugin_options
+from datalog_gate.point.verdict import bounded, line, verdict_of, warnings_of
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.loading import load_chain
 from datalog_gate.preflight.plugin import PreflightError, RefusedError
@@ -107,20 +109,52 @@ class Point:
         if asked.credentials.get("user_id") in self.settings.exempt_users:
             return self._note(asked, Answer("allowed", ""), why="the user is exempt")
         ruleset = self._book.current()
-        if any(asked.action in one.on for one in ruleset.rules.policies) or (self._chain and asked.action in CLOSED):
+        read = asked.action in CLOSED and (self._chain or self.broker)
+        if read or any(asked.action in one.on for one in ruleset.rules.policies):
             answer, why, judged = self._opinion(asked, mode, ruleset, asked.credentials)
         elif self._chain:
             answer, why, judged = Answer("allowed", _made_id()), NOT_ASKED, None
         else:
             return Answer("allowed", "")
+        if answer.allowed and judged and asked.action in CLOSED and asked.door != "plugin":
+            answer, why = self._granted(asked, mode, answer, judged, why)
         if answer.allowed and self._chain and not asked.dry_run:
             answer, why = self._consulted(self._chain, asked, mode, answer, judged, why)
         return self._note(asked, answer, judged, why)
+
+    def entitled(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
+        """The enabled services that the caller may grant."""
+        return self._entitlements.services(project, credentials)
+
+    @paused()
+    def grants(
+        self, definition: Definition, stack_name: str, action: str, caller: Mapping[str, object], services: Set[str]
+    ) -> tuple[Stack, tuple[Grant, ...]]:
+        """The stack, and which of its grants unlock one of the services that the caller may use. Errors: InputError,
+        EngineError."""
+        ruleset = self._book.current()
+        stack = definition.stack(stack_name, ruleset.rules.catalogue)
+        budget = Budget(facts=self.settings.budget_facts, seconds=self.settings.budget_seconds)
+        decision = ruleset.rules.decide(
+            stack,
+            action,
+            caller=caller,
+            services=services,
+            inventory=ruleset.inventory,
+            now=self._now(),
+            budget=budget,
+        )
+        return stack, decision.grants
 
     def finish(self, answer: Answer, accepted: bool) -> None:
         """The host has answered: it took the operation on, or refused it."""
         if answer.ran and (problems := answer.ran.after("accepted" if accepted else "failed")):
             self._event("preflight", id=answer.id, problems=problems)
+
+    def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
+        """The host has let the stack go, and its resources stay. Errors: JournalError."""
+        if self.broker:
+            self.broker.journal.abandon(stack_id, project, stack_name)
 
     def flush(self) -> None:
         """Wait until the log is written, two seconds at most."""
@@ -133,15 +167,23 @@ class Point:
         try:
             judged = self._decide(asked, mode, ruleset, credentials)
         except InputError as error:
-            message = f"The stack can't be read: {'; '.join(map(_line, error.diagnostics))}"
-            return *self._lifted(asked, mode, Answer("unreadable", _made_id(), _bounded(message))), None
+            message = f"The stack can't be read: {'; '.join(map(line, error.diagnostics))}"
+            return *self._lifted(asked, mode, Answer("unreadable", _made_id(), bounded(message))), None
         except EngineError as error:
             message = f"The policies could not be evaluated: {error}"
-            return *self._lifted(asked, mode, Answer("undecided", _made_id(), _bounded(message))), None
+            return *self._lifted(asked, mode, Answer("undecided", _made_id(), bounded(message))), None
         decision = judged.decision
-        verdict, said = _verdict(decision)
-        answer = Answer(verdict, decision.id, _bounded(said), _warnings(decision), decision)
+        verdict, said = verdict_of(decision)
+        answer = Answer(verdict, decision.id, bounded(said), warnings_of(decision), decision)
         return *((answer, "") if answer.allowed else self._lifted(asked, mode, answer)), judged
+
+    def _granted(self, asked: Asked, mode: str, answer: Answer, judged: _Judged, why: str) -> tuple[Answer, str]:
+        """The answer after all services that grants unlock: those of Heat's engine answer for themselves there."""
+        found = objection(self.broker, asked, judged.stack, judged.decision.grants)
+        if found is None:
+            return answer, why
+        verdict, said = found
+        return self._lifted(asked, mode, replace(answer, verdict=verdict, reason=bounded(said)))
 
     def _consulted(
         self, chain: Chain, asked: Asked, mode: str, answer: Answer, judged: _Judged | None, why: str
@@ -164,7 +206,7 @@ class Point:
                 self._event("preflight", id=answer.id, problems=error.problems)
             refused = isinstance(error, RefusedError)
             message = f"{error.plugin} {'refuses this' if refused else 'could not be consulted'}: {error.reason}"
-            no = replace(answer, verdict="denied" if refused else "undecided", reason=_bounded(message))
+            no = replace(answer, verdict="denied" if refused else "undecided", reason=bounded(message))
             return self._lifted(asked, mode, no)
 
     @paused()
@@ -335,36 +377,6 @@ def chain_of(settings: Settings) -> Chain | None:
     """The plugins with their options, if there are any. Errors: ChainError, ValueError."""
     given = plugin_options("preflight_option", settings.preflight_option)
     return load_chain(settings.preflight, given) if settings.preflight or given else None
-
-
-def _verdict(decision: Decision) -> tuple[Verdict, str]:
-    """What a door does with a decision, and why it stops. What hangs on what only Heat can read is not let through."""
-    deferred = [one for one in decision.undetermined if one.enforced and one.on_unknown != "allow"]
-    unread = next((unknown for one in deferred for unknown in one.because if unknown.unread), None)
-    if decision.outcome == "deny":
-        return "denied", f"The policies deny this stack: {reason(decision, REASON - 40)}"
-    if decision.outcome == "indeterminate":
-        return "undecided", f"The policies could not be evaluated: {reason(decision, REASON - 40)}"
-    if unread:
-        return "unreadable", f"The policies can't judge what depends on {unread.expression} yet."
-    return "allowed", ""
-
-
-def _warnings(decision: Decision) -> tuple[str, ...]:
-    """What whoever asked is told: nothing of what is recorded only."""
-    said = [("", one) for one in decision.violations] + [("undetermined: ", one) for one in decision.undetermined]
-    said += [(f"waived until {one.waiver.expires} by {one.waiver.id}: ", one) for one in decision.waived if one.waiver]
-    shown = [(word, one) for word, one in said if "record" not in (one.level, one.mode)]
-    return tuple(printable(f"{one.policy}: {word}{one.message}") for word, one in shown)
-
-
-def _line(one: Diagnostic) -> str:
-    return f"{f'{one.span}: ' if one.span else ''}{one.message}{f' ({one.suggestion})' if one.suggestion else ''}"
-
-
-def _bounded(text: str) -> str:
-    shown = printable(text)
-    return shown if len(shown) <= REASON else f"{shown[: REASON - 3]}..."
 
 
 def _made_id() -> str:

@@ -1,6 +1,6 @@
 """What the grants of a stack ask of their services (layer 6).
 
-In: a `Stack`, the grants that unlock, and what Heat knows of their resources. Out: a `Request` for each.
+In: a `Stack`, the grants that unlock, and what is known of their resources. Out: a `Request` for each.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from datalog_gate.services.service import Request, in_scope
 
 
 class Known(NamedTuple):
-    """What Heat knows of a grant: the id and the name of its own stack, and the uuid of its resource; each is empty
-    before there is one."""
+    """What is known of a grant: the id and the name of its own stack, and the uuid of its resource; each is empty
+    before there is one. `replaces` is as `Request` has it."""
 
     stack: str = ""
     stack_name: str = ""
     uuid: str = ""
+    replaces: tuple[str, ...] = ()
 
 
 def requests_of(
     stack: Stack, grants: Collection[Grant], project: str, known: Callable[[str], Known] = lambda _path: Known()
 ) -> dict[str, Request]:
-    """What each grant that unlocks its service asks, by the grant's path. `known` tells what Heat knows of a path."""
+    """What each grant that unlocks its service asks, by the grant's path. `known` tells what is known of a path."""
     unlocked = {one.grant.path: one.service for one in grants if one.unlocked}
     if not unlocked:
         return {}
@@ -51,6 +52,7 @@ def requests_of(
                 uuid=about.uuid,
                 options=given if isinstance(given, MappingProxyType) else MappingProxyType({}),
                 scope=in_scope(home, [one.id for one in _scope(grant, named)]),
+                replaces=about.replaces,
             )
     return {path: replace(one, together=_together(one, found)) for path, one in found.items()}
 

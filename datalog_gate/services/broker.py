@@ -22,8 +22,8 @@ from datalog_gate.services.service import Decision, RefusedError, Request, Servi
 
 LOG = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
-ANSWER_LIMIT = 64 * 1024
-"""Characters of a decision, as JSON, at most."""
+ANSWER_LIMIT = 64 * 1000
+"""Characters of a decision, as JSON, at most: MySQL keeps no longer text for Heat."""
 HOLDS = ("held", "committed")
 PAUSE = 3600.0
 """Seconds between two attempts at a release at most: they are 2, 4, 8, ... at first."""
@@ -57,6 +57,12 @@ class Broker:
     ) -> None:
         self.journal, self.clock, self.ticks, self.limits = journal, clock, ticks, limits
         self._services = {name: (service, Breaker(ticks)) for name, service in services.items()}
+        self.sticky = frozenset(name for name, service in services.items() if service.sticky)
+
+    def facts(self, request: Request, end: float) -> None:
+        """Ask the service whether it could do what a grant asks, until `end` of the ticks. Nothing is written down: it
+        holds nothing. Errors: RefusedError, UnavailableError."""
+        _Calls(self, request.service, end)(lambda service: service.facts(request))
 
     def reserve(self, request: Request, replaces: str = "", expires: float | None = None) -> Decision:
         """What the service decides for a grant, once for each uuid however often it is asked. `replaces` is the uuid of
@@ -79,6 +85,11 @@ class Broker:
             raise
         self._moved(claim, "reserved", decision=decision, late=self._late(claim, calls))
         return decision
+
+    def waits(self, request: Request) -> str:
+        """Why a grant is to be asked for later, and this once more before; empty if it can be reserved or refused now.
+        Nothing is held or written down. Errors: ServiceError."""
+        return printable(_Calls(self, request.service)(lambda service: service.waits(request)))
 
     def commit(self, uuid: str) -> None:
         """The stack is complete, with this grant in it: what the grant replaces is given back. Nothing to do if that is
@@ -161,9 +172,9 @@ class _Calls:
     """The calls of one step for one claim, within its time. `doubtful` is whether any got no answer that counts, so
     that nobody knows what it did."""
 
-    def __init__(self, broker: Broker, name: str) -> None:
+    def __init__(self, broker: Broker, name: str, end: float | None = None) -> None:
         self._broker, self._name = broker, name
-        self._end = broker.ticks() + broker.limits.step
+        self._end = broker.ticks() + broker.limits.step if end is None else end
         self.doubtful = False
 
     def __call__(self, call: Callable[[Service], Answer]) -> Answer:

@@ -187,21 +187,28 @@ class Journal:
         with self._step() as rows:
             rows.execute("UPDATE claims SET expires = ? WHERE uuid = ?", (expires, uuid))
 
-    def abandon(self, stack: str) -> None:
-        """The user takes the stack of this id out of Heat and keeps its resources: only once Heat has it no more does
-        that count."""
-        with self._step() as rows:
-            rows.execute("UPDATE claims SET abandoned = 1 WHERE stack = ?", (stack,))
-
     def claim(self, uuid: str) -> Claim | None:
         """The claim of a grant's resource."""
         with self._step() as rows:
             return _get(rows, uuid)
 
-    def claims(self) -> tuple[Claim, ...]:
-        """All claims that are not over, oldest state first."""
+    def claims(self, stack: str | None = None) -> tuple[Claim, ...]:
+        """All claims that are not over, or those of a stack, oldest state first."""
         with self._step() as rows:
-            return tuple(_select(rows, f"state NOT IN {OVER} ORDER BY since, uuid"))
+            return tuple(_select(rows, f"state NOT IN {OVER} AND stack = ifnull(?, stack) ORDER BY since, uuid", stack))
+
+    def of_stack(self, stack: str, project: str, name: str) -> tuple[Claim, ...]:
+        """The claims of the stack of this id, and of all within it, that are not over, newest first. One of a stack
+        within has that one's id, and is known by its path; so is any where the id is not known."""
+        with self._step() as rows:
+            return tuple(_of_stack(rows, stack, project, name))
+
+    def abandon(self, stack: str, project: str, name: str) -> None:
+        """The user takes the stack out of Heat, with all within it, and keeps its resources: only once Heat has it no
+        more does that count."""
+        with self._step() as rows:
+            for one in tuple(_of_stack(rows, stack, project, name)):
+                _set(rows, one, abandoned=True)
 
     def forget(self, before: float) -> None:
         """Claims that were over before this time are no longer kept, unless they lead to one that is."""
@@ -257,6 +264,13 @@ def _select(rows: sqlite3.Connection, where: str, *values: object) -> Iterator[C
     for row in rows.execute(f"SELECT * FROM claims WHERE {where}", values):
         given: dict[str, Any] = dict(row)
         yield Claim(**{**given, "decision": json.loads(row["decision"]), "abandoned": bool(row["abandoned"])})
+
+
+def _of_stack(rows: sqlite3.Connection, stack: str, project: str, name: str) -> Iterator[Claim]:
+    for one in _select(rows, f"project = ? AND state NOT IN {OVER} ORDER BY since DESC, uuid", project):
+        root, _, rest = one.path.partition("/")
+        if one.stack == stack or (root == name and ("/" in rest or not stack)):
+            yield one
 
 
 def _replaced(rows: sqlite3.Connection, claim: Claim) -> Iterator[Claim]:

@@ -29,10 +29,9 @@ class Edge(Service):
         self._file = Path(settings["file"])
         self._all = range(1, int(settings.get("places", "10")) + 1)
 
-    def facts(self, request: Request) -> tuple[()]:
+    def facts(self, request: Request) -> None:
         with self._places() as places:
             self._given(request, places)
-        return ()
 
     def reserve(self, request: Request) -> Decision:
         with self._places() as places:

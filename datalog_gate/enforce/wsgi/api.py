@@ -47,7 +47,7 @@ def opened(application: Application, environ: Environ, settings: Settings) -> Pa
         case "unclear":
             return _passage(operation, "", _nothing, unclear=_UNCLEAR)
         case "delete" | "abandon":
-            return _passage(operation, "delete", held)
+            return _passage(operation, "delete", held, abandons=operation.kind == "abandon")
         case "snapshot":
             return _passage(operation, "snapshot", held)
         case "restore":

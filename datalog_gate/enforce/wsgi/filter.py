@@ -42,6 +42,9 @@ class Judge(Protocol):
     def finish(self, answer: Answer, accepted: bool) -> None:
         """Says whether Heat accepted the operation."""
 
+    def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
+        """Says that Heat lets a stack go, and its resources stay."""
+
 
 @dataclass(slots=True)
 class Passage:
@@ -58,6 +61,7 @@ class Passage:
     stack_name: str = ""
     stack_id: str = ""
     dry_run: bool = False
+    abandons: bool = False
     problem: InputError | None = None
     unclear: str = ""
     forward: Callable[[], None] = lambda: None
@@ -141,11 +145,13 @@ class Filter:
         finally:
             if answer:
                 self._finish(answer, accepted)
-        if accepted and answer:
+        if accepted:
             try:
+                if passage.abandons:
+                    self.point.abandoned(passage.stack_id, project(environ, passage.tenant), passage.stack_name)
                 passage.after()
             except Exception:  # Heat took the request, and its answer is the user's
-                LOG.exception("decision %s: what Heat holds now could not be compared with what was judged", answer.id)
+                LOG.exception("decision %s: what follows Heat's answer failed", answer.id if answer else "")
         return _with_decision(response, answer) if answer else response
 
     def _recorded(self, passage: Passage, environ: Environ, answer: Answer) -> Response:

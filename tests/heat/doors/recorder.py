@@ -28,12 +28,19 @@ class Recorder:
         self._write(asked, answer.verdict)
         return answer
 
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._point, name)
+
     def finish(self, answer: Answer, accepted: bool) -> None:
         """Tells the decision point."""
         with LOCK:
             [asked] = [asked for one, asked in self._open if one is answer]
         self._write(asked, "accepted" if accepted else "failed")
         self._point.finish(answer, accepted)
+
+    def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
+        """Tells the decision point."""
+        self._point.abandoned(stack_id, project, stack_name)
 
     def _write(self, asked: Asked, what: str) -> None:
         line = {"stack": asked.stack_name, "action": asked.action, "door": asked.door, "what": what}

@@ -1,0 +1,113 @@
+"""Grants at the API filter before Heat's convergence engine: what can't be had is refused with nothing in Heat, and
+what an abandoned stack holds is noted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.service import Request
+from tests.heat.doors.rig import HERE, PROJECT, Heat, running
+from tests.heat.doors.stacks import CLEAN, refusal, string, template
+
+EDGE = '\n@unlock("edge")\nedge(grant) :- gate:grant(id=grant, service="edge").\n'
+INNER = "heat_template_version: 2018-08-31\nresources: {s: {type: OS::Heat::RandomString}}\n"
+
+
+@pytest.fixture(scope="module")
+def granting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+    """The convergence engine behind the API's filter, with the service edge, of two places."""
+    folder = tmp_path_factory.mktemp("granting")
+    rules = shutil.copytree(HERE / "rules", folder / "rules")
+    with (rules / "doors.dl").open("a") as file:
+        file.write(EDGE)
+    options = {"services": "edge", "service_journal": f"{folder}/journal"}
+    options |= {"service_option": f"edge.file={folder}/edge\nservice_option = edge.places=2"}
+    with running(folder, convergence=True, rules=rules, options=options, api_filters="datalog_gate") as heat:
+        yield heat
+
+
+def grant(**properties: Any) -> dict[str, Any]:
+    return {"type": "DatalogGate::Policy", "properties": {"service": "edge", **properties}}
+
+
+def asking(**properties: Any) -> dict[str, Any]:
+    """A template whose grant asks for that."""
+    return template(g=grant(**properties), a=string(), b=string(), c=string())
+
+
+WRONG = {
+    "edge refuses the grant {}/g: the edge has 2 places left, and 3 are asked for": asking(),
+    "the grant {}/g unlocks nothing of edge: its scope names d, and there is no such resource": asking(scope=["d"]),
+    "the grant {}/g unlocks nothing of rack: the service rack is not enabled here, or not for this caller: it takes "
+    "--services rack at the command line, and at the gate the operator and the policy datalog_gate:grant:rack": asking(
+        service="rack"
+    ),
+    "the grant {}/g unlocks nothing of edge: expired 2020-01-01: leave the grant out, or take a later day": asking(
+        expires="2020-01-01"
+    ),
+}
+Ask = Callable[[Heat, str, Any], requests.Response]
+NEW: dict[str, Ask] = {
+    "create": lambda heat, name, held: heat.create(held, name)[1],
+    "preview": lambda heat, name, held: heat.ask("POST", "stacks/preview", stack_name=name, template=held),
+    "adopt": lambda heat, name, held: heat.create(None, name, adopt_stack_data=json.dumps({"template": held}))[1],
+}
+CHANGED: dict[str, Ask] = {
+    "PUT": lambda heat, name, held: heat.on(name, "PUT", template=held),
+    "PATCH": lambda heat, name, held: heat.on(name, "PATCH", template=held),
+    "preview of a PUT": lambda heat, name, held: heat.on(name, "PUT", "/preview", template=held),
+    "preview of a PATCH": lambda heat, name, held: heat.on(name, "PATCH", "/preview", template=held),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+@pytest.mark.parametrize("operation", NEW)
+def test_a_stack_whose_grant_can_not_be_had_is_not_made(granting: Heat, operation: str, said: str) -> None:
+    name = granting.name()
+    with granting.unchanged():
+        assert refusal(NEW[operation](granting, name, WRONG[said])) == (403, said.format(name))
+
+
+@pytest.mark.parametrize("said", WRONG)
+@pytest.mark.parametrize("operation", CHANGED)
+def test_an_update_whose_grant_can_not_be_had_changes_nothing(granting: Heat, operation: str, said: str) -> None:
+    name, _ = granting.create(CLEAN)
+    granting.ended(name)
+    with granting.unchanged():
+        assert refusal(CHANGED[operation](granting, name, WRONG[said])) == (403, said.format(name))
+
+
+def test_an_abandoned_stack_and_all_within_it_are_noted(granting: Heat) -> None:
+    names = [
+        granting.create(template(s=string(), tr={"type": "inner.yaml"}), files={"inner.yaml": INNER})[0]
+        for _ in range(2)
+    ]
+    journal = Journal(f"{granting.folder}/journal")
+    for name in names:
+        granting.ended(name)
+        nested = granting.on(name, "GET", "/resources/tr").json()["resource"]["physical_resource_id"]
+        for path, stack in ((f"{name}/g", granting.stack(name)["id"]), (f"{name}/tr/g", nested)):
+            _claim(journal, path, stack)
+    assert granting.on(names[0], "DELETE", "/abandon").status_code == 200
+    found = {one.path: one.abandoned for one in journal.claims()}
+    assert found == {f"{name}/{one}": name == names[0] for name in names for one in ("g", "tr/g")}
+
+
+def _claim(journal: Journal, path: str, stack: str) -> None:
+    project = PROJECT
+    request = Request(
+        service="edge", project=project, stack=stack, stack_name="", grant=path, uuid=path, options={}, scope=()
+    )
+    journal.move(journal.begin(request, "", None, 0.0, 1.0), "reserved", 0.0)
+
+
+def test_a_template_is_validated_before_its_parameters_are_chosen(granting: Heat) -> None:
+    open_ = asking(scope=[{"get_param": "p"}]) | {"parameters": {"p": {"type": "string"}}}
+    assert granting.ask("POST", "validate", template=open_).status_code != 403

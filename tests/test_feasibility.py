@@ -1,0 +1,348 @@
+"""What the door says of grants before anything exists: what is wrong with one, and what the services say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oslo_config import cfg
+
+from datalog_gate.point.asked import CLOSED, Asked
+from datalog_gate.point.definition import Definition
+from datalog_gate.point.options import settings
+from datalog_gate.point.point import Point
+from datalog_gate.point.policies import Entitlements
+from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, Status, UnavailableError
+
+RULES = """
+@unlock("edge")
+edge(g) :- gate:grant(id=g, service="edge"), not gate:grant_option(id=g, path="locked").
+@unlock("seats")
+seats(g) :- gate:grant(id=g, service="seats").
+@deny("bad", "{k} is bad")
+bad(k) :- os:nova:key_pair(_id=k, name="bad").
+"""
+MEMBER = {"user_id": "u", "project_id": "p", "roles": ["member"]}
+ADMIN = {"user_id": "u", "project_id": "p", "roles": ["admin"]}
+KEY = {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}
+AB = {"a": KEY, "b": KEY}
+
+
+def grant(service: object = "edge", **properties: Any) -> dict[str, Any]:
+    return {"type": "DatalogGate::Policy", "properties": {"service": service, **properties}}
+
+
+class Told(Service):
+    """A service that does as it is told, and notes which grants it was asked about, in what it replaces."""
+
+    def __init__(self) -> None:
+        self.facts_say: Callable[[Request], None] = lambda _request: None
+        self.asked: list[Request] = []
+
+    def facts(self, request: Request) -> None:
+        self.asked.append(request)
+        self.facts_say(request)
+
+    def reserve(self, request: Request) -> Decision:
+        names = [one.id.rpartition("/")[2] for one in request.scope]
+        return {} if request.options.get("blind") else {name: {"at": "x"} for name in names}
+
+    def release(self, held: Held) -> None:
+        """Nothing is held."""
+
+    def status(self, held: Held) -> Status:  # noqa: ARG002 - the same for all
+        return "absent"
+
+
+class Rig:
+    """A point with two services: edge, and seats."""
+
+    def __init__(self, folder: Path, sticky: bool = False, **given: str) -> None:
+        (folder / "rules").mkdir()
+        (folder / "rules" / "m.dl").write_text(RULES)
+        conf = cfg.ConfigOpts()
+        conf([], project="heat", default_config_files=[])
+        own = {"rules": str(folder / "rules"), "services": "edge", "service_journal": str(folder / "journal"),
+               "service_option": f"edge.file={folder}/edge"}  # fmt: skip
+        chosen = settings(conf, own | given)
+        self.point = Point(chosen, Entitlements(conf, ["edge", "seats"]), now=lambda: datetime(2027, 3, 1, tzinfo=UTC))
+        self.edge, self.seats = Told(), Told()
+        self.seats.sticky = sticky
+        self.journal = Journal(str(folder / "journal"))
+        limits = Limits(0.2, 0.3, 30.0)
+        self.broker = Broker(self.journal, {"edge": self.edge, "seats": self.seats}, time.time, time.monotonic, limits)
+        self.point.broker = self.broker
+
+    def ask(
+        self, resources: dict[str, Any], action: str = "create", files: dict[str, str] | None = None, **more: Any
+    ) -> tuple[str, str]:
+        """The verdict, and why."""
+        parameters = {"f": {"type": "string"}} if "get_param" in str(resources) else {}
+        template = {"heat_template_version": "2018-08-31", "parameters": parameters}
+        definition = Definition({**template, "resources": resources}, files=files or {})
+        own = {"stack_id": "id"} if action in ("update", "restore") else {}
+        asked = {"door": "api", "credentials": MEMBER} | own | more
+        one = Asked(action=action, stack_name="s", project="p", definition=lambda: definition, **asked)
+        answer = self.point.judge(one)
+        return answer.verdict, answer.reason or "; ".join(answer.warnings)
+
+    def hold(self, uuid: str, grant: str, *names: str, service: str = "edge", **more: Any) -> str:
+        """A claim of a grant that holds these resources; gives its key."""
+        held = Request(
+            service=service, project="p", stack="id", stack_name="s", grant=grant, uuid=uuid, options={}, scope=()
+        )
+        made = replace(held, **more)
+        claim = self.journal.begin(made, "", None, 5.0, 1.0)
+        self.journal.move(claim, "reserved", 5.0, decision={name: {} for name in names})
+        return made.key
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def raises(error: Exception) -> Callable[[Request], None]:
+    def say(_request: Request) -> None:
+        raise error
+
+    return say
+
+
+NO = "the grant s/g unlocks nothing of "
+LATE = "hangs on {get_attr: [a, name]} in s: write it, or take it from a parameter that is known and not hidden"
+REFUSED = [
+    (grant(scope=["nothing"]), f"{NO}edge: its scope names nothing, and there is no such resource"),
+    (grant("egde"), f"{NO}egde: the service egde is not enabled here, or not for this caller: it takes --services egde"
+     " at the command line, and at the gate the operator and the policy datalog_gate:grant:egde"),
+    (grant(options={"locked": 1}), f"{NO}edge: no rule unlocks it"),
+    (grant(expires="2027-03-01"), f"{NO}edge: expired 2027-03-01: leave the grant out, or take a later day"),
+    (grant() | {"deletion_policy": "Retain"},
+     f"{NO}edge: its deletion_policy is Retain, by which nothing would be given back: leave it out"),
+    (grant() | {"external_id": "x"}, f"{NO}edge: its external_id names something that exists: leave it out"),
+    (grant(scope=[{"get_attr": ["a", "name"]}]), f"{NO}edge: its scope {LATE}"),
+    (grant({"get_attr": ["a", "name"]}), f"{NO}?({{get_attr: [a, name]}} in s): its service {LATE}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "said"), REFUSED)
+def test_a_grant_that_can_not_be_is_refused_before_any_service_is_asked(
+    rig: Rig, wrong: dict[str, Any], said: str
+) -> None:
+    resources = {"g": wrong, "h": grant(scope=["a"]), **AB}
+    for action in sorted(CLOSED):
+        for dry_run in (False, True):
+            assert rig.ask(resources, action, dry_run=dry_run) == ("denied", said)
+    assert rig.ask(resources, "suspend") == ("allowed", "")
+    assert rig.edge.asked == []
+
+
+def test_a_caller_who_may_not_use_the_service_is_refused(rig: Rig) -> None:
+    verdict, said = rig.ask({"g": grant(), **AB}, credentials=MEMBER | {"roles": ["reader"]})
+    assert (verdict, said[:80]) == (
+        "denied",
+        f"{NO}edge: the service edge is not enabled here, or not for this caller"[:80],
+    )
+
+
+PERHAPS = {"condition": {"equals": [{"get_param": "f"}, "x"]}}
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"g": grant() | PERHAPS, **AB},
+        {"g": grant(scope=["a"]), "a": KEY | PERHAPS},
+        # as where a client asks which parameters there are
+        {"g": grant(scope=[{"get_param": "f"}]), **AB},
+    ],
+)
+def test_a_grant_that_nobody_can_tell_of_yet_is_locked_and_passes(rig: Rig, resources: dict[str, Any]) -> None:
+    assert (rig.ask(resources), rig.edge.asked) == (("allowed", ""), [])
+
+
+def test_the_engine_s_door_leaves_grants_to_their_own_resource(rig: Rig) -> None:
+    rig.edge.facts_say = raises(RefusedError("full"))
+    for one in (grant(), grant(scope=["nothing"])):
+        assert rig.ask({"g": one, **AB}, door="plugin") == ("allowed", "")
+
+
+def test_without_services_a_grant_is_refused_where_policies_judge(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.point.broker = None
+    assert rig.ask({"g": grant(scope=["nothing"]), **AB})[0] == "denied"
+    assert rig.ask({"g": grant(), **AB}) == ("allowed", "")
+
+
+SAID = [
+    (lambda _request: None, "allowed", ""),
+    (raises(RefusedError("the edge\nis full")), "denied", "edge refuses the grant s/g: the edge is full"),
+    (raises(UnavailableError("down")), "undecided", "edge could not be asked for the grant s/g: down"),
+    (raises(KeyError("s3cret")), "undecided", "edge could not be asked for the grant s/g: is broken (KeyError)"),
+    (lambda _request: time.sleep(5), "undecided",
+     "edge could not be asked for the grant s/g: did not answer within 0.2 seconds"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("say", "verdict", "said"), SAID)
+def test_what_a_service_would_refuse_is_refused_at_the_door(
+    rig: Rig, say: Callable[[Request], None], verdict: str, said: str
+) -> None:
+    rig.edge.facts_say = say
+    resources = {"g": grant(scope=["a"]), **AB}
+    for action in sorted(CLOSED):
+        assert rig.ask(resources, action) == (verdict, said)
+    assert rig.ask(resources, "create", dry_run=True) == (verdict, said)
+    assert rig.ask(resources, "suspend") == ("allowed", "")
+    assert [(one.grant, one.uuid, one.project, one.stack, one.stack_name) for one in rig.edge.asked] == [
+        ("s/g", "", "p", stack, "s" if stack else "") for stack in ("", "", "id", "id", "")
+    ]
+    assert rig.journal.claims() == ()
+
+
+def test_no_service_is_asked_without_a_grant_nor_of_a_stack_that_policies_deny(rig: Rig) -> None:
+    bad = {"type": "OS::Nova::KeyPair", "properties": {"name": "bad"}}
+    verdicts = [rig.ask(AB)[0], rig.ask({"g": grant(), "a": bad})[0], rig.ask({"g": grant("seats"), **AB})[0]]
+    assert (verdicts, rig.edge.asked, len(rig.seats.asked)) == (["allowed", "denied", "allowed"], [], 1)
+
+
+def test_all_services_of_a_request_are_asked_within_one_step(rig: Rig) -> None:
+    rig.edge.facts_say = lambda _request: time.sleep(0.16)
+    found = rig.ask({**{f"g{at}": grant(scope=["a"]) for at in range(3)}, **AB})
+    assert found[0] == "undecided"
+    assert found[1].startswith("edge could not be asked for the grant s/g1: did not answer within 0.1")
+
+
+@pytest.mark.parametrize(
+    ("mode", "credentials", "glass", "verdict"),
+    [("warn", MEMBER, False, "allowed"), ("enforce", MEMBER, True, "denied"), ("enforce", ADMIN, True, "allowed")],
+)
+def test_modes_and_a_broken_glass_lift_what_a_service_says(
+    tmp_path: Path, mode: str, credentials: dict[str, Any], glass: bool, verdict: str
+) -> None:
+    (tmp_path / "glass").write_text("2027-03-01T10:00 storage outage" if glass else "")
+    rig = Rig(tmp_path, mode=mode, break_glass=str(tmp_path / "glass"))
+    rig.edge.facts_say = raises(RefusedError("full"))
+    assert rig.ask({"g": grant(), **AB}, credentials=credentials) == (verdict, "edge refuses the grant s/g: full")
+
+
+NESTED = """
+heat_template_version: 2018-08-31
+resources:
+  own: {type: DatalogGate::Policy, properties: {service: edge, scope: [c]}}
+  c: {type: OS::Nova::KeyPair, properties: {name: k}}
+"""
+
+
+def test_what_the_stack_holds_counts_as_free_when_it_changes(rig: Rig) -> None:
+    resources = {"g": grant(scope=["a"]), "h": grant(scope=["b"]), "tr": {"type": "tr.yaml"}, **AB}
+    old, new = rig.hold("1", "s/g", "a"), rig.hold("2", "s/g", "a", options={"new": True})
+    within = rig.hold("3", "s/tr/own", "c", stack="id-tr")
+    rig.hold("4", "s/g", project="other")
+    rig.hold("5", "s/g", stack="one before it")
+    rig.hold("6", "t/tr/own", "c", stack="id-t-tr")
+    rig.hold("7", "s/h", "b")
+    rig.journal.give_back("7", 6.0, "gone")
+    rig.hold("8", "s/h", "b", service="seats")
+    free = {"s/g": tuple(sorted({old, new})), "s/h": (), "s/tr/own": (within,)}
+    for action, expected in (("create", dict.fromkeys(free, ())), ("update", free), ("restore", free)):
+        rig.edge.asked.clear()
+        assert rig.ask(resources, action, files={"tr.yaml": NESTED}) == ("allowed", "")
+        assert {one.grant: tuple(sorted(one.replaces)) for one in rig.edge.asked} == expected
+        for one in rig.edge.asked:
+            assert {other.grant: tuple(sorted(other.replaces)) for other in one.together} == {
+                path: keys for path, keys in expected.items() if path != one.grant
+            }
+
+
+def test_what_an_abandoned_stack_held_counts_as_free_for_one_of_its_name_that_is_adopted(rig: Rig) -> None:
+    key = rig.hold("1", "s/g", "a")
+    rig.point.abandoned("id", "p", "s")
+    rig.hold("2", "s/g", "a", stack="one after it")
+    resources = {"g": grant(scope=["a"]), **AB}
+    found = [rig.ask(resources, action) for action in ("create", "adopt", "update")]
+    assert (found, [one.replaces for one in rig.edge.asked]) == ([("allowed", "")] * 3, [(), (key,), ()])
+
+
+@pytest.mark.parametrize(("action", "asked"), [("update", 1), ("restore", 1), ("adopt", 2), ("create", 2)])
+def test_a_grant_that_stays_as_it_is_asks_nobody(rig: Rig, action: str, asked: int) -> None:
+    rig.ask({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB})
+    first, second = rig.edge.asked
+    rig.hold("1", "s/g", "a", scope=first.scope, options=first.options)
+    rig.hold("2", "s/h", "b", scope=first.scope, options=first.options)
+    rig.hold("3", "s/g", "b", scope=second.scope, options=second.options)
+    rig.edge.asked.clear()
+    rig.ask({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB}, action)
+    assert [one.grant for one in rig.edge.asked] == ["s/g", "s/h"][2 - asked :]
+    assert second.scope != first.scope
+
+
+def test_a_stack_that_is_known_by_its_name_alone_has_its_claims_too(rig: Rig) -> None:
+    key = rig.hold("1", "s/g", "a")
+    rig.hold("2", "t/g", "a")
+    rig.ask({"g": grant(scope=["a"]), **AB}, "update", stack_id="")
+    assert [one.replaces for one in rig.edge.asked] == [(key,)]
+
+
+STAYS = "the grant s/g of seats can't go while s/a stays"
+SEATS = grant("seats", scope=["a"])
+CHANGED: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, str]]] = [
+    ({"g": SEATS, **AB}, ("a",), ("allowed", "")),
+    ({"other": SEATS, **AB}, ("a",), ("allowed", "")),
+    ({"b": KEY}, ("a",), ("allowed", "")),
+    (AB, ("a",), ("denied", STAYS)),
+    (AB, ("a.0",), ("denied", STAYS)),
+    ({"g": grant("seats", scope=["b"]), **AB}, ("a", "b"), ("denied", STAYS)),
+    ({"g": grant("edge", scope=["a"]), **AB}, ("a",), ("denied", STAYS)),
+    ({"g": SEATS, **AB}, (), ("allowed", "")),
+    ({"other": SEATS, **AB}, (), ("denied", "the grant s/g of seats can't go while s stays")),
+    (AB, (), ("denied", "the grant s/g of seats can't go while s stays")),
+]
+
+
+@pytest.mark.parametrize(("resources", "held", "found"), CHANGED)
+def test_a_grant_of_a_sticky_service_stays_with_what_it_was_for(
+    tmp_path: Path, resources: dict[str, Any], held: tuple[str, ...], found: tuple[str, str]
+) -> None:
+    rig = Rig(tmp_path, sticky=True)
+    rig.hold("1", "s/g", *held, service="seats")
+    assert [rig.ask(resources, action) for action in ("update", "restore")] == [found, found]
+    assert rig.ask(resources, "create") == ("allowed", "")
+    rig.journal.give_back("1", 6.0, "gone")
+    assert rig.ask(resources, "update") == ("allowed", "")
+
+
+def test_a_grant_of_any_other_service_may_go(rig: Rig) -> None:
+    rig.hold("1", "s/g", "a", service="seats")
+    rig.hold("2", "s/h", "a", service="gone")
+    assert rig.ask(AB, "update") == ("allowed", "")
+
+
+def test_a_journal_that_can_not_be_read_leaves_the_update_undecided(rig: Rig, tmp_path: Path) -> None:
+    (tmp_path / "journal").write_text("no journal at all, but long enough to be one" * 50)
+    verdict, said = rig.ask({"g": grant(), **AB}, "update")
+    assert (verdict, said) == ("undecided", "what the stack holds can't be read: journal: file is not a database")
+
+
+def test_an_abandoned_stack_is_marked_in_the_journal_with_all_within_it(rig: Rig) -> None:
+    places = {"1": ("s/g", "id"), "2": ("s/tr/own", "id-tr"), "3": ("s/g", "before"), "4": ("t/g", "id-t")}
+    for uuid, (path, stack) in places.items():
+        rig.hold(uuid, path, stack=stack)
+    rig.hold("5", "s/tr/own", stack="elsewhere", project="other")
+    rig.point.abandoned("id", "p", "s")
+    found = {one.uuid: one.abandoned for one in rig.journal.claims()}
+    assert found == {"1": True, "2": True, "3": False, "4": False, "5": False}
+
+
+def test_a_point_without_services_notes_no_abandoned_stack(rig: Rig) -> None:
+    rig.hold("1", "s/g")
+    rig.point.broker = None
+    rig.point.abandoned("id", "p", "s")
+    assert [one.abandoned for one in rig.journal.claims()] == [False]

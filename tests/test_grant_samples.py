@@ -1,0 +1,55 @@
+"""The templates of docs/grants.md: each is allowed with its service, asks it for what it says, and not without it."""
+
+from __future__ import annotations
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.enforce.asks import asks
+from datalog_gate.gate.grants import problems_of
+from datalog_gate.values import ResourceId, Unknown
+from tests.pages import DOCS
+from tests.test_decide import NOW
+
+SAMPLES = DOCS / "samples" / "grants"
+RULES = dg.load_rules(DOCS.parent / "rules", SAMPLES / "unlock.dl")
+ASKED = {
+    "same_rack": ("rack_affinity", "placement asks rack_affinity for db, db_volume (same: rack)", "allow"),
+    "spread": ("rack_affinity", "apart asks rack_affinity for web (spread: {level: rack, at_least: 3})", "allow"),
+    "licence": ("licence", "seats asks licence for db (name: acme_db, seats: 2)", "deny"),
+    "approval": ("approval", "approved asks approval for model (reason: the weather model of March)", "deny"),
+    "edge": ("edge", "public asks edge for address", "deny"),
+}
+
+
+def test_every_template_of_the_folder_is_told_of() -> None:
+    assert {one.stem for one in SAMPLES.glob("*.yaml")} - {"test", "spread_member"} == ASKED.keys()
+
+
+@pytest.mark.parametrize(("name", "service", "line", "without"), [(name, *one) for name, one in ASKED.items()])
+def test_a_template_is_allowed_with_its_service(name: str, service: str, line: str, without: str) -> None:
+    stack = dg.read_stack(SAMPLES / f"{name}.yaml")
+    found = RULES.decide(stack, services=[service], now=NOW)
+    assert (found.outcome, asks([stack], found)) == ("allow", (f"grant {name}/{line}",))
+    locked = RULES.decide(stack, now=NOW)
+    assert (locked.outcome, asks([stack], locked)) == (without, ())
+
+
+WRONG = problems_of(
+    service=Unknown("..."), scope=[Unknown("..."), ResourceId("s/..."), "...", "needed"], expires=Unknown("..."),
+    deletion_policy="...", external_id=None, names={"needed"}, needed={"needed"}, services=(), now=NOW,
+) + problems_of(
+    service="...", scope="a", expires="...", deletion_policy=None, external_id="x", names=(), needed=(), services=(),
+    now=NOW,
+) + problems_of(
+    service="...", scope=Unknown("..."), expires="2020-01-01", deletion_policy=None, external_id=None, names=(),
+    needed=(), services=(), now=NOW,
+)  # fmt: skip
+
+
+SAID = {one.partition(":")[0].replace("needed", "...").replace("2020-01-01", "...") for one in WRONG}
+
+
+@pytest.mark.parametrize("said", sorted(SAID))
+def test_the_page_says_what_to_change_for_each_thing_that_is_wrong(said: str) -> None:
+    assert said in (DOCS / "grants.md").read_text("utf-8")

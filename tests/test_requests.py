@@ -1,0 +1,192 @@
+"""What grants ask of their services: whole requests, of every way to write a scope; and which services there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.errors import GateError
+from datalog_gate.facts.stack import Stack
+from datalog_gate.gate.finding import Grant
+from datalog_gate.point.requests import Known, requests_of
+from datalog_gate.point.services import broker_of, services_of
+from datalog_gate.point.settings import Settings
+from datalog_gate.services.broker import Limits
+from datalog_gate.services.journal import JournalError
+from datalog_gate.services.service import Request
+from datalog_gate.values import SECRET, ResourceId, Unknown
+
+KEY = {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}
+SERVER = {"type": "OS::Nova::Server", "properties": {"flavor": "small", "image": "debian"}}
+GROUP = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": KEY}}
+
+
+def grant(service: str = "edge", /, *requires: str, **properties: Any) -> dict[str, Any]:
+    """A grant that waits for the resources named."""
+    found = {"type": "DatalogGate::Policy", "properties": {"service": service, **properties}}
+    return found | ({"depends_on": list(requires)} if requires else {})
+
+
+def read(resources: dict[str, Any], files: dict[str, str] | None = None, **given: Any) -> Stack:
+    """The stack `s` of these resources. Parameters: a list of names, a hidden text, one that nobody gave."""
+    parameters = {
+        "names": {"type": "comma_delimited_list", "default": "a,b"},
+        "pin": {"type": "string", "hidden": True, "default": "s3cret"},
+        "open": {"type": "string"},
+    }
+    template = {"heat_template_version": "2018-08-31", "parameters": parameters, "resources": resources}
+    return dg.read_stack(template=template, files=files or {}, stack_name="s", **given)
+
+
+def unlocked(stack: Stack) -> list[Grant]:
+    """All grants of the stack, as if a rule unlocked each."""
+    grants = [one for home in stack.walk() for one in home.resources if one.type == "DatalogGate::Policy"]
+    return [Grant(one.id, str(one.properties["service"]), True, "unlocked") for one in grants]
+
+
+def asked(resources: dict[str, Any], **more: Any) -> dict[str, Request]:
+    """What all grants of the stack ask."""
+    stack = read(resources, **more)
+    return requests_of(stack, unlocked(stack), "p")
+
+
+def scopes(resources: dict[str, Any], **more: Any) -> dict[str, list[str]]:
+    """The paths that each grant asks for."""
+    return {path: [one.id for one in found.scope] for path, found in asked(resources, **more).items()}
+
+
+AB = {"a": KEY, "b": KEY}
+
+
+@pytest.mark.parametrize(
+    ("resources", "found"),
+    [
+        ({"g": grant(scope=["b", "a"]), **AB}, {"s/g": ["s/a", "s/b"]}),
+        ({"g": grant(scope=["a", "a"]), **AB}, {"s/g": ["s/a"]}),
+        ({"g": grant(scope=[]), **AB}, {"s/g": []}),
+        ({"g": grant(scope=["nothing"]), **AB}, {"s/g": []}),
+        ({"g": grant(scope="a"), **AB}, {"s/g": []}),
+        ({"g": grant(scope={"get_param": "names"}), **AB, "c": KEY}, {"s/g": ["s/a", "s/b"]}),
+        ({"g": grant(scope=[{"get_resource": "a"}]), **AB}, {"s/g": ["s/a"]}),
+        ({"g": grant(scope=[{"get_attr": ["a", "name"]}, "b"]), "a": SERVER, "b": KEY}, {"s/g": ["s/b"]}),
+        ({"g": grant(), **AB}, {"s/g": ["s/a", "s/b"]}),
+        ({"g": grant("edge", "a"), **AB}, {"s/g": ["s/b"]}),
+        # what one grant requires, through others too, no grant is for by default
+        (
+            {"g": grant(), "h": grant("edge", "a"), "a": {**KEY, "depends_on": "b"}, "b": KEY, "c": KEY},
+            {"s/g": ["s/c"], "s/h": ["s/c"]},
+        ),
+        ({"g": grant(scope=["group"]), "group": GROUP}, {"s/g": ["s/group", "s/group/0", "s/group/1"]}),
+        ({"g": grant(scope=["group.1"]), "group": GROUP}, {"s/g": ["s/group", "s/group/0", "s/group/1"]}),
+        ({"g": grant(scope=["a.b"]), "a.b": KEY, "a": KEY}, {"s/g": ["s/a.b"]}),
+        # a name means a resource of the grant's own stack
+        ({"g": grant(scope=["g", "h"]), "h": grant(scope=["a"]), "a": KEY}, {"s/g": ["s/g", "s/h"], "s/h": ["s/a"]}),
+    ],
+)
+def test_a_grant_asks_for_what_is_in_its_scope(resources: dict[str, Any], found: dict[str, list[str]]) -> None:
+    assert scopes(resources) == found
+
+
+NESTED = """
+heat_template_version: 2018-08-31
+parameters: {what: {type: string}}
+resources:
+  own: {type: DatalogGate::Policy, properties: {service: edge, scope: [a, {get_param: what}]}}
+  a: {type: OS::Nova::KeyPair, properties: {name: k}}
+  b: {type: OS::Nova::KeyPair, properties: {name: k}}
+  c: {type: OS::Nova::KeyPair, properties: {name: k}}
+"""
+
+
+def test_a_grant_of_a_nested_stack_is_for_that_stack_and_one_around_it_for_the_whole() -> None:
+    resources = {"g": grant(scope=["tr.a"]), "tr": {"type": "tr.yaml", "properties": {"what": "b"}}, "a": KEY}
+    assert scopes(resources, files={"tr.yaml": NESTED}) == {
+        "s/g": ["s/tr", "s/tr/own", "s/tr/a", "s/tr/b", "s/tr/c"],
+        "s/tr/own": ["s/tr/a", "s/tr/b"],
+    }
+
+
+def test_a_request_holds_options_covered_and_what_others_ask_of_the_same_service() -> None:
+    options = {"same": "rack", "pin": {"get_param": "pin"}, "of": [{"get_param": "open"}, {"get_resource": "b"}]}
+    resources = {
+        "g": grant(scope=["a"], options=options),
+        "h": grant(scope=["b"]),
+        "i": grant("other", scope=["b"], options=None),
+        **AB,
+    }
+    stack = read(resources)
+    scope = {name: requests_of(stack, unlocked(stack), "p")[f"s/{name}"].scope for name in "ghi"}
+    known = {"s/g": Known("id-s", "s", "u1"), "s/h": Known("id-s", "s")}
+
+    def request(name: str, service: str = "edge", options: Any = None, **more: Any) -> Request:
+        about = known.get(f"s/{name}", Known())
+        return Request(
+            service=service,
+            project="p",
+            stack=about.stack,
+            stack_name=about.stack_name,
+            grant=f"s/{name}",
+            uuid=about.uuid,
+            options=options or {},
+            scope=scope[name],
+            **more,
+        )
+
+    covered = {"same": "rack", "pin": SECRET, "of": (Unknown("{get_param: open} in s"), ResourceId("s/b"))}
+    g, h = request("g", options=covered), request("h")
+    assert requests_of(stack, unlocked(stack), "p", lambda path: known.get(path, Known())) == {
+        "s/g": request("g", options=covered, together=(h,)),
+        "s/h": request("h", together=(g,)),
+        "s/i": request("i", "other"),
+    }
+
+
+def test_a_grant_that_unlocks_nothing_asks_nothing_and_is_no_part_of_what_others_ask() -> None:
+    stack = read({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB})
+    locked, other = unlocked(stack)
+    no = Grant(locked.grant, "edge", False, "no rule unlocks it")
+    found = requests_of(stack, [no, other], "p")
+    assert {path: one.together for path, one in found.items()} == {"s/h": ()}
+    assert requests_of(stack, [no], "p") == {}
+
+
+def settings(folder: Path, **more: Any) -> Settings:
+    """One service with its journal in the folder."""
+    given = {"services": ("edge",), "service_option": (f"edge.file={folder}/e",), "service_journal": f"{folder}/j"}
+    return Settings(**{**given, **more})
+
+
+def test_the_services_of_a_process_come_with_their_journal_and_limits(tmp_path: Path) -> None:
+    found = broker_of(settings(tmp_path, service_call_seconds=2.0, service_late_seconds=7.0), lambda: 5.0)
+    assert found
+    assert (found.limits, found.journal.late, found.journal.claims(), found.clock()) == (
+        Limits(2.0, 25.0, 120.0), 7.0, (), 5.0
+    )  # fmt: skip
+    assert type(found.service("edge")[0]).__name__ == "Edge"
+
+
+def test_without_services_there_is_no_journal(tmp_path: Path) -> None:
+    chosen = settings(tmp_path, services=(), service_option=())
+    assert (services_of(chosen), broker_of(chosen), list(tmp_path.iterdir())) == ({}, None, [])
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "said"),
+    [
+        ({"service_journal": ""}, ValueError, "services need service_journal, the file in which is written down what"),
+        ({"service_option": ("edge",)}, ValueError, "service_option edge is not NAME.KEY=VALUE"),
+        ({"services": ("gone",), "service_option": ()}, GateError, "can't be loaded: gone is not installed"),
+        ({"services": ()}, GateError, "can't be loaded: edge has settings and is not enabled"),
+        ({"service_option": ()}, GateError, "edge can't be made: ValueError: the service needs a file"),
+        ({"service_lease_seconds": 25.0}, ValueError, "a call must take no longer than a step, and a step less than"),
+        ({"service_journal": "/nowhere/j"}, JournalError, "/nowhere/j can't be made"),
+    ],
+)
+def test_services_that_can_not_be_put_to_work_stop_with_a_reason(
+    tmp_path: Path, more: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        broker_of(settings(tmp_path, **more))
