@@ -268,7 +268,11 @@ def test_a_heat_without_keystone_knows_nobody(
             "DIR/heat.conf: heat.conf: file is not a database",
         ),
         ("status", "datalog_gate\n", "DIR/heat.conf can't be read: ..."),
-        ("reconcile", "[datalog_gate]\n", "DIR/heat.conf: no services are enabled"),
+        (
+            "reconcile",
+            "[datalog_gate]\npreflight = licence\npreflight_option = licence.url=https://[::1]/\n",
+            "DIR/heat.conf: no services are enabled, nor plugins of preflight with a service_journal",
+        ),
         (
             "reconcile",
             "[datalog_gate]\nservices = edge\n",

@@ -456,7 +456,7 @@ def test_plugins_are_asked_once_the_policies_allow_and_told_what_the_host_answer
         point = made(preflight="licence", preflight_option=f"licence.url={server.url}\nlicence.actions=create,delete")
         small = template("small")
         first = point.judge(asked(small))
-        point.finish(first, accepted=True)
+        point.finish(first, "accepted")
         answers = [
             point.judge(asked(small, dry_run=True)),
             point.judge(asked()),
@@ -485,7 +485,7 @@ def test_a_failed_post_operation_is_in_the_log(made: Make) -> None:
         point = made(preflight="licence", preflight_option=f"licence.url={server.url}")
         answer = point.judge(asked(template("small")))
         server.answers = [says(b"", 500)] * 3
-        point.finish(answer, accepted=False)
+        point.finish(answer, "failed")
         [told] = [one for one in records(point) if one["kind"] == "preflight"]
     assert (told["id"], [one.partition(":")[0] for one in told["problems"]]) == (
         answer.id, ["licence was not told that the operation is failed"],

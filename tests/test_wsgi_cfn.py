@@ -76,7 +76,7 @@ def test_each_action_is_asked_for_and_forwarded_as_one_form(
     [one] = point.asked
     assert (one.door, one.action, one.dry_run, one.stack_name, one.stack_id, one.project) == ("cfn", *asked)
     assert (answer[0], door.forms, [seen[0] for seen in door.heat.seen]) == (201, [given], ["POST"])
-    assert point.finished == [(ALLOWED.id, True)]
+    assert point.finished == [(ALLOWED.id, "accepted")]
 
 
 def test_the_parameters_of_a_stack_are_its_members() -> None:

@@ -14,10 +14,12 @@ from datalog_gate.errors import InputError
 from datalog_gate.point.asked import REASON, Answer, Asked
 from datalog_gate.point.definition import Definition
 from datalog_gate.point.settings import Settings
+from datalog_gate.preflight.plugin import Outcome
 from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat
 
 WEB = {"type": "OS::Nova::Server", "properties": {"image": "debian", "flavor": "small"}}
 TEMPLATE = {"heat_template_version": "2018-08-31", "resources": {"web": WEB}}
+UUID = "6a6a6a6a-0000-4000-8000-000000000001"
 HELD = {"template": TEMPLATE, "environment": {"parameters": {}}, "files": {}}
 NEW = {"stack_name": "web", "template": TEMPLATE}
 ALLOWED = Answer("allowed", "0123456789")
@@ -30,7 +32,8 @@ class Point:
 
     answer: Answer | Exception = ALLOWED
     asked: list[Asked] = field(default_factory=list)
-    finished: list[tuple[str, bool]] = field(default_factory=list)
+    finished: list[tuple[str, Outcome]] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
     left: list[tuple[str, str, str]] = field(default_factory=list)
     look: bool = False
 
@@ -43,9 +46,10 @@ class Point:
             raise self.answer
         return self.answer
 
-    def finish(self, answer: Answer, accepted: bool) -> None:
+    def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
         """As `Judge.finish`."""
-        self.finished.append((answer.id, accepted))
+        self.finished.append((answer.id, outcome))
+        self.made.append(stack_id)
 
     def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
         """As `Judge.abandoned`."""
@@ -92,7 +96,7 @@ def test_each_operation_is_asked_for_and_forwarded_as_it_came(
     assert (one.door, one.project, one.credentials, one.request_id) == ("api", "p", None, "")
     text = b"" if body is None else json.dumps(body).encode()
     assert door.heat.seen == [(method, path, text, str(len(text)))]
-    assert (door.heat.contexts, point.finished) == ([], [(ALLOWED.id, True)])
+    assert (door.heat.contexts, point.finished) == ([], [(ALLOWED.id, "accepted")])
 
 
 @pytest.mark.parametrize(("method", "path", "body", "asked"), OPERATIONS)
@@ -104,7 +108,7 @@ def test_each_operation_is_stopped_in_heats_shape_but_a_rollback(
     door = client(point)
     rollback = asked[0] == "rollback"
     assert door.ask(method, path, body) == ((201, "") if rollback else (code, "x"))
-    assert (len(door.heat.seen), point.finished) == ((1, [("0123456789", True)]) if rollback else (0, []))
+    assert (len(door.heat.seen), point.finished) == ((1, [("0123456789", "accepted")]) if rollback else (0, []))
 
 
 @pytest.mark.parametrize(
@@ -155,10 +159,14 @@ def test_an_action_that_can_not_be_read_is_refused(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "accepted"),
-    [(("409 Conflict", {"code": 409}), False), (("202 Accepted", {}), True), (LookupError("a fault of Heat's"), False)],
+    ("answer", "outcome"),
+    [
+        (("409 Conflict", {"code": 409}), "failed"),
+        (("202 Accepted", {}), "accepted"),
+        (LookupError("a fault of Heat's"), "failed"),
+    ],
 )
-def test_the_decision_point_hears_what_heat_answered(answer: Any, accepted: bool) -> None:
+def test_the_decision_point_hears_what_heat_answered(answer: Any, outcome: Outcome) -> None:
     point = Point()
     door = client(point)
     door.heat.answer = answer
@@ -167,7 +175,23 @@ def test_the_decision_point_hears_what_heat_answered(answer: Any, accepted: bool
             door.ask("DELETE", STACK)
     else:
         assert door.ask("DELETE", STACK)[0] == int(answer[0][:3])
-    assert point.finished == [(ALLOWED.id, accepted)]
+    assert (point.finished, point.made) == ([(ALLOWED.id, outcome)], [""])
+
+
+@pytest.mark.parametrize(
+    ("status", "href", "stack_id"),
+    [
+        ("201 Created", f"http://cloud/heat/v1/p/stacks/stacks/{UUID}", UUID),
+        ("201 Created", "http://cloud/v1/p/stacks/web/6a", ""),
+        ("409 Conflict", f"http://cloud/v1/p/stacks/web/{UUID}", ""),
+    ],
+)
+def test_the_decision_point_hears_which_stack_was_made(status: str, href: str, stack_id: str) -> None:
+    point = Point()
+    door = client(point)
+    door.heat.answer = status, {"stack": {"id": UUID, "links": [{"href": href, "rel": "self"}]}}
+    door.ask("POST", "/v1/p/stacks", {"stack_name": "web", "template": HELD["template"]})
+    assert point.made == [stack_id]
 
 
 def test_the_header_holds_the_decision_and_its_warnings(caplog: pytest.LogCaptureFixture) -> None:
@@ -293,7 +317,7 @@ def test_a_body_that_was_not_read_whole_never_goes_on() -> None:
     point = Point()
     code, said = client(point, body_limit=10).message(json.dumps(NEW).encode())
     assert (code, said) == (400, "The request can't be judged: the body is larger than the 10 bytes that can be judged")
-    assert point.finished == [(ALLOWED.id, False)]
+    assert point.finished == [(ALLOWED.id, "failed")]
 
 
 def test_a_failure_after_heats_answer_changes_nothing_for_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +336,7 @@ def test_the_decision_point_hears_of_what_could_not_be_forwarded(monkeypatch: py
     point = Point(look=True)
     monkeypatch.setattr("datalog_gate.enforce.wsgi.api.put_body", fails)
     assert client(point).ask("PATCH", STACK, {"files": {"a": "b"}}) == (503, "The gate failed (ZeroDivisionError).")
-    assert point.finished == [(ALLOWED.id, False)]
+    assert point.finished == [(ALLOWED.id, "failed")]
 
 
 def test_who_does_not_look_forwards_what_came(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,17 +9,19 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.enforce.heatconf import read_settings, wrong
 from datalog_gate.enforce.live import Heat
-from datalog_gate.enforce.stacks import HeatStacks
+from datalog_gate.enforce.stacks import HeatStacks, ended
 from datalog_gate.errors import InputError
 from datalog_gate.gate.reason import printable
 from datalog_gate.preflight.plugin import ChainError
 from datalog_gate.services.journal import Claim, Journal, JournalError
+from datalog_gate.services.outcomes import tell
 from datalog_gate.services.reconcile import Ages, Done, reconcile
 
 SCHEMA = "datalog-gate/services/1"
@@ -87,22 +89,33 @@ def render(claims: tuple[Claim, ...], now: float, form: str) -> Iterator[str]:
     yield f"{len(claims)} claim{'' if len(claims) == 1 else 's'}, {grave} to look at"
 
 
-def settle(heat_conf: Path, every: float | None, sleep: Callable[[float], None] = time.sleep) -> Iterator[list[Done]]:
-    """What was done, each time that claims are settled: once, or each so many seconds. Errors: InputError, UsageError;
-    where it goes on, only those at the start."""
-    from datalog_gate.point.services import broker_of
+def settle(
+    heat_conf: Path,
+    every: float | None,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.time,
+) -> Iterator[list[Done]]:
+    """What was done, each time that claims are settled and plugins told what became of operations: once, or each so
+    many seconds. Errors: InputError, UsageError; where it goes on, only those at the start."""
+    from datalog_gate.point.point import chain_of
+    from datalog_gate.point.services import broker_of, outcomes_of
 
     chosen, conf = read_settings(heat_conf)
     try:
-        broker = broker_of(chosen)
+        chain, broker, outcomes = chain_of(chosen), broker_of(chosen), outcomes_of(chosen)
     except (ChainError, JournalError, ValueError) as error:
         raise wrong(heat_conf, error) from None
-    if broker is None:
-        raise InputError([Diagnostic("unreadable", f"{heat_conf}: no services are enabled")])
-    stacks = HeatStacks(Heat(), broker.journal, _host(conf))
+    if not (broker or outcomes):
+        message = "no services are enabled, nor plugins of preflight with a service_journal"
+        raise InputError([Diagnostic("unreadable", f"{heat_conf}: {message}")])
+    heat = Heat()
+    stacks = HeatStacks(heat, broker.journal, _host(conf)) if broker else None
     while True:
         try:
-            yield reconcile(broker, stacks, AGES)
+            done = reconcile(broker, stacks, AGES) if broker and stacks else []
+            if chain and outcomes:
+                done += tell(outcomes, chain.plugins, partial(ended, heat), clock())
+            yield done
         except JournalError as error:
             if every is None:
                 raise wrong(heat_conf, error) from None

@@ -17,7 +17,9 @@ from urllib.parse import quote
 
 from datalog_gate.enforce.live import Heat
 from datalog_gate.errors import InputError
+from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.services.journal import Journal
+from datalog_gate.services.outcomes import Pending
 from datalog_gate.services.reconcile import Became
 
 LOG = logging.getLogger(__name__)
@@ -25,6 +27,48 @@ SETTLED = ("CREATE", "UPDATE", "ADOPT", "ROLLBACK", "RESTORE", "IMPORT")
 """Actions that, complete, leave a stack with the resources that it should have: a check or suspend may hide that an
 update failed before."""
 EVENTS = "events?sort_dir=desc&limit=1"
+ENDS: dict[str, Outcome] = {"COMPLETE": "complete", "FAILED": "failed"}
+OWN = "sort_dir=asc&resource_type=OS%3A%3AHeat%3A%3AStack"
+BEGUN = 60.0
+"""Seconds in which an operation that Heat accepted shows in its events, which name full seconds."""
+
+
+def ended(heat: Heat, one: Pending, now: float) -> Outcome | None:
+    """What became of an operation, by the events of its stack: an update that failed tells in them what its stack does
+    not. Unknown where another operation came in between; None if there is no telling yet."""
+    stack, project = one.snapshot.stack_id, one.snapshot.project
+    try:
+        status, answer = heat.ask(f"/stacks/{quote(stack, safe='')}/events?{OWN}", project)
+        if status != 200:
+            LOG.warning("Heat says %s of the events of stack %s: ask as one who may see every project's", status, stack)
+            return None
+        events = [
+            (datetime.fromisoformat(event["event_time"]).timestamp(), *event["resource_status"].split("_", 1))
+            for event in answer["events"]
+            if event["physical_resource_id"] == stack
+        ]
+    except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
+        LOG.warning("there is no telling what became of stack %s: %s", stack, error)
+        return None
+    return _end(events, one, now)
+
+
+def _end(events: list[tuple[float, str, str]], one: Pending, now: float) -> Outcome | None:
+    """By events of a time, an action and a status. In the second in which the operation was asked for, one before it
+    may have left its own; a stopped one has no beginning."""
+    wanted, first = one.snapshot.action.upper(), 0.0 if one.snapshot.action in ("create", "adopt") else int(one.began)
+    mine = [at for at, (when, action, _) in enumerate(events) if action == wanted and when >= first]
+    if not mine or (events[mine[0]][0] == first and now - one.began < BEGUN):
+        return None
+    begun = [at for at in mine if events[at][2] == "IN_PROGRESS"]
+    if len(begun) > 1:
+        return "unknown"
+    for _, action, state in events[(begun or mine)[0] :]:
+        if action == wanted and state in ENDS:
+            return ENDS[state]
+        if action != wanted and state == "IN_PROGRESS":
+            return "failed" if action == "ROLLBACK" else "unknown"
+    return None
 
 
 class HeatStacks:

@@ -43,7 +43,7 @@ class Asked:
 class Answer:
     """Whether the operation may go on, and why not: `reason` is one plain line of at most `REASON` characters, empty
     if it may. `id` is the decision's, or of what was logged in its place. `warnings` are for whoever asked. `ran` are
-    the plugins to tell what became of it."""
+    the plugins to tell what became of it, which `began` after that time, in seconds since 1970."""
 
     verdict: Verdict
     id: str
@@ -51,6 +51,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     decision: Decision | None = None
     ran: Ran | None = field(default=None, compare=False, repr=False)
+    began: float = field(default=0.0, compare=False, repr=False)
 
     @property
     def allowed(self) -> bool:

@@ -33,13 +33,14 @@ from datalog_gate.point.log import SCHEMA, DecisionLog
 from datalog_gate.point.policies import Entitlements
 from datalog_gate.point.redaction import redacted
 from datalog_gate.point.rulebook import Rulebook, Ruleset
-from datalog_gate.point.services import broker_of
+from datalog_gate.point.services import broker_of, outcomes_of
 from datalog_gate.point.settings import Settings, plugin_options
 from datalog_gate.point.verdict import bounded, line, verdict_of, warnings_of
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.loading import load_chain
-from datalog_gate.preflight.plugin import PreflightError, RefusedError
+from datalog_gate.preflight.plugin import Outcome, PreflightError, RefusedError
 from datalog_gate.preflight.snapshot import snapshot
+from datalog_gate.services.journal import JournalError
 
 LOG = logging.getLogger(__name__)
 UNVERIFIED = "Nobody vouches for who asks: no authtoken came before the gate."
@@ -79,7 +80,7 @@ class Point:
         self._counters: Counter[str] = Counter()
         self._told = clock()
         self._chain = chain_of(settings)
-        self.broker = broker_of(settings)
+        self.broker, self._outcomes = broker_of(settings), outcomes_of(settings)
         self._book = Rulebook(settings, clock, self._loaded, self._failed)
 
     @property
@@ -146,9 +147,21 @@ class Point:
         )
         return stack, decision.grants
 
-    def finish(self, answer: Answer, accepted: bool) -> None:
-        """The host has answered: it took the operation on, or refused it."""
-        if answer.ran and (problems := answer.ran.after("accepted" if accepted else "failed")):
+    def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
+        """The host has answered: what it made of the operation, and the id of a stack that had none before. What
+        becomes of one that is `accepted` is told by whoever settles claims, if there is a file for it."""
+        ran, problems = answer.ran, tuple[str, ...]()
+        if ran is None:
+            return
+        if stack_id:
+            ran = replace(ran, snapshot=replace(ran.snapshot, stack_id=stack_id))
+        if outcome == "accepted" and self._outcomes:
+            try:
+                self._outcomes.add(ran.snapshot, ran.plugins, answer.began)
+            except JournalError as error:
+                problems = (f"nobody will be told what becomes of the operation: {error}",)
+                LOG.error("decision %s: %s", answer.id, problems[0])
+        if problems := (*problems, *ran.after(outcome)):
             self._event("preflight", id=answer.id, problems=problems)
 
     def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
@@ -200,7 +213,7 @@ class Point:
             request_id=asked.request_id,
         )
         try:
-            return replace(answer, ran=chain.before(picture)), why
+            return replace(answer, ran=chain.before(picture), began=self._now().timestamp()), why
         except PreflightError as error:
             if error.problems:
                 self._event("preflight", id=answer.id, problems=error.problems)

@@ -9,6 +9,7 @@ from datalog_gate.point.settings import Settings, plugin_options
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.loading import load_services
+from datalog_gate.services.outcomes import Outcomes
 from datalog_gate.services.service import Service
 
 
@@ -20,6 +21,12 @@ def services_of(settings: Settings) -> dict[str, Service]:
     if not settings.service_journal:
         raise ValueError("services need service_journal, the file in which is written down what they hold")
     return load_services(settings.services, given)
+
+
+def outcomes_of(settings: Settings) -> Outcomes | None:
+    """The operations whose end plugins are to be told; None without plugins, or a file for that. Errors:
+    JournalError."""
+    return Outcomes(settings.service_journal) if settings.preflight and settings.service_journal else None
 
 
 def broker_of(settings: Settings, clock: Callable[[], float] = time.time) -> Broker | None:

@@ -225,17 +225,23 @@ class Journal:
 
     @contextmanager
     def _step(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, undone if it is left by an exception, on a connection of its own: they survive neither forks
-        nor changes of thread."""
-        try:
-            with closing(sqlite3.connect(self._path, timeout=BUSY, isolation_level=None)) as rows:
-                rows.row_factory = sqlite3.Row
-                rows.execute("PRAGMA synchronous = FULL")
-                rows.execute("BEGIN IMMEDIATE")
-                yield rows
-                rows.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise JournalError(f"{os.path.basename(self._path)}: {error}") from error
+        with transaction(self._path) as rows:
+            yield rows
+
+
+@contextmanager
+def transaction(path: str) -> Iterator[sqlite3.Connection]:
+    """One transaction in the file of a journal, undone if it is left by an exception, on a connection of its own: they
+    survive neither forks nor changes of thread. Errors: JournalError."""
+    try:
+        with closing(sqlite3.connect(path, timeout=BUSY, isolation_level=None)) as rows:
+            rows.row_factory = sqlite3.Row
+            rows.execute("PRAGMA synchronous = FULL")
+            rows.execute("BEGIN IMMEDIATE")
+            yield rows
+            rows.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise JournalError(f"{os.path.basename(path)}: {error}") from error
 
 
 def _make(path: str) -> None:

@@ -44,11 +44,12 @@ class Ages:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done for a claim, and why; `stuck` and `alarm` ask a person to do something."""
+    """What was done for a claim, and why; `stuck` and `alarm` ask a person to do something. Where a plugin was `told`
+    what became of an operation, or that failed, the id is the decision's."""
 
     uuid: str
     stack: str
-    done: Literal["committed", "released", "releasing", "stuck", "alarm", "failed"]
+    done: Literal["committed", "released", "releasing", "stuck", "alarm", "failed", "told"]
     why: str
 
 

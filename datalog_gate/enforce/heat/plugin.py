@@ -73,7 +73,8 @@ class LifecyclePlugin:
         try:
             from datalog_gate.point.point import shared
 
-            shared().finish(answer, action != "ROLLBACK" and not is_stack_failure and stack.status != "FAILED")
+            failed = action == "ROLLBACK" or is_stack_failure or stack.status == "FAILED"
+            shared().finish(answer, "failed" if failed else "complete")
         except Exception:  # Heat would pass over the post-operations of the plugins after this one
             LOG.exception("the end of %s on stack %s was lost", action, stack.id)
 
@@ -93,7 +94,7 @@ class LifecyclePlugin:
         with self._lock:
             lost, self._going_on[question.stack_id] = self._going_on.get(question.stack_id), answer
         if lost is not None:  # Heat told no end of the operation before, as where its engine was stopped
-            point.finish(lost, False)
+            point.finish(lost, "failed")
 
 
 def _said(error: Exception) -> str:

@@ -8,6 +8,7 @@ creates or changes a stack, and goes on with an ERROR in the log for the rest.
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,11 +23,14 @@ from datalog_gate.gate.reason import SHORT, printable
 from datalog_gate.point.asked import CLOSED, REASON, Answer, Asked, Door
 from datalog_gate.point.definition import Definition
 from datalog_gate.point.settings import Settings
+from datalog_gate.preflight.plugin import Outcome
 
 LOG = logging.getLogger(__name__)
 _CODES = {"denied": 403, "unreadable": 400, "undecided": 503}
 _WORDS = {"allowed": "allow", "denied": "deny", "unreadable": "unreadable", "undecided": "indeterminate"}
 """What the header says where there is no decision."""
+_STACK = re.compile(rb"stacks/[^/]+/([0-9a-f-]{36})")
+"""The id in the address, or in the ARN, by which Heat's answers name a stack."""
 
 
 class RefusedError(Exception):
@@ -39,8 +43,8 @@ class Judge(Protocol):
     def judge(self, asked: Asked, /) -> Answer:
         """Whether the operation may go on."""
 
-    def finish(self, answer: Answer, accepted: bool) -> None:
-        """Says whether Heat accepted the operation."""
+    def finish(self, answer: Answer, outcome: Outcome, stack_id: str, /) -> None:
+        """Says what Heat made of the operation, and the id of a stack that the request did not name by it."""
 
     def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
         """Says that Heat lets a stack go, and its resources stay."""
@@ -108,14 +112,14 @@ class Filter:
             if (stopped := _stopped(passage, answer)) is None:
                 passage.forward()
             elif answer.allowed:
-                self._finish(answer, False)
+                self._finish(answer, "failed")
         except AnsweredError:
             raise
         except RefusedError as error:
             return _refuse(passage, _unclear(str(error)))
         except Exception as error:  # noqa: BLE001 - the edge of the door: Heat must neither be open nor answer 500
             if answer and answer.allowed:
-                self._finish(answer, False)
+                self._finish(answer, "failed")
             broken, answer = _broken(passage.action, error), None
             stopped = broken if passage.action in CLOSED else None
         if stopped is None:
@@ -138,13 +142,15 @@ class Filter:
         )
 
     def _forwarded(self, passage: Passage, environ: Environ, answer: Answer | None) -> Response:
-        accepted = False
+        accepted, stack_id = False, ""
         try:
             response = call(self.application, environ)
             accepted = response.accepted
+            if accepted and not passage.stack_id and (found := _STACK.search(response.body)):
+                stack_id = found[1].decode()
         finally:
             if answer:
-                self._finish(answer, accepted)
+                self._finish(answer, "accepted" if accepted else "failed", stack_id)
         if accepted:
             try:
                 if passage.abandons:
@@ -169,9 +175,9 @@ class Filter:
         LOG.info("decision %s: denied, recorded as a stack", answer.id)
         return _with_decision(response, answer)
 
-    def _finish(self, answer: Answer, accepted: bool) -> None:
+    def _finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
         try:
-            self.point.finish(answer, accepted)
+            self.point.finish(answer, outcome, stack_id)
         except Exception:  # Heat has answered, and the user gets its answer
             LOG.exception("decision %s: what follows Heat's answer failed", answer.id)
 

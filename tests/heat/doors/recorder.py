@@ -8,6 +8,7 @@ from threading import Lock
 
 from datalog_gate.point import point
 from datalog_gate.point.asked import Answer, Asked
+from datalog_gate.preflight.plugin import Outcome
 
 LOCK = Lock()
 
@@ -31,12 +32,12 @@ class Recorder:
     def __getattr__(self, name: str) -> object:
         return getattr(self._point, name)
 
-    def finish(self, answer: Answer, accepted: bool) -> None:
+    def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
         """Tells the decision point."""
         with LOCK:
             [asked] = [asked for one, asked in self._open if one is answer]
-        self._write(asked, "accepted" if accepted else "failed")
-        self._point.finish(answer, accepted)
+        self._write(asked, outcome)
+        self._point.finish(answer, outcome, stack_id)
 
     def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
         """Tells the decision point."""

@@ -14,6 +14,7 @@ from datalog_gate.enforce.heat.plugin import LifecyclePlugin, VetoError
 from datalog_gate.errors import EngineError, RulesError
 from datalog_gate.point.asked import CLOSED, REASON, Answer, Asked
 from datalog_gate.point.definition import Definition
+from datalog_gate.preflight.plugin import Outcome
 from tests.heat.doors.stacks import CLEAN
 
 VERSION = "Heat {} is not known to this gate: 'types.SimpleNamespace' object has no attribute 't'"
@@ -37,8 +38,8 @@ class Point:
             raise self.answer
         return self.answer
 
-    def finish(self, answer: Answer, accepted: bool) -> None:
-        self.told.append((answer.id, accepted))
+    def finish(self, answer: Answer, outcome: Outcome) -> None:
+        self.told.append((answer.id, outcome))
 
 
 def context() -> Any:
@@ -135,7 +136,10 @@ def test_an_operation_whose_end_never_came_is_told_as_failed_by_the_next(monkeyp
     made.do_pre_op(context(), held, None, "RESUME")
     made.do_post_op(context(), held, None, "RESUME")
     made.do_post_op(context(), held, None, "RESUME")
-    assert [one for one in point.told if isinstance(one, tuple) and len(one) == 2] == [("1", False), ("1", True)]
+    assert [one for one in point.told if isinstance(one, tuple) and len(one) == 2] == [
+        ("1", "failed"),
+        ("1", "complete"),
+    ]
 
 
 def test_nothing_that_an_end_raises_goes_to_heat(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def test_each_operation_is_judged_once_and_its_end_is_told(legacy: Heat) -> None
     operations = (
         "create", "snapshot", "suspend", "resume", "check", "update", "update", "restore", "delete",
     )  # fmt: skip
-    assert _asked(legacy, name) == [(one, what) for one in operations for what in ("allowed", "accepted")]
+    assert _asked(legacy, name) == [(one, what) for one in operations for what in ("allowed", "complete")]
     assert _modified(legacy, name) == []
 
 
@@ -74,10 +74,10 @@ def test_adopting_and_abandoning_are_judged(legacy: Heat) -> None:
     name = _created(legacy, CLEAN)
     data = legacy.on(name, "DELETE", "/abandon").json()
     legacy.ended(name, gone=True)
-    assert _asked(legacy, name)[2:] == [("delete", "allowed"), ("delete", "accepted")]
+    assert _asked(legacy, name)[2:] == [("delete", "allowed"), ("delete", "complete")]
     adopted, answer = legacy.create(None, adopt_stack_data=json.dumps(data))
     assert (answer.status_code, legacy.ended(adopted)[0]) == (201, "ADOPT_COMPLETE")
-    assert _asked(legacy, adopted) == [("adopt", "allowed"), ("adopt", "accepted")]
+    assert _asked(legacy, adopted) == [("adopt", "allowed"), ("adopt", "complete")]
     denied, _ = legacy.create(None, adopt_stack_data=json.dumps({**data, "template": LONG}))
     assert legacy.said(denied) == ("ADOPT_FAILED", why(denied))
 
@@ -130,7 +130,7 @@ def test_a_group_that_a_signal_scales_is_judged_alone(legacy: Heat) -> None:
     [link] = [one["href"] for one in group["links"] if one["rel"] == "nested"]
     nested = link.split("/")[-2]
     wait(lambda: len(_asked(legacy, nested)) == 2)
-    assert _asked(legacy, nested) == [("update", "allowed"), ("update", "accepted")]
+    assert _asked(legacy, nested) == [("update", "allowed"), ("update", "complete")]
 
 
 def test_reasons_of_any_characters_are_stored(legacy: Heat) -> None:

@@ -1,0 +1,119 @@
+"""Plugins are told what became of what they let pass, in both engines, by whoever settles claims."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from datalog_gate.enforce.attendance import settle
+from datalog_gate.enforce.cli import main
+from tests.heat.doors.conftest import API, CFN
+from tests.heat.doors.rig import PROJECT, Heat, running
+from tests.heat.doors.stacks import CLEAN, template
+
+PLUGIN = r"""
+import json
+import os
+
+from datalog_gate.preflight.plugin import Plugin
+
+
+class Teller(Plugin):
+    def __init__(self, settings):
+        self.file = settings["file"]
+
+    def post(self, snapshot, outcome):
+        with open(self.file, "a") as file:
+            told = os.getpid(), snapshot.stack_name, snapshot.stack_id, snapshot.action, outcome
+            file.write(json.dumps(told) + "\n")
+"""
+
+
+@dataclass(frozen=True)
+class Door:
+    """A Heat behind the filters, whose plugin writes down what it is told; in the legacy engine by the lifecycle plugin
+    too, which knows the ends of what it was asked itself."""
+
+    heat: Heat
+    folder: Path
+
+    def told(self, name: str) -> list[tuple[str, str]]:
+        """What the filter and the reconciler told of a stack of that name, in this order; always with its id."""
+        lines = [json.loads(line) for line in (self.folder / "told").read_text().splitlines()]
+        mine = [rest for pid, one, *rest in lines if one == name and (pid == os.getpid() or rest[2] == "accepted")]
+        [stack_id] = {one[0] for one in mine}
+        assert len(stack_id) == 36
+        return [(action, outcome) for _, action, outcome in mine]
+
+
+@pytest.fixture(scope="module", params=["convergence", "legacy"])
+def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    folder = tmp_path_factory.mktemp(request.param)
+    (folder / "teller.py").write_text(PLUGIN)
+    (folder / "teller-1.0.dist-info").mkdir()
+    (folder / "teller-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: teller\nVersion: 1.0\n")
+    (folder / "teller-1.0.dist-info" / "entry_points.txt").write_text(
+        "[datalog_gate.preflight]\nteller=teller:Teller\n"
+    )
+    options = {
+        "preflight": "teller", "preflight_option": f"teller.file={folder}/told", "service_journal": f"{folder}/journal",
+    }  # fmt: skip
+    with (
+        running(
+            folder, convergence=request.param == "convergence", options=options, api_filters=API, cfn_filters=CFN
+        ) as heat,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.syspath_prepend(str(folder))
+        patch.setenv("OS_AUTH_TYPE", "none")
+        patch.setenv("OS_ENDPOINT", f"{heat.url}/v1/{PROJECT}")
+        yield Door(heat, folder)
+
+
+def resource(fail: bool = False, value: str = "1", seconds: int = 0) -> dict[str, Any]:
+    properties = {"value": value, "fail": fail, "wait_secs": seconds, "update_replace": True}
+    return template(s={"type": "OS::Heat::TestResource", "properties": properties})
+
+
+def test_a_creation_is_told_as_it_ended_once_claims_are_settled(door: Door, capsys: pytest.CaptureFixture[str]) -> None:
+    good, _ = door.heat.create(resource())
+    bad, _ = door.heat.create(resource(fail=True))
+    back, _ = door.heat.create(resource(fail=True), disable_rollback=False)
+    cfn = door.heat.name()
+    asked = {"Action": "CreateStack", "StackName": cfn, "TemplateBody": json.dumps(CLEAN)}
+    assert door.heat.cfn(asked).status_code == 200
+    ends = [door.heat.ended(one)[0] for one in (back, good, bad, cfn)]
+    assert ends[1:] == ["CREATE_COMPLETE", "CREATE_FAILED", "CREATE_COMPLETE"]
+    expected = {good: "complete", bad: "failed", back: "failed", cfn: "complete"}
+    conf = str(door.folder / "heat.conf")
+    assert main(["services", "reconcile", "--heat-conf", conf]) == 0
+    said = ["failed" if end == "failed" else "is complete" for end in expected.values()]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": teller was told that its create ")[2] for line in lines] == said
+    assert main(["services", "reconcile", "--heat-conf", conf]) == 0
+    assert capsys.readouterr().out == ""
+    assert {name: door.told(name) for name in expected} == {
+        name: [("create", "accepted"), ("create", end)] for name, end in expected.items()
+    }
+
+
+def test_what_is_asked_of_a_stack_later_is_told_each_for_itself(door: Door) -> None:
+    name, _ = door.heat.create(resource())
+    assert door.heat.ended(name)[0] == "CREATE_COMPLETE"
+    door.heat.on(name, "PUT", template=resource(fail=True, value="2"))
+    assert door.heat.ended(name)[0] == "UPDATE_FAILED"
+    door.heat.on(name, "DELETE")
+    door.heat.ended(name, gone=True)
+    settled = settle(door.folder / "heat.conf", None, clock=lambda: time.time() + 60)
+    assert [one.done for done in settled for one in done] == ["told"] * 3
+    assert door.told(name) == [
+        ("create", "accepted"), ("update", "accepted"), ("delete", "accepted"),
+        ("create", "complete"), ("update", "failed"), ("delete", "complete"),
+    ]  # fmt: skip
