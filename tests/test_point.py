@@ -6,8 +6,10 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -22,7 +24,8 @@ from datalog_gate.point.log import DecisionLog, read_log
 from datalog_gate.point.options import settings
 from datalog_gate.point.point import Point, caller_of, make
 from datalog_gate.point.policies import Entitlements
-from datalog_gate.preflight.plugin import ChainError
+from datalog_gate.preflight.plugin import ChainError, Outcome
+from datalog_gate.services.outcomes import Outcomes, Pending
 from tests.licence_server import allow, licence_server, refuse, says
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -478,6 +481,46 @@ def test_plugins_are_asked_once_the_policies_allow_and_told_what_the_host_answer
     ]  # fmt: skip
     assert paths[:3] == ["/licences", "/licences/outcome", "/licences"]
     assert answers[-1].warnings == (silent,)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "stack_id", "kept"),
+    [("accepted", "6b", ["6b"]), ("accepted", "", ["6a"]), ("failed", "6b", []), ("complete", "", [])],
+)
+def test_what_was_accepted_is_kept_until_its_end_is_told(
+    made: Make, clock: Clock, tmp_path: Path, outcome: Outcome, stack_id: str, kept: list[str]
+) -> None:
+    journal = str(tmp_path / "journal")
+    with licence_server() as server:
+        point = made(preflight="licence", preflight_option=f"licence.url={server.url}", service_journal=journal)
+        clock.time = 5.0
+        answer = point.judge(asked(template("small"), stack_id="6a"))
+        clock.time = 9.0
+        point.finish(answer, outcome, stack_id)
+        point.finish(point.judge(asked(template("small"), action="suspend", dry_run=True)), "accepted")
+    assert answer.ran
+    bare = replace(answer.ran.snapshot, parts=(), parameters=MappingProxyType({}))
+    assert Outcomes(journal).pending() == tuple(
+        Pending(1, replace(bare, stack_id=one), ("licence",), NOW.timestamp() + 5) for one in kept
+    )
+
+
+def test_an_operation_that_can_not_be_kept_is_in_the_log_and_plugins_hear_that_it_was_accepted(
+    made: Make, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    with licence_server() as server:
+        point = made(preflight="licence", preflight_option=f"licence.url={server.url}", service_journal=str(journal))
+        answer = point.judge(asked(template("small")))
+        journal.write_text("no database" * 99)
+        point.finish(answer, "accepted")
+        [told] = [one for one in records(point) if one["kind"] == "preflight"]
+        paths = [path for path, *_ in server.requests]
+    assert (told["id"], told["problems"], paths) == (
+        answer.id,
+        ["nobody will be told what becomes of the operation: journal: file is not a database"],
+        ["/licences", "/licences/outcome"],
+    )
 
 
 def test_a_failed_post_operation_is_in_the_log(made: Make) -> None:

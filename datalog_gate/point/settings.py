@@ -93,8 +93,8 @@ class Settings:
     service_journal: str = field(
         default="",
         metadata=_about(
-            "The file in which is written down what services hold for grants: on a local disk, the same one for all "
-            "processes of the host. No service is enabled without it."
+            "The file in which is written down what services hold for grants, and what plugins of preflight are still "
+            "to be told: on a local disk, the same one for all processes of the host. No service is enabled without it."
         ),
     )
     service_call_seconds: float = field(
