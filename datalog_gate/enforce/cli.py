@@ -56,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
+    from datalog_gate.enforce.packs import unfilled
     from datalog_gate.enforce.render import notes
     from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report
     from datalog_gate.enforce.roots import caller_in, read_all, roots
@@ -63,7 +64,7 @@ def check(options: argparse.Namespace) -> int:
     given = roots(options)
     caller, unread = caller_in(options.caller)
     rules = _rules(options)
-    for warning in (*rules.warnings, *_unfilled(rules, options.inventory)):
+    for warning in (*rules.warnings, *(() if options.inventory else unfilled(rules))):
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
         raise unread
@@ -322,17 +323,6 @@ def _rules(options: argparse.Namespace) -> Rules:
 
     catalogue = read_catalogue(*options.catalogue)
     return load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
-
-
-def _unfilled(rules: Rules, given: str | None) -> list[Diagnostic]:
-    """A warning if policies may pass only because no inventory fills what they read."""
-    from datalog_gate.catalogue import inventory
-
-    read = sorted(name for name in rules.program.inputs if inventory.relation(name))
-    if given or not read:
-        return []
-    message = f"the rules read {', '.join(read)}, which nothing fills"
-    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
 
 
 def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespace) -> int:
