@@ -20,9 +20,9 @@ from bench.timing import OURS, Answer, measure
 from datalog_gate.analysis.check import check
 from datalog_gate.api import Rules
 from datalog_gate.collection import paused
-from datalog_gate.enforce.render import why
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
+from datalog_gate.gate.explanation import told
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.gate.policyset import RuleFile, load
 from datalog_gate.values import Row
@@ -93,7 +93,7 @@ def explained(rounds: int) -> Iterator[str]:
             decision = rules.decide(stack, explain=True)
             decided = time.process_time()
             assert decision.explanation
-            texts = ["\n".join(why(decision.explanation.why(one))) for one in decision.violations]
+            texts = ["\n".join(told(decision.explanation.why(one))) for one in decision.violations]
             times.append((decided - began, time.process_time() - decided))
         longest = max(len(one.encode()) for one in texts)
         del stack, decision

@@ -14,14 +14,10 @@ from collections.abc import Iterator
 from datalog_gate.services.rack_affinity.problem import (
     Answer,
     Constraint,
-    Host,
     Item,
-    Origin,
+    Place,
     Placed,
-    Pool,
     Problem,
-    Same,
-    Spread,
 )
 from datalog_gate.services.rack_affinity.run import solve
 
@@ -33,12 +29,15 @@ def problem(servers: int, pools: int = RACKS, varied: bool = True, level: int = 
     """As many volumes as servers, each in its server's rack, over as many racks as there are pools and over 16 hosts
     in each of 40 racks, which are partly taken already; each pair is asked for by a grant of its own."""
     chance = random.Random(7)
-    hosts = [
-        Host(f"host-{rack}-{at}", f"rack-{rack}", f"zone-{rack % 4}",
+    places = [
+        Place("server", f"host-{rack}-{at}", f"rack-{rack}", f"zone-{rack % 4}",
              {"VCPU": chance.randrange(16, 65), "MEMORY_MB": 4096 * chance.randrange(8, 65), "DISK_GB": 800})
         for rack in range(RACKS) for at in range(HOSTS)
     ]  # fmt: skip
-    there = [Pool(f"pool-{rack}", f"rack-{rack}", f"zone-{rack % 4}", 20_000) for rack in range(pools)]
+    places += [
+        Place("volume", f"pool-{rack}", f"rack-{rack}", f"zone-{rack % 4}", {"DISK_GB": 20_000})
+        for rack in range(pools)
+    ]
     items: list[Item] = []
     asked: list[Constraint] = []
     for at in range(servers):
@@ -46,10 +45,10 @@ def problem(servers: int, pools: int = RACKS, varied: bool = True, level: int = 
         size = chance.randrange(10, 1000) if varied else 100
         items.append(Item(f"server-{at}", "server", {"VCPU": int(vcpu * load), "MEMORY_MB": memory, "DISK_GB": 20}))
         items.append(Item(f"volume-{at}", "volume", {"DISK_GB": size}))
-        asked.append(Same("rack", (f"server-{at}", f"volume-{at}"), Origin(f"pair-{at}", "same: rack")))
+        asked.append(Constraint(f"pair-{at}", "same: rack", "rack", (f"server-{at}", f"volume-{at}")))
     names = tuple(one.id for one in items if one.kind == "server")
-    asked.append(Spread("rack", level, names, Origin("spread", f"spread: rack, at least {level}")))
-    return Problem(tuple(hosts), tuple(there), tuple(items), tuple(asked))
+    asked.append(Constraint("spread", f"spread: rack, at least {level}", "rack", names, level))
+    return Problem(tuple(places), tuple(items), tuple(asked))
 
 
 CASES = {

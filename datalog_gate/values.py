@@ -83,12 +83,14 @@ class Unknown:
 
     `apart` ones stand for resources that nobody could read, such as members of a group of unknown size: whatever they
     are, they are none of the known values. `unread` ones Heat knows before it builds anything, and only this reader
-    does not: a user can choose them. `place` says where the user wrote the expression; neither is part of equality.
+    does not: a user can choose them. `scalar` ones are no list and no map. `place` says where the user wrote the
+    expression; none of these three is part of equality.
     """
 
     expression: str
     apart: bool = field(default=False, kw_only=True)
     unread: bool = field(default=False, kw_only=True, compare=False)
+    scalar: bool = field(default=False, kw_only=True, compare=False)
     place: Span | None = field(default=None, compare=False)
 
 

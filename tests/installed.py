@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import socket
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,13 +19,17 @@ from datalog_gate.point.definition import Definition
 from datalog_gate.point.options import settings
 from datalog_gate.point.point import Point
 from datalog_gate.point.policies import Entitlements
+from datalog_gate.services.approval import Approval
+from datalog_gate.services.conformance import asked
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.service import RefusedError
 from tests.pages import DOCS
 from tests.test_doctor import PASTE
 
 INSTALL = (DOCS / "install.md").read_text("utf-8")
 FILE = re.compile(r"`(/etc/heat/[^`]*)`[^`\n]*(?:\n[^`\n]+)*\n\n```\w+\n(.*?)```", re.S)
 """A file that the page shows, after the paragraph that names it last."""
-ROOT = re.compile(r"(?<!\w)/(?=(?:etc|var/log)/heat)")
+ROOT = re.compile(r"(?<!\w)/(?=(?:etc|var/log|var/lib)/heat)")
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 MEMBER = {"user_id": "u-ann", "project_id": "p-shop", "roles": ["member"]}
 TEMPLATE = """\
@@ -54,6 +59,17 @@ def install(folder: Path) -> cfg.ConfigOpts:
     return conf
 
 
+def grant(folder: Path) -> None:
+    """Add the services that the page shows to heat.conf, with a journal, and a request that awaits approval."""
+    [shown] = [one for one in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "service_journal" in one]
+    with (folder / "etc/heat/heat.conf").open("a") as conf:
+        conf.write(moved(shown, folder).partition("\n")[2])
+    (folder / "var/lib/heat").mkdir(parents=True)
+    Journal(str(folder / "var/lib/heat/journal"))
+    with suppress(RefusedError):
+        Approval({"file": str(folder / "var/lib/heat/approvals")}).reserve(asked("approval", "u", "db", type="T"))
+
+
 def moved(text: str, folder: Path) -> str:
     """The text with the folder in the place of the root."""
     return ROOT.sub(f"{folder}/", text)
@@ -63,6 +79,8 @@ def on_site(text: str, folder: Path) -> str:
     """As `moved`, with the files there if the text names any."""
     if ROOT.search(text):
         install(folder)
+        if text.startswith(("services", "approval")):
+            grant(folder)
     return moved(text, folder)
 
 

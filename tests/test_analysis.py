@@ -116,6 +116,18 @@ def test_a_module_reads_what_another_exports() -> None:
     }
 
 
+def test_a_pack_that_is_loaded_alone_imports_what_stands_beside() -> None:
+    ssh, reader = "export open. open(1).", "import net:ssh. @deny p(x) :- open(x)."
+    assert {one.id: sorted(policies.reads[one.relation]) for policies in [_load(ssh=ssh, a=reader)]
+            for one in policies.policies} == {"a:p": ["a:p", "ssh:open"]}  # fmt: skip
+    with pytest.raises(dg.RulesError) as error:
+        _load(**{"ssh": ssh, "other:a": reader})
+    assert [one.message for one in error.value.diagnostics] == [
+        "there is no module net:ssh",
+        "there is no relation open",
+    ]
+
+
 def test_a_declaration_is_of_its_own_module() -> None:
     assert _load(m='relation m:t(a: string). m:t("x"). @deny("a") p(x) :- t(x).').warnings == ()
     with pytest.raises(dg.RulesError) as error:

@@ -145,7 +145,7 @@ def test_what_is_not_surely_reserved_is_released(
         (None, "its decision holds no attributes by resource"),
         ([], "its decision holds no attributes by resource"),
         ({"a": "z1"}, "its decision holds no attributes by resource"),
-        ({"a": {"zone": "z" * 65536}}, "its decision takes more than 65536 characters"),
+        ({"a": {"zone": "z" * 65536}}, "its decision takes more than 64000 characters"),
     ],
 )
 def test_a_decision_that_no_template_could_read_is_none(tmp_path: Path, decision: object, why: str) -> None:

@@ -422,3 +422,10 @@ def test_what_no_policy_reads_is_derived_unless_a_budget_ran_out() -> None:
     rules = f'@warn("bomb", "")\n{BOMB}{PLAIN}spare(s) :- os:nova:server(_id=s).\n'
     found = [judge(rules, MANY, budget=Budget(facts=limit)).derived.keys() for limit in (30_000, 20_000)]
     assert found == [{"m:p", "m:q", "m:spare"}, {"m:q"}]
+
+
+def test_a_policy_without_a_way_to_hold_finds_nothing() -> None:
+    never = '@deny("never", "{s}")\nnever(s) :- os:nova:server(_id=s), false.\n'
+    assert [one.policy for one in judge(never + HUGE.replace("{more}", ""), server(flavor="huge")).violations] == [
+        "huge"
+    ]

@@ -12,11 +12,11 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.enforce.cli import main
-from datalog_gate.enforce.render import text, why
+from datalog_gate.enforce.render import text
 from datalog_gate.engine import engine
 from datalog_gate.gate.decide import Request, decide
 from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.explanation import Explanation
+from datalog_gate.gate.explanation import Explanation, told
 from datalog_gate.gate.policyset import RuleFile, load
 from datalog_gate.sources import read_stack
 from tests.pages import DOCS
@@ -40,7 +40,7 @@ def whys(rules: str, template: str, **request: Any) -> list[str]:
     """The explanations of all findings, as text."""
     decision = judge(rules, template, **request)
     found = (*decision.violations, *decision.undetermined)
-    return ["\n".join(one[2:] for one in why(explained(decision).why(each))) for each in found]
+    return ["\n".join(one[2:] for one in told(explained(decision).why(each))) for each in found]
 
 
 def fixes(rules: str, template: str, **request: Any) -> list[str | None]:
@@ -231,7 +231,7 @@ WIDE = policy(
 def test_no_explanation_is_longer_than_two_kilobytes_and_says_what_it_leaves_out() -> None:
     decision = judge(WIDE, HEAD + server())
     lines = explained(decision).why(decision.violations[0])
-    shown = "\n".join(why(lines))
+    shown = "\n".join(told(lines))
     data = explained(decision).of(decision.violations[0]).to_json()
     assert len(shown.encode()) <= 2000
     assert len(json.dumps(data, ensure_ascii=False).encode()) <= 2000

@@ -43,7 +43,7 @@ def certain(*rows: Row) -> dict[Row, bool]:
 
 
 def any_of(relation: str, column: str, where: str, unknown: Unknown) -> Unknown:
-    apart = column in ("_id", "id")
+    apart = column in ("_id", "id") or (column == "stack" and relation != "heat:resource")
     return Unknown(f"any {column} of {relation} in {where}: {unknown.expression}", apart=apart)
 
 
@@ -77,6 +77,7 @@ def test_a_small_stack_gives_these_facts() -> None:
     net_id, group_id, port_id = net.id, group.id, port.id
     assert facts(stack(net, group, port)) == {
         "heat:stack": certain((WEB, WEB, None, 0, "2021-04-16", None)),
+        "heat:root": certain((WEB,)),
         "heat:resource": certain(
             (net_id, WEB, "net", "OS::Neutron::Net", "OS::Neutron::Net"),
             (group_id, WEB, "sg", "OS::Neutron::SecurityGroup", "OS::Neutron::SecurityGroup"),
@@ -356,6 +357,7 @@ def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
     }
     assert found == {
         "heat:stack": certain((WEB, WEB, None, 0, "2021-04-16", None)),
+        "heat:root": certain((WEB,)),
         "heat:parameter": certain(
             (WEB, "size", "number", 5, "parameters", FALSE),
             (WEB, "zones", "json", '{"a":null,"b":[1,true]}', "default", FALSE),

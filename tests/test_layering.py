@@ -85,7 +85,7 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_one_knows_heat() -> N
         "point": ["oslo_config", "oslo_policy"],
         "policytest": ["pytest"],
         "preflight": ["requests", "stevedore", "urllib3"],
-        "services": ["ortools"],
+        "services": ["keystoneauth1", "ortools", "pytest", "requests"],
         "template": ["yaml", "yaql"],
     }
 

@@ -344,8 +344,8 @@ def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "url must be one of a licence server"),
-        ({"url": "ftp://h/"}, "url must be one of a licence server"),
+        ({}, "url must be one of a server, with http or https"),
+        ({"url": "ftp://h/"}, "url must be one of a server, with http or https"),
         ({"url": "http://licences.example/"}, "url must begin with https"),
         ({"url": "http://127.0.0.1.example/"}, "url must begin with https"),
         ({"url": "https://me:pw@licences.example/"}, "url must hold no user, query or fragment"),

@@ -145,7 +145,7 @@ def renamed(rule: CheckedRule) -> CheckedRule:
         return Var(f"{one.name[::-1]}'") if isinstance(one, Var) else one
 
     def literal(one: CheckedLiteral) -> CheckedLiteral:
-        changed = {name: getattr(one, name) for name in one.__dataclass_fields__}
+        changed = {name: getattr(one, name) for name in one.__match_args__}
         for name, value in changed.items():
             if name == "body":
                 changed[name] = tuple(map(literal, reversed(value)))

@@ -11,9 +11,11 @@ from textwrap import dedent
 import pytest
 
 from datalog_gate.diagnostics import Span
-from datalog_gate.errors import InputError
-from datalog_gate.policytest.suite import Finding, difference, read_suite, run, top_folder
+from datalog_gate.errors import InputError, UsageError
+from datalog_gate.policytest.comparison import Answer, Finding, flow, report
+from datalog_gate.policytest.suite import read_suite, run, top_folder
 from datalog_gate.policytest.testfile import Case, read_cases
+from datalog_gate.template.document import read_document
 from datalog_gate.values import ResourceId
 
 FLAVOR = """
@@ -64,7 +66,7 @@ BAD = Finding("diagnostics", "yaml", at(1), "this is not YAML")
 
 
 @pytest.mark.parametrize(
-    ("expect", "found", "report"),
+    ("expect", "found", "shown"),
     [
         ({}, [], ""),
         ({"violations": [{"policy": "p", "resource": "web", "line": 3}]}, [WEB], ""),
@@ -72,32 +74,47 @@ BAD = Finding("diagnostics", "yaml", at(1), "this is not YAML")
         ({"violations": [{"policy": "q"}]}, [WHOLE], ""),
         ({"violations": [{"policy": "p"}, {"policy": "p", "resource": "web"}]}, [WEB, DB], ""),
         ({"undetermined": [{"policy": "p"}], "diagnostics": [{"code": "yaml", "line": 1}]}, [MAYBE, BAD], ""),
-        ({}, [WEB, MAYBE], "  unexpected  violations: p s/web on line 3: web is bad\n"
-                           "  unexpected  undetermined: p s/web on line 4: web may be bad"),
-        ({}, [WHOLE], "  unexpected  violations: q: too many"),
-        ({"violations": [{"policy": "p", "resource": "web", "line": 4}]}, [WEB],
-         "  missing     violations: p web on line 4\n  unexpected  violations: p s/web on line 3: web is bad"),
-        ({"violations": [{"policy": "p", "resource": "web"}] * 2}, [WEB], "  missing     violations: p web"),
-        ({"violations": [{"policy": "q", "line": 3}]}, [], "  missing     violations: q on line 3"),
-        ({"violations": [{"policy": "r"}]}, [], "  missing     violations: r"),
-        ({"diagnostics": [{"code": "yaml"}]}, [], "  missing     diagnostics: yaml"),
+        ({}, [WEB, MAYBE], "  + violations: {policy: p, resource: web, line: 3}\n      web is bad\n"
+                           "  + undetermined: {policy: p, resource: web, line: 4}\n      web may be bad"),
+        ({}, [WHOLE], "  + violations: {policy: q}\n      too many"),
+        ({"violations": [{"policy": "p", "resource": "db", "line": 4}]}, [WEB, DB],
+         "  - violations: {policy: p, resource: db, line: 4}\n  + violations: {policy: p, resource: db, line: 3}\n"
+         "      line: 3, not 4\n      db is bad\n"
+         "  + violations: {policy: p, resource: web, line: 3}\n      web is bad"),
+        ({"violations": [{"policy": "p", "resource": "s/x", "line": 4}]}, [WEB],
+         "  - violations: {policy: p, resource: s/x, line: 4}\n  + violations: {policy: p, resource: web, line: 3}\n"
+         "      resource: web, not s/x\n      line: 3, not 4\n      web is bad"),
+        ({"violations": [{"policy": "p", "resource": "web"}] * 2}, [WEB],
+         "  - violations: {policy: p, resource: web}"),
+        ({"violations": [{"policy": "q", "line": 3}]}, [], "  - violations: {policy: q, line: 3}"),
+        ({"violations": [{"policy": "r"}]}, [WHOLE],
+         "  - violations: {policy: r}\n  + violations: {policy: q}\n      too many"),
+        ({"diagnostics": [{"code": "yaml", "line": 2}]}, [BAD],
+         "  - diagnostics: {code: yaml, line: 2}\n  + diagnostics: {code: yaml, line: 1}\n"
+         "      line: 1, not 2\n      this is not YAML"),
     ],
 )  # fmt: skip
 def test_each_expectation_is_met_by_one_finding_of_its_own(
-    expect: dict[str, object], found: list[Finding], report: str
+    expect: dict[str, object], found: list[Finding], shown: str
 ) -> None:
-    assert difference(expect, found, {}) == report
+    assert report(expect, Answer(tuple(found), {}), {}) == shown
 
 
 def test_rows_are_compared_as_sets() -> None:
     expect = {"rows": {"m:r": [["b", 2], ["a", None]], "m:s": [], "m:t": [[1]]}}
     rows: dict[str, list[list[object]]] = {"m:r": [["a", None], ["c", 3]], "m:s": []}
-    assert difference(expect, [], rows).splitlines() == [
-        '  missing     rows: m:r ["b", 2]',
-        '  unexpected  rows: m:r ["c", 3]',
-        "  missing     rows: nothing derives m:t: write its full name, net:ssh:open_ssh, or it takes too much",
-        "  missing     rows: m:t [1]",
+    assert report(expect, Answer((), rows), {}).splitlines() == [
+        '  - rows: m:r: ["b", 2]',
+        '  + rows: m:r: ["c", 3]',
+        "  - rows: m:t: nothing derives it: write its full name, net:ssh:open_ssh, or it takes too much",
+        "  - rows: m:t: [1]",
     ]
+
+
+@pytest.mark.parametrize("text", ["web", "a/b-1.c_d", "on", "Null", "0", "a: b", "#", "", "10.0.0.0/8", "é", "a b"])
+def test_what_is_written_in_one_line_is_read_again_as_it_was(text: str) -> None:
+    data = {"policy": text, "line": 3, text: [text, None, True]}
+    assert read_document(f"all: {flow(data)}", "f.yaml").data == {"all": data}
 
 
 def test_a_case_holds_paths_and_times_and_an_inline_template_keeps_its_lines(tmp_path: Path) -> None:
@@ -151,6 +168,7 @@ def test_a_template_that_leans_on_anchors_elsewhere_is_its_data(tmp_path: Path) 
           (5, 16, "here stands a text", None),
           (6, 10, "`now` is an ISO time like 2027-03-01T12:00", None),
           (7, 5, "there is no key `stak` here", "did you mean stack?")]),
+        (case("{}", "    modules: {base: 1}\n"), [(5, 21, "`base` is a text or a mapping", None)]),
     ],
 )  # fmt: skip
 def test_everything_wrong_in_a_test_file_is_said_with_its_place(
@@ -184,16 +202,16 @@ def test_a_run_over_a_folder_takes_it_for_the_top_of_the_packs(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("test", "report"),
+    ("test", "first"),
     [
         (case("{violations: [{policy: flavor, resource: web, line: 2}]}"), ""),
-        (case("{violations: []}"), "  unexpected  violations: flavor web/web on line 2: web takes huge"),
+        (case("{violations: []}"), "+ violations: {policy: flavor, resource: web, line: 2}"),
         (case("{}", "    environment: {parameters: {flavor: small}}\n"), ""),
         (case("{}", "    action: delete\n"), ""),
         (case("{rows: {a:flavor:huge: [[web/web, huge]]}, violations: [{policy: flavor}]}"), ""),
         (case("{diagnostics: [{code: not-a-template, line: 3}]}", stack="{a: 1}"), ""),
         (case("{}", stack="{a: 1}"),
-         "  unexpected  diagnostics: not-a-template on line 3: this is no template: heat_template_version is missing"),
+         "+ diagnostics: {code: not-a-template, line: 3}"),
         (case("{violations: [{policy: flavor, resource: w, line: 3}]}",
               stack='{heat_template_version: 2018-08-31, resources: {w: {type: "OS::Nova::Server", '
                     "properties: {flavor: huge}}}}"), ""),
@@ -202,9 +220,19 @@ def test_a_run_over_a_folder_takes_it_for_the_top_of_the_packs(tmp_path: Path) -
                     'resources: {w: {type: "OS::Nova::Server", properties: {flavor: {get_param: p}}}}}'), ""),
     ],
 )  # fmt: skip
-def test_a_case_compares_the_findings_of_its_own_folders_policies(tmp_path: Path, test: str, report: str) -> None:
+def test_a_case_compares_the_findings_of_its_own_folders_policies(tmp_path: Path, test: str, first: str) -> None:
     suite = read_suite(pack(tmp_path, test))
-    assert [suite.report(one) for one in suite.cases] == [report]
+    assert [suite.report(one).partition("\n")[0].strip() for one in suite.cases] == [first]
+
+
+def test_modules_are_judged_with_the_stack_and_files_with_the_environments_of_their_names(tmp_path: Path) -> None:
+    modules = "    modules: {far: ../../web/a.yaml, near: {heat_template_version: 2018-08-31, resources: {}}}\n"
+    rows = "{rows: {a:all:is: [[a, small], [far, small]]}}"
+    file = pack(tmp_path, case(rows, modules, stack="../../web/a.yaml"))
+    write(file.parent, {"all.dl": "is(s, v) :- heat:parameter(stack=s, value=v)."})
+    write(tmp_path, {"web/a.yaml": STACK, "web/a.env": "parameters: {flavor: small}"})
+    suite = read_suite(file)
+    assert [suite.report(one) for one in suite.cases] == [""]
 
 
 def test_a_case_fails_where_a_policy_takes_too_much(tmp_path: Path) -> None:
@@ -213,9 +241,11 @@ def test_a_case_fails_where_a_policy_takes_too_much(tmp_path: Path) -> None:
     write(file.parent, {"bomb.dl": f'@deny("bomb", "")\np(x, y, z) :- n(x), n(y), n(z).\n{numbers}\n'})
     suite = read_suite(file)
     assert [one.partition(" facts")[0] for one in suite.report(suite.cases[0]).splitlines()] == [
-        "  unexpected  diagnostics: budget on line 2: bomb: more than 1,000,000",
-        "  unexpected  diagnostics: budget on line 2: flavor: more than 1,000,000",
-        "  missing     rows: nothing derives a:bomb:p: write its full name, net:ssh:open_ssh, or it takes too much",
+        "  + diagnostics: {code: budget, line: 2}",
+        "      bomb: more than 1,000,000",
+        "  + diagnostics: {code: budget, line: 2}",
+        "      flavor: more than 1,000,000",
+        "  - rows: a:bomb:p: nothing derives it: write its full name, net:ssh:open_ssh, or it takes too much",
     ]
 
 
@@ -257,9 +287,9 @@ def test_a_failing_case_is_shown_with_its_place_and_without_a_traceback(tmp_path
         capture_output=True,
         text=True,
     )
-    heading, report = [line for line in shown.stdout.splitlines() if "one" in line or "unexpected" in line]
+    heading, found = [line for line in shown.stdout.splitlines() if "one" in line or "  + " in line]
     assert heading.strip("_ ") == "one"
-    assert report == "  unexpected  violations: flavor web/web on line 2: web takes huge"
+    assert found == "  + violations: {policy: flavor, resource: web, line: 2}"
 
 
 def test_the_plugin_imports_nothing_of_the_package_before_there_is_a_policy_test() -> None:
@@ -268,3 +298,49 @@ def test_the_plugin_imports_nothing_of_the_package_before_there_is_a_policy_test
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert shown.stdout.split() == ["datalog_gate", "datalog_gate.policytest", "datalog_gate.policytest.plugin"]
+
+
+KEYS = """
+@deny("caller", "{project} may not")
+guest(project) :- gate:caller(project=project), not gate:role("admin").
+@deny("action", "no {action}", on=["delete"])
+asked(action) :- gate:request(action=action).
+@deny("late", "it is {now}")
+late(now) :- gate:now(time=now), datetime_gt(now, "2027-01-01").
+@deny("service", "{service} is on")
+enabled(service) :- gate:service(name=service).
+@deny("there", "{name} is there already")
+there(name) :- known(name).
+relation known(name: string) key(name) "The servers that there are.".
+@unlock("edge")
+granted(grant) :- gate:grant(id=grant).
+"""
+EMPTY = "{heat_template_version: 2018-08-31}"
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ("", []),
+        ("caller: {project: ops, roles: [member]}", ["caller"]),
+        ("caller: {project: ops, roles: [admin]}", []),
+        ("action: delete", ["action"]),
+        ("now: 2027-03-01T12:00", ["late"]),
+        ("now: 2026-03-01T12:00:00+01:00", []),
+        ("services: [edge]", ["service"]),
+        ("inventory: {known: [[web]]}", ["there"]),
+        ("inventory: cloud.jsonl", ["there"]),
+    ],
+)
+def test_a_case_gives_what_a_request_holds(tmp_path: Path, more: str, found: list[str]) -> None:
+    files = {"rules/keys.dl": KEYS, "rules/cloud.jsonl": '{"relation": "known", "row": ["web"]}\n'}
+    case = f"cases:\n  - name: one\n    stack: {EMPTY}\n    now: 2026-03-01T12:00\n    expect: {{}}\n    {more}\n"
+    case = case.replace("    now: 2026-03-01T12:00\n", "") if more.startswith("now") else case
+    suite = read_suite(write(tmp_path, {**files, "rules/test.yaml": case}) / "rules/test.yaml")
+    assert [one.name for one in suite.answer(suite.cases[0]).found] == found
+
+
+def test_what_the_gate_cannot_judge_yet_fails_a_case(tmp_path: Path) -> None:
+    suite = read_suite(pack(tmp_path, case("{}", "    against: {heat_template_version: 2018-08-31}\n")))
+    with pytest.raises(UsageError, match="an older state"):
+        suite.report(suite.cases[0])

@@ -151,13 +151,14 @@ def test_nested_servers_stand_where_the_stacks_around_them_say_their_values(tmp_
         (
             "heat_template_version: 2018-08-31\nparameters:\n  n: {type: number, default: 1, description: d}\n"
             "conditions:\n  c: {equals: [1, 1]}\noutputs:\n  o: {value: 1}\nresources: {r: {type: OS::Heat::None}}\n",
-            "condition 5:3, output 7:3, parameter 3:3, parameter_attribute 3:33, section 4:1, section 1:1, "
-            "section 6:1, section 2:1, section 8:1",
+            "condition 5:3, output 7:3, parameter 3:3, parameter_attribute 3:21, parameter_attribute 3:33, "
+            "section 4:1, section 1:1, section 6:1, section 2:1, section 8:1",
         ),
         (
             "AWSTemplateFormatVersion: 2010-09-09\nParameters:\n  n: {Type: Number, Default: 1, Description: d}\n"
             "Outputs:\n  o: {Value: 1}\nResources: {r: {Type: OS::Heat::None}}\n",
-            "output 5:3, parameter 3:3, parameter_attribute 3:33, section 1:1, section 4:1, section 2:1, section 6:1",
+            "output 5:3, parameter 3:3, parameter_attribute 3:33, parameter_attribute 3:6, section 1:1, section 4:1, "
+            "section 2:1, section 6:1",
         ),
     ],
 )

@@ -24,7 +24,7 @@ from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text
 from datalog_gate.facts.stack import Data, Stack
 from datalog_gate.point.point import Point
-from datalog_gate.policytest.suite import difference
+from datalog_gate.policytest.comparison import Answer, report
 from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.values import SECRET, Unknown
 from tests.fake_heat import Client, FakeHeat, point_of
@@ -148,7 +148,7 @@ def shown_by_all_doors(point: Point, path: Path, template: Mapping[str, Data], p
             shown.write(repr(decision.explanation.why_not(name, row)))
     every = {name: decision.rows(name) for name in decision.derived}
     shown.write(text(decision) + compact(decision) + json.dumps(decision.to_json()))
-    shown.write(difference({"rows": dict.fromkeys(every, ())}, (), every))
+    shown.write(report({"rows": dict.fromkeys(every, ())}, Answer((), every), {}))
     shown.write(repr((decision.violations, decision.undetermined, decision.derived)))
     shown.write(repr(snapshot(action="create", stack_name="s", project="p", decision_id=decision.id, stack=stack)))
     facts = flatten(stack, SHIPPED)

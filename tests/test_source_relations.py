@@ -57,7 +57,23 @@ Resources:
 """
 PARTS = ("", ".condition", ".deletion_policy", ".depends_on", ".external_id", ".metadata", ".update_policy")
 """Where a member whose whole definition a function makes has that function."""
+UNUSED = (
+    HOT
+    + """\
+parameters: {never: {type: json, default: {a: []}}, far: {type: json}, told: {type: string}, when: {type: boolean}}
+conditions: {is: {equals: [{get_param: when}, true]}}
+resources:
+  gone: {type: OS::Heat::Value, condition: {equals: [1, 2]}, properties: {value: {get_param: far}}}
+  srv:
+    type: OS::Nova::Server
+    properties:
+      name: {get_param: [far, {get_param: [far, {get_param: far}]}, {get_param: far}]}
+      user_data: {str_replace: {template: a, params: {a: {get_param: far}, b: {get_param: far}}}}
+outputs: {o: {value: [{get_param: told}]}}
+"""
+)
 NAME = 'name {"list_join": ["", ["k", "ey"]]} of get_param in stack/srv'
+WITHIN = NAME.removesuffix("/srv")
 
 
 def rows(of: Stack, relation: str) -> list[list[object]]:
@@ -124,12 +140,38 @@ INNER = HOT + "resources: {db: {type: OS::Heat::None}, web: {type: OS::Heat::Non
         (CFN, "heat:attribute", [["stack/Srv", ".metadata.a", "stack/Net", "b.c"],
                                  ["stack/Srv", "Tags.1", "stack/Net", "name"]]),
         (CFN, "heat:uses_parameter", [["stack/Srv", "KeyName", "Key"]]),
+        (TEXT, "heat:used_parameter", [["stack", "key"], ["stack", "size"], ["stack", f"?{WITHIN}"]]),
+        (CFN, "heat:used_parameter", [["stack", "Key"]]),
+        (UNUSED, "heat:used_parameter", [["stack", "far"], ["stack", "told"], ["stack", "when"]]),
+        (UNUSED, "heat:nested_function", [["stack/srv", "name", "get_param", at] for at in (2, 3)]),
+        (UNUSED, "heat:parameter_attribute", [["stack", "never", "default", '{"a":[]}']]),
     ],
 )  # fmt: skip
 def test_what_the_text_says_is_a_row_before_any_function_is_resolved(
     text: str, relation: str, expected: list[list[object]]
 ) -> None:
     assert rows(stack(text), relation) == expected
+
+
+def test_a_text_that_nobody_knows_yet_opens_no_map() -> None:
+    text = (
+        HOT
+        + """\
+parameters: {a: {type: string}, b: {type: number}, c: {type: boolean}, d: {type: json}, e: {type: comma_delimited_list}}
+resources:
+  srv:
+    type: OS::Nova::Server
+    properties:
+      metadata:
+        text: [{get_param: a}, {get_param: b}, {get_param: c}]
+        made: {str_replace: {template: x, params: {x: {get_param: a}}}}
+        map: {get_param: d}
+        list: {get_param: e}
+"""
+    )
+    found = rows(stack(text), "os:nova:server.metadata")
+    assert [row[1] for row in found if row[-1] != "maybe"] == ["made", "text.0", "text.1", "text.2"]
+    assert [row[1] for row in found if row[-1] == "maybe" and "any" not in str(row[1])] == ["list", "map"]
 
 
 def test_environments_give_what_they_say_and_where() -> None:

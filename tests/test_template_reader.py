@@ -162,7 +162,7 @@ def test_parameters_of_the_other_kind_of_template_are_read() -> None:
     text = "AWSTemplateFormatVersion: '2010-09-09'\nParameters:\n  P: {Type: Number, Default: '4', MinValue: 1, NoEcho: true}\n"
     [parameter] = read_stack(text).parameters
     assert (parameter.type, parameter.value, parameter.hidden, parameter.attributes) == (
-        "number", 4, True, {"MinValue": 1, "NoEcho": True},
+        "number", 4, True, {"MinValue": 1, "NoEcho": True, "default": "4"},
     )  # fmt: skip
 
 

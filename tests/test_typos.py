@@ -268,7 +268,15 @@ MAY_PASS = {
 """What may be misspelt without a word: no finding is lost by it."""
 
 
-@pytest.mark.parametrize("path", sorted(RULES.rglob("*.dl")), ids=lambda path: path.stem)
+NAMES_OF_OTHERS = ("vnf",)
+"""Packs whose texts are names of another world, `{vm-type}_image_name`, which no catalogue has; mutants test these."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [one for one in sorted(RULES.rglob("*.dl")) if one.parent.name not in NAMES_OF_OTHERS],
+    ids=lambda path: path.stem,
+)
 def test_no_name_of_our_rules_can_be_misspelt_so_that_a_stack_passes(path: Path) -> None:
     text = path.read_text("utf-8")
     module = ":".join(path.relative_to(RULES).with_suffix("").parts)

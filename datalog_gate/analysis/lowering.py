@@ -8,7 +8,7 @@ the relation's columns. Nothing is ordered or checked for kinds yet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from datalog_gate.analysis.names import Names
@@ -395,5 +395,5 @@ def _renamed(part: Any, names: Mapping[Var, Var]) -> Any:
         case tuple():
             return tuple(_renamed(one, names) for one in part)
         case Match() | Compare() | Call() | Without() | Fold():
-            return replace(part, **{one.name: _renamed(getattr(part, one.name), names) for one in fields(part)})
+            return replace(part, **{name: _renamed(getattr(part, name), names) for name in part.__match_args__})
     return part

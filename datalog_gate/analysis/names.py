@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.builtins import BUILTINS, Builtin
@@ -252,7 +252,7 @@ class Names:
                 case Declaration():
                     self._declare(module, scope, statement)
                 case Import():
-                    scope.imports.append(statement)
+                    scope.imports.append(replace(statement, module=self.imported(statement.module, module.name)))
         for statement in module.statements:
             if isinstance(statement, Rule):
                 self._define_by_rule(module, scope, statement)
@@ -326,11 +326,16 @@ class Names:
                             if name in module.refused:
                                 self.consequences.add(self.diagnostics[-1])
                     scope.exports.update(statement.names)
-                case Import() if statement.module not in self.scopes:
+                case Import() if self.imported(statement.module, module.name) not in self.scopes:
                     message = f"there is no module {statement.module}"
                     path = "a module is a file: net:ssh is net/ssh.dl"
                     suggestion = self._suggestion(statement.module, self.scopes) or path
                     self._report("unknown-module", message, statement.span, suggestion)
+
+    def imported(self, name: str, module: str) -> str:
+        """The module that an import means: in a pack that is loaded alone, the one beside that has the last word."""
+        beside = name.rpartition(":")[2]
+        return beside if name not in self.scopes and ":" not in module and beside in self.scopes else name
 
     def _report(
         self, code: str, message: str, span: Span, suggestion: str | None = None, severity: Severity = "error"

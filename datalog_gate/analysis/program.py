@@ -38,11 +38,22 @@ Pattern = Var | Const | None
 @dataclass(frozen=True, slots=True)
 class Match:
     """A row of the relation fits the arguments. A variable never matches null with null: one that another literal binds
-    too does not match a null here (inside an atom, twice the same variable neither); a constant null does."""
+    too does not match a null here (inside an atom, twice the same variable neither); a constant null does.
+
+    `columns` are those of the arguments that are not anything, and `said` these with their columns: of fifty columns
+    that a relation has, a rule reads two.
+    """
 
     relation: str
     arguments: tuple[Pattern, ...]
     span: Span = field(compare=False)
+    said: tuple[tuple[int, Operand], ...] = field(init=False, compare=False, repr=False)
+    columns: tuple[int, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        said = tuple((at, one) for at, one in enumerate(self.arguments) if one is not None)
+        object.__setattr__(self, "said", said)
+        object.__setattr__(self, "columns", tuple(at for at, _ in said))
 
 
 @dataclass(frozen=True, slots=True)

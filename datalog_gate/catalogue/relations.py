@@ -53,6 +53,13 @@ _RELATIONS = (
         example=("web", "web", None, 0, "2021-04-16", "A web server."),
     ),
     _relation(
+        "heat:root",
+        "The roots of what is judged. No stack that nobody could read may be one, as `heat:stack` has to leave open.",
+        STACK,
+        key="stack",
+        example=("web",),
+    ),
+    _relation(
         "heat:resource",
         "Every resource.",
         *(ID, STACK, NAME),
@@ -129,6 +136,14 @@ _RELATIONS = (
         example=(ResourceId("web/db"), "user_data", "str_replace"),
     ),
     _relation(
+        "heat:nested_function",
+        "How deep calls of one function stand within each other.",
+        *(ID, WRITTEN),
+        Column("function", Kind.STRING, "The function's name."),
+        Column("depth", Kind.NUMBER, "From 2; a call with two within it, one in the other, is one of 3 and of 2."),
+        example=(ResourceId("web/db"), "name", "get_param", 2),
+    ),
+    _relation(
         "heat:uses_parameter",
         "The parameters that the definition of a resource and its conditions read.",
         *(ID, WRITTEN),
@@ -161,6 +176,14 @@ _RELATIONS = (
         VALUE,
         key="stack name attribute",
         example=("web", "key", "description", "The key pair."),
+    ),
+    _relation(
+        "heat:used_parameter",
+        "The parameters that a template's text reads, in a resource, an output or a condition, whether these are there "
+        "or not.",
+        STACK,
+        Column("parameter", Kind.STRING, "The parameter's name."),
+        example=("web", "key"),
     ),
     _relation("heat:output", "The outputs.", STACK, NAME, VALUE, key="stack name", example=("web", "size", 3)),
     _relation(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from datalog_gate.diagnostics import Diagnostic, render
 from datalog_gate.enforce.files import replace, write
-from datalog_gate.enforce.options import FAIL_ON, USAGE, parser
+from datalog_gate.enforce.options import FAIL_ON, USAGE, parse
 from datalog_gate.errors import EngineError, GateError, InputError, RulesError, UsageError
 from datalog_gate.gate.decision import Decision
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4
 FINDINGS = 1
-"""What `fmt --check`, `replay` and `doctor` exit with for what is not as it should be."""
+"""What `fmt --check`, `replay`, `services` and `doctor` exit with for what is not as it should be."""
 UNREAD = 141
 """What a shell gives for a command whose reader went away: whoever does not read a denial must not see success."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
@@ -37,7 +37,7 @@ PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    options = parser().parse_args(arguments)
+    options = parse(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # half a surrogate pair, which JSON can hold, is no UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -56,15 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
-    from datalog_gate.enforce.packs import unfilled
     from datalog_gate.enforce.render import notes
-    from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report
+    from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report, unfilled
     from datalog_gate.enforce.roots import caller_in, read_all, roots
 
     given = roots(options)
     caller, unread = caller_in(options.caller)
     rules = _rules(options)
-    for warning in (*rules.warnings, *(() if options.inventory else unfilled(rules))):
+    for warning in (*rules.warnings, *unfilled(rules.program, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
         raise unread
@@ -163,10 +162,10 @@ def query(options: argparse.Namespace) -> int:
 
 
 def test(options: argparse.Namespace) -> int:
-    """Run the policy tests below the paths."""
-    from datalog_gate.policytest.suite import run
+    """Run the policy tests below the paths, or say how good they are, or write them."""
+    from datalog_gate.enforce import suites
 
-    return run(options.path, options.catalogue)
+    return suites.test(options)
 
 
 def check_rules(options: argparse.Namespace) -> int:
@@ -253,6 +252,21 @@ def doctor(options: argparse.Namespace) -> int:
     signs = examine(options.heat_conf, options.paste, options.log, options.cfn)
     print(render(signs, options.format), end="")
     return FINDINGS if any(one.level == "finding" for one in signs) else OK
+
+
+def services(options: argparse.Namespace) -> int:
+    """Print what services hold, what was settled of it, or which there are."""
+    from datalog_gate.enforce import attendance
+
+    return FINDINGS if attendance.run(options) else OK
+
+
+def approval(options: argparse.Namespace) -> int:
+    """Approve or refuse a request, or print those that there are."""
+    from datalog_gate.enforce import approving
+
+    approving.run(options)
+    return OK
 
 
 def explain(options: argparse.Namespace) -> int:
@@ -377,6 +391,8 @@ COMMANDS = {
     "fmt": fmt,
     "lint": lint,
     "doctor": doctor,
+    "services": services,
+    "approval": approval,
     "explain": explain,
     "replay": replay,
     "waive": waive,

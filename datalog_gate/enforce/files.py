@@ -23,6 +23,7 @@ def replace(path: Path, text: str) -> None:
 
     target = path.resolve()
     try:
+        target.touch()
         with NamedTemporaryFile("w", encoding="utf-8", newline="", dir=target.parent, delete=False) as file:
             try:
                 file.write(text)

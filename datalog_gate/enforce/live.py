@@ -78,6 +78,33 @@ class Heat:
         except self._errors as error:
             raise _unreadable(f"Heat does not give {what}: {_said(error)}") from None
 
+    def caller(self) -> dict[str, object]:
+        """Whom the credentials name, as oslo.policy is told. Errors: InputError."""
+        session = self._adapter.session
+        try:
+            auth: Any = session.auth
+            if not hasattr(auth, "get_access"):
+                raise _unreadable("the credentials name nobody", HELP)
+            access = auth.get_access(session)
+        except self._errors as error:
+            raise _unreadable(f"Keystone does not say whom the credentials name: {_said(error)}", HELP) from None
+        names = ("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id")
+        return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
+
+    def ask(self, path: str, project: str = "") -> tuple[int, dict[str, Any]]:
+        """The status and the object that Heat answers with, below another project if one is given, whose id takes the
+        place of one's own at the end of the address. Errors: InputError for no such answer."""
+        headers = {"Accept": "application/json"}
+        try:
+            below = str(self._adapter.get_endpoint()).rstrip("/").rpartition("/")[0]
+            where = {"endpoint_override": f"{below}/{quote(project, safe='')}"} if project else {}
+            answer = self._adapter.get(path, headers=headers, raise_exc=False, **where)
+            return answer.status_code, _object(answer.json() if answer.status_code == 200 else {})
+        except ValueError:
+            raise _unreadable(f"Heat does not give {path.strip('/')}: it is no JSON") from None
+        except self._errors as error:
+            raise _unreadable(f"Heat does not answer {path.strip('/')}: {_said(error)}") from None
+
     def post(self, path: str, body: Mapping[str, object]) -> tuple[int, Mapping[str, str]]:
         """The status and the headers of the answer, whatever it is. Errors: InputError."""
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,7 +22,7 @@ COMMANDS = {
     "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
     "facts": ("print the facts of templates", "web.yaml --relation os:nova:server --format jsonl"),
     "query": ("ask rules and facts a question", "'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"),
-    "test": ("run the policy tests (test.yaml) below the paths", "rules/"),
+    "test": ("run the policy tests (test.yaml) below the paths", "rules/ -- -k ssh -n 2"),
     "fmt": ("write rule files in the one layout, and say which changed", "--check rules/"),
     "check-rules": ("say which rules an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
     "rules": ("list the packs of rules that there are, or copy them to change", "init rules placement security"),
@@ -37,6 +38,8 @@ COMMANDS = {
         "check waivers.yaml --log decisions.jsonl",
     ),
     "lint": ("say what is no error in rules, but hardly meant", "rules/"),
+    "services": ("say what services hold for grants, and settle what a crash left", "status --heat-conf heat.conf"),
+    "approval": ("approve or refuse what grants ask for", "approve A-12 --why 'for March' --heat-conf heat.conf"),
     "doctor": ("say which doors into Heat are live, and what is wrong with them", "--heat-conf /etc/heat/heat.conf"),
 }
 """What each command does, and an example of its arguments."""
@@ -48,6 +51,15 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of a command. What stands behind ``--`` after `test` is pytest's."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    at = given.index("--") if given[:1] == ["test"] and "--" in given else len(given)
+    options = parser().parse_args(given[:at])
+    options.pytest = given[at + 1 :]
+    return options
 
 
 def parser() -> argparse.ArgumentParser:
@@ -118,7 +130,24 @@ def parser() -> argparse.ArgumentParser:
 
     suite = _command(commands, "test")
     suite.add_argument("path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: here)")
-    suite.set_defaults(format="text")
+    job = suite.add_mutually_exclusive_group()
+    job.add_argument("--coverage", action="store_true", help="say what of the rules the cases never show")
+    job.add_argument("--mutate", action="store_true", help="say which faults in the rules no case notices")
+    job.add_argument("--init", metavar="TEMPLATE", help="write a case of what the policies say of it now")
+    job.add_argument("--update", action="store_true", help="rewrite expectations that differ, after showing the change")
+    suite.add_argument("--min-coverage", type=float, metavar="PERCENT", help="exit 5 below it")
+    suite.add_argument("--min-score", type=float, metavar="PERCENT", help="exit 5 below it")
+    suite.add_argument("--mutants", type=int, metavar="N", help="try N mutants (default: all)")
+    suite.add_argument("--seed", type=int, default=0, metavar="N", help="which mutants those are (default: 0)")
+    suite.add_argument(
+        "--agree-on",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="templates: a mutant that changes nothing on any of them counts as no fault",
+    )
+    suite.add_argument("--yes", action="store_true", help="update without asking")
+    suite.add_argument("--format", choices=("text", "json"), default="text")
     _add_catalogue(suite)
 
     form = _command(commands, "fmt")
@@ -185,12 +214,14 @@ def parser() -> argparse.ArgumentParser:
     _add_catalogue(look)
     look.add_argument("--format", choices=OF_DIAGNOSTICS, default="text")
 
+    _add_services(_command(commands, "services").add_subparsers(dest="part", required=True, metavar="PART"))
+    _add_approval(_command(commands, "approval").add_subparsers(dest="part", required=True, metavar="PART"))
+
     cure = _command(commands, "doctor")
-    cure.add_argument("--heat-conf", type=Path, required=True, metavar="FILE", help="heat.conf of the services")
+    _add_heat_conf(cure)
     cure.add_argument("--paste", type=Path, metavar="FILE", help="api-paste.ini (default: where heat.conf says)")
     cure.add_argument("--log", type=Path, metavar="FILE", help="a decision log (default: where heat.conf says)")
     cure.add_argument("--no-cfn", dest="cfn", action="store_false", help="heat-api-cfn is not deployed")
-    cure.add_argument("--format", choices=("text", "json"), default="text")
     return whole
 
 
@@ -198,6 +229,36 @@ def _command(commands: argparse._SubParsersAction[_Parser], name: str) -> argpar
     what, arguments = COMMANDS[name]
     example = f"example: datalog-gate {name} {arguments}"
     return commands.add_parser(name, help=what, description=f"{what.capitalize()}.", epilog=example, allow_abbrev=False)
+
+
+def _add_services(parts: argparse._SubParsersAction[Any]) -> None:
+    _add_heat_conf(_part(parts, "status", "what services hold; exit 1 if a person has to look"))
+    settle = _part(parts, "reconcile", "settle what a crash left, by what Heat says; credentials are an admin's OS_*")
+    settle.add_argument("--every", type=_seconds, metavar="SECONDS", help="go on, each so many seconds")
+    _add_heat_conf(settle)
+    names = _part(parts, "list", "the services that are enabled")
+    names.add_argument("--for-me", action="store_true", help="only those that whoever OS_* names may grant")
+    _add_heat_conf(names)
+
+
+def _add_approval(parts: argparse._SubParsersAction[Any]) -> None:
+    for name in ("approve", "refuse"):
+        word = _part(parts, name, f"{name} a request")
+        word.add_argument("request", metavar="ID", help="as A-12")
+        word.add_argument("--why", default="", metavar="TEXT", help="for who asked")
+        _add_heat_conf(word)
+    names = _part(parts, "list", "what awaits an answer")
+    names.add_argument("--all", action="store_true", help="everything that was asked, with the answers")
+    _add_heat_conf(names)
+
+
+def _part(parts: argparse._SubParsersAction[_Parser], name: str, what: str) -> argparse.ArgumentParser:
+    return parts.add_parser(name, help=what, description=f"{what.capitalize()}.", allow_abbrev=False)
+
+
+def _add_heat_conf(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--heat-conf", type=Path, required=True, metavar="FILE", help="heat.conf of the services")
+    command.add_argument("--format", choices=("text", "json"), default="text")
 
 
 def _add_rules(command: argparse.ArgumentParser) -> None:
@@ -269,6 +330,16 @@ def _time(text: str) -> datetime:
         return time.astimezone(UTC) if time.tzinfo else time
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is no ISO time, like 2027-03-01T12:00") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds, 1 or more")
+    return seconds
 
 
 def _output(text: str) -> tuple[str, Path]:

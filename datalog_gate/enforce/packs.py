@@ -1,7 +1,6 @@
 """The packs of rules that there are, and copies of them to change (layer 6).
 
-In: a folder of packs, and what is installed. Out: a line about each; or a folder with copies. In: rules. Out: a warning
-if those that are no pack of ours want an inventory.
+In: a folder of packs, and what is installed. Out: a line about each; or a folder with copies.
 """
 
 from __future__ import annotations
@@ -9,14 +8,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 
-from datalog_gate.analysis.check import matches
 from datalog_gate.api import Rules, load_rules
-from datalog_gate.catalogue import inventory
 from datalog_gate.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.errors import InputError, UsageError
-from datalog_gate.rulefiles import GROUP, default_rules, folder_of
+from datalog_gate.rulefiles import GROUP, folder_of
 from datalog_gate.sources import read_text
 from datalog_gate.template.document import read_document
 
@@ -42,8 +40,6 @@ class Pack:
 
 def packs(folder: Path) -> list[Pack]:
     """Those in the folder, and those installed, by name. Errors: RulesError, InputError."""
-    from importlib.metadata import entry_points
-
     rules = load_rules(folder)
     found = [_pack(one.name, one, rules) for one in sorted(folder.iterdir()) if any(one.rglob("*.dl"))]
     for name in sorted({one.name for one in entry_points(group=GROUP)}):
@@ -87,18 +83,3 @@ def _about(file: Path) -> dict[str, str]:
             [Diagnostic("bad-pack", what, document.place(()), 'write `version: "1.0"`')], {str(file): text}
         )
     return {one: str(data[one]) for one in SAYS}
-
-
-def unfilled(rules: Rules) -> list[Diagnostic]:
-    """A warning if policies may pass only because no inventory fills what they read. The packs that come with the
-    program do without one, as their pages say."""
-    ours = default_rules().resolve()
-    own = (
-        rule
-        for stratum in rules.program.strata
-        for rule in stratum.rules
-        if not Path(rule.span.file).resolve().is_relative_to(ours)
-    )
-    read = sorted({one.relation for rule in own for one in matches(rule.body) if inventory.relation(one.relation)})
-    message = f"the rules read {', '.join(read)}, which nothing fills"
-    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")] if read else []

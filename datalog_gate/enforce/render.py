@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from datalog_gate.diagnostics import Diagnostic, Span, excerpt
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Violation, Waiver
 from datalog_gate.gate.reason import SHORT, printable
 
-if TYPE_CHECKING:
-    from datalog_gate.gate.explanation import Line
-
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
-WIDTH = 72
-"""Where the column of places begins at most."""
 
 
 def text(decision: Decision, asks: Sequence[str] = ()) -> str:
@@ -89,27 +83,15 @@ def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
     explained = decision.explanation.of(one) if decision.explanation else None
     if explained:
-        yield from why(explained.lines)
+        from datalog_gate.gate.explanation import told
+
+        yield from told(explained.lines)
     if one.waiver:
         yield f"  waiver  {one.waiver}"
     elif one.hint:
         yield f"  hint  {one.hint}"
     if explained and explained.fix:
         yield f"  fix   {explained.fix.text}" + (f"   {explained.fix.where}" if explained.fix.where else "")
-
-
-def why(steps: Sequence[Line]) -> Iterator[str]:
-    """The steps of an explanation below each other, their places in a column, as many as have room."""
-    from datalog_gate.gate.explanation import BYTES, within
-
-    texts = [f"{'  ' * one.depth}{one.text}" for one in steps]
-    width = min(WIDTH, max(map(len, texts)))
-    lines = [f"{text:{width}}   {one.where}".rstrip() for text, one in zip(texts, steps, strict=True)]
-    shown = within(BYTES, [f"        {one}" for one in lines])
-    for at, line in enumerate(lines[:shown]):
-        yield f"  {'' if at else 'why':6}{line}"
-    if more := len(lines) - shown:
-        yield f"        and {more} more"
 
 
 def _looked_at(rows: Mapping[str, int]) -> str:

@@ -17,7 +17,8 @@ from urllib.parse import quote
 
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import LEVELS, Policy
-from datalog_gate.diagnostics import CODES, Severity, Span
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.diagnostics import CODES, Diagnostic, Severity, Span
 from datalog_gate.enforce.render import compact, diagnostics_json, text
 from datalog_gate.errors import DiagnosticsError, GateError
 from datalog_gate.gate.decision import Decision
@@ -70,6 +71,27 @@ def report(
         case "sarif":
             return sarif([found for one in judged for found in findings(one.answer)], policies)
     return "".join(_part(form, one.answer, one.asks) for one in judged)
+
+
+def unfilled(program: CheckedProgram, given: str | None) -> list[Diagnostic]:
+    """A warning if policies may pass only because no inventory fills what they read. The packs that come with the
+    program say on their pages what an inventory adds."""
+    from datalog_gate.analysis.check import matches
+    from datalog_gate.catalogue import inventory
+    from datalog_gate.rulefiles import default_rules
+
+    ours = default_rules().resolve()
+    own = [
+        one.relation
+        for stratum in program.strata
+        for rule in stratum.rules
+        for one in matches(rule.body)
+        if inventory.relation(one.relation) and not Path(rule.span.file).resolve().is_relative_to(ours)
+    ]
+    if given or not own:
+        return []
+    message = f"the rules read {', '.join(sorted({*own}))}, which nothing fills"
+    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
 
 
 def _part(form: str, answer: Decision | GateError, asks: Sequence[str]) -> str:

@@ -104,7 +104,7 @@ class Assignments:
                     continue
                 waiting, cause = judged
                 if pending:
-                    best = self._best(pending, binding)
+                    best = self._best(pending, binding) if len(pending) > 1 else pending[0]
                     rest = [match for match in pending if match is not best]
                     levels.append((rest, waiting, self._fitting(best, binding, cause)))
                     break
@@ -134,7 +134,7 @@ class Assignments:
 
     def _best(self, matches: Sequence[Match], binding: Binding) -> Match:
         """The match that is known best; of those, where rows are put in order, the first one with the fewest rows."""
-        known = [sum(isinstance(one, Const) or one in binding for one in match.arguments) for match in matches]
+        known = [sum([isinstance(one, Const) or one in binding for _, one in match.said]) for match in matches]
         most = max(known)
         best = [match for match, count in zip(matches, known, strict=True) if count == most]
         if len(best) == 1 or not self.ordered:
@@ -169,8 +169,8 @@ class Assignments:
 
     def _place(self, match: Match, binding: Binding) -> Place | None:
         """What the match is to find; None if that is a null, which never joins."""
-        fixed = [(at, one) for at, one in enumerate(match.arguments) if isinstance(one, Const) or one in binding]
-        columns, key = tuple(at for at, _ in fixed), tuple(_value(one, binding) for _, one in fixed if one)
+        fixed = [(at, one) for at, one in match.said if isinstance(one, Const) or one in binding]
+        columns, key = tuple([at for at, _ in fixed]), tuple([_value(one, binding) for _, one in fixed])
         if any(value is None and isinstance(one, Var) for value, (_, one) in zip(key, fixed, strict=True)):
             return None
         return match.relation, columns, key
@@ -251,8 +251,9 @@ def head_row(rule: CheckedRule, binding: Binding) -> Row:
 def _bound(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
     """The binding with the row's values, or None if they do not fit. In error a null is a value not known: it fits."""
     extended = dict(binding)
-    for argument, value in zip(match.arguments, row, strict=True):
-        if argument is None or (in_error and value is None):
+    for at, argument in match.said:
+        value = row[at]
+        if in_error and value is None:
             continue
         if isinstance(argument, Var) and argument not in extended:
             extended[argument] = value

@@ -83,12 +83,15 @@ class Table:
         """The rows that hold `key` in `columns` (ascending positions), in order of arrival."""
         if not columns:
             return self.rows
-        nulls = tuple((at, value) for at, value in zip(columns, key, strict=True) if value is None)
-        rest = tuple(value for value in key if value is not None)
-        index = self.index(nulls, tuple(at for at, value in zip(columns, key, strict=True) if value is not None))
+        nulls: Constants = ()
+        if None in key:
+            nulls = tuple((at, value) for at, value in zip(columns, key, strict=True) if value is None)
+            columns = tuple(at for at, value in zip(columns, key, strict=True) if value is not None)
+            key = tuple(value for value in key if value is not None)
+        index = self.index(nulls, columns)
         if isinstance(index, list):
             return index
-        return index.get(rest[0] if len(rest) == 1 else rest, ())
+        return index.get(key[0] if len(key) == 1 else key, ())
 
     def _group(self, constants: Constants) -> Iterable[Row]:
         """The rows with these constants."""

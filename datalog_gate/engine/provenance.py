@@ -33,10 +33,11 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A rule, its matches and the variables that these bind. `rest` are equations that, one after the other, give all
-    variables that the head does not have; None if they do not."""
+    """A rule, its body, its matches and the variables that these bind. `rest` are equations that, one after the other,
+    give all variables that the head does not have; None if they do not."""
 
     rule: CheckedRule
+    body: Sequence[Scoped]
     matches: tuple[Match, ...]
     matched: frozenset[Var]
     rest: tuple[tuple[Var, Operand], ...] | None
@@ -56,7 +57,7 @@ class _Rule:
                 if isinstance(var, Var) and var not in told and (isinstance(by, Const) or by in told):
                     rest.append((var, by))
                     told.add(var)
-        return _Rule(rule, matches, matched, tuple(rest) if needed <= told else None)
+        return _Rule(rule, body, matches, matched, tuple(rest) if needed <= told else None)
 
     def may_give(self, row: Row) -> bool:
         """Whether the constants of the head are the row's."""
@@ -120,7 +121,7 @@ class Provenance:
             yield told
             return
         known: Binding = {var: value for var, value in told.items() if var in one.matched and value is not None}
-        for binding, cause in self._search.of_rule(one.rule, known):
+        for binding, cause in self._search.of_body(one.body, known):
             if not cause and row == head_row(one.rule, binding):
                 yield binding
 
@@ -132,9 +133,8 @@ class Provenance:
 
     def _matched(self, match: Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
         """The first row that fits the match and was there before round `latest`, if there is one."""
-        fixed = [(at, one) for at, one in enumerate(match.arguments) if one is not None]
-        key = tuple(one.value if isinstance(one, Const) else binding[one] for _, one in fixed)
-        rows = self._search.rows(match.relation, tuple(at for at, _ in fixed), key)
+        key = tuple([one.value if isinstance(one, Const) else binding[one] for _, one in match.said])
+        rows = self._search.rows(match.relation, match.columns, key)
         if match.relation in reached:
             rounds_of = reached[match.relation]
             rows = [row for row in rows if rounds_of.get(row, 0) < latest]  # another engine may have other rows

@@ -111,8 +111,7 @@ class Why:
                     continue
                 matches = [one for one in draft.derivation.rule.body if isinstance(one, Match)]
                 for match, fact in zip(matches, draft.derivation.matched, strict=True):
-                    columns = tuple(at for at, one in enumerate(match.arguments) if one is not None)
-                    draft.below.append(_Draft(*fact, columns, draft.depth + 1))
+                    draft.below.append(_Draft(*fact, match.columns, draft.depth + 1))
                 waiting.extend(draft.below)
         for draft in reversed(drafts):  # those below were drafted later
             draft.node = self._node(draft)

@@ -21,9 +21,7 @@ class Located(Protocol):
 Origin = tuple[Located, Path]
 """Where a row comes from, and the path there that the row stands for."""
 Kept = Origin | Resource | None
-"""What is kept of a row's origin. A resource alone stands for the path that all rows of its relation have."""
-PATHS: dict[str, Path] = {"heat:resource": ()}
-"""The path of resources alone, where it is not that of their properties."""
+"""What is kept of a row's origin. A resource alone stands for the path that its relation and row tell."""
 
 
 def place_of(origin: Origin, column: str | None = None) -> Span | None:
@@ -71,7 +69,7 @@ class FactSet:
     def origin(self, relation: str, row: Row) -> Origin | None:
         """The origin of a row; None if it has none, or is not there."""
         kept = self.rows.get(relation, {}).get(row)
-        return (kept, PATHS.get(relation, ("properties",))) if isinstance(kept, Resource) else kept
+        return (kept, _path_of(relation, row)) if isinstance(kept, Resource) else kept
 
     def hide(self, relation: str, row: Row, columns: Iterable[int]) -> None:
         """Note columns of a row that hold what came from a hidden parameter. A reference is the template's own, and a
@@ -93,3 +91,11 @@ class FactSet:
 
     def __len__(self) -> int:
         return sum(len(rows) for rows in self.rows.values())
+
+
+def _path_of(relation: str, row: Row) -> Path:
+    """The path of a row whose resource alone is kept: the whole resource, its properties, or an item of a list."""
+    if relation == "heat:resource":
+        return ()
+    _, _, name = relation.partition(".")
+    return ("properties", name, row[1]) if name and isinstance(row[1], int) else ("properties",)

@@ -27,6 +27,7 @@ _NAMES = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 _WHOLE = frozenset({"value", "_value"})
 """Columns that hold all that stands at the path of the row."""
 
+ROOT = "heat:root"
 ENVIRONMENT = "heat:environment"
 DEPLOYMENT = "heat:deployment"
 
@@ -64,6 +65,8 @@ def flatten(
             if resource.open_members:
                 for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
                     facts.add(name, row, (resource, path), those.maybe or unsure)
+    if wanted is None or ROOT in wanted:
+        facts.add(ROOT, (stack.id,), (stack, ()))
     if wanted is None or ENVIRONMENT in wanted:
         for file, (row, path, _) in environment_rows(stack):
             facts.add(ENVIRONMENT, row, (file, path))

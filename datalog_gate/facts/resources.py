@@ -11,6 +11,7 @@ from hashlib import sha256
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property
+from datalog_gate.facts.source import used_parameters
 from datalog_gate.facts.stack import Data, EnvironmentFile, Resource, Stack
 from datalog_gate.facts.tables import Alike, Fact, Found, Home, entries
 from datalog_gate.facts.typed import leaves, path_text, typed
@@ -38,12 +39,12 @@ def _parameters(stack: Stack) -> Iterator[Fact]:
 
 
 def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
-    """The default of a hidden parameter is as secret as its value."""
+    """The default is taken whole, and that of a hidden parameter is as secret as its value."""
     for one in stack.parameters:
         attributes, path = dict(one.attributes), ("parameters", one.name)
-        if one.hidden and "default" in attributes:
-            hidden = Unknown(f"{HIDDEN}{one.name} in {stack.id}")
-            yield (stack.id, one.name, "default", hidden), (*path, "default"), None
+        if "default" in attributes:
+            default = Unknown(f"{HIDDEN}{one.name} in {stack.id}") if one.hidden else attributes["default"]
+            yield (stack.id, one.name, "default", typed("any", default)), (*path, "default"), None
             del attributes["default"]
         yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), attributes, path)
 
@@ -128,6 +129,7 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:stack": lambda one: [((one.id, one.name, one.parent, one.depth, one.version, one.description), (), None)],
     "heat:parameter": _parameters,
     "heat:parameter_attribute": _parameter_attributes,
+    "heat:used_parameter": used_parameters,
     "heat:output": lambda one: _named(one, "outputs", one.outputs),
     "heat:condition": lambda one: _named(one, "conditions", one.conditions),
     "heat:file": _files,

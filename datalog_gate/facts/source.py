@@ -1,17 +1,17 @@
 """What a template's text says of a resource before any function is resolved (layer 2).
 
-In: a resource whose definition is at hand as written. Out: the rows of ``heat:function``, ``heat:attribute`` and
-``heat:uses_*`` as `Fact` values. Every branch of an `if` is read, taken or not, and every named condition wherever it
-is used.
+In: a resource, or a template, whose definition is at hand as written. Out: the rows of ``heat:function``,
+``heat:nested_function``, ``heat:attribute``, ``heat:uses_*`` and ``heat:used_parameter`` as `Fact` values. Every branch
+of an `if` is read, taken or not, and every named condition wherever it is used.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from datalog_gate.facts.stack import Data, Path, Resource, Template
+from datalog_gate.facts.stack import Data, Path, Resource, Stack, Template
 from datalog_gate.facts.tables import Fact, Home
 from datalog_gate.facts.typed import path_text
 from datalog_gate.values import ResourceId, Unknown, Value
@@ -22,7 +22,7 @@ _LOGIC = _JUNCTIONS | {"equals", "Fn::Equals"}
 """Functions that are plain data anywhere but in a condition."""
 
 
-class _Use(NamedTuple):
+class Use(NamedTuple):
     """A function where it is used: what rules read as its path, and its own path in the definition."""
 
     path: str
@@ -31,8 +31,14 @@ class _Use(NamedTuple):
     arguments: Data
 
 
-def _uses(one: Resource, home: Home) -> Iterator[_Use]:
+def _uses(one: Resource, home: Home) -> Sequence[Use]:
     """Every use of a function in the definition."""
+    if one.name not in home.uses:
+        home.uses[one.name] = tuple(_found(one, home))
+    return home.uses[one.name]
+
+
+def _found(one: Resource, home: Home) -> Iterator[Use]:
     template = home.stack.template
     if template is None:
         return
@@ -40,13 +46,13 @@ def _uses(one: Resource, home: Home) -> Iterator[_Use]:
     for part in _PARTS:
         prefix: Path = () if part == "properties" else ("", part)
         for place, outermost, function, arguments in text.values(one.written(part, template.functions), ()):
-            yield _Use(path_text((*prefix, *outermost)), (part, *place), function, arguments)
+            yield Use(path_text((*prefix, *outermost)), (part, *place), function, arguments)
     condition = one.written("condition", template.functions)
     for place, _, function, arguments in text.condition(condition, (), (), set()):
-        yield _Use(".condition", ("condition", *place), function, arguments)
+        yield Use(".condition", ("condition", *place), function, arguments)
 
 
-_Found = tuple[Path, Path, str, Data]
+_Call = tuple[Path, Path, str, Data]
 """Where a function is, where the outermost one around it is, its name and arguments."""
 
 
@@ -57,7 +63,7 @@ class _Text:
         self.template = template
         self.plain = template.functions - _LOGIC
 
-    def values(self, data: Data, place: Path, outermost: Path | None = None) -> Iterator[_Found]:
+    def values(self, data: Data, place: Path, outermost: Path | None = None) -> Iterator[_Call]:
         """The functions in data that is no condition."""
         if isinstance(data, list):
             for at, item in enumerate(data):
@@ -72,7 +78,7 @@ class _Text:
             for key, value in data.items():
                 yield from self.values(value, (*place, str(key)), outermost)
 
-    def condition(self, data: Data, place: Path, outermost: Path, seen: set[str]) -> Iterator[_Found]:
+    def condition(self, data: Data, place: Path, outermost: Path, seen: set[str]) -> Iterator[_Call]:
         """The functions of a condition, and of those that it names, which are found where they are named."""
         if isinstance(data, str) and data in self.template.conditions and data not in seen:
             seen.add(data)
@@ -93,6 +99,19 @@ def _functions(one: Resource, home: Home) -> Iterator[Fact]:
         yield (one.id, use.path, use.function), use.place, None
 
 
+def _nested_functions(one: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(one, home):
+        if below := _depth(use.function, use.arguments):
+            yield (one.id, use.path, use.function, 1 + below), use.place, None
+
+
+def _depth(function: str, data: Data) -> int:
+    """How deep calls of the function stand within each other in the data."""
+    parts = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
+    below = max((_depth(function, part) for part in parts), default=0)
+    return below + (isinstance(data, dict) and len(data) == 1 and function in data)
+
+
 def _attributes(one: Resource, home: Home) -> Iterator[Fact]:
     for use in _uses(one, home):
         if use.function in ("get_attr", "Fn::GetAtt"):
@@ -104,12 +123,35 @@ def _attributes(one: Resource, home: Home) -> Iterator[Fact]:
 
 
 def _parameters(one: Resource, home: Home) -> Iterator[Fact]:
-    """`Ref` names a resource, if there is one of that name, and else a parameter."""
     resources = home.stack.template.resources if home.stack.template else ()
     for use in _uses(one, home):
-        name = use.arguments[0] if isinstance(use.arguments, list) and use.arguments else use.arguments
-        if use.function == "get_param" or (use.function == "Ref" and name not in resources):
+        if (name := _parameter(use.function, use.arguments, resources)) is not None:
             yield (one.id, use.path, _name(use, name, one)), use.place, None
+
+
+def _parameter(function: str, arguments: Data, resources: Collection[str]) -> Data:
+    """What names the parameter that a function reads; None if it reads none. `Ref` names a resource, if there is one of
+    that name, and else a parameter."""
+    name = arguments[0] if isinstance(arguments, list) and arguments else arguments
+    return name if function == "get_param" or (function == "Ref" and name not in resources) else None
+
+
+def used_parameters(stack: Stack) -> Iterator[Fact]:
+    """The rows of ``heat:used_parameter``. The members of a group stand in the template that holds the group."""
+    template = stack.template
+    if template is None or template.stack != stack.id:
+        return
+    text = _Text(template)
+    found = [*text.values(template.resources, ()), *text.values(template.outputs, ())]
+    for condition in template.conditions.values():
+        found += text.condition(condition, (), (), set())
+    for _, _, function, arguments in found:
+        name = _parameter(function, arguments, template.resources)
+        if isinstance(name, str):
+            yield (stack.id, name), (), None
+        elif name is not None:
+            unread = Unknown(f"name {json.dumps(name, default=str)} of {function} in {stack.id}", unread=True)
+            yield (stack.id, unread), (), None
 
 
 def _files(one: Resource, home: Home) -> Iterator[Fact]:
@@ -118,11 +160,11 @@ def _files(one: Resource, home: Home) -> Iterator[Fact]:
             yield (one.id, use.path, _name(use, use.arguments, one)), use.place, None
 
 
-def _name(use: _Use, name: Data, one: Resource) -> Value:
+def _name(use: Use, name: Data, one: Resource) -> Value:
     return name if isinstance(name, str) else _computed(use, name, one)
 
 
-def _computed(use: _Use, name: Data, one: Resource) -> Unknown:
+def _computed(use: Use, name: Data, one: Resource) -> Unknown:
     """A name that is itself the result of a function: Heat knows it, this reading of the text does not."""
     return Unknown(f"name {json.dumps(name, default=str)} of {use.function} in {one.id.path}", unread=True)
 
@@ -130,6 +172,7 @@ def _computed(use: _Use, name: Data, one: Resource) -> Unknown:
 SOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterator[Fact]]] = {
     "heat:attribute": _attributes,
     "heat:function": _functions,
+    "heat:nested_function": _nested_functions,
     "heat:uses_parameter": _parameters,
     "heat:uses_file": _files,
 }

@@ -6,7 +6,7 @@ str, list, dict) with `ResourceId` where a template refers to a resource and `Un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -116,13 +116,14 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The names of the template that defines a stack's resources: the id of the `stack` that they are references in,
-    the resources, the conditions as written, and the `functions` of its version, those of conditions among them."""
+    """The template that defines a stack's resources: the id of the `stack` that its names are references in, its
+    resources, conditions and outputs as written, and the `functions` of its version, those of conditions among them."""
 
     stack: str
-    resources: Collection[str]
+    resources: Mapping[str, Data]
     conditions: Mapping[str, Data]
     functions: frozenset[str]
+    outputs: Mapping[str, Data]
 
 
 @dataclass(frozen=True, slots=True)

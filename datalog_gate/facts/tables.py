@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
@@ -18,6 +18,9 @@ from datalog_gate.facts.factset import Kept
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
 from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
 from datalog_gate.values import ResourceId, Row, Unknown, Value, show
+
+if TYPE_CHECKING:
+    from datalog_gate.facts.source import Use
 
 Fact = tuple[Row, Path, Unknown | None]
 """A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""
@@ -35,6 +38,11 @@ class Home:
     def named(self) -> Mapping[str, Resource]:
         """The resources of the stack by name."""
         return {one.name: one for one in self.stack.resources}
+
+    @cached_property
+    def uses(self) -> dict[str, Sequence[Use]]:
+        """What `source` found in the text of each resource, by name: several relations are made of it."""
+        return {}
 
     def find(self, id: ResourceId) -> Resource | None:
         """The resource of this stack, or of one around it."""
@@ -136,7 +144,7 @@ class TableRows:
         name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
         if name not in alike.said and self._default is None:
             return
-        ids, indexes, members, origins = [], [], [], []
+        ids, indexes, members, owners = [], [], [], []
         for one in resources:
             data = one.properties.get(name)
             if self._flat and type(data) is list:
@@ -145,15 +153,15 @@ class TableRows:
                         ids.append(one.id)
                         indexes.append(index)
                         members.append(member)
-                        origins.append((one, ("properties", name, index)))
+                        owners.append(one)
                     elif texts and type(member) is str:
-                        certain[one.id, index, member] = one, ("properties", name, index)
+                        certain[one.id, index, member] = one
                     else:
                         found.add(one, self._member(self._steps, member, (one.id, index), ("properties", name, index)))
             elif data is not None or self._default is not None:
                 found.add(one, self._below(self._steps, one.properties, (one.id,), _PROPERTIES))
-        for row, origin in zip(self._rows((ids, indexes), members, set().union(*members)), origins, strict=True):
-            certain[row] = origin
+        for row, one in zip(self._rows((ids, indexes), members, set().union(*members)), owners, strict=True):
+            certain[row] = one
 
     def _rows(
         self, known: Iterable[Iterable[Value]], data: Sequence[Mapping[str, Data]], said: Container[str]
@@ -215,14 +223,14 @@ def entries(relation: Relation, known: Row, data: Data, path: Path, schema: Prop
 def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> Fact:
     """The maybe row that begins with the known values and holds unknowns in all other columns. Each unknown names its
     column and place, so that it is equal to nothing else, and ends with the expression that decides it. The row's own
-    id, if unknown, is none of a resource that was read."""
+    id or stack, if unknown, is none that was read; only a resource may stand in a stack that was."""
     where = " ".join((*map(show, known), path_text(path)))
     columns = relation.columns[len(known) :]
     row = (
         Unknown(
             f"any {one.name} of {relation.name} in {where}: {unknown.expression}",
             unknown.place,
-            apart=one.name in ("_id", "id"),
+            apart=one.name in ("_id", "id") or (one.name == "stack" and relation.name != "heat:resource"),
         )
         for one in columns
     )

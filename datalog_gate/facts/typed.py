@@ -42,7 +42,8 @@ def leaves(data: Data, schema: Property | None = None, path: Path = ()) -> Itera
         if schema is not None and scalar:
             data = typed(schema.kind, schema.default if data is None else data)
         value = from_python(data)
-        yield Leaf(path, value, isinstance(value, Unknown) and not scalar)
+        closed = scalar or (schema is None and isinstance(value, Unknown) and value.scalar)
+        yield Leaf(path, value, isinstance(value, Unknown) and not closed)
 
 
 def typed(kind: str, data: Data) -> Value:

@@ -57,10 +57,7 @@ def support(provenance: Provenance, relation: str, row: Row) -> Support:
             found[leaf._replace(relation=leaf.relation.removesuffix(POSSIBLE))] = None
         elif fact not in seen and (derivation := known.get(fact)):
             matches = [one for one in derivation.rule.body if isinstance(one, Match)]
-            steps = [
-                Leaf(*fact, tuple(at for at, one in enumerate(match.arguments) if one is not None))
-                for match, fact in zip(matches, derivation.matched, strict=True)
-            ]
+            steps = [Leaf(*fact, match.columns) for match, fact in zip(matches, derivation.matched, strict=True)]
             pending += reversed(steps)
             lacking |= set(_lacking(derivation))
         seen.add(fact)

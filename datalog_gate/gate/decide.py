@@ -187,11 +187,11 @@ class _Judge:
         self.raw: dict[Violation, tuple[str, Row]] = {}
 
     @cached_property
-    def _names(self) -> Mapping[str, int]:
-        """How many resources of all stacks have each name."""
-        names = [resource.name for stack in self._stacks for one in stack.walk() for resource in one.resources]
-        once = dict.fromkeys(names, 1)
-        return once if len(once) == len(names) else Counter(names)
+    def _shared(self) -> Collection[str]:
+        """The names that more than one resource has: only those of different stacks can."""
+        stacks = [one for stack in self._stacks for one in stack.walk()]
+        names = Counter(resource.name for one in stacks for resource in one.resources) if len(stacks) > 1 else {}
+        return {name for name, times in names.items() if times > 1}
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be, waived or not."""
@@ -204,6 +204,8 @@ class _Judge:
         """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first, that has
         no certain one. What is waived settles nothing: another row may hold what nobody waived."""
         relation = possible(policy.relation, self._program)
+        if relation == policy.relation:  # nothing that it reads is unknown
+            return
         certain = self._model.rows(policy.relation)
         seen: set[ResourceId | None] = set()
         for row in sorted(self._model.rows(relation), key=row_key):
@@ -275,7 +277,7 @@ class _Judge:
         def word(name: str) -> str:
             value = row[policy.columns.index(name)]
             if isinstance(value, ResourceId):
-                return value.name if self._names.get(value.name) == 1 else value.path
+                return value.path if value.name in self._shared else value.name
             return "?" if isinstance(value, Unknown) and value != SECRET else show(value)
 
         return PLACEHOLDER.sub(lambda found: word(found[1]), policy.message)
@@ -334,6 +336,8 @@ def _evaluated(
     exceeded: dict[Level, BudgetError] = {}
     for level in LEVELS:
         wanted = {one.relation for one in policies if one.level == level} | ({UNLOCKED} if level == "deny" else set())
+        if not wanted:
+            continue
         both = frozenset(wanted | {possible(one, program) for one in wanted})
         model = engine(resting(program, both), inputs, request.budget, model)
         if model.exceeded:

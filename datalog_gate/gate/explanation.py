@@ -7,7 +7,7 @@ files and in the rules, secrets covered. Nothing is worked out before it is aske
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import Literal as OneOf
@@ -32,6 +32,8 @@ LONGEST = 160
 """How many characters a line takes at most, without its place."""
 JOINED = 90
 """How long a line of several checks gets."""
+WIDTH = 72
+"""Where the column of places begins at most."""
 Word = OneOf["row", "absent", "aggregate", "holds", "fails", "fix"]
 Raw = tuple[str, Row]
 
@@ -232,6 +234,18 @@ def within(limit: int, texts: Sequence[str]) -> int:
         if size > limit:
             return at
     return len(texts)
+
+
+def told(steps: Sequence[Line], heading: str = "why") -> Iterator[str]:
+    """The steps below each other under a heading, their places in a column, as many as have room."""
+    texts = [f"{'  ' * one.depth}{one.text}" for one in steps]
+    width = min(WIDTH, max(map(len, texts), default=0))
+    lines = [f"{text:{width}}   {one.where}".rstrip() for text, one in zip(texts, steps, strict=True)]
+    shown = within(BYTES, [f"        {one}" for one in lines])
+    for at, line in enumerate(lines[:shown]):
+        yield f"  {'' if at else heading:6}{line}"
+    if more := len(lines) - shown:
+        yield f"        and {more} more"
 
 
 def _asked(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType:

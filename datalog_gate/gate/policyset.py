@@ -86,7 +86,7 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         for one in sorted(files, key=lambda one: one.module)
     )
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    reads = rests_on(checked.program)
+    reads = rests_on(checked.program, checked.policies)
     return PolicySet(
         checked.program, checked.policies, checked.unlocks, checked.warnings, digest, sources, reads, catalogue
     )
@@ -104,9 +104,10 @@ def parse_all(files: Sequence[RuleFile]) -> tuple[list[Module], list[Diagnostic]
     return [module for module, _ in parsed], [one for _, diagnostics in parsed for one in diagnostics]
 
 
-def rests_on(program: CheckedProgram) -> dict[str, frozenset[str]]:
-    """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all."""
-    reads: dict[str, frozenset[str]] = {}
+def rests_on(program: CheckedProgram, policies: Sequence[Policy] = ()) -> dict[str, frozenset[str]]:
+    """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all. A
+    policy whose rules all say `false` has no stratum: it rests on itself."""
+    reads = {one.relation: frozenset({one.relation}) for one in policies}
     for stratum in program.strata:
         direct = {match.relation for rule in stratum.rules for match in matches(rule.body)} | set(stratum.relations)
         whole = frozenset(direct.union(*(reads.get(one, frozenset()) for one in direct)))

@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Lock
@@ -23,6 +23,7 @@ from datalog_gate.engine.budget import Budget
 from datalog_gate.errors import DiagnosticsError, EngineError, InputError
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.finding import Grant
 from datalog_gate.gate.reason import printable
 from datalog_gate.point.asked import CLOSED, Answer, Asked
 from datalog_gate.point.definition import Definition
@@ -120,6 +121,30 @@ class Point:
         if answer.allowed and self._chain and not asked.dry_run:
             answer, why = self._consulted(self._chain, asked, mode, answer, judged, why)
         return self._note(asked, answer, judged, why)
+
+    def entitled(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
+        """The enabled services that the caller may grant."""
+        return self._entitlements.services(project, credentials)
+
+    @paused()
+    def grants(
+        self, definition: Definition, stack_name: str, action: str, caller: Mapping[str, object], services: Set[str]
+    ) -> tuple[Stack, tuple[Grant, ...]]:
+        """The stack, and which of its grants unlock one of the services that the caller may use. Errors: InputError,
+        EngineError."""
+        ruleset = self._book.current()
+        stack = definition.stack(stack_name, ruleset.rules.catalogue)
+        budget = Budget(facts=self.settings.budget_facts, seconds=self.settings.budget_seconds)
+        decision = ruleset.rules.decide(
+            stack,
+            action,
+            caller=caller,
+            services=services,
+            inventory=ruleset.inventory,
+            now=self._now(),
+            budget=budget,
+        )
+        return stack, decision.grants
 
     def finish(self, answer: Answer, accepted: bool) -> None:
         """The host has answered: it took the operation on, or refused it."""

@@ -26,12 +26,13 @@ CASE: Shape = {
     **dict.fromkeys(("name", "action", "now"), (str,)),
     **dict.fromkeys(("stack", "against", "inventory"), (str, dict)),
     **dict.fromkeys(("environment", "caller"), (dict,)),
+    "modules": {"*": (str, dict)},
     "services": [(str,)],
     "waivers": (list,),
     "expect": EXPECT,
 }
 TOP: Shape = {"cases": [CASE]}
-"""What a test file holds: a mapping by key, a list by what each item is, else any of some types."""
+"""What a test file holds: a mapping by key (`*`: any), a list by what each item is, else any of some types."""
 NEEDED = frozenset({"cases", "name", "stack", "expect", "policy", "code"})
 WORDS = {str: "a text", dict: "a mapping", list: "a list", int: "a number"}
 
@@ -41,7 +42,8 @@ class Case:
     """A case: its name, the line that it starts on, what it gives, what it expects.
 
     In `given` files are paths and `now` is a time. An inline template is its text, pushed down to where it stands in
-    the test file, so that both count the same lines. `policies` are the ids that it expects, with their places.
+    the test file, so that both count the same lines. `modules` are the stacks that are judged together with the one of
+    the case, by name. `policies` are the ids that it expects, with their places.
     """
 
     name: str
@@ -57,6 +59,10 @@ def read_cases(file: Path) -> tuple[Case, ...]:
     if wrong := list(_wrong(document, (), document.data, TOP)):
         raise InputError(wrong, {document.file: document.text or ""})
     data: Any = document.data
+    names = [case["name"] for case in data["cases"]]
+    if twice := [at for at, name in enumerate(names) if name in names[:at]]:
+        wrong = [_bad("another case has this name", document.place(("cases", at, "name"))) for at in twice]
+        raise InputError(wrong, {document.file: document.text or ""})
     return tuple(_case(document, file.parent, at, case) for at, case in enumerate(data["cases"]))
 
 
@@ -64,8 +70,8 @@ def _wrong(document: Document, path: Steps, data: Any, shape: Shape) -> Iterator
     match shape:
         case dict() if isinstance(data, dict):
             for key, value in data.items():
-                if key in shape:
-                    yield from _wrong(document, (*path, key), value, shape[key])
+                if known := shape.get(key, shape.get("*")):
+                    yield from _wrong(document, (*path, key), value, known)
                 else:
                     suggestion = did_you_mean(str(key), shape, "one of " + ", ".join(shape))
                     yield _bad(f"there is no key `{key}` here", document.key_place((*path, key)), suggestion)
@@ -104,6 +110,11 @@ def _case(document: Document, folder: Path, at: int, case: Mapping[str, Any]) ->
             given[key] = folder / given[key]
         elif key in given and key != "inventory":
             given[key] = _inline(document, ("cases", at, key), given[key])
+    if "modules" in given:
+        given["modules"] = {
+            name: folder / one if isinstance(one, str) else _inline(document, ("cases", at, "modules", name), one)
+            for name, one in given["modules"].items()
+        }
     if "now" in given:
         given["now"] = _time(given["now"])
     place = document.place(("cases", at))

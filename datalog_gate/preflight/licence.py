@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Mapping
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -30,6 +29,7 @@ from urllib3.util.retry import Retry
 
 from datalog_gate.analysis.policy import ACTIONS
 from datalog_gate.facts.stack import Data
+from datalog_gate.preflight.address import checked_address, seconds
 from datalog_gate.preflight.breaker import Breaker
 from datalog_gate.preflight.deadline import within
 from datalog_gate.preflight.plugin import Outcome, Plugin, RefusedError, UnavailableError
@@ -53,8 +53,6 @@ the authorities to trust instead of those of certifi, `cert` a client's certific
 token, read each time."""
 ANSWER_LIMIT = 64 * 1024
 """Bytes of an answer at most."""
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""The only hosts that may be asked without TLS: elsewhere anybody on the way could allow a stack."""
 
 
 class Licence(Plugin):
@@ -64,12 +62,15 @@ class Licence(Plugin):
         if unknown := sorted(settings.keys() - DEFAULTS.keys()):
             raise ValueError(f"there is no setting {', '.join(unknown)}")
         given = {**DEFAULTS, **settings}
-        self._url = _checked(given["url"])
+        self._url = checked_address("url", given["url"])
         self._actions = frozenset(one.strip() for one in given["actions"].split(","))
         if wrong := sorted(self._actions - set(ACTIONS) | self._actions & {"rollback"}):
             raise ValueError(f"actions: nobody is consulted before {', '.join(wrong)}")
-        self._timeouts = _seconds(given, "connect_timeout"), _seconds(given, "read_timeout")
-        self._deadline = _seconds(given, "deadline")
+        self._timeouts = (
+            seconds("connect_timeout", given["connect_timeout"]),
+            seconds("read_timeout", given["read_timeout"]),
+        )
+        self._deadline = seconds("deadline", given["deadline"])
         self._token_file = Path(given["token_file"]) if given["token_file"] else None
         self._token()
         self._breaker = Breaker(clock)
@@ -195,21 +196,3 @@ def _parsed(body: bytes) -> object:
 
 def _text(value: Data) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("url must be one of a licence server")
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-        raise ValueError("url must begin with https")
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise ValueError("url must hold no user, query or fragment")
-    return url.rstrip("/")
-
-
-def _seconds(given: Mapping[str, str], name: str) -> float:
-    seconds = float(given[name])
-    if not 0 < seconds <= 300:
-        raise ValueError(f"{name} must be more than 0 seconds, and 300 at most")
-    return seconds

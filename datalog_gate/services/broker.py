@@ -22,8 +22,8 @@ from datalog_gate.services.service import Decision, RefusedError, Request, Servi
 
 LOG = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
-ANSWER_LIMIT = 64 * 1024
-"""Characters of a decision, as JSON, at most."""
+ANSWER_LIMIT = 64 * 1000
+"""Characters of a decision, as JSON, at most: MySQL keeps no longer text for Heat."""
 HOLDS = ("held", "committed")
 PAUSE = 3600.0
 """Seconds between two attempts at a release at most: they are 2, 4, 8, ... at first."""
@@ -85,6 +85,11 @@ class Broker:
             raise
         self._moved(claim, "reserved", decision=decision, late=self._late(claim, calls))
         return decision
+
+    def waits(self, request: Request) -> str:
+        """Why a grant is to be asked for later, and this once more before; empty if it can be reserved or refused now.
+        Nothing is held or written down. Errors: ServiceError."""
+        return printable(_Calls(self, request.service)(lambda service: service.waits(request)))
 
     def commit(self, uuid: str) -> None:
         """The stack is complete, with this grant in it: what the grant replaces is given back. Nothing to do if that is

@@ -192,10 +192,10 @@ class Journal:
         with self._step() as rows:
             return _get(rows, uuid)
 
-    def claims(self) -> tuple[Claim, ...]:
-        """All claims that are not over, oldest state first."""
+    def claims(self, stack: str | None = None) -> tuple[Claim, ...]:
+        """All claims that are not over, or those of a stack, oldest state first."""
         with self._step() as rows:
-            return tuple(_select(rows, f"state NOT IN {OVER} ORDER BY since, uuid"))
+            return tuple(_select(rows, f"state NOT IN {OVER} AND stack = ifnull(?, stack) ORDER BY since, uuid", stack))
 
     def of_stack(self, stack: str, project: str, name: str) -> tuple[Claim, ...]:
         """The claims of the stack of this id, and of all within it, that are not over, newest first. One of a stack

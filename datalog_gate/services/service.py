@@ -45,9 +45,12 @@ class Request:
     @property
     def key(self) -> str:
         """What every call for this claim is idempotent on. What is reserved is part of it but for what is hidden."""
-        reserved = self.service, self.options, [(one.id, one.type, one.properties, one.open) for one in self.scope]
-        text = json.dumps([self.project, self.uuid, reserved], sort_keys=True, default=_plain)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return digest(self.project, self.uuid, self.reserved)
+
+    @property
+    def reserved(self) -> tuple[object, ...]:
+        """What is asked for, whoever asks."""
+        return self.service, self.options, [(one.id, one.type, one.properties, one.open) for one in self.scope]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,13 @@ class Service:
 
     def facts(self, request: Request) -> None:
         """Whether it could be done: asked at the door and for previews, and changes nothing. Errors: RefusedError for
-        options that are wrong and for what `reserve` would refuse as things stand."""
+        options that are wrong and for what `reserve` would refuse as things stand, unless only asking to reserve can
+        mend that: as where a person is to be asked."""
+
+    def waits(self, request: Request) -> str:  # noqa: ARG002 - what a service overrides
+        """Why the grant's resource should ask this again some seconds later before it asks to reserve; empty if it need
+        not. Holds nothing, so that who waits may go away at any moment, and ends by itself: then `reserve` refuses."""
+        return ""
 
     def reserve(self, request: Request) -> Decision:
         """Hold what is asked; for a key that is held, the same decision again. What the claims in `replaces` hold
@@ -119,7 +128,19 @@ def in_scope(stack: Stack, scope: Collection[ResourceId]) -> tuple[Part, ...]:
     return tuple(one for one in parts(stack) if one.id in paths or any(one.id.startswith(f"{path}/") for path in paths))
 
 
-def _plain(data: object) -> object:
+def digest(*data: object) -> str:
+    """The digest of data as a request holds it."""
+    text = json.dumps(data, sort_keys=True, default=plain)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def names(request: Request) -> list[str]:
+    """The names of the resources in scope, without what those hold."""
+    home = f"{request.grant.rpartition('/')[0]}/"
+    return [name for one in request.scope if "/" not in (name := one.id.removeprefix(home))]
+
+
+def plain(data: object) -> object:
     """What JSON does not know, the same for the same wherever it was read; an unknown is its expression."""
     match data:
         case Mapping():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 _NAMES = {
     "newton": "2016-10-14",
@@ -86,6 +87,11 @@ def dialect_of(template: Mapping[object, object]) -> Dialect | str:
     date = _NAMES.get(written, written)
     if date not in _DATES:
         return f"heat_template_version {written} is none of {', '.join((*_DATES, *_NAMES))}"
+    return _hot(written, date)
+
+
+@cache
+def _hot(written: str, date: str) -> Dialect:
     kept = {name for name, end in _REMOVED.items() if date < end}
     return Dialect(
         written,
@@ -103,6 +109,7 @@ def _until(table: Mapping[str, str], date: str) -> set[str]:
     return {name for first, names in table.items() if first <= date for name in names.split()}
 
 
+@cache
 def _cfn(version: str) -> Dialect:
     functions, conditional = frozenset((*_SHARED.split(), "Fn::GetAtt", "Fn::FindInMap")), frozenset[str]()
     if version != "2012-12-12":

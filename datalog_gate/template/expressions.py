@@ -21,6 +21,8 @@ LONGEST = 200
 QUOTE = '"'
 UNREAD = ("yaql", "Fn::GetAZs")
 """Functions that Heat may compute where this reader does not: what they give, a user can choose."""
+TEXTS = ("str_replace", "str_replace_strict", "str_replace_vstrict", "list_join", "digest", "Fn::Join", "Fn::Replace")
+"""Functions that give a text, whatever they get."""
 _WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
 _NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
 
@@ -33,7 +35,9 @@ def unknown(function: str, arguments: Data, stack: str, secrets: Secrets, place:
     within = [leaf for leaf in leaves(arguments) if isinstance(leaf, Unknown | ResourceId)]
     home = next(map(_expression, within), f" in {stack}").rpartition(" in ")[2]
     unread = function in UNREAD or any(isinstance(leaf, Unknown) and leaf.unread for leaf in within)
-    return Unknown(_cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home), place, unread=unread)
+    return Unknown(
+        _cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home), place, unread=unread, scalar=function in TEXTS
+    )
 
 
 def as_text(resource: ResourceId) -> Unknown:

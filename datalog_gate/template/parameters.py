@@ -21,6 +21,7 @@ from datalog_gate.template.expressions import leaves, undecided, unknown
 from datalog_gate.values import ResourceId, Unknown
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
+SCALARS = ("string", "number", "boolean")
 _CFN_TYPES = {
     "String": TYPES[0],
     "Number": TYPES[1],
@@ -102,10 +103,12 @@ def pseudo_parameters(dialect: Dialect, stack: str, name: str | None) -> dict[st
     """What Heat adds to the parameters of the stack of that id; nobody knows the name that it gives to a nested one."""
     hot = ("OS::stack_name", "OS::stack_id", "OS::project_id")
     names = hot if dialect.hot else ("AWS::StackName", "AWS::StackId")
-    known: dict[str, Data] = {one: replace(unknown("get_param", one, stack, {}, None), unread=True) for one in names}
+    known: dict[str, Data] = {} if name is None else {names[0]: name}
+    for one in names[len(known) :]:
+        known[one] = Unknown(unknown("get_param", one, stack, {}, None).expression, unread=True)
     if not dialect.hot:
         known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
-    return known if name is None else known | {names[0]: name}
+    return known
 
 
 def _parameter(
@@ -129,9 +132,12 @@ def _parameter(
         report("bad-template", f"the type of parameter `{name}` is none of {known}", name, None)
         kind = "string"
     hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
-    rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), dialect.key("default"))}
+    default_key = dialect.key("default")
+    rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
+    if default_key in definition:
+        rest["default"] = definition[default_key]
     chosen = next((one for one in (given, default) if one and (one.facade or one.value is not None)), None)
-    own = definition.get(dialect.key("default"))
+    own = definition.get(default_key)
     try:
         constraints = list(_constraints(definition, str(kind), dialect))
         if not isinstance(definition.get("tags", []), list):
@@ -145,7 +151,8 @@ def _parameter(
     if chosen is None and own is not None:
         chosen = Given(own, "default")
     if chosen is None:
-        return Parameter(name, kind, no_value(name), "none", hidden, rest)
+        value = replace(no_value(name), scalar=kind in SCALARS)
+        return Parameter(name, kind, value, "none", hidden, rest)
     return Parameter(name, kind, read(chosen, no_value(name)), chosen.origin, hidden, rest)
 
 

@@ -187,6 +187,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         message = f"resources need each other: {' -> '.join(circle)}"
         tree.report("bad-reference", message, read[circle[0]].locate(()))
     description = data.get(dialect.key("description"))
+    outputs = _section(tree, document, data, dialect.key("outputs"))
     return Stack(
         id=inside.id,
         name=inside.name,
@@ -196,11 +197,11 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         description=description if isinstance(description, str) else None,
         parameters=parameters,
         resources=tuple(read.values()),
-        outputs=_outputs(scope, inside, _section(tree, document, data, dialect.key("outputs"))),
+        outputs=_outputs(scope, inside, outputs),
         conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
         files=scope.files,
         sections=tuple(map(str, data)),
-        template=scope.template(),
+        template=scope.template(outputs),
         sources=tree.sources,
         place=document.key_place((next(name for name in _VERSIONS if name in data),)),
         defined=lambda path: document.key_place((dialect.key(str(path[0])) if path[1:] else path[0], *path[1:])),

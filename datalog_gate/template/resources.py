@@ -316,7 +316,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         None,
         resources=tuple(resources),
         files=inner.files,
-        template=scope.template(),
+        template=scope.template({}),
         sources=tree.sources,
     )
     return stack, group.open

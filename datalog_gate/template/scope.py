@@ -176,9 +176,10 @@ class Scope:
         self.touched = touched  # no value
         return exists
 
-    def template(self) -> Template:
-        """The names of the template, for those who read its text."""
-        return Template(self.id, self.definitions, self.conditions, self.dialect.functions | self.dialect.conditional)
+    def template(self, outputs: Mapping[str, Data]) -> Template:
+        """The template with these outputs, for those who read its text."""
+        functions = self.dialect.functions | self.dialect.conditional
+        return Template(self.id, self.definitions, self.conditions, functions, outputs)
 
     def write(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""

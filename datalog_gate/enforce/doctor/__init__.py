@@ -20,7 +20,8 @@ from datalog_gate.enforce.doctor.doors import examine_doors, given
 from datalog_gate.enforce.doctor.health import At, examine_engine, examine_log, examine_rules, examine_settings
 from datalog_gate.enforce.doctor.ini import Ini, read_ini
 from datalog_gate.enforce.doctor.sign import Level, Sign
-from datalog_gate.errors import InputError, UsageError
+from datalog_gate.enforce.heatconf import read_conf, said
+from datalog_gate.errors import InputError
 from datalog_gate.point.settings import GROUP, Settings
 
 SCHEMA = "datalog-gate/doctor/1"
@@ -47,7 +48,7 @@ def examine(
         legacy, flavor, dirs = not conf.convergence_engine, conf.paste_deploy.flavor or "", conf.plugin_dirs
         ways = read_ini(paste or heat_conf.parent / conf.paste_deploy.api_paste_config)
     except ValueError as error:
-        raise InputError([Diagnostic("unreadable", f"{heat_conf} can't be read: {_said(error)}")]) from None
+        raise InputError([Diagnostic("unreadable", f"{heat_conf} can't be read: {said(error)}")]) from None
 
     signs = [*examine_engine(legacy, ini.place("DEFAULT", "convergence_engine")), *_misspelt(ini)]
     doors = given(ways, flavor)
@@ -59,7 +60,7 @@ def examine(
         except ValueError as error:
             option = re.search(r"option (\w+)", str(error))
             place = at(option[1] if option else "")
-            signs.append(Sign("finding", "options", _said(error), place, "mend it: a service does not start with this"))
+            signs.append(Sign("finding", "options", said(error), place, "mend it: a service does not start with this"))
             if section is None:
                 break
     signs += examine_doors(ways, flavor, cfn, any(one.allow_unverified_context for one, _ in chosen))
@@ -82,16 +83,10 @@ def render(signs: Sequence[Sign], form: str) -> str:
 
 
 def _conf(path: Path) -> Any:
-    """What Heat reads of its file, as oslo.config reads it. Errors: InputError, UsageError."""
-    try:
-        from oslo_config import cfg
-    except ImportError:
-        raise UsageError("oslo.config is missing: pip install 'datalog-gate[openstack]'") from None
-    conf = cfg.ConfigOpts()
-    try:
-        conf(args=[], project="heat", default_config_files=[str(path)], default_config_dirs=[])
-    except cfg.Error as error:
-        raise InputError([Diagnostic("unreadable", f"{path} can't be read: {_said(error)}")]) from None
+    """What Heat reads of its file, with its own options that count here. Errors: as `read_conf`."""
+    conf = read_conf(path)
+    from oslo_config import cfg
+
     conf.register_opts(
         [cfg.BoolOpt("convergence_engine", default=True), cfg.ListOpt("plugin_dirs", default=PLUGIN_DIRS)]
     )
@@ -128,8 +123,3 @@ def _canary() -> Sign:
         return Sign("ok", "canary", f"a door is live: it says {mark.partition(';')[0]}")
     fix = "mend what is found at the doors and restart the API; or Heat refused who asks before a door could"
     return Sign("finding", "canary", f"no door is live: a preview was answered with {status} and no {MARK}", None, fix)
-
-
-def _said(error: Exception) -> str:
-    """What oslo.config says of an option, without how it names files."""
-    return re.sub(r" from LocationInfo\(.*\)(?= is not valid)", "", " ".join(str(error).split()))

@@ -59,10 +59,14 @@ def examine_settings(settings: Settings, plugin_dirs: list[str], at: At, now: da
         what = f"the glass is broken until {glass.until.isoformat()} ({glass.why}): refused requests may pass"
         fix = f"remove {settings.break_glass} once it is not needed"
         yield Sign("finding", "glass", what, at("break_glass"), fix)
-    if settings.create_denial == "failed_stack" and not any((Path(one) / SHIM).is_file() for one in plugin_dirs):
+    known = any((Path(one) / SHIM).is_file() for one in plugin_dirs)
+    fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"
+    if settings.create_denial == "failed_stack" and not known:
         what = "Heat knows no DatalogGate::Denial, which create_denial = failed_stack makes stacks of"
-        fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"
         yield Sign("finding", "resources", what, at("create_denial"), fix)
+    if settings.services and not known:
+        what = "Heat knows no DatalogGate::Policy, with which templates grant services"
+        yield Sign("finding", "resources", what, at("services"), fix)
     from datalog_gate.point.point import chain_of
     from datalog_gate.point.services import services_of
 

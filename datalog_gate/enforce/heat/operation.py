@@ -43,14 +43,14 @@ def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Aske
         action=name,
         stack_name=stack.name,
         project=stack.tenant_id,
-        definition=lambda: _definition(new),
-        credentials=_owner(cnxt) if isinstance(cnxt, StoredContext) else cnxt.to_policy_values(),
+        definition=lambda: definition_of(new.t),
+        credentials=owner_of(cnxt) if isinstance(cnxt, StoredContext) else cnxt.to_policy_values(),
         stack_id=stack.id,
         request_id=cnxt.request_id or "",
     )
 
 
-def _owner(cnxt: Any) -> dict[str, object]:
+def owner_of(cnxt: Any) -> dict[str, object]:
     """Whom a signal stands for, as Heat stored it: without the roles, for which the context would ask Keystone."""
     return {"user_id": cnxt.user_id, "project_id": cnxt.project_id, "roles": []}
 
@@ -63,12 +63,12 @@ def _changed_by_owner(resources: Any, cnxt: Any, stack: Any) -> bool:
     return parent is not None and parent.status == "IN_PROGRESS"
 
 
-def _definition(stack: Any) -> Definition:
-    """What the stack is made of, in plain data of its own. The parameters lie in the environment."""
+def definition_of(template: Any) -> Definition:
+    """What a stack with this template is made of, in plain data of its own. The parameters lie in the environment."""
     return Definition(
-        template=_copy(stack.t.t),
-        environment=_copy(stack.t.env.user_env_as_dict()),
-        files={name: stack.t.files[name] for name in stack.t.files},
+        template=_copy(template.t),
+        environment=_copy(template.env.user_env_as_dict()),
+        files={name: template.files[name] for name in template.files},
     )
 
 

@@ -10,18 +10,22 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from datalog_gate.services.rack_affinity.problem import Item, Problem, Same, Spread
+from datalog_gate.services.rack_affinity.problem import Item, Place, Problem
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Sort:
-    """What distinguishes units. `marks` are the constraints by index that see it: all spreads, and what shares a
-    zone."""
+    """What distinguishes units. `only` are the levels at which they have to be somewhere, and where; `marks` the
+    constraints by index that see it: all spreads, and what shares a zone."""
 
     kind: str
     demand: tuple[tuple[str, int], ...]
-    zones: tuple[str, ...]
+    only: tuple[tuple[str, str], ...]
     marks: tuple[int, ...]
+
+    def may(self, place: Place) -> bool:
+        """Whether the place is where it has to be."""
+        return all(place.at(level) == where for level, where in self.only)
 
 
 Unit = tuple[str, ...]
@@ -36,7 +40,7 @@ def bundles(problem: Problem) -> Bundles:
     items = {one.id: one for one in problem.items}
     marks: dict[str, list[int]] = defaultdict(list)
     for at, one in enumerate(problem.constraints):
-        if isinstance(one, Spread) or one.level == "zone":
+        if one.at_least or one.level == "zone":
             for id_ in one.items:
                 marks[id_].append(at)
     units = _tied(items, problem, ("host",))
@@ -52,17 +56,18 @@ def _sort(unit: list[Item], marks: dict[str, list[int]]) -> Sort:
     demand: Counter[str] = Counter()
     for item in unit:
         demand.update(item.demand)
-    zones = {item.zone for item in unit if item.zone is not None}
+    only = {("zone", item.zone) for item in unit if item.zone is not None}
+    only |= {("host", item.place) for item in unit if item.place is not None}
     seen = {at for item in unit for at in marks[item.id]}
     needed = tuple(sorted((name, amount) for name, amount in demand.items() if amount))
-    return Sort(unit[0].kind, needed, tuple(sorted(zones)), tuple(sorted(seen)))
+    return Sort(unit[0].kind, needed, tuple(sorted(only)), tuple(sorted(seen)))
 
 
 def _tied(items: Iterable[str], problem: Problem, levels: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """For each item those, itself among them, that `Same` at one of these levels puts where it is."""
+    """For each item those, itself among them, that have to share one of these levels with it."""
     tied = {id_: [id_] for id_ in items}
     for one in problem.constraints:
-        if isinstance(one, Same) and one.level in levels:
+        if not one.at_least and one.level in levels:
             for id_ in one.items[1:]:
                 first, second = tied[one.items[0]], tied[id_]
                 if first is not second:

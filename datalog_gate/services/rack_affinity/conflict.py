@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain
+from typing import get_args
 
 from datalog_gate.services.rack_affinity.problem import (
-    GIGABYTES,
-    Host,
-    Origin,
+    Kind,
     Part,
-    Pool,
+    Place,
     Problem,
     Reason,
 )
@@ -39,12 +38,13 @@ class _TooManyError(Exception):
 
 
 def parts(problem: Problem) -> list[Part]:
-    """Whatever can be left out: ``("constraint", its index)``, ``("zone", item)``, ``("demand", item)``,
-    ``("room", kind, rack, resource class)`` and ``("missing", kind, rack)`` where a rack has no place of this kind."""
+    """Whatever can be left out: ``("constraint", its index)``, ``("where", item)`` where it has to be somewhere,
+    ``("demand", item)``, ``("room", kind, rack, resource class)`` and ``("missing", kind, rack)`` where a rack has no
+    place of this kind."""
     found: list[Part] = [("constraint", str(at)) for at in range(len(problem.constraints))]
-    found += [("zone", one.id) for one in problem.items if one.zone is not None]
+    found += [("where", one.id) for one in problem.items if one.zone is not None or one.place is not None]
     for kind in sorted({one.kind for one in problem.items}):
-        there = {one.rack for one in problem.places(kind)}
+        there = {one.rack for one in problem.of(kind)}
         demanded = {name for one in problem.items if one.kind == kind for name, amount in one.demand.items() if amount}
         found += [("missing", kind, rack) for rack in problem.racks() or [""] if rack not in there]
         found += [("room", kind, rack, name) for name in sorted(demanded) for rack in sorted(there)]
@@ -59,34 +59,22 @@ def without(problem: Problem, left_out: Iterable[Part]) -> Problem:
     total: Counter[str] = Counter()
     for item in problem.items:
         total.update(item.demand)
+    places = []
+    for one in problem.places:
+        more = {name: total[name] for name in total if ("room", one.kind, one.rack, name) in out}
+        capacity = {name: max(amount, one.capacity.get(name, 0)) for name, amount in more.items()}
+        places.append(replace(one, capacity={**one.capacity, **capacity}) if more else one)
     racks = problem.racks()
-    free = {
-        (kind, rack): {one: total[one] for one in total if ("room", kind, rack, one) in out}
-        for kind in ("server", "volume")
-        for rack in racks
-    }
-    hosts = [replace(one, capacity={**one.capacity, **_most(free["server", one.rack], one)}) for one in problem.hosts]
-    pools = [
-        replace(one, gigabytes=_most(free["volume", one.rack], one).get(GIGABYTES, one.gigabytes))
-        for one in problem.pools
-    ]
-    for _, kind, rack in sorted(part for part in out if part[0] == "missing"):
-        for zone in racks.get(rack, {""}):
-            name = f"one more in {rack} {zone}"
-            if kind == "server":
-                hosts.append(Host(name, rack, zone, total))
-            else:
-                pools.append(Pool(name, rack, zone, total[GIGABYTES]))
-    items = [
-        replace(
-            one,
-            demand={} if ("demand", one.id) in out else one.demand,
-            zone=None if ("zone", one.id) in out else one.zone,
-        )
-        for one in problem.items
-    ]
+    for kind in get_args(Kind):
+        for rack in sorted(part[2] for part in out if part[:2] == ("missing", kind)):
+            places += [Place(kind, f"one more in {rack} {zone}", rack, zone, total) for zone in racks.get(rack, {""})]
+    items = []
+    for item in problem.items:
+        if ("where", item.id) in out:
+            item = replace(item, zone=None, place=None)
+        items.append(replace(item, demand={}) if ("demand", item.id) in out else item)
     kept = [one for at, one in enumerate(problem.constraints) if ("constraint", str(at)) not in out]
-    return Problem(tuple(hosts), tuple(pools), tuple(items), tuple(kept))
+    return Problem(tuple(places), tuple(items), tuple(kept))
 
 
 def explain(problem: Problem, possible: Callable[[Problem], bool]) -> tuple[Reason, ...]:
@@ -117,19 +105,17 @@ def everything(problem: Problem) -> tuple[Reason, ...]:
 
 def reason(problem: Problem, member: Member) -> Reason:
     """A member of a conflict in words."""
-    origins: tuple[Origin, ...] = ()
     names = [part[1] for part in member]
     match member[0]:
         case ("constraint", _):
             asked = [problem.constraints[int(name)] for name in names]
-            origins = tuple(sorted({one.origin for one in asked}))
-            grants = sorted({one.grant for one in origins})
+            grants = sorted({one.grant for one in asked})
             items = sorted({id_ for one in asked for id_ in one.items})
-            options = " and ".join(sorted({one.option for one in origins}))
+            options = " and ".join(sorted({one.option for one in asked}))
             text = f"{options} of grant{'s' if len(grants) > 1 else ''} {_some(grants)} over {_some(items)}"
-        case ("zone", item):
-            zone = next(one.zone for one in problem.items if one.id == item)
-            text = f"the zone {zone} of {_some(names)}"
+        case ("where", item):
+            zone, place = next((one.zone, one.place) for one in problem.items if one.id == item)
+            text = f"{_some(names)} on {place}, where it is" if place else f"the zone {zone} of {_some(names)}"
         case ("demand", item) if len(member) == 1:
             demand = next(one.demand for one in problem.items if one.id == item)
             amounts = [f"{name} {amount}" for name, amount in sorted(demand.items()) if amount]
@@ -138,16 +124,16 @@ def reason(problem: Problem, member: Member) -> Reason:
             text = f"what {_some(names)} need"
         case ("room", kind, _, name):
             racks = sorted({part[2] for part in member})
-            free = [one.capacity.get(name, 0) for one in problem.places(kind) if one.rack in set(racks)]
+            free = [one.capacity.get(name, 0) for one in problem.of(kind) if one.rack in set(racks)]
             where = f"{PLURAL[kind]} in rack{'s' if len(racks) > 1 else ''} {_some(racks)}"
             text = f"{name} of the {where}: {sum(free)} free, at most {max(free)} on one"
         case (_, kind, _):
             racks = sorted({part[2] for part in member})
             verb = "have" if len(racks) > 1 else "has"
-            text = f"rack{'s' if len(racks) > 1 else ''} {_some(racks)} {verb} no {SINGULAR[kind]}"
+            text = f"rack{'s' if len(racks) > 1 else ''} {_some(racks)} {verb} no {SINGULAR[kind]} with any room"
             if racks == [""]:
-                text = f"there is no {SINGULAR[kind]}"
-    return Reason(text, origins, member)
+                text = f"there is no {SINGULAR[kind]} with any room"
+    return Reason(text, member)
 
 
 def _smallest(
@@ -205,9 +191,9 @@ def _grouped(problem: Problem, some: Iterable[Part], depth: int) -> list[Member]
         match part:
             case ("constraint", at) if depth < 2:
                 one = problem.constraints[int(at)]
-                key = (one.origin,) if depth else (type(one), one.level)
-            case ("zone", item) if depth == 0:
-                key = ("zone", items[item].zone)
+                key = (one.grant, one.option) if depth else (one.at_least is None, one.level)
+            case ("where", item) if depth == 0:
+                key = ("where", items[item].zone, items[item].place)
             case ("demand", item) if depth == 0:
                 key = ("demand", items[item].kind)
             case ("room", kind, _, resource_class) if depth == 0:
@@ -216,10 +202,6 @@ def _grouped(problem: Problem, some: Iterable[Part], depth: int) -> list[Member]
                 key = ("missing", kind)
         groups.setdefault(key, []).append(part)
     return [tuple(group) for group in groups.values()]
-
-
-def _most(free: dict[str, int], place: Host | Pool) -> dict[str, int]:
-    return {name: max(amount, place.capacity.get(name, 0)) for name, amount in free.items()}
 
 
 def _some(names: list[str]) -> str:

@@ -21,6 +21,10 @@ class SolverError(GateError):
     """No answer, and why, in one line: the time was up, the process died, or there is no OR-Tools."""
 
 
+class LateError(SolverError):
+    """The time was up."""
+
+
 def installed() -> bool:
     """Whether there is an OR-Tools; nothing is imported."""
     return find_spec("ortools") is not None
@@ -41,7 +45,7 @@ def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> 
             env=environment,
         )
     except subprocess.TimeoutExpired:
-        raise SolverError(f"the solver gave no answer in {seconds:g} s") from None
+        raise LateError(f"the solver gave no answer in {seconds:g} s") from None
     except OSError as error:
         raise SolverError(f"the solver can't be started: {error}") from error
     if done.returncode < 0:
@@ -50,8 +54,9 @@ def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> 
         said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise SolverError(f"the solver failed: {said[:LINE]}")
     try:
-        if said := json.loads(done.stdout).get("error"):
-            raise SolverError(said)
+        given = json.loads(done.stdout)
+        if said := given.get("error"):
+            raise (LateError if given.get("late") else SolverError)(said)
         return read_answer(done.stdout)
     except (ValueError, AttributeError, ProblemError):
         raise SolverError("the solver's answer can't be read") from None

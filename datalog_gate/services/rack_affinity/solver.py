@@ -24,7 +24,8 @@ import resource
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, get_args
 
 from datalog_gate.services.rack_affinity.alike import Sort, Unit, bundles
@@ -32,25 +33,18 @@ from datalog_gate.services.rack_affinity.conflict import everything, explain
 from datalog_gate.services.rack_affinity.greedy import by_hand
 from datalog_gate.services.rack_affinity.problem import (
     Answer,
-    Host,
     Impossible,
+    Kind,
     Level,
     Place,
     Placed,
-    Pool,
     Problem,
     ProblemError,
-    Spread,
     read_problem,
     to_json,
 )
 
 BEGAN = time.monotonic()
-try:
-    from ortools.sat.python import cp_model
-except ImportError:
-    cp_model = None
-
 CLOSE_ENOUGH = 0.03
 """The gap at which the search for a better balance ends."""
 GLANCE = 0.05
@@ -69,11 +63,9 @@ def main(arguments: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))  # the parent may be gone
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     try:
-        if cp_model is None:
-            raise ProblemError("OR-Tools is not installed: pip install 'datalog-gate[placement]'")
         print(to_json(answer(read_problem(sys.stdin.read()), Clock(seconds, BEGAN))))
     except (ProblemError, OutOfTimeError) as error:
-        print(json.dumps({"error": str(error)}))
+        print(json.dumps({"error": str(error), "late": isinstance(error, OutOfTimeError)}))
 
 
 def answer(problem: Problem, clock: Clock) -> Answer:
@@ -94,41 +86,40 @@ class Clock:
         self.left = 0.4 * seconds  # one takes 1.1 to 1.7 s by the wall, which is to end no search
         self.end = (time.monotonic() if began is None else began) + 0.85 * seconds
 
-    def solve(self, model: Any, enough: float = 1000) -> tuple[Any, float] | None:
-        """The solver after its search and a bound that it proved, or None if there is no answer. The greedy hand's is
-        taken where it is one, and no fuller than `enough`; then what a glance finds, or a quarter of the time."""
+    def solve(self, model: Any, hand: int | None = None) -> tuple[Any, float] | None:
+        """The solver after its search, or None in its place if it found nothing better than the greedy `hand`, and a
+        bound that it proved; None for both if there is no answer. What a glance finds proves that there is none or is
+        the best; then what is found in a quarter of the time, or in all of it."""
         self.left -= QUESTION
-        hand = None
-        for part in (0.0, GLANCE, self.left / 4, self.left):
+        for part in (GLANCE, self.left / 4, self.left):
             wall = self.end - time.monotonic()
             if min(self.left, wall) <= 0:
                 break
-            solver = cp_model.CpSolver()
+            solver = cp_model().CpSolver()
             solver.parameters.num_workers = 1
             solver.parameters.interleave_search = True  # several ways of searching, in turns that don't depend on time
             solver.parameters.random_seed = 1
-            solver.parameters.fix_variables_to_their_hinted_value = not part
-            solver.parameters.cp_model_presolve = part not in (0.0, GLANCE)
-            solver.parameters.max_deterministic_time = min(part or self.left, self.left)
+            solver.parameters.cp_model_presolve = part != GLANCE
+            solver.parameters.max_deterministic_time = min(part, self.left)
             solver.parameters.max_time_in_seconds = wall
             solver.parameters.relative_gap_limit = CLOSE_ENOUGH
             status = solver.solve(model)
             self.left -= solver.response_proto.deterministic_time
-            assert status != cp_model.MODEL_INVALID, model.validate()
-            if not part:
-                hand = solver if status == cp_model.OPTIMAL else None
-                if hand and hand.objective_value <= enough:
-                    return hand, 0.0
-            elif status == cp_model.INFEASIBLE:
+            assert status != cp_model().MODEL_INVALID, model.validate()
+            if status == cp_model().INFEASIBLE:
                 return None
-            elif status == cp_model.OPTIMAL or (status == cp_model.FEASIBLE and part != GLANCE):
-                better = not hand or solver.objective_value < hand.objective_value
-                return solver if better else hand, solver.best_objective_bound
-            elif hand and part != GLANCE:
-                return hand, 0.0
-        if hand:
-            return hand, 0.0
+            if status == cp_model().OPTIMAL or (status == cp_model().FEASIBLE and part != GLANCE):
+                better = hand is None or solver.objective_value < hand
+                return solver if better else None, solver.best_objective_bound
+            if hand is not None and part != GLANCE:
+                break
+        if hand is not None:
+            return None, 0.0
         raise OutOfTimeError("no answer within the time")
+
+
+Counts = Mapping[tuple[Any, str], int]
+"""How many are in a place, or in a rack."""
 
 
 class Model:
@@ -136,8 +127,7 @@ class Model:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.model = cp_model.CpModel()
-        self.places: dict[str, tuple[Host | Pool, ...]] = {"server": problem.hosts, "volume": problem.pools}
+        self.places = {kind: problem.of(kind) for kind in get_args(Kind)}
         self.racks = list(problem.racks())
         self.names = {(kind, level): self._names(kind, level) for kind in self.places for level in get_args(Level)}
         self.bundles = bundles(problem)
@@ -147,42 +137,81 @@ class Model:
             self.needed.update({(sort.kind, one): amount * count for one, amount in sort.demand})
         self.free = {(kind, one): self._free(kind, one) for kind, one in self.needed}
         self.hand = by_hand(problem, self.bundles, self.free)
-        self.taken = self._taken()
-        self.in_rack = self._in_rack()
-        self._fit()
-        for at, one in enumerate(problem.constraints):
-            if isinstance(one, Spread):
-                self._spread(at, one)
-            elif one.level == "zone" and one.items:
-                self._same_zone(at)
+        self._places_of: dict[Sort, list[Place]] = {}
 
     def possible(self, clock: Clock) -> bool:
         """Whether there is any answer."""
-        return clock.solve(self.model) is not None
+        return self.hand.complete or (not self._hopeless() and clock.solve(self._model()) is not None)
 
     def placed(self, clock: Clock) -> Placed | None:
         """The best answer that is found, if there is one."""
-        least = self._balance()
-        solved = clock.solve(self.model, least * (1 + CLOSE_ENOUGH))
-        if solved is None:
+        if not self.hand.complete and self._hopeless():
             return None
-        solver, bound = solved
-        best = solver.objective_value
+        least, hand = self._least(), self.hand
+        best, bound = hand.fullest, 0.0
+        taken: Counts = hand.taken
+        in_rack: Counts = hand.in_rack
+        if not hand.complete or best > least * (1 + CLOSE_ENOUGH):
+            model = self._model()
+            self._balance(least)
+            solved = clock.solve(model, best if hand.complete else None)
+            if solved is None:
+                return None
+            solver, bound = solved
+            if solver:
+                best = round(solver.objective_value)
+                taken, in_rack = (_counted(solver, one) for one in (self.taken, self.in_rack))
         gap = max(0.0, round(1 - max(least, bound) / best, 4)) if best else 0.0
-        return Placed(dict(sorted(self._handed_out(solver.value))), gap)
+        return Placed(dict(sorted(self._handed_out(taken, in_rack))), gap)
+
+    def _hopeless(self) -> bool:
+        """Whether it takes no search to see that there is no answer: more is needed than is free, no rack takes a
+        bundle, or something is spread over more than can be reached."""
+        if any(amount > sum(self.free[key].values()) for key, amount in self.needed.items()):
+            return True
+        reached: dict[int, set[str]] = defaultdict(set)
+        for sorts in self.bundles:
+            racks = set.intersection(*({one.rack for one in self._where(sort)} for sort in sorts))
+            if not racks:
+                return True
+            for sort in sorts:
+                for at in sort.marks:
+                    level = self.problem.constraints[at].level
+                    reached[at] |= {one.at(level) for one in self._where(sort) if one.rack in racks}
+        return any(len(reached[at]) < (one.at_least or 0) for at, one in enumerate(self.problem.constraints))
+
+    def _where(self, sort: Sort) -> list[Place]:
+        """The places that take one of a sort."""
+        if sort not in self._places_of:
+            self._places_of[sort] = [
+                one
+                for one in self.places[sort.kind]
+                if sort.may(one) and all(amount <= one.capacity.get(name, 0) for name, amount in sort.demand)
+            ]
+        return self._places_of[sort]
+
+    def _model(self) -> Any:
+        """All but the balance."""
+        self.model = cp_model().CpModel()
+        self.taken = self._taken()
+        self.in_rack = self._in_rack()
+        self._fit()
+        for at, one in enumerate(self.problem.constraints):
+            if one.at_least:
+                self._spread(at, one.level, one.at_least)
+            elif one.level == "zone" and one.items:
+                self._same_zone(at)
+        return self.model
 
     def _taken(self) -> dict[Sort, dict[str, Any]]:
         """How many of a sort each place takes, by its name, where it can take one."""
         taken: dict[Sort, dict[str, Any]] = {}
         for sort, count in sorted(self.counts.items()):
             most = {
-                one.name: min([count, *(one.capacity.get(name, 0) // amount for name, amount in sort.demand)])
-                for one in self.places[sort.kind]
-                if not set(sort.zones) - {one.zone}
+                one.name: min([count, *(one.capacity[name] // amount for name, amount in sort.demand)])
+                for one in self._where(sort)
             }
-            taken[sort] = {
-                name: self._variable(upper, self.hand.taken[sort, name]) for name, upper in most.items() if upper
-            }
+            taken[sort] = {name: self._variable(upper, self.hand.taken[sort, name]) for name, upper in most.items()}
             self._equal(taken[sort].values(), count)
         return taken
 
@@ -219,12 +248,12 @@ class Model:
                     if terms:
                         self.model.add(_sum(terms) <= free)
 
-    def _spread(self, at: int, spread: Spread) -> None:
+    def _spread(self, at: int, level: Level, at_least: int) -> None:
         used = []
-        for there in self._by_location(at, spread.level).values():
+        for there in self._by_location(at, level).values():
             used.append(self._variable(1, any(self.hand.taken[one] for one in there)))
             self.model.add(_sum((self.taken[sort][name], 1) for sort, name in there) >= used[-1])
-        self.model.add(_sum((one, 1) for one in used) >= spread.at_least)
+        self.model.add(_sum((one, 1) for one in used) >= at_least)
 
     def _same_zone(self, at: int) -> None:
         count = sum(number for sort, number in self.counts.items() if at in sort.marks)
@@ -234,10 +263,13 @@ class Model:
             self.model.add(_sum((self.taken[sort][name], 1) for sort, name in there) == count * chosen[-1])
         self._equal(chosen, 1)
 
-    def _balance(self) -> int:
-        """The fullest rack, in thousandths of what was free there: at least as full as all are together."""
+    def _least(self) -> int:
+        """The fullest rack is at least as full as all are together, in thousandths of what was free."""
         average = [-(-1000 * amount // (sum(self.free[key].values()) or 1)) for key, amount in self.needed.items()]
-        least = min(1000, max(average, default=0))
+        return min(1000, max(average, default=0))
+
+    def _balance(self, least: int) -> None:
+        """The fullest rack is to be as empty as can be."""
         fullest = self._variable(1000, self.hand.fullest, least)
         terms: dict[tuple[str, str, str], list[tuple[Any, int]]] = defaultdict(list)
         for sort, there in self.taken.items():
@@ -248,22 +280,21 @@ class Model:
             if some:
                 self.model.add(_sum(some) <= self.free[kind, one][rack] * fullest)
         self.model.minimize(fullest)
-        return least
 
-    def _handed_out(self, value: Callable[[Any], int]) -> Iterable[tuple[str, Place]]:
+    def _handed_out(self, taken: Counts, in_rack: Counts) -> Iterable[tuple[str, str]]:
         """Items with their places, by the numbers."""
         waiting: dict[tuple[Sort, str], list[Unit]] = defaultdict(list)
-        for sorts, there in self.in_rack.items():
-            bundle = iter(self.bundles[sorts])
-            for rack, variable in there.items():
-                for _ in range(value(variable)):
+        for sorts, some in self.bundles.items():
+            bundle = iter(some)
+            for rack in self.racks:
+                for _ in range(in_rack.get((sorts, rack), 0)):
                     for sort, unit in next(bundle):
                         waiting[sort, rack].append(unit)
-        for sort, taken in self.taken.items():
+        for sort in sorted(self.counts):
             for one in self.places[sort.kind]:
-                for _ in range(value(taken[one.name]) if one.name in taken else 0):
+                for _ in range(taken.get((sort, one.name), 0)):
                     for id_ in waiting[sort, one.rack].pop():
-                        yield id_, Place(one.name, one.rack, one.zone, one.aggregates)
+                        yield id_, one.name
 
     def _free(self, kind: str, resource_class: str) -> dict[str, int]:
         """What is free by rack."""
@@ -276,7 +307,7 @@ class Model:
         """The places of a kind by where they are."""
         names: dict[str, list[str]] = defaultdict(list)
         for one in self.places[kind]:
-            names[one.name if level == "host" else getattr(one, level)].append(one.name)
+            names[one.at(level)].append(one.name)
         return names
 
     def _by_location(self, at: int, level: str) -> dict[str, list[tuple[Sort, str]]]:
@@ -297,12 +328,26 @@ class Model:
         self.model.add(_sum((one, 1) for one in variables) == count)
 
 
+def _counted(solver: Any, variables: dict[Any, dict[str, Any]]) -> Counts:
+    return {(what, name): solver.value(one) for what, there in variables.items() for name, one in there.items()}
+
+
+@cache
+def cp_model() -> Any:
+    """Imported once it is needed: that takes longer than what the greedy hand does. Errors: ProblemError."""
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError:
+        raise ProblemError("OR-Tools is not installed: pip install 'datalog-gate[placement]'") from None
+    return cp_model
+
+
 def _sum(terms: Iterable[tuple[Any, int]]) -> Any:
     variables, factors = [], []
     for variable, factor in terms:
         variables.append(variable)
         factors.append(factor)
-    return cp_model.LinearExpr.weighted_sum(variables, factors)
+    return cp_model().LinearExpr.weighted_sum(variables, factors)
 
 
 if __name__ == "__main__":

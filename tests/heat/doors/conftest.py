@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.heat.doors.grounds import Ground, ground
 from tests.heat.doors.rig import HERE, Heat, running
 from tests.heat.doors.stacks import OF_PARAMETER
 
@@ -77,3 +78,18 @@ def custom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
         folder, convergence=True, options=options, flavor="custombackend", api_filters=API, cfn_filters=CFN
     ) as heat:
         yield heat
+
+
+@pytest.fixture(scope="session", params=["convergence", "legacy"])
+def granting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """A Heat of either engine that has services for grants, with no filter."""
+    with ground(tmp_path_factory.mktemp(request.param), convergence=request.param == "convergence") as one:
+        yield one
+
+
+@pytest.fixture
+def here(granting: Ground) -> Iterator[Ground]:
+    """The same, which holds nothing once the stacks of the test are gone."""
+    yield granting
+    granting.empty()
+    assert (granting.states(), granting.held()) == ([], [])

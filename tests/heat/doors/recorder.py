@@ -28,6 +28,9 @@ class Recorder:
         self._write(asked, answer.verdict)
         return answer
 
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._point, name)
+
     def finish(self, answer: Answer, accepted: bool) -> None:
         """Tells the decision point."""
         with LOCK:

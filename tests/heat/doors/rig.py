@@ -237,10 +237,11 @@ def running(
     rules: Path = HERE / "rules",
     options: Mapping[str, str] | None = None,
     flavor: str = "noauth",
+    resources: str = str(RESOURCES),
 ) -> Iterator[Heat]:
     """A Heat from its start to its end. The filters are names in the paste pipelines before Heat's own application;
     `options` go to the group datalog_gate of heat.conf; in the flavor custombackend the context is what the client's
-    own headers say."""
+    own headers say; without `resources` Heat does not know the gate's types."""
     for name in ("environment.d", "templates"):
         (folder / name).mkdir()
     port, cfn_port = free_ports()
@@ -249,7 +250,7 @@ def running(
         folder=folder,
         port=port,
         convergence=convergence,
-        resources=RESOURCES,
+        resources=resources,
         rules=rules,
         options=written,
         flavor=flavor,

@@ -30,7 +30,7 @@ from oslo_config import cfg  # noqa: E402
 from oslo_log import log  # noqa: E402
 from sqlalchemy import event  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parents[3]))
+sys.path[:0] = [str(Path(__file__).parents[3]), sys.argv[1]]  # entry points of the tests are in the folder
 from tests.heat.doors import recorder, witness  # noqa: E402
 
 
@@ -62,12 +62,16 @@ def main(folder: Path, *ports: int) -> None:
     messaging.setup()
     engine = database.get_engine()
     event.listen(engine, "before_cursor_execute", _write_at_once, retval=True)
+    # Heat deletes such a row by an id that it remembers, and only SQLite would have given the id to another by then
+    models.ResourcePropertiesData.__table__.dialect_options["sqlite"]["autoincrement"] = True
     models.BASE.metadata.create_all(engine)
     if "fake_keystoneclient" in (folder / "heat.conf").read_text():  # there is no Keystone to ask
         context.StoredContext._load_keystone_data = lambda _context: None
     recorder.install(folder / "asked.jsonl")
     resources.initialise()
     witness.install(resources.global_env(), folder / "witness.jsonl")
+    if cfg.CONF.plugin_dirs:
+        witness.lose_edges(resources.global_env())
     service.EngineService(cfg.CONF.host, rpc_api.ENGINE_TOPIC).start()
     for name, port in zip(("heat-api", "heat-api-cfn"), ports, strict=True):
         server = make_server("127.0.0.1", port, config.load_paste_app(name), Server, Handler)

@@ -1,0 +1,212 @@
+"""What a case expects beside what was found (layer 5).
+
+In: the expectations of a test file, the answer to its case. Out: where they differ, as values for who rewrites the
+file, and as lines for people: `-` is expected, `+` is found, both in the words of the test file, then why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.possible import possible
+from datalog_gate.diagnostics import Span
+from datalog_gate.errors import EngineError
+from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.finding import Violation
+from datalog_gate.values import ResourceId
+
+Expected = Mapping[str, Any]
+LISTS = ("violations", "undetermined", "diagnostics")
+FAILING = 5
+"""How many of the rules that give no row are told, at most."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A member of the list `violations`, `undetermined` or `diagnostics`; `name` is the policy's id or the code. A
+    diagnostic is of a `policy` too, or else of the input."""
+
+    list: str
+    name: str
+    place: Span | None
+    message: str
+    resource: ResourceId | None = None
+    violation: Violation | None = field(default=None, compare=False, repr=False)
+    policy: str = field(default="", compare=False)
+
+    def fits(self, expected: Expected) -> bool:
+        """Whether it is the one expected, as far as the test file says: a resource with or without the root's id."""
+        return self.near(expected) and not self.other(expected)
+
+    def near(self, expected: Expected) -> bool:
+        """Whether it is of the same policy, or has the same code."""
+        return bool(self.name == expected.get("policy", expected.get("code")))
+
+    def other(self, expected: Expected) -> dict[str, Any]:
+        """What it has in the place of what the test file says of it, by key."""
+        own = {"resource": self.short, "line": self.place.line if self.place else None}
+        path = self.resource.path if self.resource else ""
+        return {
+            key: value
+            for key, value in own.items()
+            if key in expected and expected[key] != value and (key != "resource" or expected[key] != path)
+        }
+
+    @property
+    def short(self) -> str:
+        """The resource's path without the root's id; empty if it is of no resource."""
+        path = self.resource.path if self.resource else ""
+        return path.partition("/")[2] or path
+
+    def expectation(self) -> dict[str, Any]:
+        """All that a test file can say of it."""
+        whole = {"resource": self.short or None, "line": self.place.line if self.place else None}
+        name = {"code" if self.list == "diagnostics" else "policy": self.name}
+        if self.list == "diagnostics":
+            del whole["resource"]
+        return name | {key: value for key, value in whole.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a case: what was found, and the certain rows by relation, as plain data. `decision` is None for
+    input that can't be read."""
+
+    found: tuple[Finding, ...]
+    rows: Mapping[str, Sequence[Sequence[object]]]
+    decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An expectation that nothing meets, a finding that nothing expects, or both where they are of one policy. `at` is
+    where the expectation stands in its list."""
+
+    list: str
+    at: int | None
+    expected: Expected | None
+    found: Finding | None
+
+
+def differences(expect: Expected, found: Sequence[Finding]) -> Iterator[Difference]:
+    """Where they differ, a list after the other. Each finding meets one expectation. A list that the test file leaves
+    out is expected to be empty."""
+    for name in LISTS:
+        rest = [one for one in found if one.list == name]
+        unmet: list[tuple[int, Expected]] = []
+        for at, expected in sorted(enumerate(expect.get(name, ())), key=lambda one: -len(one[1])):
+            met = next((one for one in rest if one.fits(expected)), None)  # the most exact one chooses first
+            if met:
+                rest.remove(met)
+            else:
+                unmet.append((at, expected))
+        for at, expected in sorted(unmet, key=lambda one: one[0]):
+            near = [one for one in rest if one.near(expected)]
+            nearest = min(near, key=lambda one: len(one.other(expected)), default=None)
+            if nearest:
+                rest.remove(nearest)
+            yield Difference(name, at, expected, nearest)
+        yield from (Difference(name, None, None, one) for one in rest)
+
+
+def report(expect: Expected, answer: Answer, policies: Mapping[str, Policy]) -> str:
+    """The differences as lines, with why what is unexpected was found, and why what is missing was not; empty if there
+    are none. `rows` are compared as sets."""
+    lines: list[str] = []
+    for one in differences(expect, answer.found):
+        lines += [f"  - {one.list}: {flow(one.expected)}"] if one.expected is not None else []
+        if one.found:
+            lines.append(f"  + {one.list}: {flow(one.found.expectation())}")
+            keys = one.found.other(one.expected or {})
+            lines += [f"      {key}: {value}, not {(one.expected or {})[key]}" for key, value in keys.items()]
+            lines += [f"      {text}" for text in (one.found.message, *_why(one.found, answer.decision))]
+        elif one.expected is not None:
+            lines += [f"      {text}" for text in _why_not(one, answer, policies)]
+    for relation, (missing, unexpected) in row_differences(expect, answer).items():
+        if relation not in answer.rows:
+            hint = "write its full name, net:ssh:open_ssh, or it takes too much"
+            lines.append(f"  - rows: {relation}: nothing derives it: {hint}")
+        for row in missing:
+            lines.append(f"  - rows: {relation}: {json.dumps(row, ensure_ascii=False)}")
+            lines += [f"      {text}" for text in _fails(answer.decision, relation, row)]
+        lines += [f"  + rows: {relation}: {json.dumps(row, ensure_ascii=False)}" for row in unexpected]
+    return "\n".join(lines)
+
+
+def row_differences(expect: Expected, answer: Answer) -> dict[str, tuple[list[Any], list[Any]]]:
+    """For each relation whose rows differ those that are missing and those that are unexpected."""
+    found = {}
+    for relation, wanted in expect.get("rows", {}).items():
+        want, have = ({json.dumps(row): row for row in some} for some in (wanted, answer.rows.get(relation, ())))
+        missing = [want[key] for key in sorted(want.keys() - have)]
+        unexpected = [have[key] for key in sorted(have.keys() - want)]
+        if missing or unexpected or relation not in answer.rows:
+            found[relation] = missing, unexpected
+    return found
+
+
+def flow(data: Any) -> str:
+    """Plain data as YAML in one line."""
+    match data:
+        case dict():
+            return "{" + ", ".join(f"{flow(key)}: {flow(value)}" for key, value in data.items()) + "}"
+        case list() | tuple():
+            return f"[{', '.join(map(flow, data))}]"
+        case str() if _PLAIN.fullmatch(data) and data.lower() not in _WORDS:
+            return data
+    return json.dumps(data, ensure_ascii=False)
+
+
+def _why(found: Finding, decision: Decision | None) -> Iterator[str]:
+    """What decides a finding that is undetermined, and what another rests on."""
+    if found.violation is None or decision is None or decision.explanation is None:
+        return
+    for unknown in found.violation.because:
+        yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
+    if found.list == "violations":
+        from datalog_gate.gate.explanation import told
+
+        yield from told(decision.explanation.why(found.violation))
+
+
+def _why_not(one: Difference, answer: Answer, policies: Mapping[str, Policy]) -> Iterator[str]:
+    """Why a finding is not there: it is of another kind, or the literal at which each rule fails."""
+    expected, decision = one.expected or {}, answer.decision
+    policy = policies.get(expected.get("policy", ""))
+    if policy is None or decision is None or decision.explanation is None:
+        return
+    elsewhere = {each.list for each in answer.found if each.near(expected) and "resource" not in each.other(expected)}
+    if elsewhere := elsewhere - {one.list}:
+        yield f"  fails it stands under {' and '.join(sorted(elsewhere))}"
+        return
+    if decision.action not in policy.on:
+        yield f"  fails {policy.id} judges {', '.join(sorted(policy.on))}, not {decision.action}"
+        return
+    program = decision.explanation.provenance.program
+    relation = possible(policy.relation, program) if one.list == "undetermined" else policy.relation
+    row: list[object] = [...] * len(policy.columns)
+    if policy.subject is not None and "resource" in expected:
+        path, stacks = expected["resource"], decision.explanation.stacks
+        known = {each.id.path for stack in stacks for inner in stack.walk() for each in inner.resources}
+        row[policy.subject] = path if path in known else f"{decision.stacks[0]}/{path}"
+    yield from _fails(decision, relation, row)
+
+
+def _fails(decision: Decision | None, relation: str, row: Sequence[object]) -> Iterator[str]:
+    """The literal at which each rule fails; nothing if there is such a row, or if it would take too long."""
+    if decision is None or decision.explanation is None:
+        return
+    from datalog_gate.gate.explanation import told
+
+    try:
+        lines = dict.fromkeys(decision.explanation.why_not(relation, row))
+    except (EngineError, LookupError, ValueError):  # of a test file, rows may be of any relation and width
+        return
+    yield from told(list(lines)[:FAILING], "fails")

@@ -1,0 +1,177 @@
+"""Mutants of rules (layer 5): each a rule with one small fault, which a test should notice.
+
+In: a module. Out: its rules, each with one literal negated or dropped, two arguments swapped, another relation read, a
+bound shifted, a constant changed, or with no way to hold. Made on the syntax tree; whether a mutant loads is for the
+loader to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
+
+from datalog_gate.diagnostics import Span
+from datalog_gate.language import ast
+from datalog_gate.language.printer import print_literal, print_term
+from datalog_gate.language.walk import terms, with_terms
+from datalog_gate.values import Boolean, Value, boolean
+
+LONGEST = 100
+"""How many characters of what was changed are told."""
+OPPOSITE: dict[ast.Comparator, ast.Comparator] = {
+    "=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"
+}  # fmt: skip
+SHIFTED: dict[ast.Comparator, ast.Comparator] = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A rule with a fault in the place of a module's statement: where, and what was changed."""
+
+    module: str
+    statement: int
+    rule: ast.Rule
+    span: Span
+    what: str
+
+
+def mutants(module: ast.Module) -> Iterator[Mutant]:
+    """The mutants of a module, in order of its statements, no rule twice."""
+    others: dict[int, set[str]] = {}
+    for one in module.statements:
+        if isinstance(one, ast.Rule):
+            others.setdefault(len(one.head.arguments), set()).add(one.head.name)
+    relations = {width: tuple(sorted(names)) for width, names in others.items()}
+    for at, one in enumerate(module.statements):
+        if not isinstance(one, ast.Rule) or one.span.file != module.file:  # what an operator sets is no rule
+            continue
+        seen = [one]
+        for what, span, rule in _rule(one, relations):
+            if rule not in seen:
+                seen.append(rule)
+                yield Mutant(module.name, at, rule, span, what)
+
+
+Relations = dict[int, tuple[str, ...]]
+"""The relations that the module derives, by the number of their columns."""
+Bodies = Iterator[tuple[str, Span, ast.Body]]
+Terms = Iterator[tuple[str, Span, ast.Term]]
+
+
+def _rule(rule: ast.Rule, relations: Relations) -> Iterator[tuple[str, Span, ast.Rule]]:
+    yield "drop the rule", rule.head.span, replace(rule, body=(ast.Truth(False, rule.head.span),))
+    for at, term in enumerate(rule.head.arguments):
+        for what, span, new in _term(term, relations):
+            arguments = (*rule.head.arguments[:at], new, *rule.head.arguments[at + 1 :])
+            yield what, span, replace(rule, head=replace(rule.head, arguments=arguments))
+    for what, span, body in _body(rule.body, relations):
+        yield what, span, replace(rule, body=body)
+
+
+def _body(body: ast.Body, relations: Relations) -> Bodies:
+    """The bodies with one literal in another way."""
+    for at, literal in enumerate(body):
+        for what, span, instead in (*_outside(literal), *_inside(literal, relations)):
+            yield what, span, (*body[:at], *instead, *body[at + 1 :])
+
+
+def _outside(literal: ast.Literal) -> Bodies:
+    """What may stand in the place of a whole literal."""
+    text, span = print_literal(literal), literal.span
+    yield f"drop {_short(text)}", span, ()
+    match literal:
+        case ast.Negation():
+            yield f"negate {_short(text)}", span, literal.body
+        case ast.Atom() | ast.Membership() | ast.Disjunction():
+            yield f"negate {_short(text)}", span, (ast.Negation((literal,), span),)
+        case ast.Comparison():
+            for others in (OPPOSITE, SHIFTED):
+                if literal.comparator in others:
+                    new = replace(literal, comparator=others[literal.comparator])
+                    yield _changed(text, print_literal(new)), span, (new,)
+
+
+def _inside(literal: ast.Literal, relations: Relations) -> Bodies:
+    """A literal with one part of it in another way."""
+    match literal:
+        case ast.Atom():
+            yield from ((what, span, (new,)) for what, span, new in _atom(literal, relations))
+        case ast.Comparison(left=left, right=right):
+            yield from ((what, span, (replace(literal, left=new),)) for what, span, new in _term(left, relations))
+            yield from ((what, span, (replace(literal, right=new),)) for what, span, new in _term(right, relations))
+        case ast.Membership(items=items):
+            for at, item in enumerate(items):
+                rest = (*items[:at], *items[at + 1 :])
+                yield f"drop {print_term(item)}", item.span, (replace(literal, items=rest),)
+        case ast.Negation(body=(only,)):
+            for what, span, body in _inside(only, relations):
+                yield what, span, (replace(literal, body=body),)
+        case ast.Negation():
+            yield from (
+                (what, span, (replace(literal, body=body),)) for what, span, body in _some(literal.body, relations)
+            )
+        case ast.Disjunction(branches=branches):
+            for at, branch in enumerate(branches):
+                before, after = branches[:at], branches[at + 1 :]
+                text = ", ".join(map(print_literal, branch))
+                yield f"drop the branch {_short(text)}", branch[0].span, _united((*before, *after), literal)
+                for what, span, body in _some(branch, relations):
+                    yield what, span, (replace(literal, branches=(*before, body, *after)),)
+
+
+def _some(body: ast.Body, relations: Relations) -> Bodies:
+    """As `_body`, but never empty."""
+    return (one for one in _body(body, relations) if one[2])
+
+
+def _united(branches: tuple[ast.Body, ...], literal: ast.Disjunction) -> ast.Body:
+    return branches[0] if len(branches) == 1 else (replace(literal, branches=branches),)
+
+
+def _atom(atom: ast.Atom, relations: Relations) -> Iterator[tuple[str, Span, ast.Atom]]:
+    own = terms(atom)
+    for at, term in enumerate(own):
+        others = [*_term(term, relations)]
+        if isinstance(term, ast.Constant):
+            others.append((f"{print_term(term)} -> anything", term.span, ast.Wildcard(term.span)))
+        for what, span, new in others:
+            yield what, span, with_terms(atom, (*own[:at], new, *own[at + 1 :]))
+    for at, (one, two) in enumerate(pairwise(own)):
+        if one != two:
+            what = f"swap {_short(print_term(one))} and {_short(print_term(two))}"
+            yield what, one.span, with_terms(atom, (*own[:at], two, one, *own[at + 2 :]))
+    for name in relations.get(len(atom.arguments), ()) if atom.arguments and not atom.named else ():
+        if name != atom.name and any(atom.name in names for names in relations.values()):
+            yield f"{atom.name} -> {name}", atom.span, replace(atom, name=name)
+
+
+def _term(term: ast.Term, relations: Relations) -> Terms:
+    """A term with a constant or a condition of it in another way."""
+    match term:
+        case ast.Constant(value=value) if value is not None:
+            new = replace(term, value=_other(value))
+            yield _changed(print_term(term), print_term(new)), term.span, new
+        case ast.Operation(left=left, right=right):
+            yield from ((what, span, replace(term, left=new)) for what, span, new in _term(left, relations))
+            yield from ((what, span, replace(term, right=new)) for what, span, new in _term(right, relations))
+        case ast.Aggregate():
+            yield from ((what, span, replace(term, body=body)) for what, span, body in _some(term.body, relations))
+
+
+def _other(value: Value) -> Value:
+    match value:
+        case Boolean():
+            return boolean(not value.truth)
+        case int() | Decimal():
+            return value + 1
+    return f"{value}x"
+
+
+def _changed(old: str, new: str) -> str:
+    return f"{_short(old)} -> {_short(new)}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -1,0 +1,247 @@
+"""Mutation testing (layer 5): whether the cases of policies notice a fault in the rules.
+
+In: test files. Out: a `Mutation` with the mutants that no case noticed. One that does not load is none. Each is judged
+by the cases of the policies that rest on its rule, with those policies alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import datalog_gate as dg
+from datalog_gate.analysis.check import check, matches
+from datalog_gate.analysis.parts import resting
+from datalog_gate.analysis.program import CheckedRule
+from datalog_gate.catalogue import Catalogue
+from datalog_gate.diagnostics import Diagnostic
+from datalog_gate.errors import EngineError, InputError, RulesError, UsageError
+from datalog_gate.facts.stack import Stack
+from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.finding import PolicyError, Violation
+from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all, rests_on
+from datalog_gate.language import ast
+from datalog_gate.policytest.comparison import Answer, differences, row_differences
+from datalog_gate.policytest.mutants import Mutant, mutants
+from datalog_gate.policytest.suite import Suite, near
+from datalog_gate.policytest.testfile import Case
+from datalog_gate.rulefiles import read_rules
+
+NOW = "2027-01-01"
+"""When the stacks that mutants are to agree on are judged."""
+TEMPLATES = (".yaml", ".yml", ".json", ".template")
+
+
+@dataclass(frozen=True, slots=True)
+class Survivor:
+    """A mutant that no case noticed, and whether it agrees with the rules on each of the stacks that were given."""
+
+    mutant: Mutant
+    agrees: bool
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON data: place, what was changed, whether it agrees."""
+        return {"place": self.mutant.span.to_json(), "change": self.mutant.what, "agrees": self.agrees}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """How many mutants there were, those that survived, and how many stacks they were compared on."""
+
+    mutants: int
+    survivors: tuple[Survivor, ...]
+    stacks: int
+
+    @property
+    def score(self) -> float:
+        """The percentage noticed of those that are not equivalent: one that agrees on all stacks counts as such."""
+        equivalent = sum(one.agrees for one in self.survivors)
+        counted = self.mutants - equivalent
+        return 100 * (self.mutants - len(self.survivors)) / counted if counted else 100.0
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON data: the counts, the score, and the survivors."""
+        survivors = [one.to_json() for one in self.survivors]
+        counts = {"mutants": self.mutants, "stacks": self.stacks, "score": round(self.score, 1)}
+        return {"schema": "datalog-gate/mutation/1", **counts, "survivors": survivors}
+
+    def to_text(self) -> Iterator[str]:
+        """The survivors by place, then the counts, in lines."""
+        for one in self.survivors:
+            agrees = " (agrees on every stack)" if one.agrees else ""
+            yield f"{one.mutant.span.file}:{one.mutant.span.line}: survived: {one.mutant.what}{agrees}"
+        survived, same = len(self.survivors), sum(one.agrees for one in self.survivors)
+        yield f"{self.mutants} mutants, {self.mutants - survived} noticed, {survived} survived" + (
+            f", {same} of them agree on all of {self.stacks} stacks" if self.stacks else ""
+        )
+        yield f"{self.score:5.1f} %"
+
+
+def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agree: Sequence[str] = ()) -> Mutation:
+    """Try the mutants of the rules that the suites test, or `most` of them, chosen by the seed; those that survive are
+    compared with the rules on the stacks at the paths `agree`. Errors: InputError if a case fails as it is."""
+    trials = [
+        _Trial(top, [one for one in suites if one.top == top]) for top in dict.fromkeys(one.top for one in suites)
+    ]
+    listed = [(trial, mutant) for trial in trials for mutant in trial.mutants()]
+    if most is not None:
+        random.Random(seed).shuffle(listed)
+    found: list[tuple[_Trial, Mutant, PolicySet]] = []
+    counted = 0
+    for trial, mutant in listed:
+        if most is not None and counted == most:
+            break
+        mutated = trial.mutated(mutant)
+        if mutated:
+            counted += 1
+            if not trial.notices(mutated):
+                found.append((trial, mutant, mutated))
+    found.sort(key=lambda one: (one[1].span, one[1].what))
+    stacks = _stacks(agree, suites[0].rules.catalogue) if agree and found else []
+    survivors = [Survivor(mutant, bool(stacks) and trial.agree(mutated, stacks)) for trial, mutant, mutated in found]
+    return Mutation(counted, tuple(survivors), len(stacks))
+
+
+@dataclass(slots=True)
+class _Trial:
+    """The rules below one top folder, the suites that test them, and the answers to their cases as they are."""
+
+    top: Path
+    suites: Sequence[Suite]
+    _modules: list[ast.Module] = field(init=False)
+    _base: PolicySet = field(init=False)
+    _answers: list[tuple[Suite, Case, tuple[Stack, ...], Answer]] = field(init=False)
+    _named: dict[str, set[str]] = field(init=False)
+    _decisions: dict[str, Decision] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        catalogue = self.suites[0].rules.catalogue
+        files: list[RuleFile] = read_rules([near(self.top)])
+        self._modules, self._base = parse_all(files)[0], load(files, catalogue)
+        self._answers, self._named = [], {}
+        for module in self._modules:
+            self._named[module.name] = {one.module for one in module.statements if isinstance(one, ast.Import)}
+        for rule in self._rules():
+            read = self._named.setdefault(_module(rule.relation), set())
+            read.update(_module(one.relation) for one in matches(rule.body))
+        for suite in self.suites:
+            for case in suite.cases:
+                answer = suite.answer(case)
+                if _differs(case, answer):
+                    message = f"{case.name} fails, so nobody can tell what it would notice"
+                    raise InputError([Diagnostic("bad-test", message, suite.place(case))])
+                if answer.decision:  # of input that can't be read every rule says the same
+                    self._answers.append((suite, case, suite.stacks(case), replace(answer, decision=None)))
+
+    def mutants(self) -> Iterator[Mutant]:
+        """The mutants of the rules that a policy under test rests on."""
+        tested = {name for suite in self.suites for name in suite.policies}
+        wanted = [one.relation for one in self._base.policies if one.id in tested]
+        wanted += [relation for _, case, _, _ in self._answers for relation in case.expect.get("rows", ())]
+        reached = frozenset[str]().union(*(self._base.reads.get(one, frozenset()) for one in wanted))
+        spans = {rule.span for rule in self._rules() if rule.relation in reached}
+        yield from (one for module in self._modules for one in mutants(module) if one.rule.span in spans)
+
+    def mutated(self, mutant: Mutant) -> PolicySet | None:
+        """The policies that rest on the mutant's rule; None if it does not load."""
+        changed = {rule.relation for rule in self._rules() if rule.span == mutant.rule.span}
+        reading = {name for name, reads in self._base.reads.items() if reads & changed}
+        needed = self._needed({mutant.module, *map(_module, reading)})
+        modules = [_with(one, mutant) if one.name == mutant.module else one for one in self._modules]
+        try:
+            checked = check([one for one in modules if one.name in needed], catalogue=self._base.catalogue)
+        except RulesError:
+            return None
+        policies = tuple(one for one in checked.policies if one.relation in reading)
+        program = resting(checked.program, frozenset(reading))
+        digest = f"{self._base.digest} {mutant.span} {mutant.what}"
+        reads = {name: frozenset({name}) for name in reading} | rests_on(program, policies)
+        return replace(self._base, program=program, policies=policies, digest=digest, reads=reads)
+
+    def _needed(self, names: set[str]) -> set[str]:
+        """The modules and all that they name: others are not worth checking again."""
+        names, before = set(names), 0
+        while before != (before := len(names)):
+            names.update(*(self._named.get(one, ()) for one in names))
+        return names
+
+    def _rules(self) -> Iterator[CheckedRule]:
+        return (rule for stratum in self._base.program.strata for rule in stratum.rules)
+
+    def notices(self, mutated: PolicySet) -> bool:
+        """Whether a case fails by the mutant. The one that noticed the last one is tried first."""
+        rules = dg.Rules(mutated)
+        affected = {one.id for one in mutated.policies}
+        for at, (suite, case, stacks, before) in enumerate(self._answers):
+            asked = case.expect.get("rows", {}).keys() & mutated.reads.keys()
+            if not asked and not affected & suite.policies:
+                continue
+            given = dict(case.given)
+            if "waivers" in given:  # one of a policy that is left out would be in error
+                given["waivers"] = [one for one in given["waivers"] if one.get("policy") in affected]
+            try:
+                after = suite.answer(replace(case, given=given), stacks, rules)
+            except EngineError:
+                found = True
+            else:
+                kept = [one for one in before.found if one.policy not in affected]
+                rows = {name: rows for name, rows in before.rows.items() if name not in mutated.reads}
+                found = _differs(case, Answer((*kept, *after.found), {**rows, **after.rows}))
+            if found:
+                self._answers.insert(0, self._answers.pop(at))
+                return True
+        return False
+
+    def agree(self, mutated: PolicySet, stacks: Sequence[Stack]) -> bool:
+        """Whether the mutated policies say of each stack what they said before."""
+        rules, before = dg.Rules(mutated), dg.Rules(self._base)
+        affected = {one.id for one in mutated.policies}
+        for stack in stacks:
+            if stack.id not in self._decisions:
+                self._decisions[stack.id] = before.decide(stack, now=NOW)
+            try:
+                if _said(rules.decide(stack, now=NOW), affected) != _said(self._decisions[stack.id], affected):
+                    return False
+            except EngineError:
+                return False
+        return True
+
+
+def _differs(case: Case, answer: Answer) -> bool:
+    return any(differences(case.expect, answer.found)) or bool(row_differences(case.expect, answer))
+
+
+def _module(relation: str) -> str:
+    return relation.rpartition(":")[0]
+
+
+def _with(module: ast.Module, mutant: Mutant) -> ast.Module:
+    statements = list(module.statements)
+    statements[mutant.statement] = mutant.rule
+    return replace(module, statements=tuple(statements))
+
+
+def _said(decision: Decision, policies: set[str]) -> list[dict[str, object]]:
+    found: tuple[Violation | PolicyError, ...] = (*decision.violations, *decision.undetermined, *decision.errors)
+    return [one.to_json() for one in found if one.policy in policies]
+
+
+def _stacks(paths: Sequence[str], catalogue: Catalogue) -> list[Stack]:
+    """The stacks of the templates at the paths and below, each under a name of its own, but for those that can't be
+    read. A folder with a `template.yaml` is one. Errors: UsageError for a path without any."""
+    found: list[Stack] = []
+    for path in map(Path, paths):
+        before = len(found)
+        files = [one for one in sorted(path.rglob("*")) if one.suffix in TEMPLATES] if path.is_dir() else [path]
+        for file in files:
+            source = file.parent if file.name == "template.yaml" else file
+            root, name = path if path.is_dir() else None, f"stack{len(found)}"
+            try:
+                found.append(dg.read_stack(source, stack_name=name, files_root=root, catalogue=catalogue))
+            except InputError:
+                continue
+        if len(found) == before:
+            raise UsageError(f"--agree-on {path}: there is no template that can be read")
+    return found

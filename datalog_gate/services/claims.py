@@ -1,0 +1,275 @@
+"""What a service holds in Placement, remembered by key (layer 5).
+
+In: what each claim needs, item by item. Out: one consumer in Placement for all claims of a stack, which holds what they
+need together. A *line* is the claims that replace each other: of it the most counts that any of them needs, so that
+what two of them share is held once, until the last is released, and to roll back takes no call. An item in the scopes
+of several grants is held once too.
+
+What is needed stands in an SQLite file before Placement is asked, and what Placement holds is always made what the file
+says: whatever was broken off is mended by the next step, and a step may be repeated. A key that was released stays in
+the file, dead. The processes of a host share the file, and lock each stack in it: the journal is of one host as well.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+from uuid import NAMESPACE_URL, uuid5
+
+from datalog_gate.services.placement import Amounts, ChangedError, FullError, Placement, Provider
+from datalog_gate.services.service import Decision, Held, RefusedError, Request, Status, UnavailableError
+
+LOCKS = 64
+"""Files that lock stacks: two stacks may meet at one, and then wait for each other."""
+PATIENCE = 8.0
+"""Seconds to wait for a lock."""
+ATTEMPTS = 20
+MEMORY = 90 * 86400.0
+"""Seconds that a dead key is remembered: nothing arrives later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A row of the file. `items` are what it needs: provider, resource class and units by name of the item. A `shared`
+    one was decided on together with the claim of the key `owner`, for the grant of the path `grant`, which has not come
+    for it yet: `asked` says what it is the answer to, once it is held. A `dying` one is `dead` once Placement has been
+    told."""
+
+    key: str
+    consumer: str
+    line: str
+    project: str
+    grant: str
+    items: dict[str, list[tuple[str, str, int]]]
+    decision: dict[str, Any]
+    state: Literal["held", "shared", "dying", "dead"] = "held"
+    owner: str = ""
+    asked: str = ""
+    since: float = 0.0
+
+
+GONE = ("dying", "dead")
+COLUMNS = tuple(one.name for one in fields(Claim))
+
+
+class Claims:
+    """The claims of a service. Errors of all: UnavailableError."""
+
+    def __init__(self, file: str, placement: Placement) -> None:
+        if not file:
+            raise ValueError("the service needs a file, in which it writes down what it holds")
+        self.path, self.placement = file, placement
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        with self._rows() as rows:
+            rows.execute(f"CREATE TABLE IF NOT EXISTS claims ({', '.join(COLUMNS)}, PRIMARY KEY (key))")
+
+    def account(self, request: Request) -> Account:
+        """That of the stack which a request is for, or of the one that has what it replaces."""
+        old = next((one for key in request.replaces for one in self.select("key = ? AND state = 'held'", key)), None)
+        mine = str(uuid5(NAMESPACE_URL, json.dumps([request.service, request.project, request.stack])))
+        return Account(self, old.consumer if old else mine, request.project)
+
+    def release(self, held: Held) -> None:
+        """As `Service.release`, with all that nobody has come for."""
+        consumer = next((one.consumer for one in self.select("key = ?", held.key)), "")
+        self.write([], [_dead(held, consumer)])  # before the lock: who has it settles for all that wait
+        if consumer:
+            with Account(self, consumer, held.project).locked() as account:
+                if self.select("key = ? AND state = 'dying'", held.key):  # nobody has settled it meanwhile
+                    self.write([one.key for one in self.select("owner = ?", held.key)], [])
+                    account.mend()
+            self._forget()
+
+    def status(self, held: Held) -> Status:
+        """As `Service.status`: what Placement has counts, and not what the file says alone."""
+        claim = next(iter(self.select("key = ?", held.key)), None)
+        if claim is None or not claim.consumer:
+            return "absent"
+        with Account(self, claim.consumer, held.project).locked() as account:
+            there, _ = self.placement.allocation(claim.consumer)
+            needed = needs(account.claims)
+        if claim.state in GONE:
+            return "held" if there - needed else "absent"
+        if not needed - there:
+            return "held"
+        return "unknown" if there else "absent"
+
+    def select(self, where: str, *values: str) -> list[Claim]:
+        """The claims of which this is true."""
+        with self._rows() as rows:
+            found = rows.execute(f"SELECT * FROM claims WHERE {where} ORDER BY grant, key", values).fetchall()
+        return [
+            Claim(**{**dict(row), "items": json.loads(row["items"]), "decision": json.loads(row["decision"])})
+            for row in found
+        ]
+
+    def write(self, keys: Iterable[str], claims: Iterable[Claim]) -> None:
+        """Forget the claims of these keys, and write down others, all or nothing. What is dead stays so."""
+        values = []
+        for claim in claims:
+            row = {**asdict(claim), "since": time.time()}.values()
+            values.append([*(json.dumps(one) if isinstance(one, dict) else one for one in row), claim.state, claim.key])
+        alive = f"? IN {GONE} OR NOT EXISTS (SELECT 1 FROM claims WHERE key = ? AND state IN {GONE})"
+        with self._rows() as rows:
+            rows.executemany(f"DELETE FROM claims WHERE key = ? AND state NOT IN {GONE}", [(key,) for key in keys])
+            columns = ", ".join("?" * len(COLUMNS))
+            rows.executemany(f"INSERT OR REPLACE INTO claims SELECT {columns} WHERE {alive}", values)
+
+    def _forget(self) -> None:
+        """Dead keys for which nothing can arrive any more."""
+        with self._rows() as rows:
+            rows.execute("DELETE FROM claims WHERE state = 'dead' AND since < ?", (time.time() - MEMORY,))
+
+    @contextmanager
+    def _rows(self) -> Iterator[sqlite3.Connection]:
+        """One transaction."""
+        try:
+            with closing(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)) as rows:
+                rows.row_factory = sqlite3.Row
+                rows.execute("BEGIN IMMEDIATE")
+                yield rows
+                rows.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise UnavailableError(f"{os.path.basename(self.path)}: {error}") from error
+
+
+class Account:
+    """The claims that one consumer is for. Whatever changes them takes the lock."""
+
+    def __init__(self, file: Claims, consumer: str, project: str) -> None:
+        self._file, self.consumer, self._project = file, consumer, project
+
+    @contextmanager
+    def locked(self) -> Iterator[Account]:
+        """Nobody else changes it meanwhile; the lock of a process that dies is gone."""
+        with open(f"{self._file.path}.lock{int(self.consumer[-4:], 16) % LOCKS}", "w") as lock:
+            end = time.monotonic() + PATIENCE
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > end:
+                        raise UnavailableError("other grants of this stack are taking their time") from None
+                    time.sleep(0.01 + 0.02 * random.random())
+            yield self
+
+    @property
+    def claims(self) -> list[Claim]:
+        """Those that live."""
+        return self._file.select(f"consumer = ? AND state NOT IN {GONE}", self.consumer)
+
+    def decided(self, key: str, mend: bool = True) -> Decision | None:
+        """The decision of a claim that is held, which is mended if it was broken off. Errors: RefusedError for a key
+        that is dead."""
+        claim = next(iter(self._file.select("key = ?", key)), None)
+        if claim is None:
+            return None
+        if claim.state in GONE:
+            raise RefusedError("what this grant asked for was given back before")
+        if mend:
+            self._hold([claim.key])
+        return claim.decision
+
+    def line(self, request: Request) -> str:
+        """That of what is replaced, or one of its own."""
+        return next((one.line for one in self.claims if one.key in request.replaces), request.key)
+
+    def free(self, providers: Iterable[Provider], replaced: Iterable[str]) -> Amounts:
+        """What new claims in the lines `replaced` may take: what these hold counts as free."""
+        held, _ = self._file.placement.allocation(self.consumer)
+        lines = set(replaced)
+        kept = needs(one for one in self.claims if one.line not in lines)
+        free: Amounts = Counter()
+        for one in providers:
+            for name, amount in one.capacity.items():
+                at = one.uuid, name
+                free[at] = amount - one.used.get(name, 0) + held[at] - kept[at]
+        return free
+
+    def claim(self, request: Request, **what: Any) -> Claim:
+        """One of this account."""
+        return Claim(key=request.key, consumer=self.consumer, project=self._project, grant=request.grant, **what)
+
+    def hold(self, claims: list[Claim], instead: Iterable[str] = ()) -> None:
+        """Hold what these need besides, in place of the shares of these keys. Errors: RefusedError, and then they are
+        not held, or were given back meanwhile."""
+        self._file.write(instead, [replace(one, asked="") for one in claims])  # nobody takes a share before it is held
+        self._hold([one.key for one in claims])
+        self._file.write([], [one for one in claims if one.asked])
+        for one in claims:
+            self.decided(one.key, mend=False)  # it may have been released meanwhile
+
+    def take(self, share: Claim, claim: Claim) -> None:
+        """Have a claim in place of the share, which is held already."""
+        self._file.write([share.key], [claim])
+        self.decided(claim.key, mend=False)
+
+    def _hold(self, keys: list[str]) -> None:
+        try:
+            self._settle()
+        except FullError as error:
+            self._file.write(keys, [])
+            self.mend()
+            raise RefusedError(f"somebody else has taken what was free: {error}") from error
+
+    def mend(self) -> None:
+        """Have Placement hold what the claims need, which it has room for."""
+        try:
+            self._settle()
+        except FullError as error:
+            raise UnavailableError(f"Placement has no room for what it holds: {error}") from error
+
+    def _settle(self) -> None:
+        """Have Placement hold what the claims need. Errors: FullError, and then it holds what it did."""
+        placement, why = self._file.placement, ""
+        for attempt in range(ATTEMPTS):
+            there, generation = placement.allocation(self.consumer)
+            ever = self._file.select("consumer = ?", self.consumer)
+            needed = needs(one for one in ever if one.state not in GONE)
+            try:
+                if needed != there:
+                    placement.allocate(self.consumer, self._project, needed, generation)
+                self._file.write([], [replace(one, state="dead") for one in ever if one.state == "dying"])
+                return
+            except ChangedError as error:
+                why = str(error)
+                time.sleep(0.01 * random.random() * 2 ** min(attempt, 6))
+        raise UnavailableError(f"Placement did not take a claim in {ATTEMPTS} attempts: {why}")
+
+
+def needs(claims: Iterable[Claim]) -> Amounts:
+    """What they need together: of each line the most that any claim needs. What an item takes in the scope of one grant
+    it takes no second time in that of another."""
+    lines: dict[str, list[Claim]] = {}
+    for one in claims:
+        lines.setdefault(one.line, []).append(one)
+    total: Amounts = Counter()
+    seen: dict[str, tuple[str, set[tuple[str, str, int]]]] = {}
+    for line in lines.values():
+        most: Amounts = Counter()
+        for one in line:
+            needed: Amounts = Counter()
+            for name, takes in one.items.items():
+                taken = {(uuid, resource_class, units) for uuid, resource_class, units in takes}
+                grant, before = seen.setdefault(name, (one.grant, taken))
+                if grant == one.grant or before != taken:
+                    needed.update({(uuid, resource_class): units for uuid, resource_class, units in taken})
+            most |= needed
+        total += most
+    return total
+
+
+def _dead(held: Held, consumer: str = "") -> Claim:
+    return Claim(
+        key=held.key, consumer=consumer, line="", project=held.project, grant="", items={}, decision={}, state="dying"
+    )

@@ -1,0 +1,323 @@
+"""The promises of `Service` as tests (layer 5): in, a service that its author makes; out, which of them it breaks.
+
+An author runs them with pytest, on a service of his own:
+
+    class TestEdge(Conformance):
+        room = 2
+
+        def make(self, folder):
+            return Edge({"file": str(folder / "edge"), "places": "2"})
+
+        def request(self, uuid):
+            return asked("edge", uuid, "vm", type="OS::Nova::Server")
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import Barrier
+from types import MappingProxyType
+from typing import Any, get_args
+
+import pytest
+
+from datalog_gate.facts.stack import Data
+from datalog_gate.preflight.snapshot import Part
+from datalog_gate.services.service import Held, RefusedError, Request, Service, ServiceError, Status
+
+HOLDS = ("held", "committed")
+CROWD = 8
+"""How many call at once."""
+NO_ROOM = "there is nothing of which it has only so much"
+
+
+def asked(service: str, uuid: str, *names: str, type: str, **options: Data) -> Request:
+    """What a grant asks for resources of these names, in the stack `s` of the project `p`."""
+    nothing: Mapping[str, Data] = MappingProxyType({})
+    scope = tuple(Part(f"s/{name}", type, nothing, None, frozenset(), False, False) for name in names)
+    return Request(
+        service=service,
+        project="p",
+        stack="1b1b",
+        stack_name="s",
+        grant="s/grant",
+        uuid=uuid,
+        options=MappingProxyType(options),
+        scope=scope,
+    )
+
+
+class Conformance:
+    """To be subclassed, with `make` and `request`. `room` is how many requests with different uuids, none replacing
+    another, the service that `make` makes can hold at once: None if there is no end to it, and then what a last seat
+    would show is passed over."""
+
+    room: int | None = None
+
+    def make(self, folder: Path) -> Service:
+        """The service, made afresh as another process would: all of the same folder share what they hold, and those of
+        two folders share nothing."""
+        raise NotImplementedError
+
+    def request(self, uuid: str) -> Request:
+        """A request that can be had: the same for all uuids but for the uuid."""
+        raise NotImplementedError
+
+    def refused(self, uuid: str) -> Request | None:  # noqa: ARG002 - what an author overrides
+        """One that can't be had, whatever is held; None if there is none."""
+        return None
+
+    def test_reserving_again_gives_the_same_decision_and_holds_once(self, tmp_path: Path) -> None:
+        service, request = self.make(tmp_path), self.request("u")
+        first = service.reserve(request)
+        assert service.reserve(request) == first
+        self._holds_only(tmp_path, "u")
+
+    def test_a_decision_is_plain_json_by_resource(self, tmp_path: Path) -> None:
+        decision = self.make(tmp_path).reserve(self.request("u"))
+        assert json.loads(json.dumps(decision, allow_nan=False)) == decision
+        assert all(isinstance(one, dict) for one in dict(decision).values()), decision
+
+    def test_what_is_held_is_known_to_a_service_made_afresh(self, tmp_path: Path) -> None:
+        request = self.request("u")
+        decision = self.make(tmp_path).reserve(request)
+        self._tells(tmp_path, "u", held=True)
+        assert self.make(tmp_path).reserve(request) == decision
+        self.make(tmp_path).release(_held(request))
+        self._tells(tmp_path, "u", held=False)
+        self._refuses(tmp_path, request)
+
+    def test_what_is_refused_holds_nothing(self, tmp_path: Path) -> None:
+        wrong = self.refused("wrong")
+        if wrong is not None:
+            self._refuses(tmp_path, wrong)
+            _says(self.make(tmp_path), wrong, held=False)
+        if self.room is not None:
+            self._fill(tmp_path, self.room)
+            self._refuses(tmp_path, self.request("more"))
+            self._tells(tmp_path, "more", held=False)
+            self.make(tmp_path).release(_held(self.request("u0")))
+            self.make(tmp_path).reserve(self.request("next"))
+        elif wrong is None:
+            pytest.skip("it refuses nothing")
+
+    def test_a_key_that_was_released_is_dead(self, tmp_path: Path) -> None:
+        service, request = self.make(tmp_path), self.request("u")
+        service.reserve(request)
+        service.release(_held(request))
+        self._refuses(tmp_path, request)
+        self._tells(tmp_path, "u", held=False)
+        self._holds_only(tmp_path)
+
+    def test_what_arrives_after_its_release_is_refused(self, tmp_path: Path) -> None:
+        request = self.request("u")
+        self.make(tmp_path).release(_held(request))
+        self._refuses(tmp_path, request)
+        self._tells(tmp_path, "u", held=False)
+        self._holds_only(tmp_path)
+
+    def test_a_release_may_be_repeated_and_gives_back_nothing_else(self, tmp_path: Path) -> None:
+        service, request, other = self.make(tmp_path), self.request("u"), self.request("other")
+        if self.room is None or self.room > 1:
+            service.reserve(other)
+        service.reserve(request)
+        service.commit(_held(request))
+        for _ in range(3):
+            service.release(_held(request))
+            service.release(_held(self.request("never")))
+        self._tells(tmp_path, "u", held=False)
+        if self.room != 1:
+            self._tells(tmp_path, "other", held=True)
+        self._holds_only(tmp_path, *(["other"] if self.room != 1 else []))
+
+    def test_a_release_needs_no_decision(self, tmp_path: Path) -> None:
+        """An answer that got lost was never known."""
+        service, request = self.make(tmp_path), self.request("u")
+        service.reserve(request)
+        service.release(replace(_held(request), decision={}))
+        self._tells(tmp_path, "u", held=False)
+        self._holds_only(tmp_path)
+
+    def test_status_tells_the_truth(self, tmp_path: Path) -> None:
+        service, request = self.make(tmp_path), self.request("u")
+        _says(service, request, held=False)
+        held = replace(_held(request), decision=service.reserve(request))
+        _says(service, request, held=True)
+        service.commit(held)
+        _says(service, request, held=True)
+        service.release(held)
+        _says(service, request, held=False)
+
+    def test_facts_change_nothing(self, tmp_path: Path) -> None:
+        service = self.make(tmp_path)
+        for _ in range(3):
+            service.facts(self.request(""))
+        self._tells(tmp_path, "", held=False)
+        self._holds_only(tmp_path)
+
+    def test_waiting_holds_nothing(self, tmp_path: Path) -> None:
+        service = self.make(tmp_path)
+        waits = [service.waits(self.request("u")) for _ in range(3)]
+        assert all(isinstance(why, str) for why in waits), waits
+        self._tells(tmp_path, "u", held=False)
+        self._holds_only(tmp_path)
+
+    def test_facts_refuse_what_reserving_would_refuse(self, tmp_path: Path) -> None:
+        wrong = self.refused("")
+        if wrong is not None:
+            assert _refused(lambda: self.make(tmp_path).facts(wrong)), "what it would refuse"
+        if self.room is not None:
+            self._fill(tmp_path, self.room)
+            assert _refused(lambda: self.make(tmp_path).facts(self.request(""))), "no room is left"
+            self.make(tmp_path).release(_held(self.request("u0")))
+            self.make(tmp_path).facts(self.request(""))
+        elif wrong is None:
+            pytest.skip("it refuses nothing")
+
+    @pytest.mark.parametrize("first", ["old", "new"])
+    def test_what_one_replaces_is_held_once_until_the_last_is_released(self, tmp_path: Path, first: str) -> None:
+        service, old = self.make(tmp_path), self.request("old")
+        if self.room is not None:
+            self._fill(tmp_path, self.room - 1)
+        service.reserve(old)
+        new = replace(self.request("new"), replaces=(old.key,))
+        newest = replace(self.request("newest"), replaces=(new.key, old.key))
+        service.facts(replace(new, uuid=""))
+        service.reserve(new)
+        service.reserve(newest)
+        service.commit(_held(newest))
+        for one in (old, new, newest):
+            _says(service, one, held=True)
+        gone, left = (old, new) if first == "old" else (new, old)
+        service.release(_held(newest))
+        service.release(_held(gone))
+        _says(service, left, held=True)
+        if self.room is not None:
+            self._refuses(tmp_path, self.request("more"))
+        service.release(_held(left))
+        _says(service, left, held=False)
+        if self.room is not None:
+            service.reserve(self.request("next"))
+            self._refuses(tmp_path, self.request("more"))
+
+    def test_a_commit_may_be_repeated_and_holds_nothing_by_itself(self, tmp_path: Path) -> None:
+        service, request = self.make(tmp_path), self.request("u")
+        service.reserve(request)
+        for _ in range(3):
+            service.commit(_held(request))
+        self._tells(tmp_path, "u", held=True)
+        for one in ("never", "dead"):
+            if one == "dead":
+                service.release(_held(self.request(one)))
+            with suppress(ServiceError):
+                service.commit(_held(self.request(one)))
+            self._tells(tmp_path, one, held=False)
+        self._holds_only(tmp_path, "u")
+
+    def test_many_at_once_on_one_key_hold_once(self, tmp_path: Path) -> None:
+        request = self.request("u")
+        decisions = _at_once(lambda _: self.make(tmp_path).reserve(request))
+        assert decisions == [decisions[0]] * CROWD
+        self._holds_only(tmp_path, "u")
+
+    def test_many_at_once_on_different_keys_hold_what_there_is(self, tmp_path: Path) -> None:
+        service = self.make(tmp_path)
+        refused = _at_once(lambda at: _refused(lambda: service.reserve(self.request(f"u{at}"))))
+        self._counts(tmp_path, refused)
+
+    def test_many_processes_at_once_hold_what_there_is(self, tmp_path: Path) -> None:
+        ways = multiprocessing.get_context("fork")
+        results: Any = ways.SimpleQueue()
+        barrier = ways.Barrier(CROWD)
+
+        def work(at: int) -> None:
+            barrier.wait(60)
+            results.put((at, _refused(lambda: self.make(tmp_path).reserve(self.request(f"u{at}")))))
+
+        processes = [ways.Process(target=work, args=(at,)) for at in range(CROWD)]
+        for one in processes:
+            one.start()
+        for one in processes:
+            one.join(60)
+        assert [one.exitcode for one in processes] == [0] * CROWD
+        self._counts(tmp_path, [refused for _, refused in sorted(results.get() for _ in processes)])
+
+    def test_a_release_that_meets_its_reserve_wins(self, tmp_path: Path) -> None:
+        service = self.make(tmp_path)
+        for turn in ("u0", "u1", "u2"):
+
+            def call(at: int, turn: str = turn) -> None:
+                time.sleep(at / 1000)
+                if at % 2:
+                    service.release(_held(self.request(turn)))
+                else:
+                    _refused(lambda: service.reserve(self.request(turn)))
+
+            _at_once(call)
+            self._tells(tmp_path, turn, held=False)
+        self._holds_only(tmp_path)
+
+    def _fill(self, folder: Path, count: int) -> None:
+        for at in range(count):
+            self.make(folder).reserve(self.request(f"u{at}"))
+
+    def _refuses(self, folder: Path, request: Request) -> None:
+        assert _refused(lambda: self.make(folder).reserve(request)), f"{request.uuid} is not refused"
+
+    def _tells(self, folder: Path, uuid: str, held: bool) -> None:
+        _says(self.make(folder), self.request(uuid), held)
+
+    def _holds_only(self, folder: Path, *uuids: str) -> None:
+        """So much room is left as there is beside these, and no more: it is taken."""
+        if self.room is None:
+            return
+        free = self.room - len(uuids)
+        refused = [
+            _refused(lambda: self.make(folder).reserve(self.request(f"free{at}")))  # noqa: B023 - called at once
+            for at in range(free + 1)
+        ]
+        assert refused == [False] * free + [True], f"there is room for {refused.count(False)}, and not for {free}"
+
+    def _counts(self, folder: Path, refused: list[bool]) -> None:
+        """Of so many that asked at once as many got it as there is room for."""
+        assert refused.count(False) == (CROWD if self.room is None else min(self.room, CROWD)), refused
+        for at, no in enumerate(refused):
+            self._tells(folder, f"u{at}", held=not no)
+
+
+def _held(request: Request) -> Held:
+    return Held(key=request.key, project=request.project, uuid=request.uuid, decision={})
+
+
+def _says(service: Service, request: Request, held: bool) -> None:
+    """It says whether it holds this, or that it can't tell."""
+    status = service.status(_held(request))
+    assert status in get_args(Status), status
+    assert status == "unknown" or (status in HOLDS) is held, f"{request.uuid or 'nothing'} is {status}"
+
+
+def _refused(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except RefusedError:
+        return True
+    return False
+
+
+def _at_once(call: Callable[[int], Any]) -> list[Any]:
+    """What so many calls give that begin together."""
+    barrier = Barrier(CROWD)
+
+    def run(at: int) -> Any:
+        barrier.wait(60)
+        return call(at)
+
+    with ThreadPoolExecutor(CROWD) as pool:
+        return list(pool.map(run, range(CROWD)))

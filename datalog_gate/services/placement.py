@@ -1,0 +1,214 @@
+"""OpenStack Placement, as services ask it (layer 5): in, the settings of a service; out, what is free on which
+provider, and allocations, each changed only as it was when it was read.
+
+Settings of every service that holds things there:
+
+    endpoint       its URL: alone for one without Keystone (auth_strategy noauth2), else in place of the catalogue's
+    auth_type      a plugin of keystoneauth, password by default; the plugin's own options are settings too, such as
+                   auth_url, username, user_domain_id, project_name, project_domain_id
+    password_file  a file that holds the password; likewise for whatever else the plugin keeps secret, as it may stand
+                   in no setting
+    interface      internal by default
+    region         the region in the catalogue
+    cafile         the authorities to trust in place of those of certifi
+    timeout        seconds to connect, and seconds between two bytes; 3 by default
+
+Errors: UnavailableError for whatever is no answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from datalog_gate.preflight.address import checked_address, seconds
+from datalog_gate.services.service import UnavailableError
+
+MICROVERSION = "1.38"
+"""The first with types of consumers; Yoga has it."""
+CONSUMER_TYPE = "DATALOG_GATE"
+OWN = ("endpoint", "auth_type", "interface", "region", "cafile", "timeout")
+WORDS = 300
+
+Amounts = Counter[tuple[str, str]]
+"""Whole units by provider and resource class."""
+
+
+class FullError(Exception):
+    """There is no room for an allocation, or its provider has no such resource any more."""
+
+
+class ChangedError(Exception):
+    """Somebody else changed the allocation or its provider meanwhile, or was about to when the database gave way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A resource provider: what it has, and what of it is taken, by resource class."""
+
+    uuid: str
+    name: str
+    capacity: Mapping[str, int]
+    used: Mapping[str, int]
+    traits: frozenset[str]
+
+
+class Placement:
+    """Its API. Errors: ValueError for settings, OSError for a file."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        import requests
+        from keystoneauth1 import exceptions, loading
+        from keystoneauth1.adapter import Adapter
+        from keystoneauth1.session import Session
+        from keystoneauth1.token_endpoint import Token
+
+        self._errors = (exceptions.ClientException, OSError)
+        endpoint = checked_address("endpoint", settings["endpoint"]) if settings.get("endpoint") else None
+        given = {name: text for name, text in settings.items() if name not in OWN}
+        if endpoint and not given and "auth_type" not in settings:
+            auth: Any = Token(endpoint, "admin")
+        else:
+            loader: Any = loading.get_plugin_loader(settings.get("auth_type", "password"))
+            auth = loader.load_from_options(**_options(loader, given))
+        plain = requests.Session()
+        plain.trust_env = False
+        timeout = seconds("timeout", settings.get("timeout", "3"))
+        if (cafile := settings.get("cafile", "")) and not Path(cafile).exists():
+            raise ValueError(f"cafile: there is no {cafile}")
+        session = Session(auth=auth, session=plain, timeout=timeout, verify=cafile or True, redirect=False)
+        self._adapter = Adapter(
+            session,
+            service_type="placement",
+            interface=settings.get("interface", "internal"),
+            region_name=settings.get("region"),
+            endpoint_override=endpoint,
+            default_microversion=MICROVERSION,
+            raise_exc=False,
+        )
+
+    def providers(self, resource_class: str) -> dict[str, Provider]:
+        """Those that have any left of it, by uuid; none if there is no such class."""
+        asked = urlencode({"resources": f"{resource_class}:1"})
+        status, found = self._ask("GET", f"/allocation_candidates?{asked}", also=(400,))
+        if status == 400:
+            if self._ask("GET", f"/resource_classes/{quote(resource_class)}", also=(404,))[0] == 404:
+                return {}
+            raise UnavailableError(f"Placement does not understand a question: {_detail(found)}")
+        summaries = {
+            uuid: one for uuid, one in found["provider_summaries"].items() if resource_class in one["resources"]
+        }
+        names = {one["uuid"]: one["name"] for one in self._get(f"/resource_providers?{asked}")["resource_providers"]}
+        return {
+            uuid: Provider(
+                uuid,
+                names[uuid],
+                {name: amount["capacity"] for name, amount in one["resources"].items()},
+                {name: amount["used"] for name, amount in one["resources"].items()},
+                frozenset(one["traits"]),
+            )
+            for uuid, one in sorted(summaries.items())
+            if uuid in names
+        }
+
+    def provider(self, uuid: str) -> Provider | None:
+        """One that need not have anything left; None if it is gone."""
+        path = f"/resource_providers/{quote(uuid, safe='')}"
+        status, found = self._ask("GET", path, also=(404,))
+        if status == 404:
+            return None
+        inventories = self._get(f"{path}/inventories")["inventories"]
+        return Provider(
+            uuid,
+            found["name"],
+            {
+                name: int((one["total"] - one["reserved"]) * one["allocation_ratio"])
+                for name, one in inventories.items()
+            },
+            self._get(f"{path}/usages")["usages"],
+            frozenset(self._get(f"{path}/traits")["traits"]),
+        )
+
+    def named(self, name: str) -> str | None:
+        """The uuid of the provider of this name."""
+        found = self._get(f"/resource_providers?{urlencode({'name': name})}")["resource_providers"]
+        return str(found[0]["uuid"]) if found else None
+
+    def members(self, aggregate: str) -> frozenset[str]:
+        """The uuids of the providers in an aggregate."""
+        found = self._get(f"/resource_providers?{urlencode({'member_of': aggregate})}")["resource_providers"]
+        return frozenset(one["uuid"] for one in found)
+
+    def allocation(self, consumer: str) -> tuple[Amounts, int | None]:
+        """What a consumer holds, and its generation: None if it holds nothing."""
+        found = self._get(f"/allocations/{consumer}")
+        held: Amounts = Counter()
+        for uuid, one in found["allocations"].items():
+            held.update({(uuid, name): amount for name, amount in one["resources"].items()})
+        return held, found.get("consumer_generation")
+
+    def allocate(self, consumer: str, project: str, amounts: Amounts, generation: int | None) -> None:
+        """Have a consumer hold this and nothing else, if it is of this generation still. Errors: FullError, and
+        ChangedError."""
+        resources: dict[str, dict[str, dict[str, int]]] = {}
+        for (uuid, name), amount in amounts.items():
+            if amount:
+                resources.setdefault(uuid, {"resources": {}})["resources"][name] = amount
+        body = {
+            "allocations": resources,
+            "project_id": project,
+            "user_id": "datalog_gate",
+            "consumer_generation": generation,
+            "consumer_type": CONSUMER_TYPE,
+        }
+        status, found = self._ask("PUT", f"/allocations/{consumer}", body, also=(409, 500, 503))
+        if status >= 500:
+            raise ChangedError(f"it answered {status}: {_detail(found)}")
+        if status == 409:
+            changed = any(one.get("code") == "placement.concurrent_update" for one in found.get("errors", ()))
+            raise (ChangedError if changed else FullError)(_detail(found))
+
+    def _get(self, path: str) -> Any:
+        return self._ask("GET", path)[1]
+
+    def _ask(self, method: str, path: str, body: object = None, also: tuple[int, ...] = ()) -> tuple[int, Any]:
+        """Status and body of an answer that is good, or of one of these others."""
+        try:
+            answer = self._adapter.request(path, method, json=body, headers={"Accept": "application/json"})
+            found = answer.json() if answer.content else {}
+        except ValueError:
+            raise UnavailableError(f"Placement answered {answer.status_code} with something else than JSON") from None
+        except self._errors as error:
+            raise UnavailableError(f"Placement does not answer: {type(error).__name__}") from error
+        if answer.status_code // 100 != 2 and answer.status_code not in also:
+            raise UnavailableError(f"Placement answered {answer.status_code}: {_detail(found)}")
+        return answer.status_code, found
+
+
+def _options(loader: Any, given: Mapping[str, str]) -> dict[str, str]:
+    """The options of a plugin, with its secrets from their files."""
+    secret = {one.dest: one.secret for one in loader.get_options()}
+    options = {}
+    for name, text in given.items():
+        plain = name.removesuffix("_file")
+        if secret.get(name) is False:
+            options[name] = text
+        elif name != plain and secret.get(plain):
+            options[plain] = Path(text).read_text().strip()
+        elif secret.get(name):
+            raise ValueError(f"{name} must not stand in a setting: give {name}_file")
+        else:
+            raise ValueError(f"there is no setting {name}")
+    return options
+
+
+def _detail(found: object) -> str:
+    """What an error says, in a line."""
+    match found:
+        case {"errors": [{"detail": str(detail)}, *_]}:
+            return " ".join(detail.split())[:WORDS]
+    return "without a reason"

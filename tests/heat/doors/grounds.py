@@ -1,0 +1,133 @@
+"""A Heat that has services for grants, and what its journal and its services hold: what the tests of grants share."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from datalog_gate_edge import Edge
+
+from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.journal import Claim, Journal
+from datalog_gate.services.service import Service
+from tests.heat.doors.rig import HERE, Heat, running
+from tests.heat.doors.trial import ENTRY_POINTS, Trial
+
+CALL, STEP, LATE = 1.0, 3.0, 3.0
+"""Seconds of a call, of a step, and in which a call that was given up may take effect."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A Heat with the services edge, of which there are two places, trial, and night, to which nobody is entitled."""
+
+    heat: Heat
+    folder: Path
+
+    @property
+    def journal(self) -> Journal:
+        return Journal(str(self.folder / "journal"), LATE)
+
+    @property
+    def services(self) -> dict[str, Service]:
+        """The services, as the engine has them."""
+        edge = Edge({"file": str(self.folder / "places"), "places": "2"})
+        return {"edge": edge, "trial": Trial({"folder": str(self.folder)})}
+
+    @property
+    def broker(self) -> Broker:
+        """What a reconciler works with."""
+        return Broker(self.journal, self.services, time.time, time.monotonic, Limits(CALL, STEP, 10.0))
+
+    def behave(self, how: str) -> None:
+        """Tell the service trial how to behave."""
+        (self.folder / "behave").write_text(how)
+
+    def held(self) -> list[str]:
+        """The keys of what trial holds."""
+        return Trial({"folder": str(self.folder)}).held()
+
+    def claims(self) -> list[Claim]:
+        """All that is not over, in the order of paths."""
+        return sorted(self.journal.claims(), key=lambda one: (one.path, one.since))
+
+    def states(self) -> list[tuple[str, str]]:
+        """Where each claim stands that is not over: the last name of its path, and its state."""
+        return [(one.path.rpartition("/")[2], one.state) for one in self.claims()]
+
+    def updated(self, name: str, template: Any, **fields: Any) -> tuple[str, str]:
+        """How the update ended."""
+        answer = self.heat.on(name, "PUT", template=template, **fields)
+        assert answer.status_code == 202, answer.text
+        return self.heat.ended(name)
+
+    def events(self, name: str) -> list[tuple[str, str]]:
+        """Which resources became what, in this order."""
+        told = self.heat.on(name, "GET", "/events?sort_dir=asc&limit=500").json()["events"]
+        return [(one["resource_name"], one["resource_status"]) for one in told]
+
+    def calls(self) -> list[str]:
+        """What trial was asked."""
+        file = self.folder / "calls"
+        return [json.loads(line)[0] for line in file.read_text().splitlines()] if file.exists() else []
+
+    def gone(self, name: str) -> None:
+        """Delete a stack, and wait until it is gone."""
+        self.heat.on(name, "DELETE")
+        self.heat.ended(name, gone=True)
+
+    def empty(self) -> None:
+        """Delete all stacks. Nothing is held after that."""
+        self.behave("kindly")
+        for one in self.heat.ask("GET", "stacks").json()["stacks"]:
+            self.gone(one["stack_name"])
+
+
+@contextmanager
+def ground(folder: Path, convergence: bool, **more: Any) -> Iterator[Ground]:
+    """A ground from its start to its end."""
+    info = folder / "trial-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: trial\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    settings = [f"edge.file={folder}/places", "edge.places=2", f"trial.folder={folder}", f"night.file={folder}/night"]
+    options = {
+        "services": "edge, trial, night",
+        "service_option": "\nservice_option = ".join(settings),
+        "service_journal": f"{folder}/journal",
+        "service_call_seconds": str(CALL),
+        "service_step_seconds": str(STEP),
+        "service_lease_seconds": "10",
+        "service_late_seconds": str(LATE),
+        "reload_seconds": "0",
+    }
+    with running(folder, convergence, rules=HERE / "unlocks", options=options, **more) as heat:
+        with (folder / "policy.yaml").open("a") as policy:
+            policy.write('"datalog_gate:grant:night": "!"\n')
+        yield Ground(heat, folder)
+
+
+def grant(service: object = "edge", scope: object = None, **more: Any) -> dict[str, Any]:
+    """A grant; `more` are properties."""
+    given = {"service": service, **({} if scope is None else {"scope": scope}), **more}
+    return {"type": "DatalogGate::Policy", "properties": given}
+
+
+def value(of: object) -> dict[str, Any]:
+    """A resource that holds a value."""
+    return {"type": "OS::Heat::Value", "properties": {"value": of}}
+
+
+def place(resource: str, grant: str = "g") -> dict[str, Any]:
+    """The place that the grant has got for a resource."""
+    return {"get_attr": [grant, "decision", resource, "place"]}
+
+
+def failing(value: str, **more: object) -> dict[str, Any]:
+    """A resource that can fail."""
+    return {"type": "OS::Heat::TestResource", "properties": {"value": value, **more}}

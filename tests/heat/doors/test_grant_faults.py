@@ -1,0 +1,169 @@
+"""Services that misbehave, in a real Heat with both engines: the time is bounded, the stack says why, nothing leaks."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Literal
+
+import pytest
+
+from datalog_gate.services.reconcile import Became, Stacks, reconcile
+from tests.heat.doors.grounds import LATE, STEP, Ground, failing, grant, ground
+from tests.heat.doors.rig import started, wait
+from tests.heat.doors.stacks import string, template
+
+STATUSES: dict[str, Literal["complete", "failed", "in_progress"]] = {
+    "COMPLETE": "complete",
+    "FAILED": "failed",
+    "PROGRESS": "in_progress",
+}
+ASKED = template(g=grant("trial", ["s"]), s=string())
+TOLD = {
+    "refuse": "the service trial refuses this: there is no ? place for you",
+    "hang": "the service trial does not answer this: did not answer within 1 seconds",
+    "broken": "the service trial does not answer this: is broken (ConnectionError)",
+    "late": "the service trial does not answer this: did not answer within 1 seconds",
+}
+
+
+@pytest.mark.parametrize("how", TOLD)
+def test_a_service_that_fails_fails_the_stack_in_time_and_holds_nothing_in_the_end(here: Ground, how: str) -> None:
+    here.behave(how)
+    began = time.monotonic()
+    name, _ = here.heat.create(ASKED)
+    status, why = here.heat.ended(name)
+    assert time.monotonic() - began < 3 * STEP  # a bound of the design, with room for Heat's own work
+    assert (status, why.removeprefix("Resource CREATE failed: ")) == (
+        "CREATE_FAILED",
+        f"GrantError: resources.g: {TOLD[how]}",
+    )
+    assert here.heat.resources(name)["s"] == "INIT_COMPLETE"
+    here.behave("kindly")
+    settled(here)
+
+
+def test_a_service_that_holds_twice_or_lies_leaks_nothing(here: Ground) -> None:
+    here.behave("twice")
+    name, _ = here.heat.create(ASKED)
+    assert (here.heat.ended(name)[0], len(here.held())) == ("CREATE_COMPLETE", 2)
+    here.behave("lie")
+    here.gone(name)
+    assert here.states() == [("g", "releasing")]  # it said that it still holds what it has released
+    here.behave("kindly")
+    settled(here)
+
+
+def test_a_stack_goes_though_its_service_is_down_and_is_released_later(here: Ground) -> None:
+    name, _ = here.heat.create(ASKED)
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    here.behave("down")
+    here.gone(name)
+    assert (here.states(), len(here.held())) == ([("g", "releasing")], 1)
+    here.behave("kindly")
+    settled(here)
+
+
+def test_a_rollback_goes_through_though_the_service_is_down(here: Ground) -> None:
+    name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=failing("a")))
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    [old] = here.claims()
+    more = template(g=grant("trial", ["s"], options={"by": "day"}), s=failing("b", fail=True, wait_secs=3))
+    here.heat.on(name, "PUT", template=more, disable_rollback=False)
+    wait(lambda: len(here.held()) == 2)
+    here.behave("down")
+    assert here.heat.ended(name)[0] == "ROLLBACK_COMPLETE"
+    assert {one.uuid == old.uuid: one.state for one in here.claims()} == {True: "reserved", False: "releasing"}
+    here.behave("kindly")
+    settled(here, [old.key])
+
+
+def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: Ground) -> None:
+    name, _ = here.heat.create(ASKED)
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    [old] = here.claims()
+    more = template(g=grant("trial"), s=string(), new=failing("b", fail=True, wait_secs=3))
+    here.heat.on(name, "PUT", template=more, disable_rollback=False)
+    assert here.heat.ended(name)[0] == "ROLLBACK_COMPLETE"
+    [now] = here.claims()
+    assert (now.state, now.decision, here.held()) == ("reserved", old.decision, [now.key])
+
+
+def test_without_a_grant_no_service_is_called(here: Ground) -> None:
+    with listening() as (port, heard):
+        (here.folder / "door").write_text(str(port))
+        name, _ = here.heat.create(template(s=string()))
+        assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+        assert here.updated(name, template(s=string(9)))[0] == "UPDATE_COMPLETE"
+        here.gone(name)
+        assert heard == []
+        other, _ = here.heat.create(ASKED)
+        assert (here.heat.ended(other)[0], len(heard)) == ("CREATE_COMPLETE", 1)
+        (here.folder / "door").unlink()
+
+
+def test_an_engine_that_is_killed_leaves_what_living_stacks_hold(tmp_path_factory: pytest.TempPathFactory) -> None:
+    for convergence in (True, False):
+        folder = tmp_path_factory.mktemp("killed")
+        with ground(folder, convergence) as here:
+            kept, _ = here.heat.create(ASKED)
+            assert here.heat.ended(kept)[0] == "CREATE_COMPLETE"
+            [held] = here.claims()
+            (folder / "behave").write_text("slow")
+            here.heat.create(ASKED)
+            wait(lambda: len(here.held()) == 2)  # noqa: B023 - called at once
+            ports = [int(one.rpartition(":")[2]) for one in (here.heat.url, here.heat.cfn_url)]
+        with started(folder, *ports) as again:
+            here = Ground(again, folder)
+            here.behave("kindly")
+            settled(here, [held.key])
+            assert [(one.uuid, one.state) for one in here.claims()] == [(held.uuid, "committed")]
+
+
+def settled(here: Ground, held: list[str] | None = None) -> None:
+    """Reconcile until nothing is open any more and the service holds these, which is before what is late can still
+    arrive."""
+    end = time.monotonic() + LATE + 30
+
+    def over() -> bool:
+        reconcile(here.broker, became(here))
+        return here.held() == (held or []) and all(one.state == "committed" for one in here.claims())
+
+    while not over():
+        assert time.monotonic() < end, (here.claims(), here.held())
+        time.sleep(0.3)
+
+
+def became(here: Ground) -> Stacks:
+    """What Heat says of a stack."""
+
+    def asked(stack: str) -> Became | None:
+        answer = here.heat.ask("GET", f"stacks/{stack}")
+        if answer.status_code == 404:
+            return Became("absent")
+        told = answer.json()["stack"]
+        status = STATUSES[told["stack_status"].rpartition("_")[2]]
+        rows = here.heat.ask("GET", f"stacks/{told['stack_name']}/{stack}/resources?nested_depth=5").json()["resources"]
+        return Became(status, frozenset(one["physical_resource_id"] for one in rows))
+
+    return asked
+
+
+@contextmanager
+def listening() -> Iterator[tuple[int, list[str]]]:
+    """A socket, and who came."""
+    heard: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def listen() -> None:
+            try:
+                while True:
+                    heard.append(str(server.accept()[1]))
+            except OSError:
+                pass
+
+        Thread(target=listen, daemon=True).start()
+        yield server.getsockname()[1], heard

@@ -1,0 +1,105 @@
+"""Where Heat keeps a grant, in a real Heat with both engines: after failed updates, abandoned and adopted stacks."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from datalog_gate.services.reconcile import reconcile
+from tests.heat.doors.grounds import Ground, failing, grant
+from tests.heat.doors.rig import wait
+from tests.heat.doors.stacks import string, template
+from tests.heat.doors.test_grant_faults import became, settled
+
+
+def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: Ground) -> None:
+    name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=failing("a")))
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    [old] = here.claims()
+    fails = template(g=grant("trial", ["s"], options={"by": "day"}), s=failing("b", fail=True))
+    assert here.updated(name, fails)[0] == "UPDATE_FAILED"
+    claims = here.claims()
+    assert [(one.state, one.replaces) for one in claims] == [("reserved", ""), ("reserved", old.uuid)]
+    shown = {
+        one["physical_resource_id"]
+        for one in here.heat.on(name, "GET", "/resources?nested_depth=5").json()["resources"]
+    }
+    assert [one.uuid in shown for one in claims] == [False, True]  # Heat does not show what it has replaced
+    reconcile(here.broker, became(here))
+    assert here.claims() == claims
+    last = template(g=grant("trial", ["s"], options={"by": "night"}), s=failing("c"))
+    assert here.updated(name, last)[0] == "UPDATE_COMPLETE"
+    [new] = here.claims()
+    assert (new.state, here.held()) == ("reserved", [new.key])
+    settled(here, [new.key])
+
+
+def adopted(name: str, template: Any, resources: dict[str, Any]) -> dict[str, Any]:
+    """What asks Heat to adopt a stack."""
+    found = {
+        one: {"name": one, "action": "CREATE", "status": "COMPLETE", "metadata": {}, **what}
+        for one, what in resources.items()
+    }
+    data = {"action": "CREATE", "status": "COMPLETE", "name": name, "template": template, "resources": found}
+    return {
+        "stack_name": name,
+        "adopt_stack_data": json.dumps(data | {"environment": {}, "files": {}}),
+        "timeout_mins": 5,
+    }
+
+
+def test_what_an_adopted_stack_says_of_its_grant_is_not_believed(here: Ground) -> None:
+    name = here.heat.name()
+    forged = {
+        "g": {
+            "type": "DatalogGate::Policy",
+            "resource_id": "forged",
+            "resource_data": {"decision": '{"s": {"place": 9}}'},
+        },
+        "s": {"type": "OS::Heat::RandomString", "resource_id": "s", "resource_data": {"value": "s"}},
+    }
+    answer = here.heat.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), forged))
+    assert answer.status_code == 201, answer.text
+    assert here.heat.ended(name)[0] == "ADOPT_COMPLETE"
+    [claim] = here.claims()
+    shown = here.heat.on(name, "GET", "/resources/g").json()["resource"]
+    assert (shown["physical_resource_id"], shown["attributes"]) == (claim.uuid, {"decision": {"s": {"place": 0}}})
+
+
+def test_a_stack_that_was_abandoned_and_is_adopted_keeps_its_places(here: Ground) -> None:
+    asked = template(g=grant(scope=["a", "b"]), a=string(), b=string())
+    name, _ = here.heat.create(asked)
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    [old] = here.claims()
+    here.journal.abandon(here.heat.stack(name)["id"], old.project, name)
+    data = here.heat.on(name, "DELETE", "/abandon").json()
+    here.heat.ended(name, gone=True)
+    assert [one.uuid for one in here.claims()] == [old.uuid]
+    answer = here.heat.ask("POST", "stacks", stack_name=name, adopt_stack_data=json.dumps(data), timeout_mins=5)
+    assert (answer.status_code, here.heat.ended(name)[0]) == (201, "ADOPT_COMPLETE")
+    new = next(one for one in here.claims() if one.uuid != old.uuid)
+    assert (new.replaces, new.decision) == (old.uuid, old.decision)
+    wait(lambda: bool(reconcile(here.broker, became(here)) is not None and here.states() == [("g", "committed")]))
+
+
+def test_an_adopted_stack_is_refused_as_any_other(here: Ground) -> None:
+    here.behave("refuse")
+    name = here.heat.name()
+    told = {one: {"resource_id": one, "resource_data": {}} for one in "gs"}
+    here.heat.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), told))
+    assert here.heat.ended(name)[0] == "ADOPT_FAILED"
+    assert here.states() == []
+
+
+def test_what_has_expired_is_released_and_asked_for_again_once_the_time_is_later(here: Ground) -> None:
+    soon = (datetime.now(UTC) + timedelta(seconds=8)).isoformat()
+    name, _ = here.heat.create(template(g=grant("trial", expires=soon), s=string()))
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    [old] = here.claims()
+    wait(lambda: bool(reconcile(here.broker, became(here)) is not None and not here.held()))
+    status, why = here.updated(name, template(g=grant("trial", expires=soon), s=string(9)))
+    assert (status, f"the service trial is not unlocked: expired {soon}" in why) == ("UPDATE_FAILED", True)
+    assert here.updated(name, template(g=grant("trial", expires="2100-01-01"), s=string()))[0] == "UPDATE_COMPLETE"
+    [new] = here.claims()
+    assert (new.state, new.uuid != old.uuid, new.expires) == ("reserved", True, 4102444800.0)

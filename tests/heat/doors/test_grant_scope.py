@@ -1,0 +1,171 @@
+"""What a grant may say in a real Heat, in both engines: what is refused at once, and what waits for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.heat.doors.grounds import Ground, grant, place, value
+from tests.heat.doors.stacks import string, template
+
+ON_STRING = "a grant must be known before anything is built, and this one depends on s"
+RETAINED = "a grant ends with its resource: leave out deletion_policy"
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown service": (grant("midday"), "the service midday is not enabled here"),
+    "a service that is not for the caller": (grant("night"), "the service night is not for this caller"),
+    "a service of an attribute": (grant({"get_attr": ["s", "value"]}), ON_STRING),
+    "a scope of an attribute": (grant(scope=[{"get_attr": ["s", "value"]}]), ON_STRING),
+    "an option of an attribute": (grant(options={"by": {"get_attr": ["s", "value"]}}), ON_STRING),
+    "an unknown name": (grant(scope=["s", "t"]), "t in its scope is no other resource of this stack"),
+    "an unknown name within": (grant(scope=["t.s"]), "t.s in its scope is no other resource of this stack"),
+    "itself": (grant(scope=["g"]), "g in its scope is no other resource of this stack"),
+    "a time that is none": (grant(expires="soon"), "expires is no date: soon"),
+    "a policy to retain": (grant() | {"deletion_policy": "retain"}, RETAINED),
+    "an id of something else": (
+        grant() | {"external_id": "x"},
+        "a grant is no external resource: leave out external_id",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_can_be_no_grant_is_refused_at_create_update_and_preview(here: Ground, what: str) -> None:
+    wrong, why = REFUSED[what]
+    asked = template(g=wrong, s=string())
+    name, _ = here.heat.create(template(s=string()))
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    answers = [
+        here.heat.create(asked)[1],
+        here.heat.on(name, "PUT", template=asked),
+        here.heat.ask("POST", "stacks/preview", stack_name="preview", template=asked),
+    ]
+    found = [(one.status_code, one.json()["error"]["message"]) for one in answers]
+    assert [(code, said.removeprefix("Property error: : ")) for code, said in found] == [(400, f"g: {why}")] * 3
+    assert here.states() == []
+
+
+def test_a_scope_of_references_is_a_circle(here: Ground) -> None:
+    _, answer = here.heat.create(template(g=grant(scope=[{"get_resource": "s"}]), s=string()))
+    said = answer.json()["error"]["message"]
+    assert (answer.status_code, said.startswith("Circular Dependency Found")) == (400, True)
+
+
+def test_options_that_are_no_map_are_refused(here: Ground) -> None:
+    _, answer = here.heat.create(template(g=grant(options=["a"]), s=string()))
+    assert answer.status_code == 400
+
+
+def test_nothing_is_reserved_where_heat_would_not_have_the_scope_wait(here: Ground) -> None:
+    name, _ = here.heat.create(template(g=grant("trial"), s=string()), name=f"lost-{here.heat.name()}")
+    before = here.calls()
+    status, why = here.heat.ended(name)
+    assert (status, why.endswith("Heat would not have s wait for this grant")) == ("CREATE_FAILED", True)
+    assert here.calls() == before
+
+
+def test_two_grants_for_everything_make_no_circle(here: Ground) -> None:
+    needed = template(g=grant() | {"depends_on": ["early"]}, h=grant("trial"), s=string(), early=string())
+    name, _ = here.heat.create(needed)
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    assert [(one.path.rpartition("/")[2], sorted(one.decision)) for one in here.claims()] == [
+        ("g", ["s"]),
+        ("h", ["s"]),
+    ]
+
+
+def test_a_scope_may_be_a_parameter(here: Ground) -> None:
+    asked = template(g=grant({"get_param": "service"}, {"get_param": "names"}), a=string(), b=string())
+    asked["parameters"] = {"names": {"type": "comma_delimited_list"}, "service": {"type": "string"}}
+    name, _ = here.heat.create(asked, parameters={"names": "b", "service": "edge"})
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    assert [one.decision for one in here.claims()] == [{"b": {"place": 1}}]
+    events = here.events(name)
+    assert events.index(("g", "CREATE_COMPLETE")) < events.index(("b", "CREATE_IN_PROGRESS"))
+    assert here.updated(name, asked, parameters={"names": "a,b", "service": "edge"})[0] == "UPDATE_COMPLETE"
+    assert [one.decision for one in here.claims()] == [{"a": {"place": 2}, "b": {"place": 1}}]
+    answer = here.heat.on(name, "PUT", template=asked, parameters={"names": "c", "service": "edge"})
+    assert (answer.status_code, "c in its scope" in answer.text) == (400, True)
+
+
+INNER = {"heat_template_version": "2018-08-31", "resources": {"s": string()}, "outputs": {"o": {"value": 1}}}
+
+
+@pytest.mark.parametrize("scope", [["tr"], ["tr.s"], None])
+def test_a_nested_stack_waits_as_a_whole(here: Ground, scope: list[str] | None) -> None:
+    asked = template(g=grant(scope=scope), tr={"type": "inner.yaml"})
+    name, _ = here.heat.create(asked, files={"inner.yaml": json.dumps(INNER)})
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    assert [one.decision for one in here.claims()] == [{"tr": {"place": 1}, "s": {"place": 2}}]
+    events = here.events(name)
+    assert events.index(("g", "CREATE_COMPLETE")) < events.index(("tr", "CREATE_IN_PROGRESS"))
+
+
+def test_a_grant_in_a_nested_stack_is_for_that_stack(here: Ground) -> None:
+    inner = template(g=grant("trial"), s=string(), v=value(place("s")))
+    name, _ = here.heat.create(template(tr={"type": "inner.yaml"}, a=string()), files={"inner.yaml": json.dumps(inner)})
+    assert here.heat.ended(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
+    [claim] = here.claims()
+    nested = here.heat.on(name, "GET", "/resources/tr").json()["resource"]["physical_resource_id"]
+    assert (claim.path, claim.stack, sorted(claim.decision)) == (f"{name}/tr/g", nested, ["s", "v"])
+    more = template(g=grant("trial", ["s"]), s=string(), v=value(place("s")))
+    status = here.updated(name, template(tr={"type": "inner.yaml"}, a=string()), files={"inner.yaml": json.dumps(more)})
+    assert status[0] == "UPDATE_COMPLETE"
+    [new] = here.claims()
+    assert (new.replaces, new.decision) == (claim.uuid, {"s": {"place": 0}})
+
+
+def test_a_group_in_scope_is_asked_for_again_when_it_is_scaled(here: Ground) -> None:
+    def grown(count: int) -> dict[str, Any]:
+        group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": string()}}
+        return template(g=grant("trial", ["rg"]), rg=group)
+
+    name, _ = here.heat.create(grown(1))
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    [old] = here.claims()
+    assert sorted(old.decision) == ["0", "rg"]
+    assert here.updated(name, grown(3))[0] == "UPDATE_COMPLETE"
+    [new] = here.claims()
+    assert (new.replaces, sorted(new.decision)) == (old.uuid, ["0", "1", "2", "rg"])
+    here.behave("refuse")
+    assert here.updated(name, grown(4))[0] == "UPDATE_FAILED"
+    assert (here.claims(), len(here.heat.lengths(name))) == ([new], 3)
+
+
+def test_a_grant_by_another_name_is_a_grant_and_one_that_is_mapped_away_is_none(here: Ground) -> None:
+    asked = template(g=grant("trial"), s=string())
+    asked["resources"]["g"]["type"] = "Its::Grant"
+    name, _ = here.heat.create(asked, environment={"resource_registry": {"Its::Grant": "DatalogGate::Policy"}})
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    assert [sorted(one.decision) for one in here.claims()] == [["s"]]
+    before = here.calls()
+    away = {"resource_registry": {"DatalogGate::Policy": "OS::Heat::None"}}
+    other, _ = here.heat.create(template(g=grant("trial"), s=string()), environment=away)
+    assert here.heat.ended(other)[0] == "CREATE_COMPLETE"
+    assert (len(here.claims()), here.calls()) == (1, before)
+
+
+def test_a_grant_under_a_false_condition_asks_nobody(here: Ground) -> None:
+    asked = template(g=grant("trial", ["s"]) | {"condition": "on"}, s=string())
+    asked |= {"parameters": {"on": {"type": "boolean"}}, "conditions": {"on": {"get_param": "on"}}}
+    name, _ = here.heat.create(asked, parameters={"on": False})
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    assert here.states() == []
+    assert here.updated(name, asked, parameters={"on": True})[0] == "UPDATE_COMPLETE"
+    assert here.states() == [("g", "reserved")]
+    assert here.updated(name, asked, parameters={"on": False})[0] == "UPDATE_COMPLETE"
+    assert here.states() == []
+
+
+def test_a_service_that_no_rule_unlocks_is_not_asked(here: Ground) -> None:
+    name, _ = here.heat.create(template(g=grant(options={"odd": "yes"}), s=string()))
+    status, why = here.heat.ended(name)
+    assert (status, why.endswith("the service edge is not unlocked: no rule unlocks it")) == ("CREATE_FAILED", True)
+
+
+def test_attributes_are_empty_before_there_is_a_decision(here: Ground) -> None:
+    asked = template(g=grant("trial"), s=string(), v=value({"get_attr": ["g", "decision"]}))
+    answer = here.heat.ask("POST", "stacks/preview", stack_name="preview", template=asked)
+    found = {one["resource_name"]: one["attributes"] for one in answer.json()["stack"]["resources"]}
+    assert found["g"]["decision"] == {}

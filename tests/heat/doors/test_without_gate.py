@@ -1,0 +1,25 @@
+"""Templates with grants where the gate is not, and where somebody would like it not to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.heat.doors.grounds import grant, place, value
+from tests.heat.doors.rig import Heat, running
+from tests.heat.doors.stacks import refusal, string, template
+
+WITHOUT = Path("docs/samples/without-gate.yaml").read_text()
+ASKED = template(g=grant(), s=string(), v=value(place("s")))
+
+
+def test_a_template_with_a_grant_works_in_a_cloud_without_the_gate(tmp_path: Path) -> None:
+    with running(tmp_path, convergence=True, resources="") as heat:
+        assert heat.create(ASKED)[1].status_code == 400
+        name, _ = heat.create(ASKED, environment=WITHOUT)
+        assert heat.ended(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
+
+
+def test_the_gate_refuses_to_have_grants_mapped_away(filtered: Heat) -> None:
+    _, answer = filtered.create(ASKED, environment=WITHOUT)
+    said = "maps the types DatalogGate::* to others, which no stack may"
+    assert (answer.status_code, said in refusal(answer)[1]) == (400, True)

@@ -1,0 +1,76 @@
+"""A service of the tests' own, which does what a test tells it to: in, a file with the name of a way to behave, next to
+it the places that it gives; out, a line for each call."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, Status
+
+ENTRY_POINTS = "[datalog_gate.services]\ntrial = tests.heat.doors.trial:Trial\n"
+LATE = 2.5
+"""Seconds until it answers when it is late: more than a call may take."""
+
+
+class Trial(Service):
+    """Its one setting is a folder, whose file `behave` says how: kindly, refuse, hang, broken, late, slow, twice,
+    lie or down."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._folder = Path(settings["folder"])
+
+    def reserve(self, request: Request) -> Decision:
+        match self._called("reserve", request.key):
+            case "refuse":
+                raise RefusedError("there is no \N{PILE OF POO} place\nfor you")
+            case "hang":
+                time.sleep(3600)
+            case "broken" | "down":
+                raise ConnectionError("500 Internal Server Error")
+            case "late":
+                time.sleep(LATE)
+            case "slow":  # the answer comes too late, for an engine that is gone by then
+                self._hold(request.key, True)
+                time.sleep(LATE)
+            case "twice":
+                self._hold(f"{request.key}, again", True)
+        self._hold(request.key, True)
+        return {one.id.rpartition("/")[2]: {"place": index} for index, one in enumerate(request.scope)}
+
+    def release(self, held: Held) -> None:
+        if self._called("release", held.key) == "down":
+            raise ConnectionError("500 Internal Server Error")
+        for key in (held.key, f"{held.key}, again"):
+            self._hold(key, False)
+
+    def status(self, held: Held) -> Status:
+        lies = self._called("status", held.key) == "lie"
+        return "held" if (held.key in self.held()) != lies else "absent"
+
+    def held(self) -> list[str]:
+        """What it holds."""
+        file = self._folder / "held"
+        return sorted(json.loads(file.read_text())) if file.exists() else []
+
+    def _called(self, what: str, key: str) -> str:
+        """How it is to behave, once the call is on record, and told at the socket of the test if there is one."""
+        with (self._folder / "calls").open("a") as calls:
+            calls.write(json.dumps([what, key]) + "\n")
+        door = self._folder / "door"
+        if door.exists():
+            with socket.create_connection(("127.0.0.1", int(door.read_text())), timeout=5):
+                pass
+        behave = self._folder / "behave"
+        return behave.read_text() if behave.exists() else "kindly"
+
+    def _hold(self, key: str, whether: bool) -> None:
+        with (self._folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            found = {*self.held(), key} if whether else {*self.held()} - {key}
+            (self._folder / "new").write_text(json.dumps(sorted(found)))
+            (self._folder / "new").replace(self._folder / "held")

@@ -1,0 +1,109 @@
+"""Who may ask Heat what became of any project's stacks, and who may grant which service, as a real Keystone says it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from datalog_gate.enforce.attendance import claims_of
+from datalog_gate.enforce.cli import main
+from datalog_gate.enforce.heatconf import read_settings
+from datalog_gate.enforce.live import Heat as Client
+from datalog_gate.enforce.stacks import HeatStacks
+from datalog_gate.point.services import broker_of
+from datalog_gate.services.conformance import asked
+from datalog_gate.services.reconcile import Became
+from tests.heat.doors.rig import wait
+from tests.keystone.rig import PASSWORD, USERS, Cloud
+from tests.keystone.test_roles import template
+from tests.ledger import Seats, broker, request
+
+
+def become(monkeypatch: pytest.MonkeyPatch, cloud: Cloud, user: str) -> None:
+    """The environment has the credentials of the user."""
+    for name in [one for one in os.environ if one.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    named = {"AUTH_URL": f"{cloud.identity}/v3", "USERNAME": user, "PASSWORD": PASSWORD, "PROJECT_NAME": USERS[user][0]}
+    for name, value in (named | {"USER_DOMAIN_ID": "default", "PROJECT_DOMAIN_ID": "default"}).items():
+        monkeypatch.setenv(f"OS_{name}", value)
+
+
+def made(cloud: Cloud, user: str, name: str) -> str:
+    """The id of a stack of the user's that is complete."""
+    stack: str = cloud.ask(user, "POST", "stacks", stack_name=name, template=template()).json()["stack"]["id"]
+    wait(lambda: cloud.ask(user, "GET", f"stacks/{name}/{stack}").json()["stack"]["stack_status"] == "CREATE_COMPLETE")
+    return stack
+
+
+def deleted(cloud: Cloud, user: str, name: str, stack: str) -> None:
+    cloud.ask(user, "DELETE", f"stacks/{name}/{stack}")
+    wait(lambda: cloud.ask(user, "GET", f"stacks/{name}/{stack}").json()["stack"]["stack_status"] == "DELETE_COMPLETE")
+
+
+def test_only_who_may_see_every_projects_stacks_can_tell_what_became_of_them(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stacks = {"living": made(cloud, "sam", "living"), "gone": made(cloud, "sam", "gone"), "purged": str(uuid4())}
+    mine = str(uuid4())
+    deleted(cloud, "sam", "gone", stacks["gone"])
+    now = broker(tmp_path, Seats(tmp_path / "seats"))
+    for name, stack in stacks.items():
+        now.reserve(request(name, name, project=cloud.projects["free"], stack=stack))
+    now.reserve(request("mine", "mine", project=cloud.projects["demo"], stack=mine))
+
+    def told(user: str) -> list[str | None]:
+        become(monkeypatch, cloud, user)
+        ask = HeatStacks(Client(), now.journal, "aio")
+        return [found.status if (found := ask(one)) else None for one in (*stacks.values(), mine)]
+
+    assert {user: told(user) for user in ("root", "heat", "alice", "rita", "sam")} == {
+        "root": ["complete", "absent", "absent", "absent"],
+        "heat": ["complete", "absent", "absent", "absent"],
+        "alice": [None, None, None, None],
+        "rita": [None, None, None, None],
+        "sam": ["complete", "absent", None, None],
+    }
+    become(monkeypatch, cloud, "root")
+    found = HeatStacks(Client(), now.journal, "aio")(stacks["living"])
+    listed = cloud.ask("sam", "GET", f"stacks/living/{stacks['living']}/resources").json()["resources"]
+    assert found == Became("complete", frozenset(one["physical_resource_id"] for one in listed))
+
+
+@pytest.mark.parametrize(
+    ("user", "services"), [("alice", ["night"]), ("edna", ["edge", "night"]), ("rita", []), ("root", ["night"])]
+)
+def test_each_is_told_which_services_he_may_grant(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], user: str, services: list[str]
+) -> None:
+    become(monkeypatch, cloud, user)
+    assert main(["services", "list", "--for-me", "--heat-conf", str(cloud.heat.folder / "heat.conf")]) == 0
+    assert capsys.readouterr().out.split() == services
+
+
+def test_the_reconciler_gives_back_what_a_deleted_stack_held_and_leaves_the_rest(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf = cloud.heat.folder / "heat.conf"
+    chosen, _ = read_settings(conf)
+    now = broker_of(chosen, time.time)
+    assert now is not None
+    kept, gone = made(cloud, "sam", "kept"), made(cloud, "sam", "went")
+    [there] = cloud.ask("sam", "GET", f"stacks/kept/{kept}/resources").json()["resources"]
+    for uuid, stack in ((there["physical_resource_id"], kept), ("u-went", gone)):
+        of_sam = replace(asked("edge", uuid, "one", type="T"), project=cloud.projects["free"], stack=stack)
+        now.reserve(of_sam)
+    deleted(cloud, "sam", "went", gone)
+    said = []
+    for user in ("alice", "root", "root"):
+        become(monkeypatch, cloud, user)
+        code = main(["services", "reconcile", "--heat-conf", str(conf)])
+        said.append((user, code, capsys.readouterr().out.splitlines()))
+    committed = f"committed: {there['physical_resource_id']} of stack {kept}: its stack is complete"
+    released = f"released: u-went of stack {gone}: its stack is gone"
+    assert said == [("alice", 0, []), ("root", 0, [committed, released]), ("root", 0, [])]
+    assert [(one.stack, one.state) for one in claims_of(conf)] == [(kept, "committed")]

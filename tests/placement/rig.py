@@ -1,0 +1,81 @@
+"""A real Placement for tests: its process, and what an operator sets there and sees, asked over HTTP on its own."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import requests
+
+HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """The API, and the process that serves it."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """An answer that is good."""
+        answer = requests.request(method, f"{self.url}{path}", json=body, headers=HEADERS, timeout=30)
+        assert answer.ok, answer.text
+        return answer.json() if answer.content else None
+
+    def provider(self, name: str, inventory: Mapping[str, int], *traits: str) -> str:
+        """Make a provider with all of these classes and traits; its uuid."""
+        uuid = str(uuid4())
+        for one in inventory:
+            self.ask("PUT", f"/resource_classes/{one}")
+        for one in traits:
+            self.ask("PUT", f"/traits/{one}")
+        self.ask("POST", "/resource_providers", {"name": name, "uuid": uuid})
+        self.inventory(uuid, inventory, 0)
+        self.ask("PUT", f"/resource_providers/{uuid}/traits",
+                 {"traits": list(traits), "resource_provider_generation": 1})  # fmt: skip
+        return uuid
+
+    def inventory(self, uuid: str, inventory: Mapping[str, int], generation: int) -> None:
+        """Set what a provider has."""
+        body = {name: {"total": total} for name, total in inventory.items()}
+        self.ask("PUT", f"/resource_providers/{uuid}/inventories",
+                 {"resource_provider_generation": generation, "inventories": body})  # fmt: skip
+
+    def held(self, uuid: str) -> list[dict[str, int]]:
+        """What each consumer holds of a provider."""
+        found = self.ask("GET", f"/resource_providers/{uuid}/allocations")["allocations"]
+        return sorted((one["resources"] for one in found.values()), key=str)
+
+    def used(self, uuid: str) -> dict[str, int]:
+        """What is taken of a provider."""
+        found: dict[str, int] = self.ask("GET", f"/resource_providers/{uuid}/usages")["usages"]
+        return found
+
+
+@contextmanager
+def running(folder: Path, port: int = 0) -> Iterator[Cloud]:
+    """Placement, from its start to its end; on a port that is free, unless one is given."""
+    if not port:
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            port = found.getsockname()[1]
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).parent / "server.py"), str(folder), str(port)]
+    with (folder / "stderr").open("wb") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"READY\n", (folder / "stderr").read_text()[-4000:]
+        yield Cloud(f"http://127.0.0.1:{port}", process)
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout:
+            process.stdout.close()

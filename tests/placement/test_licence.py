@@ -1,0 +1,234 @@
+"""The service `licence`, beside a real Placement: whole answers, and what Placement says is held."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.licence import Licence
+from datalog_gate.services.reconcile import Became, reconcile
+from datalog_gate.services.service import Held, RefusedError, Request, ServiceError, UnavailableError
+from tests.ledger import request
+from tests.placement.rig import Cloud, running
+
+
+class Licences:
+    """A licence of a test's own with its provider, and the service."""
+
+    def __init__(self, cloud: Cloud, folder: Path, seats: int = 2, providers: bool = True) -> None:
+        self.name, self.cloud = f"l{uuid4().hex}", cloud
+        self.resource_class = f"CUSTOM_LICENSE_{self.name.upper()}"
+        self.provider = cloud.provider(self.name, {self.resource_class: seats})
+        self.settings = {"endpoint": cloud.url, "file": str(folder / "claims"), "timeout": "1"}
+        if providers:
+            self.settings["providers"] = self.name
+        self.service = Licence(self.settings)
+
+    def asked(self, uuid: str, *seats: str, stack: str = "s", replaces: tuple[Request, ...] = ()) -> Request:
+        """A request for one seat for each of these resources."""
+        one = request(uuid, *seats, stack=stack, service="licence")
+        return replace(one, options={"name": self.name}, replaces=tuple(old.key for old in replaces))
+
+    def decided(self, *seats: str) -> dict[str, dict[str, object]]:
+        return {one: {"licence": self.name, "seats": len(seats)} for one in seats}
+
+    @property
+    def used(self) -> list[int]:
+        """The seats of each consumer."""
+        return sorted(one[self.resource_class] for one in self.cloud.held(self.provider))
+
+
+@pytest.fixture
+def two(cloud: Cloud, tmp_path: Path) -> Licences:
+    return Licences(cloud, tmp_path)
+
+
+def held(one: Request) -> Held:
+    return Held(key=one.key, project=one.project, uuid=one.uuid, decision={})
+
+
+@pytest.mark.parametrize("providers", [True, False])
+def test_of_two_seats_the_third_is_refused_at_the_door_and_after(cloud: Cloud, tmp_path: Path, providers: bool) -> None:
+    two = Licences(cloud, tmp_path, providers=providers)
+    stacks = [two.asked(f"u{at}", "db", stack=f"s{at}") for at in range(3)]
+    assert [two.service.reserve(one) for one in stacks[:2]] == [two.decided("db")] * 2
+    assert (two.used, two.service.status(held(stacks[0]))) == ([1, 1], "held")
+    for ask in (two.service.facts, two.service.reserve):
+        with pytest.raises(RefusedError) as error:
+            ask(stacks[2])
+        assert error.value.reason == f"the licence {two.name} has 0 of 2 seats left, and 1 is asked for"
+    assert (two.used, two.service.status(held(stacks[2]))) == ([1, 1], "absent")
+    two.service.release(held(stacks[0]))
+    two.service.facts(stacks[2])
+    assert two.service.reserve(stacks[2]) == two.decided("db")
+
+
+def test_a_replay_holds_once_and_a_dead_key_nothing(two: Licences) -> None:
+    one = two.asked("u", "db", "web")
+    assert [two.service.reserve(one) for _ in range(3)] == [two.decided("db", "web")] * 3
+    assert two.used == [2]
+    two.service.facts(one)
+    two.service.commit(held(one))
+    for _ in range(2):
+        two.service.release(held(one))
+        assert (two.used, two.service.status(held(one))) == ([], "absent")
+    with pytest.raises(RefusedError) as error:
+        two.service.reserve(one)
+    assert (error.value.reason, two.used) == ("what this grant asked for was given back before", [])
+
+
+def test_a_key_that_is_released_before_it_was_reserved_is_dead(two: Licences) -> None:
+    two.service.release(held(two.asked("u", "db")))
+    with pytest.raises(RefusedError):
+        two.service.reserve(two.asked("u", "db"))
+    assert (two.used, two.service.status(held(two.asked("u", "db")))) == ([], "absent")
+
+
+@pytest.mark.parametrize("order", permutations(range(3)))
+def test_the_last_seats_survive_updates_and_what_is_shared_is_held_until_the_last_is_released(
+    two: Licences, order: tuple[int, ...]
+) -> None:
+    first, second = two.asked("u1", "db", "web"), two.asked("u2", "db")
+    second = replace(second, replaces=(first.key,))
+    third = two.asked("u3", "cache", "db", replaces=(second, first))
+    claims = [first, second, third]
+    for one in claims:
+        two.service.reserve(one)
+        assert two.used == [2]
+    left = dict(enumerate((2, 1, 2)))
+    for at in order:
+        two.service.release(held(claims[at]))
+        del left[at]
+        assert two.used == ([max(left.values())] if left else [])
+        assert [two.service.status(held(one)) for one in claims] == [
+            "held" if at in left else "absent" for at in range(3)
+        ]
+
+
+def test_what_is_shared_stays_at_the_provider_where_it_is(cloud: Cloud, tmp_path: Path) -> None:
+    two = Licences(cloud, tmp_path, seats=1, providers=False)
+    one = two.asked("u1", "db")
+    two.service.reserve(one)
+    more = cloud.provider(f"a{two.name}", {two.resource_class: 1})
+    two.service.reserve(two.asked("u2", "db", replaces=(one,)))
+    assert (two.used, cloud.held(more)) == ([1], [])
+    two.service.reserve(two.asked("u3", "db", "web", replaces=(one,)))
+    assert (two.used, cloud.held(more)) == ([1], [{two.resource_class: 1}])
+
+
+def test_threads_and_services_that_reserve_at_once_never_take_more_than_there_is(cloud: Cloud, tmp_path: Path) -> None:
+    licences = Licences(cloud, tmp_path, seats=5)
+    services = [Licence({**licences.settings, "timeout": "30", "file": str(tmp_path / f"f{at}")}) for at in range(2)]
+    wait = threading.Barrier(10)
+
+    def reserve(at: int) -> str:
+        wait.wait()
+        try:
+            services[at % 2].reserve(licences.asked(f"u{at}", "db", stack=f"s{at}"))
+        except RefusedError as error:
+            return error.reason.partition(":")[0]
+        return "held"
+
+    with ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(reserve, range(10)))
+    full = f"the licence {licences.name} has 0 of 5 seats left, and 1 is asked for"
+    assert (answers.count("held"), set(answers) - {"held", full, "somebody else has taken what was free"}) == (5, set())
+    assert licences.used == [1] * 5
+
+
+def test_grants_of_one_stack_that_come_and_go_at_once_leave_what_is_asked_for(cloud: Cloud, tmp_path: Path) -> None:
+    licences = Licences(cloud, tmp_path, seats=20)
+    service = Licence({**licences.settings, "timeout": "30"})
+
+    def work(at: int) -> None:
+        one = replace(licences.asked(f"u{at}", "db"), grant=f"s/grant{at}")
+        service.reserve(one)
+        if at % 2:
+            service.release(held(one))
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(work, range(20)))
+    assert licences.used == [10]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Cloud]:
+    """A Placement of the test's own, to be stopped."""
+    (tmp_path / "own").mkdir()
+    with running(tmp_path / "own") as made:
+        yield made
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_placement_that_hangs_or_dies_costs_bounded_time_and_leaks_nothing(
+    own: Cloud, tmp_path: Path, how: signal.Signals
+) -> None:
+    licences, clock = Licences(own, tmp_path), Clock()
+    broker = Broker(
+        Journal(str(tmp_path / "journal"), late=60.0), {"licence": licences.service}, clock, time.monotonic,
+        Limits(call=10, step=20, lease=60),
+    )  # fmt: skip
+    broker.reserve(licences.asked("u1", "db"))
+    own.process.send_signal(how)
+    for _ in range(2):
+        with pytest.raises(UnavailableError):
+            broker.reserve(licences.asked("u2", "db", stack="t"))
+    with pytest.raises(ServiceError):
+        licences.service.facts(licences.asked("u3", "db", stack="t"))
+    assert broker.release("u1") is False
+    if how == signal.SIGSTOP:
+        own.process.send_signal(signal.SIGCONT)
+        _settled(broker, clock)
+        assert licences.used == []
+    else:
+        own.process.wait()
+        with running(tmp_path / "own", int(own.url.rpartition(":")[2])):
+            assert licences.used == [1]
+            _settled(broker, clock)
+            assert licences.used == []
+
+
+def _settled(broker: Broker, clock: Clock) -> None:
+    for _ in range(4):
+        clock.now += 100.0
+        broker.ticks = lambda: time.monotonic() + clock.now  # the breaker closes again
+        reconcile(broker, lambda _stack: Became("absent"))
+    assert broker.journal.claims() == ()
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ({}, "the option name must be that of a licence, of letters, digits, and _ - ."),
+    ({"name": "a b"}, "the option name must be that of a licence, of letters, digits, and _ - ."),
+    ({"name": "a", "seats": 0}, "the option seats must be a whole number from 1 to 1000000"),
+    ({"name": "a", "seats": True}, "the option seats must be a whole number from 1 to 1000000"),
+    ({"name": "a", "seat": 1}, "there is no option seat, only name and seats"),
+    ({"name": "nobody", "seats": 2}, "there are no seats of the licence nobody, and 2 are asked for"),
+])  # fmt: skip
+@pytest.mark.parametrize("providers", [True, False])
+def test_wrong_options_are_refused_at_the_door_and_after(
+    cloud: Cloud, tmp_path: Path, options: dict[str, object], said: str, providers: bool
+) -> None:
+    licences = Licences(cloud, tmp_path, providers=providers)
+    one = replace(licences.asked("u", "db"), options=options)
+    for ask in (licences.service.facts, licences.service.reserve):
+        with pytest.raises(RefusedError) as error:
+            ask(one)
+        assert error.value.reason == said

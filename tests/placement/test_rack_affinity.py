@@ -1,0 +1,260 @@
+"""The service `rack_affinity`, beside a real Placement: whole decisions, and what Placement says is held."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from datalog_gate.preflight.snapshot import Part
+from datalog_gate.services.rack_affinity.service import RackAffinity
+from datalog_gate.services.service import Held, RefusedError, Request
+from datalog_gate.values import Unknown
+from tests.placement.rig import Cloud
+
+TYPES = {"s": "OS::Nova::Server", "v": "OS::Cinder::Volume", "g": "OS::Heat::ResourceGroup"}
+
+
+class Racks:
+    """Racks of a test's own: hosts and pools in classes of its own, and the service."""
+
+    def __init__(self, cloud: Cloud, folder: Path, hosts: str, pools: str = "", **settings: str) -> None:
+        """`hosts` are ``h1/r1/z1/4`` with their VCPU, `pools` likewise with their gigabytes."""
+        self.cloud, self.folder, self.prefix = cloud, folder, f"CUSTOM_T{uuid4().hex.upper()}_"
+        self.uuids: dict[str, str] = {}
+        for name, text in (("VCPU", hosts), ("DISK_GB", pools)):
+            for host, rack, zone, amount in (one.split("/") for one in text.split()):
+                traits = [f"CUSTOM_RACK_{rack.upper()}", *([f"CUSTOM_ZONE_{zone.upper()}"] if zone else [])]
+                uuid = cloud.provider(f"{host}-{self.prefix}", {self.prefix + name: int(amount)}, *traits)
+                self.uuids[host] = uuid
+        self.settings = {"endpoint": cloud.url, "prefix": self.prefix, "file": str(folder / "claims"), **settings}
+        self.service = RackAffinity(self.settings)
+
+    def place(self, host: str, rack: str, zone: str | None) -> dict[str, object]:
+        """A decision for one resource."""
+        return {
+            "availability_zone": zone,
+            "rack": rack,
+            "host": f"{host}-{self.prefix}",
+            "aggregates": [],
+            "scheduler_hints": {"rack": rack},
+        }
+
+    @property
+    def used(self) -> dict[str, int]:
+        """What is taken of each provider that anything is taken of."""
+        used = {name: sum(self.cloud.used(uuid).values()) for name, uuid in self.uuids.items()}
+        return {name: amount for name, amount in used.items() if amount}
+
+
+def part(id_: str, **properties: Any) -> Part:
+    """A resource whose kind its name begins with, in the stack `w`."""
+    kind = TYPES[id_.rpartition("/")[2][0]] if not id_.rpartition("/")[2].isdecimal() else TYPES["s"]
+    opened = properties.pop("open", False)
+    return Part(f"w/{id_}", kind, properties, None, frozenset(), False, opened)
+
+
+def asked(uuid: str, scope: str, name: str = "grant", replaces: tuple[Request, ...] = (), **options: Any) -> Request:
+    """A request for resources, ``v1:10`` with the size of a volume or ``s1:small`` with the flavor of a server."""
+    parts = []
+    for one in scope.split():
+        id_, _, what = one.partition(":")
+        parts.append(part(id_, **({"size": int(what)} if what.isdecimal() else {"flavor": what} if what else {})))
+    return Request(
+        service="rack_affinity", project="p", stack="id", stack_name="w", grant=f"w/{name}", uuid=uuid,
+        options=options, scope=tuple(parts), replaces=tuple(old.key for old in replaces),
+    )  # fmt: skip
+
+
+def together(*all_: Request) -> list[Request]:
+    return [replace(one, together=tuple(other for other in all_ if other is not one)) for one in all_]
+
+
+def held(one: Request) -> Held:
+    return Held(key=one.key, project=one.project, uuid=one.uuid, decision={})
+
+
+def refused(racks: Racks, one: Request) -> str:
+    """Why, at the door and after."""
+    reasons = set()
+    for ask in (racks.service.facts, racks.service.reserve):
+        with pytest.raises(RefusedError) as error:
+            ask(one)
+        reasons.add(error.value.reason)
+    return " / ".join(sorted(reasons))
+
+
+def test_a_server_and_its_volume_share_a_rack_and_are_claimed_until_released(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/4 h2/r2/z2/4", "p2/r2/z2/100")
+    one = asked("u", "s v:10", same="rack")
+    expected = {"s": racks.place("h2", "r2", "z2"), "v": racks.place("p2", "r2", "z2")}
+    racks.service.facts(one)
+    assert racks.used == {}
+    assert [racks.service.reserve(one) for _ in range(2)] == [expected] * 2
+    assert (racks.used, racks.service.status(held(one))) == ({"h2": 1, "p2": 10}, "held")
+    racks.service.release(held(one))
+    assert (racks.used, racks.service.status(held(one))) == ({}, "absent")
+    with pytest.raises(RefusedError):
+        racks.service.reserve(one)
+    assert racks.used == {}
+
+
+def test_members_of_a_group_are_spread_and_read_by_index(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1//9 h2/r2//9 h3/r3//1")
+    one = asked("u", "g g/0 g/1 g/2", spread={"level": "rack", "at_least": 3})
+    decision = racks.service.reserve(one)
+    assert sorted(json.dumps(place) for place in decision.values()) == [
+        json.dumps(racks.place(f"h{at}", f"r{at}", None)) for at in (1, 2, 3)
+    ]
+    assert (sorted(decision), racks.used) == (["g.0", "g.1", "g.2"], {"h1": 1, "h2": 1, "h3": 1})
+
+
+def test_what_is_impossible_is_refused_with_what_can_not_be_had_together(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/4", "p2/r2/z2/100")
+    assert refused(racks, asked("u", "s v:10", same="rack")) == (
+        "these can't all be had: same: rack of grant w/grant over w/s, w/v; "
+        "rack r2 has no host with any room; rack r1 has no storage pool with any room"
+    )
+    assert racks.used == {}
+
+
+def test_files_say_what_flavors_take_and_where_providers_stand(cloud: Cloud, tmp_path: Path) -> None:
+    aggregate = str(uuid4())
+    flavors, places = tmp_path / "flavors", tmp_path / "places"
+    flavors.write_text('{"flavor": "large", "VCPU": 3}\n')
+    places.write_text("")
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/4 h2/r2/z1/2", flavors=str(flavors), places=str(places), hint="")
+    cloud.ask("PUT", f"/resource_providers/{racks.uuids['h1']}/aggregates",
+              {"aggregates": [aggregate], "resource_provider_generation": 2})  # fmt: skip
+    rows = [
+        {"aggregate": aggregate, "name": "ssd", "rack": "A 1"},
+        {"provider": f"h1-{racks.prefix}", "zone": "Zone"},
+    ]
+    places.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert racks.service.reserve(asked("u", "s1:large s2:any", same="rack")) == {
+        name: {
+            "availability_zone": "Zone", "rack": "A 1", "host": f"h1-{racks.prefix}", "aggregates": ["ssd"],
+            "scheduler_hints": {},
+        }
+        for name in ("s1", "s2")
+    }  # fmt: skip
+    assert racks.used == {"h1": 4}
+
+
+def test_all_grants_of_a_stack_are_solved_by_the_first_and_the_others_take_their_share(
+    cloud: Cloud, tmp_path: Path
+) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/2 h2/r2/z2/9", "p1/r1/z1/9 p2/r2/z2/9")
+    # alone the first would go to the emptier rack, in which there is no room then for the second
+    small, large = together(asked("u1", "s1 v1:2", "a", same="rack"), asked("", "s2 v2:8", "b", same="rack"))
+    racks.service.facts(small)
+    racks.service.facts(large)
+    first = racks.service.reserve(small)
+    used = racks.used
+    later = replace(large, uuid="u2")
+    second = racks.service.reserve(later)
+    racks_of = {name: place["rack"] for name, place in {**first, **second}.items()}
+    assert racks_of["s1"] == racks_of["v1"] != racks_of["v2"] == racks_of["s2"]
+    assert (racks.used, sum(used.values())) == (used, 12)
+    racks.service.release(held(small))
+    assert sum(racks.used.values()) == 9
+    assert racks.service.reserve(later) == second
+    racks.service.release(held(later))
+    assert racks.used == {}
+
+
+def test_a_share_that_nobody_came_for_is_released_with_the_grant_that_asked(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/2")
+    one, other = together(asked("u1", "s1", "a"), asked("", "s2", "b"))
+    racks.service.reserve(one)
+    assert racks.used == {"h1": 2}
+    racks.service.release(held(one))
+    assert racks.used == {}
+    racks.service.reserve(replace(other, uuid="u2", together=()))
+    assert racks.used == {"h1": 1}
+
+
+def test_one_that_asks_for_something_else_than_its_share_is_solved_beside_what_is_held(
+    cloud: Cloud, tmp_path: Path
+) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/2 h2/r2/z1/9")
+    one, other = together(asked("u1", "s1", "a"), asked("", "s2", "b"))
+    first = racks.service.reserve(one)
+    changed = replace(other, uuid="u2", scope=(part("s1"), part("s2")), options={"same": "rack"})
+    changed = replace(changed, together=(one,))
+    assert racks.service.reserve(changed) == {"s1": first["s1"], "s2": first["s1"]}
+    assert sum(racks.used.values()) == 2
+    racks.service.release(held(one))
+    assert sum(racks.used.values()) == 2  # the other one's scope has it too
+    racks.service.release(held(changed))
+    assert racks.used == {}
+
+
+def test_an_update_keeps_places_and_what_is_shared_until_the_last_is_released(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/3 h2/r2/z1/1")
+    first = asked("u1", "s1 s2 s3", same="rack")
+    decision = racks.service.reserve(first)
+    second = asked("u2", "s1 s2", replaces=(first,), same="rack")
+    racks.service.facts(replace(second, uuid=""))
+    assert racks.service.reserve(second) == {name: decision[name] for name in ("s1", "s2")}
+    other = asked("u3", "s4 s5 s6", replaces=(second, first), same="rack")  # others, in the room that these have
+    assert racks.service.reserve(other) == dict.fromkeys(("s4", "s5", "s6"), decision["s1"])
+    assert racks.used == {"h1": 3}
+    racks.service.release(held(other))
+    assert (racks.used, racks.service.status(held(first))) == ({"h1": 3}, "held")
+    racks.service.release(held(first))
+    assert (racks.used, racks.service.status(held(second))) == ({"h1": 2}, "held")
+    racks.service.release(held(second))
+    assert racks.used == {}
+
+
+def test_a_whole_stack_may_change_in_an_update_of_a_full_cloud(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/2 h2/r2/z1/2")
+    old = together(asked("u1", "s1 s2", "a", same="rack"), asked("u2", "s3 s4", "b", same="rack"))
+    before = {name: place for one in old for name, place in racks.service.reserve(one).items()}
+    new = together(
+        asked("u3", "s1 s5", "a", replaces=(old[0],), same="rack"),
+        asked("u4", "s3 s6", "b", replaces=(old[1],), same="rack"),
+    )
+    after = [racks.service.reserve(one) for one in new]
+    assert after == [{"s1": before["s1"], "s5": before["s1"]}, {"s3": before["s3"], "s6": before["s3"]}]
+    assert racks.used == {"h1": 2, "h2": 2}
+    for one in (*old, *new):
+        racks.service.release(held(one))
+    assert racks.used == {}
+
+
+def test_grants_that_come_at_once_are_decided_on_once(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/8 h2/r2/z1/8", "p1/r1/z1/8 p2/r2/z1/8")
+    grants = together(*(asked(f"u{at}", f"s{at} v{at}:1", f"g{at}", same="rack") for at in range(16)))
+    with ThreadPoolExecutor(16) as pool:
+        decisions = list(pool.map(racks.service.reserve, grants))
+    where = Counter(str(place["host"]).partition("-")[0] for one in decisions for place in one.values())
+    assert [len({place["rack"] for place in one.values()}) for one in decisions] == [1] * 16
+    assert (where, racks.used) == ({"h1": 8, "h2": 8, "p1": 8, "p2": 8}, where)
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda one: racks.service.release(held(one)), grants))
+    assert racks.used == {}
+
+
+def test_what_is_not_known_yet_passes_the_door_and_is_refused_after(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/8")
+    group = replace(asked("u", "s"), scope=(part("g", open=True),))
+    for one in (asked("u", "s", same=Unknown("x")), group):
+        racks.service.facts(one)
+        with pytest.raises(RefusedError) as error:
+            racks.service.reserve(one)
+        assert error.value.reason == (
+            "not all that this grant asks for is known: its options, or how many members a group has"
+        )
+
+
+def test_a_decision_that_takes_too_long_is_refused_in_words(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/8", seconds="0.01")
+    assert refused(racks, asked("u", "s")) == "no placement was found in 0.01 seconds"

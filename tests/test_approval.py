@@ -1,0 +1,288 @@
+"""A grant of `approval` is had once a person has said so, for what that person was asked, and once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from datalog_gate.services.approval import Approval
+from datalog_gate.services.approvals import ApprovalError, Approvals
+from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.conformance import Conformance, asked
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, ServiceError
+
+NOW = 1_800_000_000.0
+DAY = 86400.0
+GRANTED = {"db": {"approval": "A-1", "approved_by": "ann"}}
+
+
+class Approving(Approval):
+    """Whoever asks for it is approved at once."""
+
+    def reserve(self, request: Request) -> Decision:
+        while True:
+            try:
+                return super().reserve(request)
+            except RefusedError as error:
+                if "awaiting" not in error.reason:
+                    raise
+                with suppress(ApprovalError):  # another one was faster
+                    self._file.say(error.reason.rpartition(" ")[2], "approved", "ann", "", self._clock())
+
+
+class TestApproval(Conformance):
+    def make(self, folder: Path) -> Service:
+        return Approving({"file": str(folder / "approvals")})
+
+    def request(self, uuid: str) -> Request:
+        return asked("approval", uuid, "db", type="OS::Nova::Server")
+
+    def refused(self, uuid: str) -> Request:
+        return asked("approval", uuid, "db", type="OS::Nova::Server", size="big")
+
+
+class Desk:
+    """The service at a time, and the file at which people answer."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.now = NOW
+        self.path = folder / "approvals"
+        self.service = Approval({"file": str(self.path), **settings}, lambda: self.now)
+        self.file = Approvals(str(self.path))
+
+    def said(self, call: Callable[[], object]) -> object:
+        try:
+            return call()
+        except (ServiceError, ApprovalError) as error:
+            return str(error)
+
+    def reserve(self, request: Request) -> object:
+        return self.said(lambda: self.service.reserve(request))
+
+    def approve(self, name: str = "A-1", who: str = "ann", why: str = "") -> object:
+        return self.said(lambda: self.file.say(name, "approved", who, why, self.now).answer)
+
+    def refuse(self, name: str = "A-1", who: str = "bob", why: str = "") -> object:
+        return self.said(lambda: self.file.say(name, "refused", who, why, self.now).answer)
+
+    def states(self) -> list[tuple[str, str]]:
+        return [(one.name, one.state) for one in self.file.list(self.now)]
+
+
+def grant(uuid: str = "u", *names: str, stack: str = "1b1b", path: str = "s/grant", **options: str) -> Request:
+    return replace(
+        asked("approval", uuid, *(names or ("db",)), type="OS::Nova::Server", **options), stack=stack, grant=path
+    )
+
+
+def test_a_grant_stops_until_it_is_approved_and_then_one_that_tries_again_is_had(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, ask="the cloud team")
+    assert desk.reserve(grant("u1")) == "awaiting approval A-1 of the cloud team"
+    assert desk.reserve(grant("u2")) == "awaiting approval A-1 of the cloud team"
+    assert desk.approve(why="for March") == "approved by ann: for March"
+    assert desk.reserve(grant("u3")) == GRANTED
+    assert desk.states() == [("A-1", "used")]
+
+
+def test_what_is_refused_stays_refused_until_somebody_thinks_again(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.reserve(grant("u1"))
+    assert desk.refuse(why="too\nbig \x1b[31m") == "refused by bob: too\nbig \x1b[31m"
+    assert desk.reserve(grant("u2")) == "A-1 was refused by bob: too\nbig \x1b[31m"
+    assert desk.said(lambda: desk.service.facts(grant(""))) == "A-1 was refused by bob: too\nbig \x1b[31m"
+    assert desk.approve() == "approved by ann"
+    assert desk.said(lambda: desk.service.facts(grant(""))) is None
+    assert desk.reserve(grant("u3")) == GRANTED
+    [found] = desk.file.list(NOW)
+    assert [(one.verdict, one.who, one.at) for one in found.said] == [("refused", "bob", NOW), ("approved", "ann", NOW)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        grant("u", "db", "db2"),
+        grant("u", "db2"),
+        grant("u", reason="more"),
+        grant(path="s/other"),
+        grant(stack="2c2c"),
+        replace(grant(), project="q"),
+        replace(grant(), scope=(replace(grant().scope[0], properties=MappingProxyType({"flavor": "huge"})),)),
+        replace(grant(), scope=(replace(grant().scope[0], type="OS::Nova::KeyPair"),)),
+    ],
+)
+def test_what_is_another_thing_than_what_was_approved_is_to_be_approved(tmp_path: Path, other: Request) -> None:
+    desk = Desk(tmp_path)
+    desk.reserve(grant("u1"))
+    desk.approve()
+    assert desk.reserve(replace(other, uuid="u2")) == "awaiting approval A-2"
+    assert desk.reserve(grant("u3")) == GRANTED
+
+
+def test_what_the_same_grant_asked_before_and_nobody_answered_is_superseded(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    for request in (grant("u1"), grant("u1", stack="2c2c"), grant("u2", "db", "db2")):
+        desk.reserve(request)
+    assert desk.states() == [("A-1", "superseded"), ("A-2", "awaiting"), ("A-3", "awaiting")]
+    assert desk.approve() == "A-1 can't be approved any more: it is superseded"
+
+
+def test_an_approval_is_used_once(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.reserve(grant("u1"))
+    desk.approve()
+    assert desk.reserve(grant("u1")) == desk.reserve(grant("u1")) == GRANTED
+    assert desk.reserve(grant("u2")) == "awaiting approval A-2"
+    assert desk.refuse() == "A-1 can't be refused any more: it is used by ann"
+    desk.service.release(Held(key=grant("u1").key, project="p", uuid="u1", decision={}))
+    assert desk.reserve(grant("u1")) == "this was given back before"
+    assert desk.reserve(grant("u2")) == "awaiting approval A-2"
+
+
+def test_what_replaces_the_same_shares_its_approval_and_what_replaces_another_does_not(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.reserve(grant("u1"))
+    desk.approve()
+    assert desk.reserve(grant("u1")) == GRANTED
+    assert desk.reserve(replace(grant("u2"), replaces=(grant("u1").key,))) == GRANTED
+    assert desk.reserve(replace(grant("u3", "db2"), replaces=(grant("u1").key,))) == "awaiting approval A-2"
+
+
+def test_requests_and_answers_count_for_some_days(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, days="2")
+    desk.reserve(grant("u1"))
+    desk.now += DAY
+    desk.approve()
+    desk.now += DAY
+    assert desk.reserve(grant("u2")) == "awaiting approval A-2"
+    assert desk.approve() == "A-1 can't be approved any more: it is expired"
+    desk.refuse("A-2")
+    desk.now += 2 * DAY
+    assert desk.reserve(grant("u3")) == "awaiting approval A-3"
+    assert desk.states() == [("A-1", "expired"), ("A-2", "expired"), ("A-3", "awaiting")]
+
+
+def test_a_request_says_what_is_asked(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.reserve(grant("u1", reason="a demo"))
+    desk.approve()
+    [found] = desk.file.list(NOW)
+    assert found.to_json() == {
+        "id": "A-1",
+        "state": "approved",
+        "project": "p",
+        "stack": "1b1b",
+        "stack_name": "s",
+        "grant": "s/grant",
+        "options": {"reason": "a demo"},
+        "scope": [{"resource": "s/db", "type": "OS::Nova::Server", "properties": {}}],
+        "asked": "2027-01-15T08:00:00+00:00",
+        "until": "2027-01-22T08:00:00+00:00",
+        "said": [{"verdict": "approved", "who": "ann", "at": "2027-01-15T08:00:00+00:00", "why": ""}],
+    }
+
+
+@pytest.mark.parametrize("name", ["A-2", "2", "", "A-", "A--1", "A-1A-1", "A-1 ", "A-9999999999999999999", "B-1"])
+def test_what_was_not_asked_can_not_be_answered(tmp_path: Path, name: str) -> None:
+    desk = Desk(tmp_path)
+    desk.reserve(grant())
+    assert desk.approve(name) == f"there is no request {name}"
+    assert desk.states() == [("A-1", "awaiting")]
+
+
+def test_a_grant_may_wait_for_so_long_and_ends_with_the_answer(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, mode="wait", wait_seconds="100")
+    waits = [desk.service.waits(grant("u1"))]
+    desk.now += 99
+    waits.append(desk.service.waits(grant("u1")))
+    desk.now += 1
+    waits.append(desk.service.waits(grant("u1")))
+    waits.append(desk.service.waits(grant("u2")))
+    desk.approve()
+    waits.append(desk.service.waits(grant("u2")))
+    awaiting = "awaiting approval A-1"
+    assert waits == [awaiting, awaiting, "", awaiting, ""]
+    assert desk.reserve(grant("u2")) == GRANTED
+
+
+def test_only_so_many_wait_and_who_asks_no_more_makes_room(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, mode="wait", wait_number="2")
+    first, second, third = (grant("u", path=f"s/{name}") for name in "abc")
+    assert [bool(desk.service.waits(one)) for one in (first, second, third, first)] == [True, True, False, True]
+    desk.now += 61
+    assert [bool(desk.service.waits(one)) for one in (third, first, second)] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("setting", "option", "waits"),
+    [("stop", None, False), ("stop", "wait", True), ("wait", None, True), ("wait", "stop", False)],
+)
+def test_the_grant_says_whether_it_waits_or_else_the_operator(
+    tmp_path: Path, setting: str, option: str | None, waits: bool
+) -> None:
+    desk = Desk(tmp_path, mode=setting)
+    assert bool(desk.service.waits(grant(**({"mode": option} if option else {})))) is waits
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"mode": "later"}, "mode is stop or wait"),
+        ({"size": "big"}, "there is no option size, only mode and reason"),
+    ],
+)
+def test_wrong_options_are_refused_and_nobody_is_asked(tmp_path: Path, options: dict[str, str], said: str) -> None:
+    desk, wrong = Desk(tmp_path), grant(**options)
+    service = desk.service
+    calls: list[Callable[[Request], object]] = [service.facts, service.waits, service.reserve]
+    assert [desk.said(lambda call=call: call(wrong)) for call in calls] == [said] * 3  # type: ignore[misc]
+    assert desk.states() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "approval needs the setting file, where requests stand"),
+        ({"file": "x", "colour": "red"}, "approval has no setting colour"),
+        ({"file": "x", "mode": "later"}, "approval.mode is later, and not one of stop, wait"),
+        ({"file": "x", "days": "soon"}, "approval.days is soon, and no number above zero"),
+        ({"file": "x", "wait_number": "0"}, "approval.wait_number is 0, and no number above zero"),
+        ({"file": "x", "wait_seconds": "inf"}, "approval.wait_seconds is inf, and no number above zero"),
+    ],
+)
+def test_wrong_settings_are_an_error_at_the_start(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match="^" + said.replace(".", r"\.") + "$"):
+        Approval(settings)
+
+
+def test_a_file_that_can_not_be_read_is_no_refusal(tmp_path: Path) -> None:
+    (tmp_path / "approvals").write_text("no database at all, but long enough to look like one" * 20)
+    assert Desk(tmp_path).reserve(grant()) == "approvals: file is not a database"
+    with pytest.raises(ServiceError) as error:
+        Approval({"file": str(tmp_path / "none" / "approvals")}).reserve(grant())
+    assert type(error.value).__name__ == "UnavailableError"
+
+
+def test_nobody_else_reads_what_was_asked(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.reserve(grant())
+    assert oct(desk.path.stat().st_mode & 0o777) == "0o600"
+    with sqlite3.connect(desk.path) as rows:
+        assert rows.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_through_the_broker_a_grant_waits_holding_nothing_and_is_had_at_last(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, mode="wait")
+    journal = Journal(str(tmp_path / "journal"))
+    broker = Broker(journal, {"approval": desk.service}, lambda: desk.now, lambda: desk.now, Limits())
+    assert (broker.waits(grant("u1")), journal.claims()) == ("awaiting approval A-1", ())
+    assert desk.said(lambda: broker.reserve(grant("u1"))) == "approval: awaiting approval A-1"
+    desk.approve()
+    assert (broker.waits(grant("u2")), broker.reserve(grant("u2"))) == ("", GRANTED)
+    assert [(one.uuid, one.state) for one in journal.claims()] == [("u2", "reserved")]

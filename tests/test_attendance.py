@@ -1,0 +1,387 @@
+"""The commands `services` and `approval`: what they print, what they change, and what they exit with."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.enforce.approving import SCHEMA as APPROVALS
+from datalog_gate.enforce.approving import user
+from datalog_gate.enforce.attendance import SCHEMA, render, settle
+from datalog_gate.enforce.cli import main
+from datalog_gate.services.approval import Approval
+from datalog_gate.services.approvals import when
+from datalog_gate.services.conformance import asked
+from datalog_gate.services.journal import Claim, Journal
+from datalog_gate.services.reconcile import Done
+from datalog_gate.services.service import RefusedError, Request
+from tests.cloud import Cloud, running
+
+NOW = 1_800_000_000.0
+CONF = """\
+[DEFAULT]
+host = aio
+[datalog_gate]
+services = edge, night
+service_option = edge.file={folder}/edge
+service_option = night.file={folder}/night
+service_journal = {folder}/journal
+"""
+STACK = "GET /v1/p/stacks/1b1b?resolve_outputs=False"
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    path = tmp_path / "heat.conf"
+    path.write_text(CONF.format(folder=tmp_path))
+    return path
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    """A cloud, and a member's credentials for it."""
+    for name in [one for one in os.environ if one.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    with running() as one:
+        one.keystone()
+        for name, value in {"AUTH_URL": f"{one.url}/v3", "USERNAME": "u", "PASSWORD": "s", "PROJECT_NAME": "p"}.items():
+            monkeypatch.setenv(f"OS_{name}", value)
+        monkeypatch.setenv("OS_USER_DOMAIN_NAME", "d")
+        monkeypatch.setenv("OS_PROJECT_DOMAIN_NAME", "d")
+        yield one
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    """The exit code, and what is printed on both streams."""
+    code = main([str(one) for one in arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def claimed(conf: Path, *uuids: str) -> Journal:
+    """The journal, with claims that somebody began half a day ago and that are broken off."""
+    journal = Journal(str(conf.parent / "journal"))
+    for uuid in uuids:
+        journal.begin(asked("edge", uuid, "vm", type="T"), "", None, time.time() - 43200, 1.0)
+    return journal
+
+
+CLAIM = Claim(
+    uuid="u",
+    key="k",
+    service="edge",
+    project="p",
+    stack="1b1b",
+    stack_name="s",
+    path="s/grant",
+    replaces="",
+    state="reserved",
+    since=NOW,
+    decision={},
+)
+ALARM = "not released for 3600 seconds: nobody there"
+
+
+@pytest.mark.parametrize(
+    ("claim", "after", "lines"),
+    [
+        (CLAIM, 119, ["reserved for 119 s: edge s/grant of project p, stack 1b1b", "1 claim, 0 to look at"]),
+        (
+            replace(CLAIM, state="committed", abandoned=True),
+            7200,
+            ["committed for 2 h: edge s/grant of project p, stack 1b1b, abandoned", "1 claim, 0 to look at"],
+        ),
+        (
+            replace(CLAIM, problem="nobody\x1b[31m"),
+            172800,
+            [
+                "reserved for 2 d: edge s/grant of project p, stack 1b1b",
+                "  last  nobody\ufffd[31m",
+                "1 claim, 0 to look at",
+            ],
+        ),
+        (
+            replace(CLAIM, state="releasing", problem="nobody there"),
+            3599,
+            [
+                "releasing for 59 min: edge s/grant of project p, stack 1b1b",
+                "  last  nobody there",
+                "1 claim, 0 to look at",
+            ],
+        ),
+        (
+            replace(CLAIM, state="releasing", problem="nobody there"),
+            3600,
+            [
+                "releasing for 60 min: edge s/grant of project p, stack 1b1b",
+                f"  alarm {ALARM}",
+                "1 claim, 1 to look at",
+            ],
+        ),
+        (
+            replace(CLAIM, state="intent"),
+            3600,
+            [
+                "intent for 60 min: edge s/grant of project p, stack 1b1b",
+                "  alarm broken off 3600 seconds ago, and nobody has settled it: is `services reconcile` running?",
+                "1 claim, 1 to look at",
+            ],
+        ),
+    ],
+)
+def test_a_claim_is_shown_with_its_age_and_what_is_wrong(claim: Claim, after: float, lines: list[str]) -> None:
+    assert list(render((claim,), NOW + after, "text")) == lines
+
+
+def test_the_claims_are_shown_as_json() -> None:
+    claim = replace(CLAIM, state="releasing", problem="nobody there", why="it was deleted", attempts=7)
+    [line] = render((claim,), NOW + 3600, "json")
+    assert json.loads(line) == {
+        "schema": SCHEMA,
+        "claims": [
+            {
+                "uuid": "u",
+                "service": "edge",
+                "project": "p",
+                "stack": "1b1b",
+                "stack_name": "s",
+                "grant": "s/grant",
+                "state": "releasing",
+                "expires": None,
+                "abandoned": False,
+                "attempts": 7,
+                "age": 3600,
+                "why": "it was deleted",
+                "problem": "nobody there",
+                "alarm": ALARM,
+            }
+        ],
+    }
+
+
+def test_status_exits_with_1_if_a_person_has_to_look(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    claimed(conf)
+    assert run(capsys, "services", "status", "--heat-conf", conf) == (0, "0 claims, 0 to look at\n", "")
+    claimed(conf, "u")
+    code, out, _ = run(capsys, "services", "status", "--heat-conf", conf)
+    assert (code, out.splitlines()[-1]) == (1, "1 claim, 1 to look at")
+
+
+def test_reconcile_settles_once_and_says_what_was_done(
+    conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = claimed(conf, "u")
+    broken = "it was broken off while its service was asked"
+    assert run(capsys, "services", "reconcile", "--heat-conf", conf) == (
+        0,
+        f"releasing: u of stack 1b1b: {broken}\n",
+        "",
+    )
+    assert [(one.uuid, one.state) for one in journal.claims()] == [("u", "releasing")]
+    assert run(capsys, "services", "reconcile", "--heat-conf", conf) == (0, "", "")
+    assert [request for request, _ in cloud.seen if "/stacks" in request] == []
+
+
+def test_reconcile_believes_heat_and_exits_with_1_for_what_is_stuck(
+    conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = claimed(conf, "u")
+    leased = journal.lease("u", time.time(), 9.0)
+    assert leased is not None
+    journal.move(leased, "reserved", time.time())
+    shown = {"stack_name": "s", "id": "1b1b", "stack_status": "UPDATE_IN_PROGRESS", "creation_time": when(NOW)}
+    cloud.give(STACK, {"stack": shown})
+    cloud.give("GET /v1/p/stacks/s/1b1b/events?sort_dir=desc&limit=1", {"events": [{"event_time": when(0.0)}]})
+    code, out, _ = run(capsys, "services", "reconcile", "--heat-conf", conf, "--format", "json")
+    done = json.loads(out)
+    assert done.pop("why").endswith("if no engine works on it: heat-manage reset_stack_status 1b1b")
+    assert (code, done) == (1, {"schema": SCHEMA, "uuid": "u", "stack": "1b1b", "done": "stuck"})
+
+
+@pytest.mark.usefixtures("cloud")
+def test_reconcile_goes_on_and_on_also_when_the_journal_can_not_be_read(conf: Path) -> None:
+    claimed(conf, "u")
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        (conf.parent / "journal").write_text("no database" * 99)
+
+    runs = settle(conf, 5.0, sleep)
+    first, second, third = next(runs), next(runs), next(runs)
+    broken = Done("", "", "failed", "journal: file is not a database")
+    assert [one.done for one in first] == ["releasing"]
+    assert (second, third, slept) == ([broken], [broken], [5.0, 5.0])
+
+
+def test_the_services_that_are_enabled_are_listed(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "services", "list", "--heat-conf", conf) == (0, "edge\nnight\n", "")
+
+
+def test_whoever_asks_is_told_which_services_he_may_grant(
+    conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (conf.parent / "policy.yaml").write_text('"datalog_gate:grant:edge": "role:edge_user"\n')
+    conf.write_text(conf.read_text() + f"[oslo_policy]\npolicy_file = {conf.parent}/policy.yaml\n")
+    _, token, headers = cloud.answers["POST /v3/auth/tokens"]
+    assert isinstance(token, dict)
+    said = []
+    for roles in (["reader"], ["member"], ["member", "edge_user"]):
+        who: dict[str, object] = {
+            "roles": [{"name": one} for one in roles],
+            "project": {"id": "p", "name": "p", "domain": {"id": "d"}},
+        }
+        who["user"] = {"id": "u", "name": "u", "domain": {"id": "d"}}
+        cloud.give("POST /v3/auth/tokens", {"token": {**token["token"], **who}}, 201, **headers)
+        code, out, _ = run(capsys, "services", "list", "--for-me", "--heat-conf", conf, "--format", "json")
+        said.append((code, json.loads(out)))
+    assert said == [(0, {"schema": SCHEMA, "services": one}) for one in ([], ["night"], ["edge", "night"])]
+
+
+def test_a_heat_without_keystone_knows_nobody(
+    conf: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OS_AUTH_TYPE", "none")
+    monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/p")
+    code, out, err = run(capsys, "services", "list", "--for-me", "--heat-conf", conf)
+    assert (code, out, err.splitlines()[0]) == (3, "", "error[unreadable] the credentials name nobody")
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "said"),
+    [
+        ("status", "[datalog_gate]\n", "DIR/heat.conf: no service_journal is set"),
+        (
+            "status",
+            "[datalog_gate]\nservice_journal = DIR/none\n",
+            "DIR/heat.conf: the journal DIR/none is not there: nothing was granted yet",
+        ),
+        (
+            "status",
+            "[datalog_gate]\nservice_journal = DIR/heat.conf\n",
+            "DIR/heat.conf: heat.conf: file is not a database",
+        ),
+        ("status", "datalog_gate\n", "DIR/heat.conf can't be read: ..."),
+        ("reconcile", "[datalog_gate]\n", "DIR/heat.conf: no services are enabled"),
+        (
+            "reconcile",
+            "[datalog_gate]\nservices = edge\n",
+            "DIR/heat.conf: services need service_journal, the file in which is written down what they hold",
+        ),
+        (
+            "reconcile",
+            "[datalog_gate]\nservices = none\nservice_journal = DIR/journal\n",
+            "DIR/heat.conf: the plugins of datalog_gate.services can't be loaded: none is not installed",
+        ),
+        (
+            "reconcile",
+            "[datalog_gate]\nservice_option = edge\n",
+            "DIR/heat.conf: service_option edge is not NAME.KEY=VALUE",
+        ),
+    ],
+)
+def test_what_can_not_be_read_exits_with_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str, text: str, said: str
+) -> None:
+    conf = tmp_path / "heat.conf"
+    conf.write_text(text.replace("DIR", str(tmp_path)))
+    code, out, err = run(capsys, "services", part, "--heat-conf", conf)
+    error = err.replace(str(tmp_path), "DIR").removeprefix("error[unreadable] ").rstrip("\n")
+    assert (code, out, error[: len(said) - 3] if said.endswith("...") else error) == (3, "", said.removesuffix("..."))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["services", "services gone", "services status", "services reconcile --every 0 --heat-conf x", "approval approve",
+     "approval approve A-1", "approval list", "approval decide A-1 --heat-conf x"],
+)  # fmt: skip
+def test_wrong_arguments_exit_with_64(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(arguments.split())
+    assert (error.value.code, capsys.readouterr().out) == (64, "")
+
+
+def awaiting(conf: Path, uuid: str = "u", **options: str) -> Request:
+    """A grant that was refused until it is approved, by the service of this configuration."""
+    conf.write_text(f"[datalog_gate]\nservice_option = approval.file={conf.parent}/approvals\n")
+    request = asked("approval", uuid, "db", type="OS::Nova::Server", **options)
+    with pytest.raises(RefusedError, match="awaiting approval"):
+        Approval({"file": str(conf.parent / "approvals")}).reserve(request)
+    return request
+
+
+def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = awaiting(conf, reason="a demo\x1b[31m")
+    code, out, err = run(capsys, "approval", "list", "--heat-conf", conf)
+    asked_at = out.split()[1]
+    shown = [
+        f"A-1 {asked_at} s/grant of project p, stack 1b1b: awaiting approval",
+        "  for   s/db (OS::Nova::Server) {}",
+        '  with  {"reason": "a demo\\u001b[31m"}',
+    ]
+    assert (code, out.splitlines(), err) == (0, shown, "")
+    approved = f"A-1 {asked_at} s/grant of project p, stack 1b1b: approved by {user()}: for March"
+    assert run(capsys, "approval", "approve", "A-1", "--why", "for March", "--heat-conf", conf) == (
+        0,
+        "\n".join([approved, *shown[1:], ""]),
+        "",
+    )
+    assert run(capsys, "approval", "list", "--heat-conf", conf) == (0, "", "")
+    Approval({"file": str(conf.parent / "approvals")}).reserve(request)
+    code, out, _ = run(capsys, "approval", "list", "--all", "--heat-conf", conf, "--format", "json")
+    found = json.loads(out)
+    assert (code, found["schema"], [(one["id"], one["state"]) for one in found["requests"]]) == (
+        0,
+        APPROVALS,
+        [("A-1", "used")],
+    )
+    assert run(capsys, "approval", "refuse", "A-1", "--heat-conf", conf) == (
+        3,
+        "",
+        f"error[unreadable] A-1 can't be refused any more: it is used by {user()}: for March\n",
+    )
+
+
+def test_a_request_is_refused_with_why(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = awaiting(conf)
+    code, out, _ = run(capsys, "approval", "refuse", "a-1", "--why", "too big", "--heat-conf", conf)
+    assert (code, out.splitlines()[0].partition(": ")[2]) == (0, f"refused by {user()}: too big")
+    with pytest.raises(RefusedError) as error:
+        Approval({"file": str(conf.parent / "approvals")}).reserve(request)
+    assert str(error.value) == f"A-1 was refused by {user()}: too big"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[datalog_gate]\n", "DIR/heat.conf has no service_option approval.file"),
+        ("[datalog_gate]\nservice_option = x\n", "DIR/heat.conf: service_option x is not NAME.KEY=VALUE"),
+        (
+            "[datalog_gate]\nservice_option = approval.file=DIR/none\n",
+            "DIR/none is not there: nothing was asked yet",
+        ),
+        ("[datalog_gate]\nservice_option = approval.file=DIR/approvals\n", "there is no request A-9"),
+        ("[datalog_gate]\nservice_option = approval.file=DIR/heat.conf\n", "heat.conf: file is not a database"),
+    ],
+)
+def test_what_can_not_be_answered_exits_with_3(
+    conf: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    awaiting(conf)
+    conf.write_text(text.replace("DIR", str(conf.parent)))
+    code, out, err = run(capsys, "approval", "approve", "A-9", "--heat-conf", conf)
+    assert (code, out, err.replace(str(conf.parent), "DIR")) == (3, "", f"error[unreadable] {said}\n")
+
+
+@pytest.mark.parametrize(("uid", "sudo", "said"), [(0, "ann", "ann as root"), (0, "", "root"), (4242, "ann", "4242")])
+def test_who_answers_is_whom_the_kernel_names(monkeypatch: pytest.MonkeyPatch, uid: int, sudo: str, said: str) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: uid)
+    monkeypatch.setenv("SUDO_USER", sudo)
+    monkeypatch.setenv("LOGNAME", "somebody")
+    assert user() == said

@@ -1,0 +1,191 @@
+"""Coverage of rules: what the cases never made true or false, and what the command says of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.enforce.cli import main
+from datalog_gate.policytest.coverage import cover
+from datalog_gate.policytest.suite import read_suite
+
+RULES = """\
+@deny("big", "{disk} is big")
+big(disk, size) :- sized(disk, size), (size > 100 or kind(disk, kind), kind = "slow", not spared(disk)).
+sized(disk, size) :- os:cinder:volume(_id=disk, size=given), size = given ?? 0.
+kind(disk, kind) :- os:cinder:volume(_id=disk, volume_type=kind), kind in ["slow", "fast"].
+spared(disk) :- os:cinder:volume.metadata(_id=disk, _key="spare", _value=text), lower(text ?? "", "yes").
+"""
+CASES = """\
+cases:
+  - name: none
+    stack: &stack
+      heat_template_version: 2018-08-31
+      parameters:
+        size: {type: number, default: 1}
+        type: {type: string, default: other}
+        spare: {type: string, default: ""}
+      conditions: {any: {not: {equals: [{get_param: size}, 0]}}}
+      resources:
+        disk:
+          type: OS::Cinder::Volume
+          condition: any
+          properties:
+            size: {get_param: size}
+            volume_type: {get_param: type}
+            metadata: {spare: {get_param: spare}}
+    expect: {}
+"""
+NEVER = [
+    (2, "never derived a row", "size:big"),
+    (2, "never false", "sized(disk, size)"),
+    (2, "never true", "size > 100"),
+    (2, "never true", "kind(disk, kind)"),
+    (2, "never true", 'kind = "slow"'),
+    (2, "never false", 'kind = "slow"'),
+    (2, "never true", "not spared(disk)"),
+    (2, "never false", "not spared(disk)"),
+    (3, "never false", "os:cinder:volume(_id=disk, size=given)"),
+    (4, "never derived a row", "size:kind"),
+    (4, "never false", "os:cinder:volume(_id=disk, volume_type=kind)"),
+    (4, "never true", 'kind in ["slow", "fast"]'),
+    (5, "never derived a row", "size:spared"),
+    (5, "never false", 'os:cinder:volume.metadata(_id=disk, _key="spare", _value=text)'),
+    (5, "never true", 'lower(text ?? "", "yes")'),
+]
+
+
+def case(name: str, expect: str = "{}", **parameters: object) -> str:
+    return (
+        f"  - name: {name}\n    stack: *stack\n    expect: {expect}\n"
+        f"    environment: {{parameters: {json.dumps(parameters)}}}\n"
+    )
+
+
+BIG = "{violations: [{policy: big}]}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "size.dl").write_text(RULES)
+    (tmp_path / "test.yaml").write_text(CASES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def gaps(folder: Path, cases: str) -> list[tuple[int, str, str]]:
+    (folder / "test.yaml").write_text(CASES + cases)
+    found = cover([read_suite(folder / "test.yaml")])
+    return [(span.line, gap, text) for rule in found.rules for span, gap, text in rule.gaps()]
+
+
+@pytest.mark.parametrize(
+    ("cases", "shown"),
+    [
+        ("", []),
+        (case("empty", size=0), [
+            (2, "never false", "sized(disk, size)"),
+            (3, "never false", "os:cinder:volume(_id=disk, size=given)"),
+            (4, "never false", "os:cinder:volume(_id=disk, volume_type=kind)"),
+            (5, "never false", 'os:cinder:volume.metadata(_id=disk, _key="spare", _value=text)'),
+        ]),
+        (case("big", BIG, size=101), [
+            (2, "never derived a row", "size:big"),
+            (2, "never true", "size > 100"),
+        ]),
+        (case("fast", type="fast"), [
+            (2, "never true", "kind(disk, kind)"),
+            (2, "never false", 'kind = "slow"'),
+            (4, "never derived a row", "size:kind"),
+            (4, "never true", 'kind in ["slow", "fast"]'),
+        ]),
+        (case("slow", BIG, type="slow") + case("spared", type="slow", spare="YES"), [
+            (2, "never derived a row", "size:big"),
+            (2, "never true", "kind(disk, kind)"),
+            (2, "never true", 'kind = "slow"'),
+            (2, "never true", "not spared(disk)"),
+            (2, "never false", "not spared(disk)"),
+            (4, "never derived a row", "size:kind"),
+            (4, "never true", 'kind in ["slow", "fast"]'),
+            (5, "never derived a row", "size:spared"),
+            (5, "never true", 'lower(text ?? "", "yes")'),
+        ]),
+    ],
+)  # fmt: skip
+def test_a_case_shows_what_it_makes_true_and_false(folder: Path, cases: str, shown: list[tuple[int, str, str]]) -> None:
+    assert gaps(folder, cases) == [one for one in NEVER if one not in shown]
+
+
+def test_all_can_be_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = case("empty", size=0) + case("big", BIG, size=101) + case("fast", type="fast")
+    cases += case("slow", BIG, type="slow") + case("spared", type="slow", spare="yes")
+    assert gaps(folder, cases) == []
+    assert main(["test", "--min-coverage", "100", "."]) == 0
+    assert capsys.readouterr().out == "100.0 %  big\n100.0 %  of what a test could show of 4 rules\n"
+
+
+def test_rules_that_a_policy_rests_on_count_wherever_they_stand(tmp_path: Path) -> None:
+    library = "export wide, idle.\nwide(disk) :- os:cinder:volume(_id=disk, size=1).\nidle(disk) :- wide(disk).\n"
+    policy = '@deny("wide", "{disk}")\nbad(disk) :- lib:disks:wide(disk).\n'
+    case = CASES.replace("expect: {}", "expect: {violations: [{policy: wide}]}")
+    for name, text in {"lib/disks.dl": library, "ours/wide.dl": policy, "ours/test.yaml": case}.items():
+        (tmp_path / "rules" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "rules" / name).write_text(text)
+    found = cover([read_suite(tmp_path / "rules" / "ours" / "test.yaml")])
+    assert [(one.relation, one.policies, one.derived) for one in found.rules] == [
+        ("lib:disks:wide", ("wide",), True),
+        ("ours:wide:bad", ("wide",), True),
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_command_says_what_is_missing_and_exits_with_5_below_the_least(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [main(["test", "--coverage", *more, "."]) for more in ([], ["--min-coverage", "41"])] == [0, 5]
+    lines = [f"size.dl:{line}: {gap}: {text}" for line, gap, text in NEVER]
+    shown = "\n".join([*lines, " 40.0 %  big", " 40.0 %  of what a test could show of 4 rules\n"])
+    assert capsys.readouterr().out == shown * 2
+    assert main(["test", "--coverage", "--format", "json", "."]) == 0
+    data = json.loads(capsys.readouterr().out)
+    listed = data.pop("gaps")
+    assert [(one["place"]["line"], one["gap"], one["text"]) for one in listed] == NEVER
+    assert data == {"schema": "datalog-gate/coverage/1", "percent": 40.0, "policies": {"big": 40.0}}
+
+
+def test_what_fails_is_not_measured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "test.yaml").write_text(CASES + case("big", size=101))
+    assert [main(["test", one, "."]) for one in ("--coverage", "--mutate")] == [5, 5]
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.splitlines()[1::3][:1]) == (
+        "",
+        ["  + violations: {policy: big, resource: disk, line: 15}"],
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_command_lists_what_no_case_notices(capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ["test", "--mutate", "--seed", "3", "--mutants", "2"]
+    assert [main([*chosen, *more, "."]) for more in ([], ["--min-score", "1"])] == [0, 5]
+    changes = {2: "100 -> 101", 5: 'swap text ?? "" and "yes"'}
+    lines = [f"size.dl:{line}: survived: {what}" for line, what in changes.items()]
+    text = "\n".join([*lines, "2 mutants, 0 noticed, 2 survived", "  0.0 %\n"])
+    assert capsys.readouterr().out == text * 2
+    assert main([*chosen, "--format", "json", "."]) == 0
+    data = json.loads(capsys.readouterr().out)
+    survivors = [(one["place"]["line"], one["change"], one["agrees"]) for one in data.pop("survivors")]
+    assert survivors == [(line, what, False) for line, what in changes.items()]
+    assert data == {"schema": "datalog-gate/mutation/1", "mutants": 2, "stacks": 0, "score": 0.0}
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--coverage", ".", "--", "-k", "ssh"], "test: -k ssh is for pytest, which only runs the cases"),
+        (["--mutate", ".", "--agree-on", "no"], "--agree-on no: there is no template that can be read"),
+        (["--init", "web.yaml"], "test --init: name the one folder of rules that the case is for"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (main(["test", *arguments]), capsys.readouterr().err) == (64, f"datalog-gate: {message}\n")

@@ -1,0 +1,166 @@
+"""Test files that are written: cases begun from a template, expectations brought up to date, and all else as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.enforce.cli import main
+from datalog_gate.errors import UsageError
+from datalog_gate.policytest.edit import updated, with_case
+from datalog_gate.policytest.suite import read_suite
+
+RULES = """
+@deny("flavor", "{server} takes {flavor}")
+huge(server, flavor) :- os:nova:server(_id=server, flavor=flavor), flavor = "huge".
+@warn("name", "{server} has none")
+nameless(server) :- os:nova:server(_id=server, name=null).
+"""
+STACK = """\
+heat_template_version: 2018-08-31
+parameters: {flavor: {type: string}}
+resources:
+  web: {type: "OS::Nova::Server", properties: {name: web, flavor: huge}}
+  db: {type: "OS::Nova::Server", properties: {flavor: {get_param: flavor}}}
+"""
+START = """\
+# What comes first stays.
+cases:
+  - name: one   # as it is
+    stack: web.yaml
+    expect:
+"""
+AFTER = """
+  # between
+  - {name: two, stack: {heat_template_version: 2018-08-31}, expect: {}}   # the end
+"""
+WEB, DB = "{policy: flavor, resource: web, line: 4}", "{policy: name, resource: db, line: 5}"
+MAYBE = "{policy: flavor, resource: db, line: 5}"
+ALL = f"      violations:\n        - {WEB}\n        - {DB}\n      undetermined:\n        - {MAYBE}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "flavor.dl").write_text(RULES)
+    (tmp_path / "web.yaml").write_text(STACK)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def update(folder: Path, text: str) -> str:
+    file = folder / "test.yaml"
+    file.write_text(text, newline="")
+    suite = read_suite(file)
+    return updated(text, "test.yaml", [suite.answer(case) for case in suite.cases])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (ALL, ALL),
+        # found, in every layout of what is there
+        ("      {}\n", f"      {{violations: [{WEB}, {DB}], undetermined: [{MAYBE}]}}\n"),
+        ("      violations: []\n", ALL),
+        ("      violations: []  # why\n",
+         f"      violations:\n        - {WEB}\n        - {DB}  # why\n      undetermined:\n        - {MAYBE}\n"),
+        (f"      {{violations: [{DB}], undetermined: []}}\n",
+         f"      {{violations: [{DB}, {WEB}], undetermined: [{MAYBE}]}}\n"),
+        (f"      undetermined:\n      - {MAYBE}  # yes\n      violations:\n      # both\n      - policy: name\n"
+         "        resource: db\n\n",
+         f"      undetermined:\n      - {MAYBE}  # yes\n      violations:\n      # both\n      - policy: name\n"
+         f"        resource: db\n      - {WEB}\n\n"),
+        # another value
+        (ALL.replace("line: 4}", "line: 3}  # there"), ALL.replace("line: 4}", "line: 4}  # there")),
+        (ALL.replace(f"- {WEB}", "- policy: flavor\n          resource: w  # what\n          line: 1"),
+         ALL.replace(f"- {WEB}", "- policy: flavor\n          resource: web  # what\n          line: 4")),
+        (f"      {{violations: [{WEB.replace('4', '9')}], undetermined: [{MAYBE}]}}\n",
+         f"      {{violations: [{WEB}, {DB}], undetermined: [{MAYBE}]}}\n"),
+        (f"      {{violations: [{WEB},  # why\n        {{policy: name, resource: x}}], undetermined: [{MAYBE}]}}\n",
+         f"      {{violations: [{WEB},  # why\n        {{policy: name, resource: db}}], undetermined: [{MAYBE}]}}\n"),
+        # not found
+        (ALL.replace("      undetermined", "        - {policy: name, resource: x}\n        # kept\n      undetermined"),
+         ALL.replace("      undetermined", "        # kept\n      undetermined")),
+        (ALL + "      diagnostics:\n        - {code: yaml}\n", ALL + "      diagnostics: []\n"),
+        (ALL + "      diagnostics: [{code: yaml}]\n", ALL + "      diagnostics: []\n"),
+        # rows
+        (ALL + "      rows:\n        flavor:huge: [[web/db, huge]]  # one\n",
+         ALL + "      rows:\n        flavor:huge: [[web/web, huge]]  # one\n"),
+        (ALL + "      rows:\n        flavor:huge:\n          - [web/db, huge]\n        flavor:nameless: [[web/db]]\n",
+         ALL + "      rows:\n        flavor:huge:\n          - [web/web, huge]\n        flavor:nameless: [[web/db]]\n"),
+    ],
+)  # fmt: skip
+def test_an_update_changes_only_the_expectations_that_differ(folder: Path, before: str, after: str) -> None:
+    assert update(folder, START + before + AFTER) == START + after + AFTER
+    assert update(folder, START + before) == START + after
+    assert update(folder, START + after) == START + after
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        f"{{violations: [{WEB},  # why\n         {{policy: flavor, resource: gone}}]}}",
+        "{violations: &both [], undetermined: *both}",
+    ],
+)
+def test_what_an_update_could_lose_is_left_to_its_author(folder: Path, expect: str) -> None:
+    with pytest.raises(UsageError, match="is better edited by hand: with anchors, or in brackets"):
+        update(folder, f"{START}      {expect}\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "head", "indent"),
+    [
+        ("", "cases:\n", "  "),
+        ("# Ours.\n", "# Ours.\ncases:\n", "  "),
+        (START + ALL, START + ALL + "\n", "  "),
+        ("cases:\n- name: one\n  stack: web.yaml\n  expect: {}\n# end\n",
+         "cases:\n- name: one\n  stack: web.yaml\n  expect: {}\n# end\n\n", ""),
+    ],
+)  # fmt: skip
+def test_a_case_is_written_behind_the_others(folder: Path, before: str, head: str, indent: str) -> None:
+    (folder / "test.yaml").write_text(f"{START}{ALL}")
+    suite = read_suite(folder / "test.yaml")
+    found = suite.answer(suite.cases[0]).found
+    lines = ["- name: web", "  stack: web.yaml", "  expect:", *(line[2:] for line in ALL.splitlines())]
+    text = "".join(f"{indent}{line}\n" for line in lines)
+    assert with_case(before, "test.yaml", "web", {"stack": "web.yaml"}, found) == head + text
+
+
+def test_the_command_begins_a_test_file_that_passes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", "--init", "web.yaml", "."]) == 0
+    written = (folder / "test.yaml").read_text()
+    assert (capsys.readouterr().out, written) == (
+        written,
+        f"cases:\n  - name: web\n    stack: web.yaml\n    expect:\n{ALL}",
+    )
+    suite = read_suite(folder / "test.yaml")
+    assert [suite.report(case) for case in suite.cases] == [""]
+    assert main(["test", "--init", "web.yaml", "."]) == 64
+    assert main(["test", "--init", "web.yaml", ".."]) == 64
+    assert main(["test", "--init", "nowhere.yaml", "."]) == 3
+    assert (folder / "test.yaml").read_text() == written
+
+
+def test_the_command_shows_an_update_and_writes_it_only_if_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, before = folder / "test.yaml", START + ALL.replace("line: 4", "line: 3")
+    file.write_text(before)
+    assert (main(["test", "--update", "."]), file.read_text()) == (5, before)
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[:3] == ["--- test.yaml", "+++ test.yaml", "@@ -4,7 +4,7 @@"]
+    assert [line for line in shown.out.splitlines()[3:] if line[0] != " "] == [
+        "-        - {policy: flavor, resource: web, line: 3}",
+        f"+        - {WEB}",
+    ]
+    assert shown.err == "datalog-gate: nothing is written: say --yes\n"
+    assert (main(["test", "--update", "--yes", "."]), file.read_text()) == (0, START + ALL)
+    assert (main(["test", "--update", "."]), file.read_text()) == (0, START + ALL)
+
+
+@pytest.mark.parametrize("wrong", ["nowhere.yaml", "web.yaml\n    caller: {user: 1}"])
+def test_what_cannot_be_judged_is_never_expected(folder: Path, wrong: str) -> None:
+    file, before = folder / "test.yaml", (START + ALL).replace("web.yaml", wrong)
+    file.write_text(before)
+    assert (main(["test", "--update", "--yes", "."]), file.read_text()) == (5, before)

@@ -1,0 +1,167 @@
+"""A process that is killed at any transition of the journal, before it is written and after: once it is settled by what
+Heat's API says, over HTTP, the service holds what the living stack holds."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.enforce.live import Heat as Client
+from datalog_gate.enforce.stacks import HeatStacks
+from datalog_gate.services.broker import Broker
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.reconcile import reconcile
+from datalog_gate.services.service import RefusedError
+from tests.cloud import Cloud, running
+from tests.ledger import LIMITS, Heat, Seats, request
+
+STACK = "s"
+SEATS = {"u1": ("a", "b"), "no": ("a",), "u2": ("b", "c"), "u3": ("b", "c")}
+"""What each grant asks: the second takes what is taken, each other one replaces the one before."""
+TRANSITIONS = (
+    "u1 intent",
+    "u1 reserved",
+    "u1 committed",
+    "no intent",
+    "no failed",
+    "u2 intent",
+    "u2 reserved",
+    "u1 releasing",
+    "u1 released",
+    "u2 committed",
+    "u3 intent",
+    "u3 reserved",
+    "u2 releasing, u3 committed",
+    "u2 released",
+    "u3 releasing",
+    "u3 released",
+)
+
+
+class Deadly(Journal):
+    """A journal whose process is killed at a transition: ``u1 reserved before`` it is written, or ``after``. If only
+    the moment is named, at the first one."""
+
+    def __init__(self, path: str, deadly: str) -> None:
+        self._deadly, self.seen = deadly, list[str]()
+        super().__init__(path, late=60.0)
+
+    @contextmanager
+    def _step(self) -> Iterator[sqlite3.Connection]:
+        with super()._step() as rows:
+            before = _states(rows)
+            yield rows
+            changed = ", ".join(" ".join(one) for one in sorted(_states(rows) - before))
+            self._die(changed, "before")
+        self._die(changed, "after")
+
+    def _die(self, changed: str, moment: str) -> None:
+        if changed and self._deadly in (f"{changed} {moment}", moment):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if changed and moment == "after":
+            self.seen.append(changed)
+
+
+def _states(rows: sqlite3.Connection) -> set[tuple[str, str]]:
+    with suppress(sqlite3.OperationalError):  # the table is not there yet
+        return {(one["uuid"], one["state"]) for one in rows.execute("SELECT uuid, state FROM claims")}
+    return set()
+
+
+def worker(folder: Path, deadly: str = "", ahead: float = 0.0) -> Broker:
+    journal = Deadly(str(folder / "journal"), deadly)
+    clock: Callable[[], float] = lambda: time.time() + ahead  # noqa: E731
+    return Broker(journal, {"seats": Seats(folder / "seats")}, clock, time.monotonic, LIMITS)
+
+
+def live(folder: Path, deadly: str = "") -> list[str]:
+    """The life of a stack, as an engine leads it; the transitions of the journal."""
+    now, heat = worker(folder, deadly), Heat(folder / "heat")
+    now.reserve(request("u1", *SEATS["u1"]))
+    heat.say("made", "u1", STACK)
+    now.commit("u1")
+    with suppress(RefusedError):
+        now.reserve(request("no", *SEATS["no"]))
+    now.reserve(request("u2", *SEATS["u2"]), replaces="u1")
+    heat.say("made", "u2", STACK)
+    heat.say("deleting", "u1", STACK)
+    now.release("u1")
+    now.commit("u2")
+    now.reserve(request("u3", *SEATS["u3"]), replaces="u2")
+    heat.say("made", "u3", STACK)
+    heat.say("deleting", "u2", STACK)  # whose release was not heard of
+    now.commit("u3")
+    now.release("u2")
+    heat.say("deleting", "u3", STACK)
+    now.release("u3")
+    assert isinstance(now.journal, Deadly)
+    return now.journal.seen
+
+
+def dies(work: Callable[[], object]) -> bool:
+    """Whether a process of its own is killed at the work."""
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join(60)
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    """A Heat's API, and its address for who asks."""
+    for name in [one for one in os.environ if one.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    with running() as one:
+        monkeypatch.setenv("OS_AUTH_TYPE", "none")
+        monkeypatch.setenv("OS_ENDPOINT", f"{one.url}/v1/p")
+        yield one
+
+
+def tell(cloud: Cloud, folder: Path) -> set[str]:
+    """Heat's API says what is living, which is given."""
+    stacks = Heat(folder / "heat").living()
+    living = stacks.get(STACK, set())
+    status = "UPDATE_COMPLETE" if living else "DELETE_COMPLETE" if stacks else "CREATE_FAILED"
+    cloud.give(f"GET /v1/p/stacks/{STACK}?resolve_outputs=False",
+               {"stack": {"stack_name": "web", "id": STACK, "stack_status": status}})  # fmt: skip
+    listed = f"GET /v1/p/stacks/web/{STACK}/resources"
+    cloud.give(listed, {"resources": [{"physical_resource_id": one} for one in sorted(living)]})
+    for uuid in SEATS:
+        cloud.give(f"{listed}?physical_resource_id={uuid}", {"resources": []})
+    return living
+
+
+def settle(folder: Path, ahead: float, deadly: str = "") -> list[str]:
+    """What the reconciler does that much later."""
+    now = worker(folder, deadly, ahead)
+    return [f"{one.uuid} {one.done}" for one in reconcile(now, HeatStacks(Client(), now.journal, "aio"))]
+
+
+def test_the_life_of_a_stack_has_each_transition(tmp_path: Path) -> None:
+    assert (tuple(live(tmp_path)), Seats(tmp_path / "seats").holdings()) == (TRANSITIONS, {})
+
+
+@pytest.mark.parametrize("settling", ["", "before", "after"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("transition", TRANSITIONS)
+def test_what_a_killed_process_left_is_settled_also_if_the_reconciler_is_killed(
+    cloud: Cloud, tmp_path: Path, transition: str, moment: str, settling: str
+) -> None:
+    assert dies(lambda: live(tmp_path, f"{transition} {moment}"))
+    living = tell(cloud, tmp_path)
+    if settling:
+        dies(lambda: settle(tmp_path, 60.0, settling))
+    for ahead in (120.0, 240.0, 4000.0):
+        settle(tmp_path, ahead)
+    keys = {request(uuid, *seats).key: uuid for uuid, seats in SEATS.items()}
+    assert {keys[key] for key in Seats(tmp_path / "seats").holdings()} == living
+    assert settle(tmp_path, 8000.0) == []

@@ -1,0 +1,228 @@
+"""What the services that hold things in Placement do without one: settings, options and files."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from datalog_gate.preflight.snapshot import Part
+from datalog_gate.services.claims import Claim, needs
+from datalog_gate.services.licence import Licence
+from datalog_gate.services.placement import Placement
+from datalog_gate.services.rack_affinity import run
+from datalog_gate.services.rack_affinity.asked import Asked, asked, read_flavors
+from datalog_gate.services.rack_affinity.places import read_places
+from datalog_gate.services.rack_affinity.problem import Constraint, Item
+from datalog_gate.services.rack_affinity.service import RackAffinity
+from datalog_gate.services.service import RefusedError, Request, Service, UnavailableError
+from datalog_gate.values import ResourceId, Unknown
+from tests.ledger import request
+
+LOCAL = "http://127.0.0.1:1"
+KEYSTONE = {"auth_url": "https://identity/v3", "username": "gate", "project_name": "service"}
+
+SETTINGS: dict[str, tuple[dict[str, str], str]] = {
+    "plain http elsewhere": ({"endpoint": "http://placement"}, "endpoint must begin with https"),
+    "no time": ({"endpoint": LOCAL, "timeout": "0"}, "timeout must be more than 0 seconds, and 300 at most"),
+    "no authorities": ({"endpoint": LOCAL, "cafile": "/none"}, "cafile: there is no /none"),
+    "unknown": ({**KEYSTONE, "colour": "red"}, "there is no setting colour"),
+    "a password in the open": (
+        {**KEYSTONE, "password": "x"},
+        "password must not stand in a setting: give password_file",
+    ),
+    "a file of what is no secret": ({**KEYSTONE, "username_file": "x"}, "there is no setting username_file"),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_of_placement_that_are_wrong_are_refused(name: str) -> None:
+    settings, said = SETTINGS[name]
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - compared below
+        Placement(settings)
+    assert str(error.value) == said
+
+
+def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("secret\n")
+    made = Placement({**KEYSTONE, "password_file": str(tmp_path / "password"), "user_domain_id": "default"})
+    auth: Any = made._adapter.session.auth
+    assert (auth._username, auth._password) == ("gate", "secret")
+    with pytest.raises(FileNotFoundError):
+        Placement({**KEYSTONE, "password_file": str(tmp_path / "none")})
+
+
+ORTOOLS = pytest.mark.skipif(not run.installed(), reason="needs OR-Tools")
+SERVICES = [
+    (Licence, {}, "the service needs a file, in which it writes down what it holds"),
+    (Licence, {"prefix": "VCPU"}, "prefix must begin with CUSTOM_, and have capitals, digits and _ alone"),
+    pytest.param(RackAffinity, {}, "the service needs a file, in which it writes down what it holds", marks=ORTOOLS),
+    pytest.param(
+        RackAffinity, {"prefix": "VCPU"}, "prefix must begin with CUSTOM_, and have capitals, digits and _ alone",
+        marks=ORTOOLS,
+    ),
+    pytest.param(
+        RackAffinity, {"seconds": "-1"}, "seconds must be more than 0 seconds, and 300 at most", marks=ORTOOLS
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("service", "settings", "said"), SERVICES)
+def test_settings_of_a_service_that_are_wrong_are_refused(service: Any, settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - compared below
+        service({"endpoint": LOCAL, **settings})
+    assert str(error.value) == said
+
+
+def test_without_or_tools_the_service_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "find_spec", lambda _name: None)
+    with pytest.raises(ValueError, match="OR-Tools is not installed: pip install"):
+        RackAffinity({})
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a server that says nothing."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_placement_that_says_nothing_or_is_not_there_is_unavailable(silent: str, tmp_path: Path) -> None:
+    said = {}
+    for url in (silent, LOCAL):
+        service: Service = Licence({"endpoint": url, "file": str(tmp_path / "f"), "timeout": "0.2"})
+        with pytest.raises(UnavailableError) as error:
+            service.reserve(replace(request("u", "db"), options={"name": "l"}))
+        said[url] = error.value.reason
+    assert said == {
+        silent: "Placement does not answer: ConnectTimeout",
+        LOCAL: "Placement does not answer: ConnectFailure",
+    }
+
+
+def part(id_: str, type_: str = "OS::Nova::Server", open_: bool = False, **properties: Any) -> Part:
+    return Part(id_, type_, properties, None, frozenset(), False, open_)
+
+
+def of(*scope: Part, **options: Any) -> Request:
+    return replace(request("u", service="rack_affinity"), scope=scope, options=options)
+
+
+VOLUME = part("s/v", "OS::Cinder::Volume", size=10, availability_zone="z1")
+WORD = "the option spread must be {level: rack, at_least: 2}, with a whole number from 1"
+FLAVORS = {"large": {"VCPU": 8, "MEMORY_MB": 16}}
+ASKED: dict[str, tuple[Request, Asked]] = {
+    "a server and a volume in a rack": (
+        of(part("s/a", flavor="large"), VOLUME, part("s/n", "OS::Neutron::Net"), same="rack"),
+        Asked(
+            "s/grant",
+            (Item("s/a", "server", FLAVORS["large"]), Item("s/v", "volume", {"DISK_GB": 10}, "z1")),
+            (Constraint("s/grant", "same: rack", "rack", ("s/a", "s/v")),),
+        ),
+    ),
+    "what nobody knows counts one": (
+        of(
+            part("s/a", flavor=ResourceId("s/f"), availability_zone=Unknown("x")),
+            part("s/b", flavor="small"),
+            part("s/v", "OS::Cinder::Volume", size=Unknown("x")),
+            part("s/w", "OS::Cinder::Volume", size="7"),
+        ),
+        Asked(
+            "s/grant",
+            (
+                Item("s/a", "server", {"VCPU": 1}),
+                Item("s/b", "server", {"VCPU": 1}),
+                Item("s/v", "volume", {"DISK_GB": 1}),
+                Item("s/w", "volume", {"DISK_GB": 7}),
+            ),
+        ),
+    ),
+    "members over hosts": (
+        of(part("s/g", "OS::Heat::ResourceGroup"), part("s/g/0"), spread={"level": "host", "at_least": 1}),
+        Asked(
+            "s/grant",
+            (Item("s/g/0", "server", {"VCPU": 1}),),
+            (Constraint("s/grant", "spread: host, at least 1", "host", ("s/g/0",), 1),),
+        ),
+    ),
+    "an option that nobody knows": (
+        of(part("s/a"), spread={"level": "host", "at_least": Unknown("x")}),
+        Asked("s/grant", sure=False),
+    ),
+    "members that nobody can count": (of(part("s/g", open_=True)), Asked("s/grant", sure=False)),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_grant_is_read(name: str) -> None:
+    given, expected = ASKED[name]
+    assert asked(given, FLAVORS) == expected
+
+
+REFUSED: dict[str, tuple[Request, str]] = {
+    "another option": (of(part("s/a"), rack=1), "there is no option rack, only same and spread"),
+    "no level": (of(part("s/a"), same="row"), "the option same must name a level, host, rack or zone"),
+    "no level to spread": (
+        of(part("s/a"), spread={"level": 1, "at_least": 1}),
+        "the option spread must name a level, host, rack or zone",
+    ),
+    "none": (of(part("s/a"), spread={"level": "rack", "at_least": 0}), WORD),
+    "a yes": (of(part("s/a"), spread={"level": "rack", "at_least": True}), WORD),
+    "a word": (of(part("s/a"), spread="rack"), WORD),
+    "one too many": (of(part("s/a"), spread={"level": "rack", "at_least": 1, "most": 2}), WORD),
+    "nothing to place": (of(part("s/n", "OS::Neutron::Net")), "there is no server and no volume in scope"),
+    "a volume on a host": (
+        of(part("s/a"), VOLUME, same="host"),
+        "s/v is a volume, which is on no host: say rack, or leave it out of the scope",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_grant_with_wrong_options_is_refused(name: str) -> None:
+    given, said = REFUSED[name]
+    with pytest.raises(RefusedError) as error:
+        asked(given, {})
+    assert error.value.reason == said
+
+
+def test_files_of_flavors_and_places_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text('{"flavor": "small", "MEMORY_MB": 512}\n{"flavor": "large", "VCPU": 4}\n')
+    assert read_flavors(str(file)) == {"small": {"VCPU": 1, "MEMORY_MB": 512}, "large": {"VCPU": 4}}
+    file.write_text('{"provider": "h", "rack": "r"}\n{"aggregate": "a", "name": "n", "zone": "z"}\n')
+    assert read_places(str(file)) == [{"provider": "h", "rack": "r"}, {"aggregate": "a", "name": "n", "zone": "z"}]
+    assert (read_flavors(""), read_places("")) == ({}, [])
+
+
+@pytest.mark.parametrize("line", ["[]", "{}", '{"flavor": 1}', '{"flavor": "f", "VCPU": -1}', "{"])
+def test_what_is_no_flavor_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "file").write_text(line)
+    with pytest.raises(ValueError):  # noqa: PT011 - one is json's own
+        read_flavors(str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("line", ["[]", "{}", '{"provider": "h", "aggregate": "a"}', '{"provider": 1}', '{"row": "r"}'])
+def test_what_is_no_place_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "file").write_text(line)
+    with pytest.raises(ValueError, match="this is no place"):
+        read_places(str(tmp_path / "file"))
+
+
+def test_lines_add_up_to_the_most_of_each_and_an_item_counts_once() -> None:
+    def claim(key: str, line: str, grant: str, **items: int) -> Claim:
+        taken = {name: [("p", "C", units)] for name, units in items.items()}
+        return Claim(key=key, consumer="", line=line, project="", grant=grant, items=taken, decision={})
+
+    first, second = claim("a", "1", "g", x=2, y=1), claim("b", "1", "g", x=1)
+    assert needs([first, second]) == Counter({("p", "C"): 3})
+    assert needs([first, second, claim("c", "2", "h", y=1, z=5)]) == Counter({("p", "C"): 8})
+    assert needs([first, claim("c", "2", "h", y=3)]) == Counter({("p", "C"): 6})
+    assert needs([first, claim("c", "2", "g", x=2, y=1)]) == Counter({("p", "C"): 6})

@@ -1,0 +1,181 @@
+"""What became of a stack, by Heat's own words over HTTP; and where those are no proof, that there is no telling."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.enforce.live import Heat
+from datalog_gate.enforce.stacks import HeatStacks
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.reconcile import Became, Done, reconcile
+from tests.cloud import Cloud, running
+from tests.ledger import Seats, broker, request
+
+NOW = 1_800_000_000.0
+ID = "6a"
+SHOWN = f"GET /v1/other/stacks/{ID}?resolve_outputs=False"
+STACK = f"GET /v1/other/stacks/web/{ID}"
+LISTED = f"{STACK}/resources"
+LAST = f"{STACK}/events?sort_dir=desc&limit=1"
+SERVICES = "GET /v1/p/services"
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    """A cloud, and credentials of an admin in the project `p`."""
+    for name in [one for one in os.environ if one.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    with running() as one:
+        one.keystone()
+        one.give(SERVICES, {"services": [{"host": "aio", "hostname": "vm", "status": "up"}]})
+        for name, value in {"AUTH_URL": f"{one.url}/v3", "USERNAME": "u", "PASSWORD": "s", "PROJECT_NAME": "p"}.items():
+            monkeypatch.setenv(f"OS_{name}", value)
+        monkeypatch.setenv("OS_USER_DOMAIN_NAME", "d")
+        monkeypatch.setenv("OS_PROJECT_DOMAIN_NAME", "d")
+        yield one
+
+
+def shows(cloud: Cloud, status: str, *listed: str, hidden: tuple[str, ...] = (), **more: object) -> None:
+    """The stack `web` of the project `other`, with its resources; some only whoever asks for them by their ids sees."""
+    where = f"{cloud.url}/v1/other/stacks/web/{ID}?resolve_outputs=False"
+    cloud.give(SHOWN, {}, 302, Location=where)
+    shown = {"stack_name": "web", "id": ID, "stack_status": status, "creation_time": "2027-01-15T08:00:00Z", **more}
+    cloud.give(f"{STACK}?resolve_outputs=False", {"stack": shown})
+    cloud.give(LISTED, {"resources": [{"resource_name": "g", "physical_resource_id": one} for one in listed]})
+    for one in ("u", "v"):
+        found = [{"resource_name": "g", "physical_resource_id": one}] if one in hidden else []
+        cloud.give(f"{LISTED}?physical_resource_id={one}", {"resources": found})
+
+
+def claimed(folder: Path, *uuids: str) -> Journal:
+    """A journal with these claims for the stack."""
+    now = broker(folder, Seats(folder / "seats"), NOW)
+    for uuid in uuids:
+        now.reserve(request(uuid, uuid, project="other", stack=ID))
+    now.reserve(request("elsewhere", "x", project="p", stack="7b"))
+    return now.journal
+
+
+def became(folder: Path, host: str = "aio") -> Became | None:
+    return HeatStacks(Heat(), claimed(folder, "u", "v"), host)(ID)
+
+
+@pytest.mark.parametrize(
+    ("status", "listed", "hidden", "expected"),
+    [
+        ("CREATE_COMPLETE", ("u", "x"), ("v",), Became("complete", frozenset("uvx"))),
+        ("UPDATE_COMPLETE", ("u",), (), Became("complete", frozenset("u"))),
+        ("ADOPT_COMPLETE", ("u", "v"), (), Became("complete", frozenset("uv"))),
+        ("ROLLBACK_COMPLETE", (), (), Became("complete")),
+        ("CREATE_FAILED", ("u",), (), Became("failed", frozenset("u"))),
+        ("DELETE_COMPLETE", (), (), Became("absent")),
+        # an update that failed, and what hides one: some of its resources nobody is shown
+        ("UPDATE_FAILED", ("u",), (), None),
+        ("ROLLBACK_FAILED", ("u",), (), None),
+        ("DELETE_FAILED", ("u",), (), None),
+        ("CHECK_COMPLETE", ("u",), (), None),
+        ("SUSPEND_COMPLETE", ("u",), (), None),
+        ("NONSENSE", ("u",), (), None),
+    ],
+)
+def test_a_stack_became_what_heat_says_where_that_is_proof(
+    cloud: Cloud, tmp_path: Path, status: str, listed: tuple[str, ...], hidden: tuple[str, ...], expected: Became | None
+) -> None:
+    shows(cloud, status, *listed, hidden=hidden)
+    assert became(tmp_path) == expected
+
+
+@pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "INIT_COMPLETE"])
+@pytest.mark.parametrize(
+    ("events", "since"),
+    [
+        ([{"event_time": "2027-01-15T09:00:00Z"}], datetime(2027, 1, 15, 9, tzinfo=UTC)),
+        ([], datetime(2027, 1, 15, 8, tzinfo=UTC)),
+    ],
+)
+def test_a_stack_is_in_progress_since_its_last_sign_of_life(
+    cloud: Cloud, tmp_path: Path, status: str, events: list[dict[str, str]], since: datetime
+) -> None:
+    shows(cloud, status)
+    cloud.give(LAST, {"events": events})
+    assert became(tmp_path) == Became("in_progress", since=since.timestamp())
+
+
+@pytest.mark.parametrize(
+    ("request_", "body", "status"),
+    [
+        (SHOWN, {}, 403),
+        (SHOWN, {}, 401),
+        (SHOWN, {}, 500),
+        (SHOWN, {}, 503),
+        (SHOWN, b"<html>", 200),
+        (SHOWN, [], 200),
+        (SHOWN, {}, 200),
+        (SHOWN, {"stack": {"id": ID}}, 200),
+        (SHOWN, {"stack": {"id": "other", "stack_status": "DELETE_COMPLETE", "stack_name": ID}}, 200),
+        (LISTED, {}, 403),
+        (LISTED, {}, 404),
+        (LISTED, {"resources": [{}]}, 200),
+        (LISTED, {"resources": None}, 200),
+        (f"{LISTED}?physical_resource_id=u", {}, 500),
+    ],
+)
+def test_an_answer_that_is_none_tells_nothing(
+    cloud: Cloud, tmp_path: Path, request_: str, body: object, status: int
+) -> None:
+    shows(cloud, "CREATE_COMPLETE", "v")
+    cloud.give(request_, body, status)
+    assert became(tmp_path) is None
+
+
+@pytest.mark.parametrize("events", [{}, {"events": [{}]}, {"events": [{"event_time": "soon"}]}])
+def test_events_that_are_none_tell_nothing(cloud: Cloud, tmp_path: Path, events: object) -> None:
+    shows(cloud, "UPDATE_IN_PROGRESS")
+    cloud.give(LAST, events)
+    assert became(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "services", "status", "expected"),
+    [
+        ("aio", [{"host": "aio", "hostname": "vm"}], 200, Became("absent")),
+        ("vm", [{"host": "aio", "hostname": "vm"}], 200, Became("absent")),
+        ("elsewhere", [{"host": "aio", "hostname": "vm"}], 200, None),
+        ("aio", [], 200, None),
+        ("aio", [], 403, None),
+        ("aio", [{}], 200, None),
+    ],
+)
+def test_a_stack_that_heat_does_not_know_is_gone_only_from_the_heat_of_this_host(
+    cloud: Cloud, tmp_path: Path, host: str, services: object, status: int, expected: Became | None
+) -> None:
+    cloud.give(SERVICES, {"services": services}, status)
+    assert became(tmp_path, host) == expected
+
+
+@pytest.mark.usefixtures("cloud")
+def test_heat_that_is_down_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stacks = HeatStacks(Heat(), claimed(tmp_path, "u"), "aio")
+    monkeypatch.setattr(stacks._heat._adapter, "endpoint_override", "http://127.0.0.1:1/v1/p")
+    assert stacks(ID) is None
+
+
+def test_a_stack_without_a_claim_is_not_asked_about(cloud: Cloud, tmp_path: Path) -> None:
+    shows(cloud, "DELETE_COMPLETE")
+    assert HeatStacks(Heat(), claimed(tmp_path), "aio")(ID) is None
+    assert [one for one, _ in cloud.seen if "/stacks/" in one] == []
+
+
+def test_what_heat_says_settles_the_claims(cloud: Cloud, tmp_path: Path) -> None:
+    journal = claimed(tmp_path, "u", "v")
+    shows(cloud, "UPDATE_COMPLETE", "u")
+    now = broker(tmp_path, Seats(tmp_path / "seats"), NOW)
+    assert reconcile(now, HeatStacks(Heat(), journal, "elsewhere")) == [
+        Done("u", ID, "committed", "its stack is complete"),
+        Done("v", ID, "released", "its stack has another grant in its place, or none"),
+    ]
