@@ -115,7 +115,7 @@ def made(tmp_path: Path, *uuids: str) -> Broker:
         (Became("complete", frozenset("u")), ("committed", "its stack is complete")),
         (Became("complete", frozenset("v")), ("released", "its stack has another grant in its place, or none")),
         (Became("failed", frozenset("u")), None),
-        (Became("failed"), None),
+        (Became("failed"), ("released", "its stack has another grant in its place, or none")),
         (Became("absent"), ("released", "its stack is gone")),
         (Became("in_progress", frozenset("u"), NOW - 14399), None),
         (

@@ -19,9 +19,9 @@ FREE = "heat-manage reset_stack_status {stack}"
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """What became of a stack, since when in seconds since 1970, and the uuids of the grants' resources that Heat shows
-    of it, once it is complete: those that are replaced and not deleted yet it does not show. `absent` only if Heat says
-    so to somebody who may see every project's stacks."""
+    """What became of a stack, since when in seconds since 1970, and the uuids of all resources that Heat has of it.
+    `failed` if its creation did: of an update that failed there is no telling, since it may lead back to resources that
+    Heat does not show. `absent` only if Heat says so to somebody who may see every project's stacks."""
 
     status: Literal["complete", "failed", "in_progress", "absent"]
     resources: frozenset[str] = frozenset()
@@ -94,8 +94,6 @@ def _settled(broker: Broker, claim: Claim, became: Became | None, ages: Ages) ->
         return _stuck(claim, now - became.since, ages)
     if claim.uuid in became.resources:
         return _committed(broker, claim, "its stack is complete", ages) if became.status == "complete" else None
-    if became.status == "failed":
-        return None  # an update that failed may lead back to what it has replaced, which Heat's API does not show
     return _released(broker, claim, "its stack has another grant in its place, or none", ages)
 
 

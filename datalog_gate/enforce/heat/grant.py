@@ -77,6 +77,20 @@ def check(resource: Any, definition: Any) -> None:
         _entitled(_caller(resource, None), given["service"])
 
 
+def waits(resource: Any) -> str:
+    """Why the grant is to be reserved later; empty where it can be reserved or refused now."""
+    check(resource, resource.t)
+    service = resource.properties["service"]
+    broker = _broker(service)
+    place = _place(resource)
+    caller = _caller(resource, _before(resource, broker, place, False))
+    _entitled(caller, service)
+    try:
+        return broker.waits(_request(resource, place, caller, service, resource.properties["scope"]))
+    except ServiceError:
+        return ""
+
+
 def reserve(resource: Any, adopts: bool = False) -> None:
     """Have the service reserve. One that `adopts` takes over what a stack of the same name has left in its place."""
     check(resource, resource.t)

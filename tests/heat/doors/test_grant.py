@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.heat.doors.grounds import Ground, grant, place, value
+from tests.heat.doors.rig import wait
 from tests.heat.doors.stacks import string, template
 
 
@@ -76,7 +77,7 @@ def test_a_rollback_needs_no_call_and_leaves_the_claim_of_before(here: Ground) -
         name, "PUT", template=template(g=grant("trial"), a=string(), b=string()), disable_rollback=False
     )
     assert answer.status_code == 202
-    assert here.heat.ended(name)[0] == "ROLLBACK_COMPLETE"
+    wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
     assert (here.claims(), here.held()) == ([old], [old.key])
     assert here.heat.resources(name)["g"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
-from typing import Literal
+from unittest.mock import patch
 
 import pytest
 
-from datalog_gate.services.reconcile import Became, Stacks, reconcile
+from datalog_gate.enforce.live import Heat as Client
+from datalog_gate.enforce.stacks import HeatStacks
+from datalog_gate.services.reconcile import Stacks, reconcile
 from tests.heat.doors.grounds import LATE, STEP, Ground, failing, grant, ground
-from tests.heat.doors.rig import started, wait
+from tests.heat.doors.rig import PROJECT, started, wait
 from tests.heat.doors.stacks import string, template
 
-STATUSES: dict[str, Literal["complete", "failed", "in_progress"]] = {
-    "COMPLETE": "complete",
-    "FAILED": "failed",
-    "PROGRESS": "in_progress",
-}
 ASKED = template(g=grant("trial", ["s"]), s=string())
 TOLD = {
     "refuse": "the service trial refuses this: there is no ? place for you",
@@ -75,7 +73,7 @@ def test_a_rollback_goes_through_though_the_service_is_down(here: Ground) -> Non
     here.heat.on(name, "PUT", template=more, disable_rollback=False)
     wait(lambda: len(here.held()) == 2)
     here.behave("down")
-    assert here.heat.ended(name)[0] == "ROLLBACK_COMPLETE"
+    wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
     assert {one.uuid == old.uuid: one.state for one in here.claims()} == {True: "reserved", False: "releasing"}
     here.behave("kindly")
     settled(here, [old.key])
@@ -87,7 +85,7 @@ def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: 
     [old] = here.claims()
     more = template(g=grant("trial"), s=string(), new=failing("b", fail=True, wait_secs=3))
     here.heat.on(name, "PUT", template=more, disable_rollback=False)
-    assert here.heat.ended(name)[0] == "ROLLBACK_COMPLETE"
+    wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
     [now] = here.claims()
     assert (now.state, now.decision, here.held()) == ("reserved", old.decision, [now.key])
 
@@ -138,18 +136,10 @@ def settled(here: Ground, held: list[str] | None = None) -> None:
 
 
 def became(here: Ground) -> Stacks:
-    """What Heat says of a stack."""
-
-    def asked(stack: str) -> Became | None:
-        answer = here.heat.ask("GET", f"stacks/{stack}")
-        if answer.status_code == 404:
-            return Became("absent")
-        told = answer.json()["stack"]
-        status = STATUSES[told["stack_status"].rpartition("_")[2]]
-        rows = here.heat.ask("GET", f"stacks/{told['stack_name']}/{stack}/resources?nested_depth=5").json()["resources"]
-        return Became(status, frozenset(one["physical_resource_id"] for one in rows))
-
-    return asked
+    """What the reconciler learns of Heat."""
+    named = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": f"{here.heat.url}/v1/{PROJECT}"}
+    with patch.dict(os.environ, named):
+        return HeatStacks(Client(), here.journal, "aio")
 
 
 @contextmanager

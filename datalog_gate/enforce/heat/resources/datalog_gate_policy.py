@@ -61,7 +61,14 @@ class Policy(resource.Resource):  # type: ignore[misc]
         self._ask("check", self._invalid, definition=self.t)
 
     def handle_create(self) -> None:
+        """Heat asks further only where there is this."""
+
+    def check_create_complete(self, _cookie: object) -> bool:
+        """Called again and again while a service says that the grant waits, until Heat cancels it."""
+        if self._ask("waits"):
+            return False
         self._ask("reserve")
+        return True
 
     def handle_adopt(self, resource_data: object = None) -> None:  # noqa: ARG002 - its user may have made it up
         self._ask("reserve", adopts=True)
