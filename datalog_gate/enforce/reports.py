@@ -74,24 +74,19 @@ def report(
 
 
 def unfilled(program: CheckedProgram, given: str | None) -> list[Diagnostic]:
-    """A warning if policies may pass only because no inventory fills what they read. The packs that come with the
-    program say on their pages what an inventory adds."""
+    """A warning if policies may pass only because no inventory fills what they read. Packs may say that theirs do
+    without one."""
     from datalog_gate.analysis.check import matches
     from datalog_gate.catalogue import inventory
-    from datalog_gate.rulefiles import default_rules
+    from datalog_gate.enforce.packs import does_without
 
-    ours = default_rules().resolve()
-    own = [
-        one.relation
-        for stratum in program.strata
-        for rule in stratum.rules
-        for one in matches(rule.body)
-        if inventory.relation(one.relation) and not Path(rule.span.file).resolve().is_relative_to(ours)
-    ]
-    if given or not own:
-        return []
-    message = f"the rules read {', '.join(sorted({*own}))}, which nothing fills"
-    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
+    found: dict[Path, set[str]] = {}
+    for rule in () if given else (one for stratum in program.strata for one in stratum.rules):
+        if read := {one.relation for one in matches(rule.body) if inventory.relation(one.relation)}:
+            found.setdefault(Path(rule.span.file).parent, set()).update(read)
+    needed = sorted({one for folder, read in found.items() if not does_without(folder) for one in read})
+    message = f"the rules read {', '.join(needed)}, which nothing fills"
+    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")] if needed else []
 
 
 def _part(form: str, answer: Decision | GateError, asks: Sequence[str]) -> str:
