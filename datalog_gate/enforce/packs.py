@@ -5,6 +5,7 @@ In: a folder of packs, and what is installed. Out: a line about each; or a folde
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -48,6 +49,13 @@ def packs(folder: Path) -> list[Pack]:
         _, place = folder_of(Path(name))
         found.append(_pack(name, place, load_rules(name)))
     return found
+
+
+def listed(packs: Sequence[Pack], form: str) -> str:
+    """A line for each pack, or all as JSON."""
+    if form == "json":
+        return json.dumps({"schema": SCHEMA, "packs": [one.to_json() for one in packs]})
+    return "\n".join(f"{one.name:12} {one.version:8} {one.policies:4}  {one.summary}" for one in packs)
 
 
 def copy_packs(folder: Path, to: Path, names: Sequence[str]) -> list[Path]:
