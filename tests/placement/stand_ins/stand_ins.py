@@ -1,10 +1,12 @@
 """Stand-ins for the types of resources that need a cloud, for `plugin_dirs`: each takes the properties of the type it
-stands for and keeps what it was given, for who asks for the attribute `given`. One with the image `broken` fails.
+stands for and keeps what it was given, for who asks for the attribute `given`. One with the image `broken` fails when
+Heat has long done all that does not wait for it.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from heat.engine import attributes, properties, resource
@@ -20,6 +22,7 @@ TYPES = {
     "OS::Neutron::SecurityGroup": security_group.SecurityGroup,
     "OS::Nova::Server": server.Server,
 }
+LONG = 3.0
 
 
 class StandIn(resource.Resource):  # type: ignore[misc]
@@ -30,12 +33,16 @@ class StandIn(resource.Resource):  # type: ignore[misc]
         "given": attributes.Schema("The properties it was made with.", type=attributes.Schema.MAP)
     }
 
-    def handle_create(self) -> None:
+    def handle_create(self) -> float:
         given = {name: one for name, one in self.properties.items() if one is not None}
-        if given.get("image") == "broken":
-            raise ValueError("the image is broken")
         self.data_set("given", json.dumps(given))
         self.resource_id_set(self.uuid)
+        return time.monotonic() + LONG if given.get("image") == "broken" else 0.0
+
+    def check_create_complete(self, until: float) -> bool:
+        if until and time.monotonic() > until:
+            raise ValueError("the image is broken")
+        return not until
 
     def _resolve_attribute(self, _name: str) -> Any:
         return json.loads(self.data().get("given", "{}"))
