@@ -110,7 +110,7 @@ def test_the_last_seats_survive_a_replacing_update_and_a_rollback(here: Ground, 
     with one.watched() as seen:
         assert one.updated(name, licensed("db", "web", seats=2))[0] == "UPDATE_COMPLETE"
         [new] = one.claims
-        assert (new.replaces, new.decision.keys()) == (old.uuid, {"db", "web"})
+        assert (new.replaces, sorted(new.decision)) == (old.uuid, ["db", "web"])
         fails = licensed("db", "web", "cache", seats=2, broken=server(image="broken"))
         one.updated(name, fails, disable_rollback=False)
         wait(lambda: one.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
