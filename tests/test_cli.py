@@ -244,6 +244,21 @@ def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: py
 
 
 @pytest.mark.parametrize(
+    ("about", "warned"), [("", True), ("inventory: needed\n", True), ("inventory: optional\n", False)]
+)
+def test_a_pack_may_say_that_it_does_without_an_inventory(
+    about: str, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("pack").mkdir()
+    Path("pack/c.dl").write_text('@deny("c", "m")\np(s) :- nova:servers(id=s).\n')
+    Path("pack/pack.yaml").write_text(f'version: "1"\nsummary: one\n{about}')
+    assert run("check ok.yaml --rules pack") == 0
+    assert capsys.readouterr().err == warned * (
+        "warning[no-inventory] the rules read nova:servers, which nothing fills\n  help  give --inventory FILE.jsonl\n"
+    )
+
+
+@pytest.mark.parametrize(
     ("row", "shown"),
     [
         ('["a", "blue"]', (0, "a\tblue\n", "")),

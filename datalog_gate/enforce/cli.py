@@ -63,7 +63,7 @@ def check(options: argparse.Namespace) -> int:
     given = roots(options)
     caller, unread = caller_in(options.caller)
     rules = _rules(options)
-    for warning in (*rules.warnings, *unfilled(rules.program.inputs, options.inventory)):
+    for warning in (*rules.warnings, *unfilled(rules.program, options.inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if unread:
         raise unread
@@ -182,34 +182,25 @@ def check_rules(options: argparse.Namespace) -> int:
 
 def rules(options: argparse.Namespace) -> int:
     """Print the packs that there are, or copy them."""
-    from datalog_gate.enforce.packs import SCHEMA, copy_packs, packs
+    from datalog_gate.enforce.packs import copy_packs, listed, packs
     from datalog_gate.rulefiles import default_rules
 
     if options.init:
         print(*copy_packs(default_rules(), options.folder, options.pack), sep="\n")
-        return OK
-    found = packs(default_rules())
-    if options.format == "json":
-        print(json.dumps({"schema": SCHEMA, "packs": [one.to_json() for one in found]}))
     else:
-        print(*(f"{one.name:12} {one.version:8} {one.policies:4}  {one.summary}" for one in found), sep="\n")
+        print(listed(packs(default_rules()), options.format))
     return OK
 
 
 def docs(options: argparse.Namespace) -> int:
     """Print what the policies say of themselves, or write a page for each."""
-    from datalog_gate.enforce.handbook import handbook, pages
+    from datalog_gate.enforce.handbook import handbook, write_pages
 
     rules = _rules(options)
     if options.folder is None:
         print(handbook(rules), end="")
-        return OK
-    try:
-        options.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"can't write to {options.folder}: {error.strerror}") from None
-    for name, text in pages(rules).items():
-        write(options.folder / name, text)
+    else:
+        write_pages(rules, options.folder)
     return OK
 
 

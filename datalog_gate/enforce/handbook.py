@@ -16,6 +16,8 @@ from urllib.parse import quote
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.api import Rules
 from datalog_gate.diagnostics import Span
+from datalog_gate.enforce.files import write
+from datalog_gate.errors import UsageError
 from datalog_gate.gate.reason import printable
 from datalog_gate.language.ast import Rule
 from datalog_gate.language.parser import parse
@@ -40,6 +42,16 @@ def pages(rules: Rules) -> dict[str, str]:
         found[name] = "\n".join(_page(rules, one, cases, 1))
         lines.append(f"- [{_plain(one.id)}]({quote(name)}): {one.level}, {_plain(one.message)}")
     return {INDEX: "\n".join([*lines, ""]), **found}
+
+
+def write_pages(rules: Rules, folder: Path) -> None:
+    """Write the pages into a folder, which is made if it is not there. Errors: UsageError, and as `pages`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write to {folder}: {error.strerror}") from None
+    for name, text in pages(rules).items():
+        write(folder / name, text)
 
 
 def _policies(rules: Rules) -> Iterator[tuple[Policy, list[tuple[Path, Case]]]]:

@@ -5,10 +5,10 @@ In: a folder of packs, and what is installed. Out: a line about each; or a folde
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from datalog_gate.api import Rules, load_rules
@@ -21,6 +21,7 @@ from datalog_gate.template.document import read_document
 SCHEMA = "datalog-gate/rules/1"
 ABOUT = "pack.yaml"
 SAYS = ("version", "summary")
+MAY_SAY = ("inventory",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,21 @@ class Pack:
 
 def packs(folder: Path) -> list[Pack]:
     """Those in the folder, and those installed, by name. Errors: RulesError, InputError."""
+    from importlib.metadata import entry_points
+
     rules = load_rules(folder)
     found = [_pack(one.name, one, rules) for one in sorted(folder.iterdir()) if any(one.rglob("*.dl"))]
     for name in sorted({one.name for one in entry_points(group=GROUP)}):
         _, place = folder_of(Path(name))
         found.append(_pack(name, place, load_rules(name)))
     return found
+
+
+def listed(packs: Sequence[Pack], form: str) -> str:
+    """A line for each pack, or all as JSON."""
+    if form == "json":
+        return json.dumps({"schema": SCHEMA, "packs": [one.to_json() for one in packs]})
+    return "\n".join(f"{one.name:12} {one.version:8} {one.policies:4}  {one.summary}" for one in packs)
 
 
 def copy_packs(folder: Path, to: Path, names: Sequence[str]) -> list[Path]:
@@ -64,6 +74,11 @@ def copy_packs(folder: Path, to: Path, names: Sequence[str]) -> list[Path]:
         raise UsageError(f"{to} can't be written: {error}") from None
 
 
+def does_without(folder: Path) -> bool:
+    """Whether the pack of that folder says that its rules are worth having without an inventory. Errors: InputError."""
+    return _about(folder / ABOUT).get("inventory") == "optional"
+
+
 def _pack(name: str, folder: Path, rules: Rules) -> Pack:
     about = _about(folder / ABOUT)
     policies = [one for one in rules.policies if Path(one.span.file).is_relative_to(folder)]
@@ -77,9 +92,9 @@ def _about(file: Path) -> dict[str, str]:
     text = read_text(file)
     document = read_document(text, str(file))
     data = document.data if isinstance(document.data, dict) else {}
-    if set(data) != set(SAYS) or not all(isinstance(data[one], str) for one in SAYS):
+    if set(data) - {*MAY_SAY} != set(SAYS) or not all(isinstance(one, str) for one in data.values()):
         what = f"{ABOUT} has {' and '.join(SAYS)}, each a text"
         raise InputError(
             [Diagnostic("bad-pack", what, document.place(()), 'write `version: "1.0"`')], {str(file): text}
         )
-    return {one: str(data[one]) for one in SAYS}
+    return {one: str(text) for one, text in data.items()}

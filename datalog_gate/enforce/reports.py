@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import LEVELS, Policy
+from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.diagnostics import CODES, Diagnostic, Severity, Span
 from datalog_gate.enforce.render import compact, diagnostics_json, text
 from datalog_gate.errors import DiagnosticsError, GateError
@@ -72,16 +73,20 @@ def report(
     return "".join(_part(form, one.answer, one.asks) for one in judged)
 
 
-def unfilled(inputs: Iterable[str], given: str | None) -> list[Diagnostic]:
-    """A warning if policies may pass only because no inventory fills what they read. `inputs` are relations that the
-    rules read."""
+def unfilled(program: CheckedProgram, given: str | None) -> list[Diagnostic]:
+    """A warning if policies may pass only because no inventory fills what they read. Packs may say that theirs do
+    without one."""
+    from datalog_gate.analysis.check import matches
     from datalog_gate.catalogue import inventory
+    from datalog_gate.enforce.packs import does_without
 
-    read = sorted(name for name in inputs if inventory.relation(name))
-    if given or not read:
-        return []
-    message = f"the rules read {', '.join(read)}, which nothing fills"
-    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
+    found: dict[Path, set[str]] = {}
+    for rule in () if given else (one for stratum in program.strata for one in stratum.rules):
+        if read := {one.relation for one in matches(rule.body) if inventory.relation(one.relation)}:
+            found.setdefault(Path(rule.span.file).parent, set()).update(read)
+    needed = sorted({one for folder, read in found.items() if not does_without(folder) for one in read})
+    message = f"the rules read {', '.join(needed)}, which nothing fills"
+    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")] if needed else []
 
 
 def _part(form: str, answer: Decision | GateError, asks: Sequence[str]) -> str:

@@ -48,7 +48,7 @@ def _found(one: Resource, home: Home) -> Iterator[Use]:
         for place, outermost, function, arguments in text.values(one.written(part, template.functions), ()):
             yield Use(path_text((*prefix, *outermost)), (part, *place), function, arguments)
     condition = one.written("condition", template.functions)
-    for place, _, function, arguments in text.condition(condition, (), (), set()):
+    for place, _, function, arguments in text.condition(condition):
         yield Use(".condition", ("condition", *place), function, arguments)
 
 
@@ -63,35 +63,48 @@ class _Text:
         self.template = template
         self.plain = template.functions - _LOGIC
 
-    def values(self, data: Data, place: Path, outermost: Path | None = None) -> Iterator[_Call]:
+    def values(self, data: Data, place: Path) -> list[_Call]:
         """The functions in data that is no condition."""
+        found: list[_Call] = []
+        self._values(data, place, None, found)
+        return found
+
+    def condition(self, data: Data) -> list[_Call]:
+        """The functions of a condition, and of those that it names, which are found where they are named."""
+        found: list[_Call] = []
+        self._condition(data, (), (), set(), found)
+        return found
+
+    def _values(self, data: Data, place: Path, outermost: Path | None, found: list[_Call]) -> None:
+        """A definition is mostly scalars, which hold nothing."""
         if isinstance(data, list):
             for at, item in enumerate(data):
-                yield from self.values(item, (*place, at), outermost)
+                if isinstance(item, dict | list):
+                    self._values(item, (*place, at), outermost, found)
         elif isinstance(data, dict):
             call = next(iter(data)) if len(data) == 1 else None
             if call in self.plain:
                 outermost = place if outermost is None else outermost
-                yield place, outermost, call, data[call]
+                found.append((place, outermost, call, data[call]))
                 if call in ("if", "Fn::If") and isinstance(data[call], list) and data[call]:
-                    yield from self.condition(data[call][0], (*place, call, 0), outermost, set())
+                    self._condition(data[call][0], (*place, call, 0), outermost, set(), found)
             for key, value in data.items():
-                yield from self.values(value, (*place, str(key)), outermost)
+                if isinstance(value, dict | list):
+                    self._values(value, (*place, str(key)), outermost, found)
 
-    def condition(self, data: Data, place: Path, outermost: Path, seen: set[str]) -> Iterator[_Call]:
-        """The functions of a condition, and of those that it names, which are found where they are named."""
+    def _condition(self, data: Data, place: Path, outermost: Path, seen: set[str], found: list[_Call]) -> None:
         if isinstance(data, str) and data in self.template.conditions and data not in seen:
             seen.add(data)
-            yield from self.condition(self.template.conditions[data], place, outermost, seen)
+            self._condition(self.template.conditions[data], place, outermost, seen, found)
         elif isinstance(data, dict) and len(data) == 1:
             [(call, arguments)] = data.items()
             if call in _JUNCTIONS & self.template.functions:
-                yield place, outermost, call, arguments
+                found.append((place, outermost, call, arguments))
                 for part in arguments if isinstance(arguments, list) else [arguments]:
-                    yield from self.condition(part, place, outermost, seen)
+                    self._condition(part, place, outermost, seen, found)
             elif call in self.template.functions:
-                yield place, outermost, call, arguments
-                yield from self.values(arguments, place, outermost)
+                found.append((place, outermost, call, arguments))
+                self._values(arguments, place, outermost, found)
 
 
 def _functions(one: Resource, home: Home) -> Iterator[Fact]:
@@ -144,7 +157,7 @@ def used_parameters(stack: Stack) -> Iterator[Fact]:
     text = _Text(template)
     found = [*text.values(template.resources, ()), *text.values(template.outputs, ())]
     for condition in template.conditions.values():
-        found += text.condition(condition, (), (), set())
+        found += text.condition(condition)
     for _, _, function, arguments in found:
         name = _parameter(function, arguments, template.resources)
         if isinstance(name, str):

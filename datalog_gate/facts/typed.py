@@ -7,7 +7,6 @@ nested data with their paths. Nothing is refused here: what Heat can't coerce, a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
@@ -28,22 +27,30 @@ class Leaf(NamedTuple):
     open: bool
 
 
-def leaves(data: Data, schema: Property | None = None, path: Path = ()) -> Iterator[Leaf]:
+def leaves(data: Data, schema: Property | None = None) -> list[Leaf]:
     """The scalars of the data in order, typed as far as the schema goes."""
+    found: list[Leaf] = []
+    _leaves(data, schema, (), found)
+    return found
+
+
+def _leaves(data: Data, schema: Property | None, path: Path, found: list[Leaf]) -> None:
     if isinstance(data, dict):
         for key, value in data.items():
-            yield from leaves(value, _within(schema, str(key)), (*path, str(key)))
+            _leaves(value, schema and _within(schema, str(key)), (*path, str(key)), found)
     elif isinstance(data, list):
         item = _within(schema, None)
         for index, value in enumerate(data):
-            yield from leaves(value, item, (*path, index))
+            _leaves(value, item, (*path, index), found)
     else:
         scalar = schema is not None and schema.kind in EMPTY
         if schema is not None and scalar:
             data = typed(schema.kind, schema.default if data is None else data)
         value = from_python(data)
-        closed = scalar or (schema is None and isinstance(value, Unknown) and value.scalar)
-        yield Leaf(path, value, isinstance(value, Unknown) and not closed)
+        if not isinstance(value, Unknown):
+            found.append(Leaf(path, value, False))
+        else:
+            found.append(Leaf(path, value, not (scalar or (schema is None and value.scalar))))
 
 
 def typed(kind: str, data: Data) -> Value:

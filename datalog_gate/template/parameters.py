@@ -105,7 +105,7 @@ def pseudo_parameters(dialect: Dialect, stack: str, name: str | None) -> dict[st
     names = hot if dialect.hot else ("AWS::StackName", "AWS::StackId")
     known: dict[str, Data] = {} if name is None else {names[0]: name}
     for one in names[len(known) :]:
-        known[one] = Unknown(unknown("get_param", one, stack, {}, None).expression, unread=True)
+        known[one] = Unknown(unknown("get_param", one, stack, {}, None).expression, unread=True, scalar=True)
     if not dialect.hot:
         known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
     return known
