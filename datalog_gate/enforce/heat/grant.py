@@ -113,10 +113,11 @@ def reserve(resource: Any, adopts: bool = False) -> None:
 
 def changed(resource: Any, after: Any) -> bool:
     """Whether an update must replace the grant though its own definition may be the same: it is for something else now,
-    or it holds nothing any more. A rollback asks nobody."""
+    or it holds nothing any more. A rollback asks for nothing but what the update had deleted: the convergence engine
+    takes that for complete when it comes back, and never makes it (heat/engine/resource.py, `__init__`)."""
     place = _place(resource)
     if place.root.action == "ROLLBACK":
-        return False
+        return resource.resource_id is None
     check(resource, after)
     given = after.properties(resource.properties_schema, resource.context)
     claim = _broker(given["service"]).journal.claim(resource.uuid)

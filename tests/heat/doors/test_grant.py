@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.heat.doors.grounds import Ground, grant, place, value
+from tests.heat.doors.grounds import Ground, failing, grant, place, value
 from tests.heat.doors.rig import wait
 from tests.heat.doors.stacks import string, template
 
@@ -80,6 +80,18 @@ def test_a_rollback_needs_no_call_and_leaves_the_claim_of_before(here: Ground) -
     wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
     assert (here.claims(), here.held()) == ([old], [old.key])
     assert here.heat.resources(name)["g"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+
+
+def test_a_rollback_asks_again_for_a_grant_that_the_update_had_removed(here: Ground) -> None:
+    name, _ = here.heat.create(template(g=grant("trial", ["a"]), a=string()))
+    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    [old] = here.claims()
+    fails = template(a=string(), f=failing("b", fail=True, wait_secs=2))
+    assert here.heat.on(name, "PUT", template=fails, disable_rollback=False).status_code == 202
+    wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
+    [new] = here.claims()
+    assert (new.uuid != old.uuid, new.state, here.held()) == (True, "reserved", [new.key])
+    assert here.heat.resources(name) == {"g": "CREATE_COMPLETE", "a": "CREATE_COMPLETE"}
 
 
 def test_what_comes_into_scope_is_asked_for_though_the_grant_is_written_the_same(here: Ground) -> None:

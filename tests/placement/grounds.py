@@ -1,0 +1,135 @@
+"""A real Heat whose services hold what they hold in a real Placement: what the tests of both together share.
+
+What needs a cloud in Heat is a stand-in (`stand_ins`). The rules are those that ship, and those of the guide.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from datalog_gate.services.journal import Claim, Journal
+from tests.heat.doors.rig import RESOURCES, Heat, running
+from tests.pages import DOCS
+from tests.placement.rig import Cloud
+
+SAMPLES = DOCS / "samples" / "grants"
+STAND_INS = Path(__file__).parent / "stand_ins"
+HOSTS = {"h1": ("r1", "z1", "VCPU", 4), "h2": ("r2", "z2", "VCPU", 4), "h3": ("r3", "z3", "VCPU", 2)}
+POOLS = {"p2": ("r2", "z2", "DISK_GB", 100)}
+SEATS = 2
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A Heat with all services. In its Placement are two seats of the licence acme_db, hosts in three racks, and a
+    storage pool in the second: `uuids`, of resource classes of its own with this `prefix`."""
+
+    heat: Heat
+    folder: Path
+    cloud: Cloud
+    prefix: str
+    uuids: Mapping[str, str]
+
+    @property
+    def held(self) -> list[tuple[str, int]]:
+        """What Placement says that each consumer holds, by the name of the provider."""
+        return [
+            (name, amount)
+            for name, uuid in self.uuids.items()
+            for one in self.cloud.held(uuid)
+            for amount in one.values()
+        ]
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """All that is not over."""
+        return Journal(f"{self.folder}/journal").claims()
+
+    def made(self, template: Any, **fields: Any) -> tuple[str, str, str]:
+        """The name of a new stack, how it ended, and why."""
+        name, answer = self.heat.create(template, **fields)
+        assert answer.status_code == 201, answer.text
+        return name, *self.heat.ended(name)
+
+    def updated(self, name: str, template: Any, **fields: Any) -> tuple[str, str]:
+        """How the update ended, and why."""
+        answer = self.heat.on(name, "PUT", template=template, **fields)
+        assert answer.status_code == 202, answer.text
+        return self.heat.ended(name)
+
+    def given(self, name: str, resource: str) -> dict[str, Any]:
+        """The properties with which a stand-in was made."""
+        found: dict[str, Any] = self.attributes(name, resource)["given"]
+        return found
+
+    def attributes(self, name: str, resource: str) -> dict[str, Any]:
+        """What Heat tells of a resource."""
+        found: dict[str, Any] = self.heat.on(name, "GET", f"/resources/{resource}").json()["resource"]["attributes"]
+        return found
+
+    def outputs(self, name: str) -> dict[str, Any]:
+        """What Heat tells of a stack's outputs."""
+        return {one["output_key"]: one["output_value"] for one in self.heat.stack(name)["outputs"]}
+
+    def gone(self, name: str) -> None:
+        """Delete a stack, and wait until it is gone."""
+        self.heat.on(name, "DELETE")
+        self.heat.ended(name, gone=True)
+
+    @contextmanager
+    def watched(self) -> Iterator[list[list[tuple[str, int]]]]:
+        """All that was held meanwhile."""
+        seen, over = [self.held], threading.Event()
+
+        def look() -> None:
+            while not over.wait(0.02):
+                seen.append(self.held)
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        try:
+            yield seen
+        finally:
+            over.set()
+            thread.join()
+            seen.append(self.held)
+
+
+@contextmanager
+def ground(folder: Path, cloud: Cloud, convergence: bool, **more: Any) -> Iterator[Ground]:
+    """A ground from its start to its end."""
+    prefix = f"CUSTOM_T{uuid4().hex.upper()}_"
+    uuids = {"acme_db": cloud.provider(f"acme_db-{prefix}", {f"{prefix}ACME_DB": SEATS})}
+    for name, (rack, zone, what, amount) in (HOSTS | POOLS).items():
+        traits = (f"CUSTOM_RACK_{rack.upper()}", f"CUSTOM_ZONE_{zone.upper()}")
+        uuids[name] = cloud.provider(f"{name}-{prefix}", {prefix + what: amount}, *traits)
+    rules = shutil.copytree(DOCS.parent / "rules", folder / "rules")
+    shutil.copy(SAMPLES / "unlock.dl", rules)
+    settings = [
+        *(f"{name}.{what}" for name in ("licence", "rack_affinity") for what in (
+            f"endpoint={cloud.url}", f"file={folder}/{name}", f"prefix={prefix}", "timeout=30")),
+        f"approval.file={folder}/approvals",
+        f"edge.file={folder}/places",
+    ]  # fmt: skip
+    options = {
+        "services": "licence, rack_affinity, approval, edge",
+        "service_option": "\nservice_option = ".join(settings),
+        "service_journal": f"{folder}/journal",
+    }
+    resources = f"{RESOURCES}, {STAND_INS}"
+    with running(folder, convergence, rules=rules, options=options, resources=resources, **more) as heat:
+        yield Ground(heat, folder, cloud, prefix, uuids)
+
+
+def emptied(one: Ground) -> None:
+    """Without stacks nothing is held."""
+    for stack in one.heat.ask("GET", "stacks").json()["stacks"]:
+        one.gone(stack["stack_name"])
+    assert (one.held, one.claims) == ([], ())

@@ -1,0 +1,177 @@
+"""Grants whose services hold something in a real Placement, in a real Heat with both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.heat.doors.grounds import grant
+from tests.heat.doors.rig import wait
+from tests.heat.doors.stacks import refusal, template
+from tests.placement.grounds import Ground, emptied, ground
+from tests.placement.rig import Cloud
+
+FULL = "the licence acme_db has 0 of 2 seats left, and 1 is asked for"
+DONE = "Stack CREATE completed successfully"
+GROUP = {"security_groups": ["internal"]}
+
+
+@pytest.fixture(scope="module", params=["convergence", "legacy"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def granting(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """Heat with the services, and no filter."""
+    with ground(tmp_path_factory.mktemp(engine), cloud, engine == "convergence") as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def filtering(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """The same behind the gate's filter."""
+    folder = tmp_path_factory.mktemp(f"{engine}_filtered")
+    with ground(folder, cloud, engine == "convergence", api_filters="datalog_gate") as one:
+        yield one
+
+
+@pytest.fixture
+def here(granting: Ground) -> Iterator[Ground]:
+    yield granting
+    emptied(granting)
+
+
+@pytest.fixture
+def behind(filtering: Ground) -> Iterator[Ground]:
+    yield filtering
+    emptied(filtering)
+
+
+def server(decision: object = None, image: str = "acme_db-14", **more: object) -> dict[str, Any]:
+    """A server that keeps in its metadata what it was decided."""
+    given = {"image": image, "flavor": "m1.small", "metadata": {"decision": decision}, **GROUP, **more}
+    return {"type": "OS::Nova::Server", "properties": given}
+
+
+def decided(resource: str, *path: str) -> dict[str, Any]:
+    return {"get_attr": ["g", "decision", resource, *path]}
+
+
+def licensed(*scope: str, seats: int = 1, **more: Any) -> dict[str, Any]:
+    """A template with so many seats for these servers."""
+    asked = grant("licence", list(scope), options={"name": "acme_db", "seats": seats})
+    return template(g=asked, **{one: server(decided(one)) for one in scope}, **more)
+
+
+def failed(why: str, service: str = "licence") -> tuple[str, str]:
+    """How a creation ends that is refused."""
+    said = f"Resource CREATE failed: GrantError: resources.g: the service {service} refuses this: {why}"
+    return "CREATE_FAILED", said
+
+
+def test_of_two_seats_two_stacks_are_made_and_the_third_fails_until_one_is_gone(here: Ground) -> None:
+    names = []
+    for held in ([1], [1, 1]):
+        name, *ended = here.made(licensed("db"))
+        assert (ended, here.held) == (["CREATE_COMPLETE", DONE], [("acme_db", one) for one in held])
+        assert here.given(name, "db")["metadata"] == {"decision": {"licence": "acme_db", "seats": 1}}
+        names.append(name)
+    third, *ended = here.made(licensed("db"))
+    assert tuple(ended) == failed(FULL)
+    assert here.heat.resources(third) == {"g": "CREATE_FAILED", "db": "INIT_COMPLETE"}
+    assert here.held == [("acme_db", 1)] * 2
+    here.gone(names[0])
+    assert here.held == [("acme_db", 1)]
+    assert here.made(licensed("db"))[1:] == ("CREATE_COMPLETE", DONE)
+    assert here.held == [("acme_db", 1)] * 2
+
+
+def test_of_two_seats_the_third_is_refused_at_the_door_until_one_is_gone(behind: Ground) -> None:
+    first, _ = (behind.made(licensed("db"))[0] for _ in range(2))
+    name = behind.heat.name()
+    with behind.heat.unchanged():
+        _, answer = behind.heat.create(licensed("db"), name)
+        assert refusal(answer) == (403, f"licence refuses the grant {name}/g: {FULL}")
+    assert behind.held == [("acme_db", 1)] * 2
+    behind.gone(first)
+    assert behind.made(licensed("db"))[1:] == ("CREATE_COMPLETE", DONE)
+    assert behind.held == [("acme_db", 1)] * 2
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_the_last_seats_survive_a_replacing_update_and_a_rollback(here: Ground, behind: Ground, filtered: bool) -> None:
+    one = behind if filtered else here
+    name, *ended = one.made(licensed("db", seats=2))
+    assert ended == ["CREATE_COMPLETE", DONE]
+    [old] = one.claims
+    with one.watched() as seen:
+        assert one.updated(name, licensed("db", "web", seats=2))[0] == "UPDATE_COMPLETE"
+        [new] = one.claims
+        assert (new.replaces, sorted(new.decision)) == (old.uuid, ["db", "web"])
+        fails = licensed("db", "web", "cache", seats=2, broken=server(image="broken"))
+        one.updated(name, fails, disable_rollback=False)
+        wait(lambda: one.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
+    assert {tuple(held) for held in seen} == {(("acme_db", 2),)}
+    [last] = one.claims
+    assert one.attributes(name, "g") == {"decision": last.decision} == {"decision": new.decision}
+    assert one.heat.resources(name).keys() == {"g", "db", "web"}
+
+
+def rack(service: Ground, host: str, name: str, zone: str) -> dict[str, Any]:
+    """A decision for one resource."""
+    return {
+        "availability_zone": zone,
+        "rack": name,
+        "host": f"{host}-{service.prefix}",
+        "aggregates": [],
+        "scheduler_hints": {"rack": name},
+    }
+
+
+def racked(zone: object = None) -> dict[str, Any]:
+    """A server and its volume in one rack, where that is decided on if no zone is given."""
+    zone = zone or decided("db", "availability_zone")
+    volume = {"size": 10, "availability_zone": decided("data", "availability_zone")}
+    return template(
+        g=grant("rack_affinity", ["db", "data"], options={"same": "rack"}),
+        db=server(image="debian-12", availability_zone=zone, scheduler_hints=decided("db", "scheduler_hints")),
+        data={"type": "OS::Cinder::Volume", "properties": volume},
+    )
+
+
+def test_a_server_and_its_volume_are_made_in_the_rack_that_was_decided_on(here: Ground) -> None:
+    name, *ended = here.made(racked())
+    assert ended == ["CREATE_COMPLETE", DONE]
+    decision = {"db": rack(here, "h2", "r2", "z2"), "data": rack(here, "p2", "r2", "z2")}
+    assert here.attributes(name, "g") == {"decision": decision}
+    db = here.given(name, "db")
+    assert (db["availability_zone"], db["scheduler_hints"]) == ("z2", {"rack": "r2"})
+    assert here.given(name, "data") == {"size": 10, "availability_zone": "z2"}
+    assert here.held == [("h2", 1), ("p2", 10)]
+    here.gone(name)
+    assert (here.held, here.claims) == ([], ())
+
+
+IMPOSSIBLE = (
+    "these can't all be had: same: rack of grant {0}/g over {0}/data, {0}/db; the zone z1 of {0}/db; "
+    "rack r1 has no storage pool with any room"
+)
+"""Any rack but the first is in another zone."""
+
+
+def test_what_is_impossible_fails_with_what_can_not_be_had_together(here: Ground) -> None:
+    name, *ended = here.made(racked("z1"))
+    assert tuple(ended) == failed(IMPOSSIBLE.format(name), "rack_affinity")
+    assert here.heat.resources(name) == {"g": "CREATE_FAILED"} | dict.fromkeys(("db", "data"), "INIT_COMPLETE")
+    assert (here.held, here.claims) == ([], ())
+
+
+def test_what_is_impossible_is_refused_at_the_door(behind: Ground) -> None:
+    name = behind.heat.name()
+    with behind.heat.unchanged():
+        _, answer = behind.heat.create(racked("z1"), name)
+    assert refusal(answer) == (403, f"rack_affinity refuses the grant {name}/g: {IMPOSSIBLE.format(name)}")
+    assert (behind.held, behind.claims) == ([], ())

@@ -1,0 +1,118 @@
+"""The five templates of docs/grants.md, in a real Heat with both engines behind the gate's filter: each is made as its
+user would send it, and reads what its service decided where the guide says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from heatclient.common import template_utils
+
+from datalog_gate.enforce.approving import answer, listed
+from tests.heat.doors.stacks import refusal
+from tests.placement.grounds import SAMPLES, Ground, emptied, ground
+from tests.placement.rig import Cloud
+
+DONE = ("CREATE_COMPLETE", "Stack CREATE completed successfully")
+UPDATED = ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
+
+
+@pytest.fixture(scope="module", params=["convergence", "legacy"])
+def filtering(
+    request: pytest.FixtureRequest, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ground]:
+    """Heat with the services, behind the gate's filter."""
+    folder, convergence = tmp_path_factory.mktemp(request.param), request.param == "convergence"
+    with ground(folder, cloud, convergence, api_filters="datalog_gate") as one:
+        yield one
+
+
+@pytest.fixture
+def here(filtering: Ground) -> Iterator[Ground]:
+    yield filtering
+    emptied(filtering)
+
+
+def sample(name: str) -> dict[str, Any]:
+    """What a client sends for the template."""
+    files, template = template_utils.get_template_contents(str(SAMPLES / f"{name}.yaml"))
+    return {"template": template, "files": files}
+
+
+def test_a_server_and_its_volume_are_in_one_rack(here: Ground) -> None:
+    name, *ended = here.made(**sample("same_rack"))
+    assert tuple(ended) == DONE
+    assert [here.given(name, one)["availability_zone"] for one in ("db", "db_volume")] == ["z2", "z2"]
+    assert here.held == [("h2", 1), ("p2", 100)]
+
+
+def test_a_group_of_servers_is_over_three_racks(here: Ground) -> None:
+    name, *ended = here.made(**sample("spread"))
+    assert tuple(ended) == DONE
+    decision = here.attributes(name, "apart")["decision"]
+    assert decision.keys() == {f"web.{at}.server" for at in range(6)}
+    nested = here.heat.on(name, "GET", "/resources?nested_depth=2&with_detail=True").json()["resources"]
+    zones = {
+        one["parent_resource"]: one["attributes"]["given"]["availability_zone"]
+        for one in nested
+        if one["resource_name"] == "server"
+    }
+    assert zones == {str(at): decision[f"web.{at}.server"]["availability_zone"] for at in range(6)}
+    assert set(zones.values()) == {"z1", "z2", "z3"}
+    assert Counter(dict(here.held)) == Counter(one["host"].partition("-")[0] for one in decision.values())
+
+
+def test_a_database_takes_two_seats(here: Ground) -> None:
+    name, *ended = here.made(**sample("licence"))
+    assert tuple(ended) == DONE
+    assert here.given(name, "db")["metadata"] == {"licence": "acme_db"}
+    assert here.held == [("acme_db", 2)]
+    with here.heat.unchanged():
+        other, refused = here.heat.create(**sample("licence"))
+        said = (
+            f"licence refuses the grant {other}/seats: the licence acme_db has 0 of 2 seats left, and 2 are asked for"
+        )
+        assert refusal(refused) == (403, said)
+
+
+def test_a_machine_is_made_once_a_person_approves_it(here: Ground) -> None:
+    name, *ended = here.made(**sample("approval"))
+    configured = here.folder / "heat.conf"
+    [asked] = listed(configured)
+    why = f"GrantError: resources.approved: the service approval refuses this: awaiting approval {asked.name}"
+    assert tuple(ended) == ("CREATE_FAILED", f"Resource CREATE failed: {why}")
+    assert here.heat.resources(name)["model"] == "INIT_COMPLETE"
+    approved = answer(configured, asked.name, "approved", "")
+    assert here.updated(name, **sample("approval")) == UPDATED
+    assert here.outputs(name) == {"approved_by": approved.said[-1].who}
+    assert here.heat.resources(name)["model"] == "CREATE_COMPLETE"
+
+
+def test_a_public_address_has_a_place_at_the_edge(here: Ground) -> None:
+    name, *ended = here.made(**sample("edge"))
+    assert tuple(ended) == DONE
+    assert here.outputs(name) == {"place": 1}
+
+
+DENIED = {
+    "licence": "grants.licence: db runs acme_db, and no licence is granted for it at {}/db",
+    "approval": "grants.approval: model takes r1.large, which a person has to approve at {}/model",
+    "edge": (
+        "net.floating_ip: address needs a public address, but the service edge is not unlocked for it at {}/address"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DENIED)
+def test_what_is_not_in_the_scope_of_the_grant_is_refused(here: Ground, name: str) -> None:
+    sent = sample(name)
+    for one in sent["template"]["resources"].values():
+        if one["type"] == "DatalogGate::Policy":
+            one["properties"]["scope"] = ["port"]
+    with here.heat.unchanged():
+        stack, refused = here.heat.create(**sent)
+        hint = f"add a resource of type DatalogGate::Policy with service: {name} and this resource in its scope"
+        said = f"The policies deny this stack: {DENIED[name].format(stack)} ({hint})"
+        assert refusal(refused) == (403, said)
