@@ -19,6 +19,7 @@ from datalog_gate.analysis.parts import resting
 from datalog_gate.analysis.policy import LEVELS, PLACEHOLDER, Level, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.collection import paused
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.budget import BUDGET, Budget, Watch
 from datalog_gate.engine.model import Engine, Model
@@ -73,6 +74,7 @@ class Request:
     waivers: tuple[Waiver, ...] = ()
 
 
+@paused()
 def decide(
     rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine, explain: bool = False
 ) -> Decision:
