@@ -256,5 +256,5 @@ def test_what_is_not_known_yet_passes_the_door_and_is_refused_after(cloud: Cloud
 
 
 def test_a_decision_that_takes_too_long_is_refused_in_words(cloud: Cloud, tmp_path: Path) -> None:
-    racks = Racks(cloud, tmp_path, "h1/r1/z1/8", seconds="0.01")
-    assert refused(racks, asked("u", "s")) == "no placement was found in 0.01 seconds"
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/8", seconds="1e-9")
+    assert refused(racks, asked("u", "s")) == "no placement was found in 1e-09 seconds"

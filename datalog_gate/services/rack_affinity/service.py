@@ -173,7 +173,10 @@ class RackAffinity(Service):
         end = time.monotonic() + self._seconds
         for one in [kept, problem] if kept != problem else [problem]:
             try:
-                answer = run.solve(one, max(0.1, end - time.monotonic()))
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise run.LateError
+                answer = run.solve(one, left)
             except run.LateError as error:
                 raise RefusedError(f"no placement was found in {self._seconds:g} seconds") from error
             except run.SolverError as error:
