@@ -26,7 +26,7 @@ from datalog_gate.point import point
 from datalog_gate.point.requests import Known, requests_of
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.journal import Claim
-from datalog_gate.services.service import Decision, RefusedError, Request, ServiceError
+from datalog_gate.services.service import Decision, RefusedError, Request, ServiceError, names
 
 LOG = logging.getLogger(__name__)
 UPDATES = ("UPDATE", "ROLLBACK", "RESTORE")
@@ -225,7 +225,7 @@ def _request(resource: Any, place: _Place, caller: _Caller, service: str, scope:
     [home] = [one for one in stack.walk() if one.id == place.path.rpartition("/")[0]]
     there = {one.name for one in home.resources}
     named = {name if name in there else name.partition(".")[0] for name in map(str, scope or ())}
-    if scope is not None and named & there != _names(request):
+    if scope is not None and named & there != set(names(request)):
         raise GrantError("its scope can't be told from the definition of the stack alone")
     return request
 
@@ -251,27 +251,21 @@ def _known(resource: Any, place: _Place) -> Callable[[str], Known]:
     return known
 
 
-def _names(request: Request) -> set[str]:
-    """The names in scope in the grant's own stack."""
-    home = request.grant.rpartition("/")[0] + "/"
-    return {one.id.removeprefix(home).partition("/")[0] for one in request.scope}
-
-
 def _guarded(resource: Any, request: Request) -> None:
     """Refuse where Heat does not have what is in scope wait for the grant. It works by what it wrote down before it
     began: rows of edges in the convergence engine, where a replacement stands in for what it replaces."""
     stack = resource.stack
     if stack.convergence:
-        names = {row.id: row.name for row in Row.get_all_active_by_stack(resource.context, stack.id).values()}
+        called = {row.id: row.name for row in Row.get_all_active_by_stack(resource.context, stack.id).values()}
         edges = [(after, before) for after, before in stack.current_deps["edges"] if after[1]]
-        there: set[Any] = {names.get(after[0]) for after, _ in edges}
+        there: set[Any] = {called.get(after[0]) for after, _ in edges}
         mine = (resource.id, resource.replaces)
-        waiting = {names.get(after[0]) for after, before in edges if before and before[1] and before[0] in mine}
+        waiting = {called.get(after[0]) for after, before in edges if before and before[1] and before[0] in mine}
     else:
         graph = getattr(resource, "graph", None)
-        there = _names(request) if graph is None else {one.name for one in graph.graph()}
+        there = set(names(request)) if graph is None else {one.name for one in graph.graph()}
         waiting = set() if graph is None else {one.name for one in graph.required_by(resource)}
-    if lost := sorted(_names(request) & there - waiting):
+    if lost := sorted(set(names(request)) & there - waiting):
         raise GrantError(f"Heat would not have {', '.join(lost)} wait for this grant")
 
 
