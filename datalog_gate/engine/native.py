@@ -49,7 +49,8 @@ def evaluate(
             continue
         try:
             work.derive(one)
-            work.find_errors(one.stratum)
+            if work.failed or work.errors:
+                work.find_errors(one.stratum)
         except BudgetError as error:
             exceeded = error.with_traceback(None)  # its frames hold every table
             for relation in one.stratum.relations:
@@ -249,8 +250,6 @@ class _Evaluation:
 
     def find_errors(self, stratum: Stratum) -> None:
         """Collect the rows in error, those that follow from others included. A row that is derived is not in error."""
-        if not self.failed and not self.errors:
-            return
         search = Assignments(self.tables, self.errors, self.watch)
         grown = True
         while grown:
