@@ -312,7 +312,7 @@ _RELATIONS = (
         "heat:disruption",
         "What an update does to a running server that it keeps.",
         ID,
-        _one_of("kind", "reboot rebuild resize", "A rebuild and a resize restart it too: each has its own row alone."),
+        _one_of("kind", "rebuild resize", "Either restarts it. No update of Heat merely reboots a server."),
         key="id kind",
         example=(ResourceId("web/db"), "resize"),
     ),
