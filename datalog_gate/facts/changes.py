@@ -168,10 +168,8 @@ class _Pair:
         if old is None or new is None:
             what, doubt = ("create", will) if old is None else ("delete", was)
             if unread := self._unread():  # it may be one of the members that nobody read
-                kinds = KINDS if self.of.type in DISRUPTED else ()
-                return Outcome(
-                    self.of, dict.fromkeys((what, *STRENGTH), unread), dict.fromkeys(kinds, unread), (), True
-                )
+                done: dict[str, Doubt] = dict.fromkeys(KINDS if self.of.type in DISRUPTED else (), unread)
+                return Outcome(self.of, dict.fromkeys((what, *STRENGTH), unread), done, (), True)
             return Outcome(self.of, {what: doubt}, {}, (), stirred)
         must = "update" if self.must == STRENGTH[0] and (old.nested and new.nested) else self.must
         may = {what: doubt for what, doubt in self.may.items() if STRENGTH.index(what) > STRENGTH.index(must)}

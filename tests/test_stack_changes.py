@@ -188,7 +188,10 @@ def test_a_change_is_what_heat_would_do(what: str) -> None:
     assert told(past_of(stack(old), stack(new))) == expected
 
 
-GROUP = "g: {type: OS::Heat::ResourceGroup, properties: {count: %s, resource_def: {type: OS::Cinder::Volume, properties: %s}}}"
+GROUP = (
+    "g: {type: OS::Heat::ResourceGroup, properties: "
+    "{count: %s, resource_def: {type: OS::Cinder::Volume, properties: %s}}}"
+)
 NESTED = "n: {type: n.yaml, properties: {a: %s}}"
 CHILD = {
     "n.yaml": "heat_template_version: 2021-04-16\nparameters: {a: {type: string}}\nresources:\n"
