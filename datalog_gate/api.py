@@ -22,12 +22,13 @@ from datalog_gate.engine.model import Engine
 from datalog_gate.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.facts.lines import Line
 from datalog_gate.facts.stack import Stack
-from datalog_gate.gate.decide import MODES, Caller, Request, decide
+from datalog_gate.gate.decide import decide
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Mode, Waiver
 from datalog_gate.gate.inventory import Inventory, loaded
 from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all, texts
 from datalog_gate.gate.query import ask, bind
+from datalog_gate.gate.request import MODES, Caller, Request
 from datalog_gate.gate.waivers import read_waivers
 from datalog_gate.language.conversion import converted
 from datalog_gate.rulefiles import read_rules
