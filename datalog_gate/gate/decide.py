@@ -16,6 +16,7 @@ from datalog_gate.diagnostics import Span
 from datalog_gate.engine.model import Engine
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.stack import Stack
+from datalog_gate.gate.changes import Changes
 from datalog_gate.gate.decision import Decision, outcome_of
 from datalog_gate.gate.evaluation import evaluation
 from datalog_gate.gate.finding import Violation, Waiver
@@ -25,7 +26,7 @@ from datalog_gate.gate.judging import Judge
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.request import Request
 from datalog_gate.gate.secrets import Secrets
-from datalog_gate.values import Row, row_key
+from datalog_gate.values import ResourceId, Row, row_key
 
 
 @paused()
@@ -42,19 +43,23 @@ def decide(
     found = evaluation(rules, stacks, request, policies, engine)
     facts, model = found.facts, found.model
     secrets = Secrets(facts, found.program)
-    judge = Judge(rules, stacks, request, found, secrets, explain)
+    changes = Changes(rules, policies, request, found, engine)
+    judge = Judge(rules, stacks, request, found, changes, secrets, explain)
     certain = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
     violations = [one for one in certain if not one.waiver]
     met = {one.waiver or one.lapsed for one in certain}
     waivers = tuple(one for one in request.waivers if one in met)
-    settled = {(one.policy, one.resource) for one in violations if one.resource}
+    settled: dict[tuple[str, ResourceId | None], bool] = {}
+    for one in violations:
+        if one.resource:
+            settled[one.policy, one.resource] = one.tolerated and settled.get((one.policy, one.resource), True)
     undetermined = sorted((one for policy in policies for one in judge.undetermined(policy, settled)), key=_by_policy)
     errors = [error for policy in policies if (error := judge.error(policy))]
     lines = sorted(f"{digest} {relation}" for relation, digest in found.digests.items() if relation != "gate:now")
     digests = {"rules": rules.digest, "facts": _digest(lines)}
     ids = tuple(stack.id for stack in stacks)
     decision = Decision(
-        _digest([*digests.values(), *ids, *_identity(rules, request, waivers)])[:16],
+        _digest([*digests.values(), *ids, *_identity(rules, request, waivers), *changes.identity])[:16],
         outcome_of(violations, undetermined, errors),
         request.action,
         ids,
@@ -81,6 +86,7 @@ def decide(
         {**rules.sources, **{file: text for stack in stacks for file, text in stack.sources.items()}},
         request.now,
         waivers,
+        bool(request.against),
     )
     if not explain:
         return decision

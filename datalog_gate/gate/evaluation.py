@@ -47,16 +47,17 @@ def evaluation(
     request: Request,
     policies: Sequence[Policy],
     engine: Engine,
+    whole: bool = True,
 ) -> Evaluation:
-    """The model over the stacks as one set of facts. What no policy rests on is in it, too, if the budgets allow it.
-    Errors: EngineError if the engine refuses the program or runs out of time."""
+    """The model over the stacks as one set of facts. What no policy rests on is in it, too, if it is to be `whole` and
+    the budgets allow it. Errors: EngineError if the engine refuses the program or runs out of time."""
     facts = FactSet()
     for stack in stacks:
         flatten(stack, rules.catalogue, {*rules.program.inputs, *GRANTS}, facts)
     _add_request(facts, stacks, request)
     known = _with_inventory(facts, request.inventory)
     program = _split(rules.program, known, facts)
-    model, exceeded = _evaluated(policies, program, facts, request, engine)
+    model, exceeded = _evaluated(policies, program, facts, request, engine, whole)
     return Evaluation(facts, known.digests, program, model, exceeded)
 
 
@@ -99,11 +100,16 @@ def _split(program: CheckedProgram, known: Summary, facts: FactSet) -> CheckedPr
 
 
 def _evaluated(
-    policies: Sequence[Policy], program: CheckedProgram, facts: FactSet, request: Request, engine: Engine
+    policies: Sequence[Policy],
+    program: CheckedProgram,
+    facts: FactSet,
+    request: Request,
+    engine: Engine,
+    whole: bool,
 ) -> tuple[Model, dict[Level, BudgetError]]:
     """The model, and by level what went beyond the budget. Each level has a budget of its own: first come the policies
-    that deny, with what unlocks services, then those that warn, those that record, and whatever no policy reads if
-    none went beyond its budget: what took it would take it again."""
+    that deny, with what unlocks services, then those that warn, those that record, and for the `whole` model whatever
+    no policy reads if none went beyond its budget: what took it would take it again."""
     model = request.inventory.model if request.inventory else Model()
     inputs = _inputs(program, facts, model)
     exceeded: dict[Level, BudgetError] = {}
@@ -115,7 +121,7 @@ def _evaluated(
         model = engine(resting(program, both), inputs, request.budget, model)
         if model.exceeded:
             exceeded[level] = model.exceeded
-    return model if exceeded else engine(program, inputs, request.budget, model), exceeded
+    return model if exceeded or not whole else engine(program, inputs, request.budget, model), exceeded
 
 
 def _inputs(program: CheckedProgram, facts: FactSet, model: Model) -> dict[str, Collection[Row]]:

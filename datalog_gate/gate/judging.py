@@ -7,7 +7,7 @@ place and what decides it, and the errors that policies met.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
@@ -16,6 +16,7 @@ from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.blame import Support, deciding, place, support
+from datalog_gate.gate.changes import Changes
 from datalog_gate.gate.evaluation import Evaluation
 from datalog_gate.gate.finding import Mode, PolicyError, Violation, Waiver
 from datalog_gate.gate.policyset import PolicySet
@@ -37,13 +38,14 @@ class Judge:
         stacks: Sequence[Stack],
         request: Request,
         found: Evaluation,
+        changes: Changes,
         secrets: Secrets,
         explain: bool,
     ) -> None:
         self._reads, self._request = rules.reads, request
         self._relations = rules.program.relations
         self._facts, self._program, self._model, self._stacks = found.facts, found.program, found.model, stacks
-        self._secrets, self._exceeded = secrets, found.exceeded
+        self._secrets, self._exceeded, self._changes = secrets, found.exceeded, changes
         self.provenance = Provenance(found.program, found.model, Watch(PLACING))
         self._explain = explain
         self.raw: dict[Violation, tuple[str, Row]] = {}
@@ -62,22 +64,30 @@ class Judge:
             found = support(self.provenance, policy.relation, row)
             yield self._violation(policy, policy.relation, row, found, (), waivers)
 
-    def undetermined(self, policy: Policy, settled: Set[tuple[str, ResourceId | None]]) -> Iterator[Violation]:
-        """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first, that has
-        no certain one. What is waived settles nothing: another row may hold what nobody waived."""
+    def undetermined(
+        self, policy: Policy, settled: Mapping[tuple[str, ResourceId | None], bool]
+    ) -> Iterator[Violation]:
+        """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first that is
+        not tolerated, or else the first. `settled` are the policies and subjects that have a certain one, and whether
+        all such are tolerated: they settle nothing that is not. What is waived settles nothing at all: another row may
+        hold what nobody waived."""
         relation = possible(policy.relation, self._program)
         if relation == policy.relation:  # nothing that it reads is unknown
             return
         certain = self._model.rows(policy.relation)
-        seen: set[ResourceId | None] = set()
+        chosen: dict[ResourceId | None, tuple[Row, bool]] = {}
         for row in sorted(self._model.rows(relation), key=row_key):
             subject = self._subject(policy, row)
-            if row in certain or subject in seen or (policy.id, subject) in settled:
+            found = settled.get((policy.id, subject))
+            if row in certain or found is False:
                 continue
-            seen.add(subject)
-            found = support(self.provenance, relation, row)
-            because = deciding(subject, found.leaves, self._facts, self._reads[policy.relation])
-            yield self._violation(policy, relation, row, found, because)
+            tolerated = self._changes.tolerates(policy, row)
+            if not (found and tolerated) and (subject not in chosen or (chosen[subject][1] and not tolerated)):
+                chosen[subject] = row, tolerated
+        for subject, (row, _) in chosen.items():
+            rests_on = support(self.provenance, relation, row)
+            because = deciding(subject, rests_on.leaves, self._facts, self._reads[policy.relation])
+            yield self._violation(policy, relation, row, rests_on, because)
 
     def error(self, policy: Policy) -> PolicyError | None:
         """The first error among those that the policy depends on; or that the budget ended before it was judged."""
@@ -120,6 +130,8 @@ class Judge:
             policy.on_unknown,
             None if why else waiver,
             waiver if why else None,
+            self._changes.of(policy, row),
+            self._changes.tolerates(policy, row),
         )
         if self._explain:
             self.raw.setdefault(violation, (relation, row))

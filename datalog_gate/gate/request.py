@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from datalog_gate.engine.budget import BUDGET, Budget
+from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.finding import Mode, Waiver
 from datalog_gate.gate.inventory import Inventory
 
@@ -27,7 +28,8 @@ class Caller:
 class Request:
     """What is asked, besides the stack: the action, who asks, the services that are enabled and the caller may use, the
     time (UTC), the most that a violation may do (`mode`) and that one of a policy may do (`modes`, by policy), the
-    inventory, what each group of policies may take, the policies that are `off`: not judged, and the waivers."""
+    inventory, what each group of policies may take, the policies that are `off`: not judged, the waivers, and the
+    stacks as they were, each with the id of the one that it becomes; none where no older state is told."""
 
     action: str
     now: datetime
@@ -39,3 +41,4 @@ class Request:
     modes: Mapping[str, Mode] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
     waivers: tuple[Waiver, ...] = ()
+    against: tuple[Stack, ...] = ()
