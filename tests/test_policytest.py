@@ -159,7 +159,7 @@ def test_a_template_that_leans_on_anchors_elsewhere_is_its_data(tmp_path: Path) 
         (case("{violation: [], violations: [{policy: p, rows: 1}, q], rows: [], diagnostics: [{line: yes}]}"),
          [(4, 14, "there is no key `violation` here", "did you mean violations?"),
           (4, 54, "there is no key `rows` here", "one of policy, resource, line, change"),
-          (4, 64, "here stands a mapping of policy, resource, line", None),
+          (4, 64, "here stands a mapping of policy, resource, line, change", None),
           (4, 74, "`rows` is a mapping", None),
           (4, 92, "`code` is missing here", None),
           (4, 99, "`line` is a number", None)]),
