@@ -42,14 +42,14 @@ def keys_of(policy: Policy, worked_out: Set[Cell]) -> tuple[str, ...]:
     return tuple(name for name, cell in zip(policy.columns, cells, strict=True) if name and cell not in worked_out)
 
 
-def computed(program: CheckedProgram) -> set[Cell]:
+def computed(program: CheckedProgram, indexes: bool = True) -> set[Cell]:
     """The columns of relations, by name and position, that some rule fills with what a builtin, an operator or an
-    aggregate gives, or with a list's index, be it by way of other relations."""
+    aggregate gives, or, where `indexes` count, with a list's index, be it by way of other relations."""
     found: set[Cell] = {
         (name, at)
         for name in program.inputs
         for at, column in enumerate(program.relations[name].columns)
-        if column.name in INDEXES
+        if indexes and column.name in INDEXES
     }
     for stratum in program.strata:
         before = -1
