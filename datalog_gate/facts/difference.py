@@ -83,9 +83,10 @@ class _Comparison:
             case (Unknown() | ResourceId(), _) | (_, Unknown() | ResourceId()):
                 self._symbols(one, other)
             case _ if one != other:
-                name = isinstance(one, str) and isinstance(other, str) and schema and "." in schema.custom
-                if name and bool(UUID.fullmatch(str(one))) != bool(UUID.fullmatch(str(other))):
-                    self.doubt = self.doubt or Unknown(f"whether {one} is {other}")  # Heat looks names up first
+                looked_up = schema.custom if schema and "." in schema.custom else ""  # Heat takes a name or an id
+                ids = [isinstance(each, str) and UUID.fullmatch(each) is not None for each in (one, other)]
+                if looked_up and ids[0] != ids[1]:
+                    self.doubt = self.doubt or Unknown(f"whether the two are one {looked_up}")
                 else:
                     self.differ = True
 
@@ -98,11 +99,11 @@ class _Comparison:
         elif isinstance(one, ResourceId) and isinstance(other, ResourceId):
             self.differ = True
         else:
-            texts = [each.path if isinstance(each, ResourceId) else str(each) for each in (one, other)]
-            if isinstance(one, str) or isinstance(other, str):
-                self.doubt = self.doubt or Unknown(f"whether {texts[0]} is {texts[1]}")
-            else:
-                self.differ = True
+            reference = next(each for each in (one, other) if isinstance(each, ResourceId))
+            text = isinstance(one, str) or isinstance(other, str)
+            if text:
+                self.doubt = self.doubt or Unknown(f"the id of {reference.path}")
+            self.differ |= not text
 
 
 def _given(schema: Property, data: Mapping[str, Data]) -> Data:

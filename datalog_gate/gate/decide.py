@@ -40,7 +40,7 @@ def decide(
     """
     stacks = sorted(stacks, key=lambda one: one.id)
     policies = [one for one in rules.policies if request.action in one.on and one.id not in request.off]
-    found = evaluation(rules, stacks, request, policies, engine)
+    found = evaluation(rules, stacks, request, policies, engine, against=request.against)
     facts, model = found.facts, found.model
     secrets = Secrets(facts, found.program)
     changes = Changes(rules, policies, request, found, engine)

@@ -14,10 +14,12 @@ from datalog_gate.analysis.parts import resting
 from datalog_gate.analysis.policy import LEVELS, Level, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.catalogue.relations import OLD
 from datalog_gate.engine.model import Engine, Model
 from datalog_gate.errors import BudgetError
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.past import add_past
 from datalog_gate.facts.stack import Stack
 from datalog_gate.facts.summary import Summary, summary
 from datalog_gate.gate.grants import effective
@@ -48,13 +50,17 @@ def evaluation(
     policies: Sequence[Policy],
     engine: Engine,
     whole: bool = True,
+    against: Sequence[Stack] = (),
 ) -> Evaluation:
-    """The model over the stacks as one set of facts. What no policy rests on is in it, too, if it is to be `whole` and
-    the budgets allow it. Errors: EngineError if the engine refuses the program or runs out of time."""
+    """The model over the stacks as one set of facts, which tell of the stacks that they are held `against`, too. What
+    no policy rests on is in it as well if it is to be `whole` and the budgets allow it. Errors: EngineError if the
+    engine refuses the program or runs out of time."""
     facts = FactSet()
     for stack in stacks:
         flatten(stack, rules.catalogue, {*rules.program.inputs, *GRANTS}, facts)
     _add_request(facts, stacks, request)
+    if against:
+        _add_against(facts, rules, stacks, against, request)
     known = _with_inventory(facts, request.inventory)
     program = _split(rules.program, known, facts)
     model, exceeded = _evaluated(policies, program, facts, request, engine, whole)
@@ -73,6 +79,19 @@ def _add_request(facts: FactSet, stacks: Sequence[Stack], request: Request) -> N
         facts.add("gate:service", (service,))
     for grant in effective(facts, stacks, request.services, request.now):
         facts.add(EFFECTIVE.name, (grant,))
+
+
+def _add_against(
+    facts: FactSet, rules: PolicySet, stacks: Sequence[Stack], against: Sequence[Stack], request: Request
+) -> None:
+    """Add what rules read of the older state, the grants among it that are in effect now."""
+    past = add_past(facts, against, stacks, rules.catalogue, rules.program.inputs)
+    name = OLD + EFFECTIVE.name
+    if name in rules.program.inputs:
+        for grant in effective(past, against, request.services, request.now):
+            facts.add(name, (grant,))
+        for row, doubt in past.maybe.get("gate:grant", {}).items():
+            facts.add(name, row[:1], maybe=doubt)
 
 
 def _with_inventory(facts: FactSet, inventory: Inventory | None) -> Summary:
