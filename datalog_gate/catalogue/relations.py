@@ -14,6 +14,13 @@ NAMESPACES = frozenset(
 )
 """The first segments of names that are not the author's, beside those of an inventory."""
 
+OLD = "old:"
+"""What the names of the relations begin with that hold the stack as it was."""
+TRANSITION = frozenset({"heat:change", "heat:disruption", "gate:request"})
+"""Relations that tell what is done, and not what is there."""
+TIMELESS = TRANSITION | {"gate:caller", "gate:role", "gate:now", "gate:service"}
+"""Relations of this page that have no older state: they tell of the request, or of the change itself."""
+
 MAYBE_STRING = Kind.STRING | Kind.NULL
 ID = Column("id", Kind.RESOURCE, "The resource.")
 STACK = Column("stack", Kind.STRING, "The id of a stack.")

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 
+from datalog_gate.analysis.identity import judges_transition
 from datalog_gate.analysis.measure import Measure, measures
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible
@@ -21,16 +22,6 @@ from datalog_gate.gate.finding import Change
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.request import Request
 from datalog_gate.values import Row
-
-TRANSITION = frozenset({"heat:change", "heat:disruption", "gate:request"})
-"""Relations about the operation itself, besides those of the older state: what reads one judges how a stack becomes
-another, which no state of it had before."""
-
-
-def judges_transition(policy: Policy, rules: PolicySet) -> bool:
-    """Whether a policy judges the operation, and not the state that it leads to."""
-    reads = rules.reads[policy.relation]
-    return not reads.isdisjoint(TRANSITION) or any(one.startswith("old:") for one in reads)
 
 
 class Changes:
@@ -45,7 +36,7 @@ class Changes:
             for one in policies
             if request.against
             and (now.model.rows(one.relation) or now.model.rows(possible(one.relation, now.program)))
-            and not judges_transition(one, rules)
+            and not judges_transition(one, rules.reads)
         }
 
     @property
