@@ -83,7 +83,10 @@ def decide(
             for relation in stratum.relations
             if relation in model.tables
         },
-        {**rules.sources, **{file: text for stack in stacks for file, text in stack.sources.items()}},
+        {
+            **rules.sources,
+            **{file: text for stack in (*request.against, *stacks) for file, text in stack.sources.items()},
+        },
         request.now,
         waivers,
         bool(request.against),
