@@ -73,6 +73,9 @@ PAIRS: dict[str, tuple[str, str, list[str]]] = {
         "net: {type: OS::Neutron::Net}\na: {type: OS::Neutron::Net}",
         "net: {type: OS::Neutron::Net, depends_on: a}\na: {type: OS::Neutron::Net}",
         ["s/a unchanged", "s/net update"]),
+    "a condition that holds": (
+        "net: {type: OS::Neutron::Net}", "net: {type: OS::Neutron::Net, condition: {equals: [1, 1]}}",
+        ["s/net update"]),
     "a list whose members shift": (
         "sg: {type: OS::Neutron::SecurityGroup, properties: {rules: [{protocol: tcp}]}}",
         "sg: {type: OS::Neutron::SecurityGroup, properties: {rules: [{protocol: udp}, {protocol: tcp}]}}",
@@ -171,10 +174,10 @@ PAIRS: dict[str, tuple[str, str, list[str]]] = {
     "a condition that nobody knows": (
         VOLUME % "",
         "vol: {type: OS::Cinder::Volume, condition: {equals: [{get_param: p}, x]}, properties: {size: 1}}",
-        ["? s/vol delete", "? s/vol unchanged"]),
+        ["? s/vol delete", "? s/vol update"]),
     "a condition that nobody knew": (
         "vol: {type: OS::Cinder::Volume, condition: {equals: [{get_param: p}, x]}, properties: {size: 1}}",
-        VOLUME % "", ["? s/vol create", "? s/vol unchanged"]),
+        VOLUME % "", ["? s/vol create", "? s/vol update"]),
     "the same condition": (
         "vol: {type: OS::Cinder::Volume, condition: {equals: [{get_param: p}, x]}, properties: {size: 1}}",
         "vol: {type: OS::Cinder::Volume, condition: {equals: [{get_param: p}, x]}, properties: {size: 2}}",

@@ -238,8 +238,9 @@ def _of_definition(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
         "metadata": (old.metadata, new.metadata),
         "update_policy": (old.update_policy, new.update_policy),
         "deletion_policy": (old.deletion_policy, new.deletion_policy),
-        "depends_on": (old.written("depends_on", frozenset()), new.written("depends_on", frozenset())),
     }
+    for section in ("depends_on", "condition"):
+        sections[section] = old.written(section, frozenset()), new.written(section, frozenset())
     for section, (before, after) in sections.items():
         surely, doubt = differ(before, after)
         if surely or doubt:
