@@ -137,8 +137,8 @@ class _Pair:
             return
         self.found = difference(old, new, self.kind)
         self._judge(self.found)
-        for one in (*further_effects(old, new, self.found), *status_effects(old, live.get(old.id))):
-            self._take(one, None, ("properties",))
+        for one in status_effects(old, live.get(old.id)):
+            self._take(one, None, ())
         for section, doubt in _of_definition(old, new) if self.must == STRENGTH[0] else ():
             self._take(Effect("update"), doubt, (section,))
 
@@ -212,6 +212,9 @@ class _Pair:
         for name, doubt in found.properties.items():
             for one in [Effect("update")] if template else effects(self.kind, name, found):
                 self._take(one, doubt, ("properties", name))
+        assert self.old
+        for one in further_effects(self.old, self.of, found):
+            self._take(one, None, ("properties",))
 
     def _take(self, effect: Effect, doubt: Doubt, path: Path) -> None:
         """Take an effect that comes if what differs in doubt does."""
