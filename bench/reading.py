@@ -18,7 +18,7 @@ from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.catalogue import SHIPPED
 from datalog_gate.collection import paused
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.gate.decide import GRANTS
+from datalog_gate.gate.evaluation import GRANTS
 from datalog_gate.gate.policyset import load
 from datalog_gate.rulefiles import read_rules
 from datalog_gate.sources import read_stack

@@ -22,12 +22,13 @@ from datalog_gate.engine.model import Engine
 from datalog_gate.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.facts.lines import Line
 from datalog_gate.facts.stack import Stack
-from datalog_gate.gate.decide import MODES, Caller, Request, decide
+from datalog_gate.gate.decide import decide
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Mode, Waiver
 from datalog_gate.gate.inventory import Inventory, loaded
 from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all, texts
 from datalog_gate.gate.query import ask, bind
+from datalog_gate.gate.request import MODES, Caller, Request
 from datalog_gate.gate.waivers import read_waivers
 from datalog_gate.language.conversion import converted
 from datalog_gate.rulefiles import read_rules
@@ -37,6 +38,8 @@ from datalog_gate.values import Row, Unknown, Value, from_python, row_key, show,
 if TYPE_CHECKING:
     from datalog_gate.template.document import Document
 
+CHANGING = ("update", "restore")
+"""The actions that change a stack from one state to another."""
 MOST_ROWS = 3
 """How many rows that only one engine has are told."""
 Source = Path | str | Mapping[str, Iterable[Sequence[object]]]
@@ -106,8 +109,8 @@ class Rules:
     def decide(
         self,
         stack: Stack | Sequence[Stack],
-        action: str = "create",
-        against: Stack | None = None,
+        action: str | None = None,
+        against: Stack | Sequence[Stack] = (),
         caller: Mapping[str, object] | None = None,
         services: Collection[str] = (),
         inventory: Inventory | Source | None = None,
@@ -121,6 +124,8 @@ class Rules:
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
+        `against` is the stack as it was, or several of them, each of the name of the one that it becomes: what was
+        wrong then and got no worse is pre-existing. The `action` is then `update` if none is named, else `create`.
         `caller` has user, project, domain (texts) and roles (a list of texts). `services` are those enabled that the
         caller may use. `inventory` is loaded, or what it is loaded from; so are `waivers`. `now`, in ISO 8601 if a
         text, is UTC where it names no zone, and the present if omitted. `engine` is native, pydatalog, or both, which
@@ -130,15 +135,20 @@ class Rules:
         Errors: UsageError, InputError for inventory or waivers, EngineError, also where pydatalog refuses or the two
         differ.
         """
-        if against is not None:
-            raise UsageError("an older state can't be judged yet")
+        before = (against,) if isinstance(against, Stack) else tuple(against)
+        action = action or ("update" if before else "create")
         if action not in ACTIONS:
             raise UsageError(f"there is no action {action}: one of {', '.join(ACTIONS)}")
+        if before and action not in CHANGING:
+            raise UsageError(f"{action} has no older state to judge against: {' and '.join(CHANGING)} have one")
         level = _mode(mode)
         stacks = (stack,) if isinstance(stack, Stack) else tuple(stack)
         ids = [one.id for one in stacks]
         if not ids or len(set(ids)) < len(ids):
             raise UsageError(f"stacks that are judged together need a name each, not {', '.join(ids) or 'none'}")
+        old = [one.id for one in before]
+        if len(set(old)) < len(old) or not set(old) <= set(ids):
+            raise UsageError(f"the older state is of {', '.join(old)}, not of {', '.join(ids)}: give it the same name")
         there = self._nothing if inventory is None else inventory
         if not isinstance(there, Inventory):
             there = self.inventory(there)
@@ -147,7 +157,7 @@ class Rules:
         off = frozenset(policy for policy, one in (modes or {}).items() if one == "off")
         own = {policy: _mode(one) for policy, one in (modes or {}).items() if policy not in off}
         when, who, word = _utc(now), caller_of(caller), self.waivers(waivers)
-        request = Request(action, when, who, frozenset(services), level, there, budget, own, off, word)
+        request = Request(action, when, who, frozenset(services), level, there, budget, own, off, word, before)
         if engine == "native":
             return decide(self._set, stacks, request, _engine("native"), explain)
         apart = replace(request, inventory=there.bare())

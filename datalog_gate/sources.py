@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from base64 import encodebytes
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -36,6 +36,7 @@ def read_stack(
     files: Mapping[str, str] | None = None,
     environment_files: Iterable[str] = (),
     masked: Iterable[tuple[str, str]] = (),
+    undeclared: bool = False,
     files_root: str | Path | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
@@ -46,7 +47,8 @@ def read_stack(
     `template` is the template itself, as a request's body holds it: then only `files` are there, and no other file is
     ever read. `source` is the path of a file, or a folder with a `template.yaml` and perhaps an `env.yaml`; a mapping,
     or a text of several lines or of JSON, is the template here too. `environment_files` are names of `files`, over the
-    parameters; `masked` entries of an environment have a value that nobody here may know.
+    parameters; `masked` entries of an environment have a value that nobody here may know. With `undeclared`, parameters
+    that the template does not declare are passed over, as Heat passes over those that a stack has from an update ago.
 
     Errors: InputError; UsageError unless one is given.
     """
@@ -88,7 +90,38 @@ def read_stack(
         environment=None if given else environment,
         parameters=parameters,
         masked=masked,
+        undeclared=undeclared,
         type_of=catalogue.type,
+    )
+
+
+def read_before(
+    source: str | Path | Mapping[str, Data],
+    after: str | Path | Mapping[str, Data],
+    *,
+    environments: Sequence[str | Path] = (),
+    environment: str | Mapping[str, Data] | None = None,
+    parameters: Mapping[str, Data] | None = None,
+    files_root: str | Path | None = None,
+    stack_name: str | None = None,
+    catalogue: Catalogue = SHIPPED,
+) -> Stack:
+    """The stack as it was before it became that of `after`: with the environments and parameters of the new one, as
+    far as its template declares these; a folder with an `env.yaml` has that alone. The name is the new one's. What lies
+    outside `files_root` is its own root. Errors: those of `read_stack`."""
+    own = isinstance(source, Path) and (source / "env.yaml").is_file()
+    if isinstance(after, Path) and (after / "env.yaml").is_file():
+        environments = [after / "env.yaml", *environments]
+    inside = isinstance(source, Path) and files_root and source.resolve().is_relative_to(Path(files_root).resolve())
+    return read_stack(
+        source,
+        environments=() if own else environments,
+        environment=None if own else environment,
+        parameters=None if own else parameters,
+        undeclared=True,
+        files_root=files_root if inside else None,
+        stack_name=stack_name,
+        catalogue=catalogue,
     )
 
 

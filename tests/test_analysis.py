@@ -268,6 +268,7 @@ def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) ->
         ('@deny("a", preexisting="no")', "preexisting can't be 'no'"),
         ('@deny("a", worse="x sideways")', "worse can't be 'x sideways'"),
         ('@deny("a", worse="y up")', "worse names y, which is no column of the head"),
+        ('@deny("a", worse="x up")', "worse names x, which is resource"),
         ('@deny("a", enforce_from="2027-13-01")', "'2027-13-01' is no date"),
         ('@deny("a", id="b")', "id is given twice"),
         ('@deny("a", "b", "c")', "@deny takes an id and a message, then attributes by name"),
@@ -275,7 +276,7 @@ def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) ->
 )
 def test_an_annotation_says_nothing_that_it_cannot_mean(annotation: str, message: str) -> None:
     with pytest.raises(dg.RulesError) as raised:
-        _load(m=f"{annotation} p(1) :- heat:stack(id=_).")
+        _load(m=f"{annotation} p(x) :- heat:resource(id=x).")
     assert [one.message for one in raised.value.diagnostics] == [message]
 
 

@@ -151,7 +151,12 @@ def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(ask
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"against": dg.read_stack(BASTION)}, "an older state can't be judged yet"),
+        ({"against": dg.read_stack(BASTION, stack_name="old")},
+         "the older state is of old, not of bastion: give it the same name"),
+        ({"against": [dg.read_stack(BASTION)] * 2},
+         "the older state is of bastion, bastion, not of bastion: give it the same name"),
+        ({"against": dg.read_stack(BASTION), "action": "delete"},
+         "delete has no older state to judge against: update and restore have one"),
         ({"action": "creat"}, "there is no action creat: one of create, update, adopt, restore, delete, suspend, "
                               "resume, check, snapshot, rollback"),
         ({"now": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=9)))},

@@ -12,11 +12,12 @@ from datalog_gate.analysis.policy import ACTIONS, Level
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
-from datalog_gate.gate.decide import Caller, Request, decide
+from datalog_gate.gate.decide import decide
 from datalog_gate.gate.decision import Decision, Outcome, outcome_of
 from datalog_gate.gate.finding import Mode, PolicyError, Violation
 from datalog_gate.gate.inventory import loaded
 from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.gate.request import Caller, Request
 from datalog_gate.sources import read_stack
 from datalog_gate.values import ResourceId, Unknown
 

@@ -15,10 +15,11 @@ from datalog_gate.enforce.cli import main
 from datalog_gate.enforce.render import text
 from datalog_gate.engine import engine
 from datalog_gate.engine.budget import UNLIMITED
-from datalog_gate.gate.decide import Request, decide
+from datalog_gate.gate.decide import decide
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.explanation import Explanation, told
 from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.gate.request import Request
 from datalog_gate.sources import read_stack
 from tests.pages import DOCS
 

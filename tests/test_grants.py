@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datalog_gate.engine.native import evaluate
-from datalog_gate.gate.decide import Request, decide
+from datalog_gate.gate.decide import decide
 from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.gate.request import Request
 from datalog_gate.sources import read_stack
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from textwrap import dedent
 import pytest
 
 from datalog_gate.diagnostics import Span
-from datalog_gate.errors import InputError, UsageError
+from datalog_gate.errors import InputError
 from datalog_gate.policytest.comparison import Answer, Finding, flow, report
 from datalog_gate.policytest.suite import read_suite, run, top_folder
 from datalog_gate.policytest.testfile import Case, read_cases
@@ -158,8 +158,8 @@ def test_a_template_that_leans_on_anchors_elsewhere_is_its_data(tmp_path: Path) 
         ("cases: [{}]", [(1, 9, f"`{key}` is missing here", None) for key in ("expect", "name", "stack")]),
         (case("{violation: [], violations: [{policy: p, rows: 1}, q], rows: [], diagnostics: [{line: yes}]}"),
          [(4, 14, "there is no key `violation` here", "did you mean violations?"),
-          (4, 54, "there is no key `rows` here", "one of policy, resource, line"),
-          (4, 64, "here stands a mapping of policy, resource, line", None),
+          (4, 54, "there is no key `rows` here", "one of policy, resource, line, change"),
+          (4, 64, "here stands a mapping of policy, resource, line, change", None),
           (4, 74, "`rows` is a mapping", None),
           (4, 92, "`code` is missing here", None),
           (4, 99, "`line` is a number", None)]),
@@ -340,7 +340,40 @@ def test_a_case_gives_what_a_request_holds(tmp_path: Path, more: str, found: lis
     assert [one.name for one in suite.answer(suite.cases[0]).found] == found
 
 
-def test_what_the_gate_cannot_judge_yet_fails_a_case(tmp_path: Path) -> None:
-    suite = read_suite(pack(tmp_path, case("{}", "    against: {heat_template_version: 2018-08-31}\n")))
-    with pytest.raises(UsageError, match="an older state"):
-        suite.report(suite.cases[0])
+OLD = STACK.replace("flavor: {get_param: flavor}", "flavor: huge").replace("parameters: {flavor", "parameters: {other")
+"""It declares other parameters than the new one."""
+
+
+@pytest.mark.parametrize(
+    ("against", "change"),
+    [
+        ("../../old", "preexisting"),
+        ("../../old/template.yaml", "preexisting"),
+        ("{heat_template_version: 2018-08-31}", "introduced"),
+        ("../../web", "preexisting"),
+        ("../../own", "introduced"),
+    ],
+    ids=["a folder", "a file", "an inline template", "the environment of the case", "an environment of its own"],
+)
+def test_a_case_may_give_the_stack_as_it_was(tmp_path: Path, against: str, change: str) -> None:
+    more = f"    against: {against}\n    environment: {{parameters: {{flavor: huge}}}}\n"
+    files = {
+        "old/template.yaml": OLD,
+        "own/template.yaml": STACK,
+        "own/env.yaml": "parameters: {flavor: small}\n",
+        "web/template.yaml": STACK.replace("default: huge", "default: small"),
+    }
+    file = pack(tmp_path, case(f"{{violations: [{{policy: flavor, change: {change}}}]}}", more))
+    write(tmp_path, files)
+    suite = read_suite(file)
+    assert suite.report(suite.cases[0]) == ""
+
+
+def test_a_change_that_differs_is_told(tmp_path: Path) -> None:
+    more = "    against: ../../web\n"
+    suite = read_suite(pack(tmp_path, case("{violations: [{policy: flavor, change: introduced}]}", more)))
+    assert suite.report(suite.cases[0]).splitlines()[:3] == [
+        "  - violations: {policy: flavor, change: introduced}",
+        "  + violations: {policy: flavor, resource: web, line: 2, change: preexisting}",
+        "      change: preexisting, not introduced",
+    ]

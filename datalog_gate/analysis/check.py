@@ -14,12 +14,13 @@ from datalog_gate.analysis.kinds import Inference, infer
 from datalog_gate.analysis.lowering import Lowering
 from datalog_gate.analysis.names import Names
 from datalog_gate.analysis.once import texts_once
+from datalog_gate.analysis.past import stand_ins, with_past
 from datalog_gate.analysis.policy import Policies, Policy, Unlock
 from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Var
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import reads, stratify
 from datalog_gate.catalogue import SHIPPED, Catalogue
-from datalog_gate.catalogue.relations import FIXED
+from datalog_gate.catalogue.relations import FIXED, OLD
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.errors import RulesError
@@ -76,17 +77,21 @@ def check(
     policies = Policies(modules, names, inference.relations)
     rules += _unlocking(policies.unlocks)
     strata, unstratified = stratify(rules)
+    described = {**inference.relations, **_of_grants()}
+    past = with_past(rules, described, {EFFECTIVE.name}, catalogue)
     diagnostics += [one for one in names.diagnostics if one not in names.consequences]
-    diagnostics += [*inference.diagnostics, *policies.diagnostics, *unstratified]
+    diagnostics += [*inference.diagnostics, *policies.diagnostics, *unstratified, *past.diagnostics]
     diagnostics += _unknown_services(rules, policies.unlocks)
     whole = all(one.severity != "error" for one in diagnostics)
     in_strata = [rule for stratum in strata for rule in stratum.rules]
-    diagnostics += strangers(in_strata, {**inference.relations, **_of_grants()}, catalogue, whole)
+    diagnostics += strangers(in_strata, described, catalogue, whole)
     if any(one.severity == "error" for one in diagnostics):
         raise RulesError(diagnostics, sources)
+    if past.rules != rules:
+        rules, strata = past.rules, stratify(past.rules)[0]
     derived = {rule.relation for rule in rules}
     used = {match.relation for rule in rules for match in matches(rule.body)}
-    described = {**inference.relations, **_of_grants()}
+    described |= past.relations
     inputs = (used | names.own().keys()) - derived
     program = CheckedProgram({name: described[name] for name in sorted(inputs | derived)}, frozenset(inputs), strata)
     chosen = tuple(policies.policies[identity] for identity in sorted(policies.policies))
@@ -104,6 +109,7 @@ def _inferred(modules: Sequence[Module], names: Names, diagnostics: list[Diagnos
     rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]
     relations = {**names.own(), **lowering.relations}
     rules += _given_rules(names, relations, {rule.relation for rule in rules})
+    rules += stand_ins(relations, names.own())
     return infer(rules, relations, names.own().keys() - names.undeclared)
 
 
@@ -173,11 +179,11 @@ def _unknown_services(rules: Sequence[CheckedRule], unlocks: Sequence[Unlock]) -
     found = []
     for rule in rules:
         for match in matches(rule.body):
-            at = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}.get(match.relation)
+            at = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}.get(match.relation.removeprefix(OLD))
             asked = None if at is None else match.arguments[at]
             if not isinstance(asked, Const) or asked.value in services:
                 continue
-            if match.relation == UNLOCKED or slip(str(asked.value), services):
+            if match.relation.endswith(UNLOCKED) or slip(str(asked.value), services):
                 suggestion = did_you_mean(str(asked.value), services, f'write a rule with @unlock("{asked.value}")')
                 message = f"no rule unlocks the service {asked.value}"
                 found.append(Diagnostic("unknown-service", message, match.span, suggestion))

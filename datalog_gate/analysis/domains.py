@@ -27,6 +27,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.analysis.strata import settle
 from datalog_gate.catalogue import Catalogue
+from datalog_gate.catalogue.relations import OLD
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Span, closest, did_you_mean
 
@@ -93,7 +94,7 @@ def strangers(
 
 
 def _listed(name: str, column: Column, types: Sequence[str]) -> Domain | None:
-    if name == "heat:resource" and column.name in ("type", "declared"):
+    if name.removeprefix(OLD) == "heat:resource" and column.name in ("type", "declared"):
         return Domain(frozenset(types), complete=False, listed=True)
     return Domain(frozenset(column.allowed), column.closed, listed=True) if column.allowed else None
 
@@ -186,7 +187,7 @@ class _Judge:
             column = self._relations[match.relation].columns[at].name
             if isinstance(argument, Const):
                 what = f"{column} of {match.relation} is never"
-                if column == "path" and match.relation in OF_PROPERTIES:
+                if column == "path" and match.relation.removeprefix(OLD) in OF_PROPERTIES:
                     domain = self._properties(match, body)
                     argument = Const(str(argument.value).partition(".")[0])
                 yield from _strange(what, argument, domain, match.span)
@@ -208,7 +209,9 @@ class _Judge:
         of_type = [
             argument.value
             for one in body
-            if isinstance(one, Match) and one.relation == "heat:resource" and one.arguments[0] == match.arguments[0]
+            if isinstance(one, Match)
+            and one.relation.removeprefix(OLD) == "heat:resource"
+            and one.arguments[0] == match.arguments[0]
             for argument in one.arguments[3:]
             if isinstance(argument, Const)
         ]

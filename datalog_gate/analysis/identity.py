@@ -1,12 +1,13 @@
-"""Which columns of a policy say which violation it is (layer 2).
+"""Which violation is which, before and after a change (layer 2).
 
-In: a checked program and a policy. Out: the names of its key columns: those that it names itself, or else all whose
-values are read and not worked out, so that one violation keeps its key while its numbers change.
+In: a checked program and a policy. Out: whether it judges the change itself, and else the names of its key columns:
+those that it names itself, or all whose values are read and not worked out, so that one violation keeps its key while
+its numbers change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import (
@@ -20,10 +21,17 @@ from datalog_gate.analysis.program import (
     Pattern,
     Var,
 )
+from datalog_gate.catalogue.relations import OLD, TRANSITION
 
 INDEXES = frozenset({"_index", "_index2"})
 """Columns of the catalogue that count the members of a list: any of them moves when another one goes."""
 Cell = tuple[str, int]
+
+
+def judges_transition(policy: Policy, reads: Mapping[str, frozenset[str]]) -> bool:
+    """Whether a policy judges what an operation does, and not what is there after it: it rests on a relation that tells
+    so. `reads` is that of its policy set."""
+    return any(name.startswith(OLD) or name in TRANSITION for name in reads[policy.relation])
 
 
 def keys_of(policy: Policy, worked_out: Set[Cell]) -> tuple[str, ...]:
@@ -34,14 +42,14 @@ def keys_of(policy: Policy, worked_out: Set[Cell]) -> tuple[str, ...]:
     return tuple(name for name, cell in zip(policy.columns, cells, strict=True) if name and cell not in worked_out)
 
 
-def computed(program: CheckedProgram) -> set[Cell]:
+def computed(program: CheckedProgram, indexes: bool = True) -> set[Cell]:
     """The columns of relations, by name and position, that some rule fills with what a builtin, an operator or an
-    aggregate gives, or with a list's index, be it by way of other relations."""
+    aggregate gives, or, where `indexes` count, with a list's index, be it by way of other relations."""
     found: set[Cell] = {
         (name, at)
         for name in program.inputs
         for at, column in enumerate(program.relations[name].columns)
-        if column.name in INDEXES
+        if indexes and column.name in INDEXES
     }
     for stratum in program.strata:
         before = -1

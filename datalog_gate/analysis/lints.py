@@ -15,6 +15,7 @@ from datalog_gate.analysis.names import Names
 from datalog_gate.analysis.once import once
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
 from datalog_gate.catalogue import SHIPPED, Catalogue
+from datalog_gate.catalogue.relations import OLD
 from datalog_gate.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.language.ast import Aggregate, Atom, Constant, Declaration, Import, Module, Rule
 from datalog_gate.language.walk import nodes
@@ -113,7 +114,7 @@ def _used(
     waiting += [f"{module.name}:{name}" for module in modules for name in names.scopes[module.name].exports]
     used: set[str] = set()
     while waiting:
-        name = waiting.pop()
+        name = waiting.pop().removeprefix(OLD)
         if name not in used:
             used.add(name)
             waiting += (match.relation for rule in by_relation.get(name, ()) for match in matches(rule.body))

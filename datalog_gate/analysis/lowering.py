@@ -27,6 +27,7 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.catalogue.builtins import PATTERN, Builtin
+from datalog_gate.catalogue.relations import OLD
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language import ast
@@ -156,7 +157,7 @@ class Lowering:
     def _columns(self, atom: ast.Atom, relation: Relation) -> list[tuple[int, ast.Term]]:
         """The atom's arguments with the positions of their columns."""
         positional, wide = len(atom.arguments), len(relation.columns)
-        loose = relation.name in self.names.undeclared
+        loose = relation.name.removeprefix(OLD) in self.names.undeclared
         if relation.named_only and positional:
             suggestion = f"write {relation.name}({relation.columns[0].name}=...)"
             self._report("arity", f"{relation.name} takes named columns only", atom.span, suggestion)

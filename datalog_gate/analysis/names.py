@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.catalogue.builtins import BUILTINS, Builtin
+from datalog_gate.catalogue.relations import OLD
 from datalog_gate.catalogue.schema import Column, Relation
 from datalog_gate.diagnostics import Diagnostic, Severity, Slips, Span, closest, did_you_mean
 from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
@@ -130,14 +131,29 @@ class Names:
             return BUILTINS.get(bare)
         if module in self.congress and prefix not in self.scopes:
             prefix = self.titles.get(prefix, prefix)
+        if atom.name.startswith(OLD) and atom.name not in self.given:
+            return self._older(atom, module)
         if atom.name in self.given and not (prefix in self.scopes and bare in self.scopes[prefix].relations):
             return self.given[atom.name]
         if prefix in self.scopes:
             return self._in_module(atom, prefix, bare, module)
-        if atom.name.startswith("old:"):
-            self._report("undefined-relation", "the state before an update is not there to read yet", atom.name_span)
-            return None
         return self.catalogue.relation(atom.name) or self._undefined(atom, module)
+
+    def _older(self, atom: Atom, module: str) -> Relation | Builtin | None:
+        """What `old:` makes of the relation that the rest of the name stands for."""
+        rest, span = atom.name.removeprefix(OLD), atom.name_span
+        now = self._meaning(replace(atom, name=rest, name_span=replace(span, column=span.column + len(OLD))), module)
+        if now is None or now.name in self._empty:
+            return now
+        owner, _, bare = now.name.rpartition(":")
+        if owner in self.scopes and bare in self.scopes[owner].relations:
+            self._read.add(now.name)
+            return replace(now, name=OLD + now.name)
+        older = self.catalogue.relation(OLD + now.name)
+        if older is None:
+            message = f"there is no {atom.name}: no stack, old or new, fills {rest}"
+            self._report("undefined-relation", message, span, f"read {rest} itself")
+        return older
 
     def head(self, atom: Atom, module: str) -> Relation:
         """The relation that a head of a module defines."""

@@ -130,7 +130,7 @@ class Policies:
                 message = f"worse can't be {texts['worse']!r}"
                 self._report("annotation-attribute", message, annotation.span, 'write a column and a way, "n up"')
             else:
-                self._column("annotation-attribute", "worse", column, columns, annotation.span)
+                self._measure(column, columns, relation, annotation.span)
         subject = _first_resource(relation)
         if "subject" in texts and self._column(
             "annotation-attribute", "subject", texts["subject"], columns, annotation.span
@@ -203,6 +203,14 @@ class Policies:
         suggestion = did_you_mean(name, columns, has)
         self._report(code, f"{what} names {name}, which is no column of the head", span, suggestion)
         return False
+
+    def _measure(self, name: str, columns: tuple[str, ...], relation: Relation, span: Span) -> None:
+        """Report what no violation can be worse by: no column, or one that holds no number."""
+        if self._column("annotation-attribute", "worse", name, columns, span):
+            kinds = relation.columns[columns.index(name)].kinds
+            if Kind.NUMBER not in kinds:
+                message = f"worse names {name}, which is {kinds.describe()}"
+                self._report("annotation-attribute", message, span, "name a number")
 
     def _date(self, text: str | None, span: Span) -> date | None:
         try:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from datalog_gate.catalogue import inventory
-from datalog_gate.catalogue.relations import FIXED, NAMESPACES
+from datalog_gate.catalogue.relations import FIXED, NAMESPACES, OLD, TIMELESS
 from datalog_gate.catalogue.resource_types import SOURCES, shipped, tables_of, type_of_line
 from datalog_gate.catalogue.schema import Relation, ResourceType
 
@@ -45,13 +46,22 @@ class Catalogue:
         return tuple({**shipped(self._sources), **self._given})
 
     def relation(self, name: str) -> Relation | None:
-        """The relation of that full name, such as ``heat:resource`` or ``os:neutron:security_group.rules``."""
+        """The relation of that full name, such as ``heat:resource`` or ``os:neutron:security_group.rules``; after
+        ``old:`` the same of the stack as it was."""
+        if name.startswith(OLD):
+            now = self._of_stack(name.removeprefix(OLD))
+            return now and replace(now, name=name)
         if name in FIXED:
             return FIXED[name]
         if found := inventory.relation(name):
             return found
         owner = self.owner(name.partition(".")[0])
         return self._of_type(owner).get(name) if owner else None
+
+    def _of_stack(self, name: str) -> Relation | None:
+        """The relation of that full name if the stack fills it, or grants do."""
+        known = None if name.startswith(OLD) or name in TIMELESS else self.relation(name)
+        return None if known is inventory.relation(name) else known
 
     def names(self) -> Iterator[str]:
         """The names of all relations. It parses every resource type: for suggestions, not for looking up."""

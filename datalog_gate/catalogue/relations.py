@@ -14,6 +14,13 @@ NAMESPACES = frozenset(
 )
 """The first segments of names that are not the author's, beside those of an inventory."""
 
+OLD = "old:"
+"""What the names of the relations begin with that hold the stack as it was."""
+TRANSITION = frozenset({"heat:change", "heat:disruption", "gate:request"})
+"""Relations that tell what is done, and not what is there."""
+TIMELESS = TRANSITION | {"gate:caller", "gate:role", "gate:now", "gate:service"}
+"""Relations of this page that have no older state: they tell of the request, or of the change itself."""
+
 MAYBE_STRING = Kind.STRING | Kind.NULL
 ID = Column("id", Kind.RESOURCE, "The resource.")
 STACK = Column("stack", Kind.STRING, "The id of a stack.")
@@ -291,6 +298,23 @@ _RELATIONS = (
             "CREATE",
             "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         ),
+    ),
+    _relation(
+        "heat:change",
+        "What becomes of each resource of the old stack and of the new one; no rows where there is no older state. "
+        "A resource that holds a stack is at least updated, since Heat always passes the update on.",
+        ID,
+        _one_of("change", "create delete update replace unchanged", "What Heat does."),
+        key="id",
+        example=(ResourceId("web/db"), "replace"),
+    ),
+    _relation(
+        "heat:disruption",
+        "What an update does to a running server that it keeps.",
+        ID,
+        _one_of("kind", "rebuild resize", "Either restarts it. No update of Heat merely reboots a server."),
+        key="id kind",
+        example=(ResourceId("web/db"), "resize"),
     ),
     _relation(
         "gate:request",

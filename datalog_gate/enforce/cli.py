@@ -334,7 +334,7 @@ def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespa
     """The exit code of one decision. `fails` are the levels of `--fail-on`."""
     from datalog_gate.enforce.reports import severity
 
-    found = {severity(one) for one in decision.violations}
+    found = {severity(one) for one in decision.violations if not one.tolerated}
     if options.fail_on != "never" and (decision.outcome == "deny" or found & set(fails)):
         return DENIED
     if decision.outcome == "indeterminate" or (options.strict_unknown and decision.undetermined):

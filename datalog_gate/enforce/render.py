@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from datalog_gate.diagnostics import Diagnostic, Span, excerpt
@@ -10,6 +11,7 @@ from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Violation, Waiver
 from datalog_gate.gate.reason import SHORT, printable
 
+PREEXISTING = "preexisting"
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
 
 
@@ -17,7 +19,7 @@ def text(decision: Decision, asks: Sequence[str] = ()) -> str:
     """All findings with excerpts, what grants ask for, those that unlock nothing, and the counts."""
     lines: list[str] = []
     for one in decision.violations:
-        lines += _finding(one, one.level, decision)
+        lines += _finding(one, _word(one), decision)
     for one in decision.undetermined:
         lines += _finding(one, "undetermined", decision)
     for one in decision.waived:
@@ -35,18 +37,19 @@ def text(decision: Decision, asks: Sequence[str] = ()) -> str:
 
 def compact(decision: Decision) -> str:
     """One line for each finding, and the counts."""
-    lines = [f"{_at(one.place)}{one.level}[{one.policy}] {one.message}" for one in decision.violations]
-    lines += [f"{_at(one.place)}undetermined[{one.policy}] {one.message}" for one in decision.undetermined]
-    lines += [f"{_at(one.place)}waived[{one.policy}] {one.message}" for one in decision.waived]
+    lines = [_head(one, _word(one)) for one in decision.violations]
+    lines += [_head(one, "undetermined") for one in decision.undetermined]
+    lines += [_head(one, "waived") for one in decision.waived]
     lines += [f"{_at(one.place)}error[{one.policy}] {one.message}" for one in decision.errors]
     return "\n".join(map(printable, [*lines, summary(decision)]))
 
 
 def summary(decision: Decision) -> str:
     """The counts in one line."""
-    denied = sum(one.level == "deny" for one in decision.violations)
-    warned = sum(one.level == "warn" for one in decision.violations)
-    counts = [f"{denied} denied", f"{warned} warning{'' if warned == 1 else 's'}"]
+    levels = Counter(_word(one) for one in decision.violations)
+    counts = [f"{levels['deny']} denied", f"{levels['warn']} warning{'' if levels['warn'] == 1 else 's'}"]
+    if decision.compared:
+        counts.insert(1, f"{levels[PREEXISTING]} {PREEXISTING}")
     if decision.waived:
         met = dict.fromkeys(one.waiver for one in decision.waived if one.waiver)
         counts.append(
@@ -76,7 +79,7 @@ def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
 
 def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
     mode = f" ({one.mode} only)" if one.mode != "enforce" else ""
-    yield f"{_at(one.place)}{word}[{one.policy}] {one.message}{mode}"
+    yield f"{_head(one, word)}{mode}"
     if one.place:
         yield from excerpt(one.place, decision.sources)
     for unknown in one.because:
@@ -92,6 +95,20 @@ def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
         yield f"  hint  {one.hint}"
     if explained and explained.fix:
         yield f"  fix   {explained.fix.text}" + (f"   {explained.fix.where}" if explained.fix.where else "")
+
+
+def _head(one: Violation, word: str) -> str:
+    return f"{_at(one.place)}{word}[{one.policy}] {one.message if word == PREEXISTING else said(one)}"
+
+
+def _word(one: Violation) -> str:
+    """What a certain finding is: what its policy says of it, unless it was there before."""
+    return PREEXISTING if one.tolerated else one.level
+
+
+def said(one: Violation) -> str:
+    """The message, with that it was there before."""
+    return f"{one.message} ({PREEXISTING})" if one.change == PREEXISTING else one.message
 
 
 def _looked_at(rows: Mapping[str, int]) -> str:

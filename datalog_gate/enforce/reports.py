@@ -19,10 +19,10 @@ from datalog_gate import __version__
 from datalog_gate.analysis.policy import LEVELS, Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.diagnostics import CODES, Diagnostic, Severity, Span
-from datalog_gate.enforce.render import compact, diagnostics_json, text
+from datalog_gate.enforce.render import compact, diagnostics_json, said, text
 from datalog_gate.errors import DiagnosticsError, GateError
 from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.finding import Violation
+from datalog_gate.gate.finding import Change, Violation
 from datalog_gate.gate.reason import printable
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -44,19 +44,21 @@ class Judged:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing to show. `rule` is a policy's id or a diagnostic's code; `state` says whether it holds, or holds and is
-    waived, or could not be told for what is not known yet, or because something is broken."""
+    waived or was there before, or could not be told for what is not known yet, or because something is broken. `change`
+    is what a violation has where there is an older state."""
 
     rule: str
     level: Severity
-    state: OneOf["holds", "waived", "unknown", "broken"]
+    state: OneOf["holds", "waived", "preexisting", "unknown", "broken"]
     message: str
     place: Span | None
     help: str = ""
     resource: str = ""
     because: tuple[tuple[str, Span | None], ...] = ()
+    change: Change | None = None
 
     def __str__(self) -> str:
-        word = {"holds": self.level, "waived": "waived", "unknown": "undetermined", "broken": "error"}[self.state]
+        word = {"waived": "waived", "unknown": "undetermined", "broken": "error"}.get(self.state, self.level)
         place = f"{self.place}: " if self.place else ""
         return printable(f"{place}{word}[{self.rule}] {self.message}" + (f" ({self.help})" if self.help else ""))
 
@@ -123,20 +125,20 @@ def findings(answer: Decision | GateError) -> Iterator[Finding]:
         return
     for one in answer.violations:
         resource = one.resource.path if one.resource else ""
-        yield Finding(one.policy, severity(one), "holds", one.message, one.place, one.hint, resource)
+        kind: OneOf["holds", "preexisting"] = "preexisting" if one.tolerated else "holds"
+        yield Finding(one.policy, severity(one), kind, said(one), one.place, one.hint, resource, change=one.change)
     for one in answer.undetermined:
         refused = one.enforced and one.on_unknown == "deny"
         deferred = SEVERITIES[max(SEVERITIES.index(severity(one)), 2 if one.on_unknown == "allow" else 1)]
         grave: Severity = "error" if refused else deferred
         because = tuple((unknown.expression, unknown.place) for unknown in one.because)
         resource = one.resource.path if one.resource else ""
-        yield Finding(
-            one.policy, grave, "holds" if refused else "unknown", one.message, one.place, one.hint, resource, because
-        )
+        unsure: OneOf["holds", "unknown"] = "holds" if refused else "unknown"
+        yield Finding(one.policy, grave, unsure, said(one), one.place, one.hint, resource, because, one.change)
     for one in answer.waived:
         resource = one.resource.path if one.resource else ""
         by = f"waived by {one.waiver}"
-        yield Finding(one.policy, severity(one), "waived", one.message, one.place, by, resource)
+        yield Finding(one.policy, severity(one), "waived", said(one), one.place, by, resource, change=one.change)
     for failed in answer.errors:
         grave = "error" if failed.enforced else "warning"
         yield Finding(failed.policy, grave, "broken", failed.message, failed.place)
@@ -149,7 +151,7 @@ def github(one: Finding) -> str:
         place = {"file": _relative(one.place.file), "line": one.place.line, "col": one.place.column}
         properties = {key: str(value) for key, value in place.items()} | properties
     said = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
-    word = "notice" if one.level == "note" or one.state == "waived" else one.level
+    word = "notice" if one.level == "note" or one.state in ("waived", "preexisting") else one.level
     return f"::{word} {said}::{_escaped(one.message + (f' ({one.help})' if one.help else ''))}"
 
 
@@ -163,8 +165,8 @@ def _escaped(value: str, more: str = "") -> str:
 
 def junit(judged: Sequence[Judged], policies: Sequence[Policy], fails: Sequence[Severity]) -> str:
     """A suite for each stack, or set of stacks, with a case for each policy. A case fails by its findings of the levels
-    `fails`, is skipped if it is undetermined or waived, and is an error if the policy, or the request, could not be
-    judged."""
+    `fails`, is skipped if it is undetermined, waived or pre-existing, and is an error if the policy, or the request,
+    could not be judged."""
     from xml.etree import ElementTree as Xml
 
     top = Xml.Element("testsuites", name="datalog-gate")
@@ -190,7 +192,7 @@ def _outcome(case: Any, found: Sequence[Finding], fails: Sequence[Severity]) -> 
 
     failed = [one for one in found if one.state == "holds" and one.level in fails]
     broken = [one for one in found if one.state == "broken"]
-    unknown = [one for one in found if one.state in ("unknown", "waived")]
+    unknown = [one for one in found if one.state in ("unknown", "waived", "preexisting")]
     shown: Sequence[Finding] = ()
     for tag, some in (("error", broken), ("failure", failed), ("skipped", unknown)):
         if some and not shown:
@@ -257,6 +259,8 @@ def _result(one: Finding, index: int, place: Span | None) -> dict[str, object]:
     if one.state == "waived":
         justified = printable(one.help)
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justified}]
+    if one.change:
+        result["baselineState"] = "new" if one.change == "introduced" else "unchanged"
     if one.because:
         result["relatedLocations"] = [
             {**_location(where), "message": _message(what)} for what, where in dict.fromkeys(one.because)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from datalog_gate.catalogue.relations import OLD
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.stack import Locate, Path, Resource
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown
@@ -95,7 +96,7 @@ class FactSet:
 
 def _path_of(relation: str, row: Row) -> Path:
     """The path of a row whose resource alone is kept: the whole resource, its properties, or an item of a list."""
-    if relation == "heat:resource":
+    if relation.removeprefix(OLD) == "heat:resource":
         return ()
     _, _, name = relation.partition(".")
     return ("properties", name, row[1]) if name and isinstance(row[1], int) else ("properties",)

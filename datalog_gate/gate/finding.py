@@ -13,6 +13,7 @@ from datalog_gate.diagnostics import Span
 from datalog_gate.values import ResourceId, Row, Unknown, Value, from_python, to_json
 
 Mode = OneOf["enforce", "warn", "record"]
+Change = OneOf["introduced", "preexisting"]
 WRITTEN = ("id", "policy", "subject", "project", "owner", "reason", "ticket", "expires")
 """The texts of a waiver, as its file has them; `while` is one besides."""
 SOON = timedelta(days=14)
@@ -70,7 +71,8 @@ class Waiver:
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One row of a policy. `because` holds the unknowns that decide it; empty if it is certain. One that is waived has
-    a `waiver`; one that a waiver names that is not in force has it in `lapsed`."""
+    a `waiver`; one that a waiver names that is not in force has it in `lapsed`. `change` says whether an older state
+    had it already, None if none was given; one that is `tolerated` was there, and so stops nothing."""
 
     policy: str
     level: Level
@@ -85,9 +87,11 @@ class Violation:
     on_unknown: str = "defer"
     waiver: Waiver | None = None
     lapsed: Waiver | None = None
+    change: Change | None = None
+    tolerated: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """The violation as JSON data. There is no older state to compare with, so `change` is null."""
+        """The violation as JSON data."""
         data: dict[str, object] = {
             "policy": self.policy,
             "level": self.level,
@@ -98,7 +102,7 @@ class Violation:
             "row": [to_json(value) for value in self.row],
             "resource": self.resource.path if self.resource else None,
             "place": _place(self.place),
-            "change": None,
+            "change": self.change,
             "because": [{"expression": one.expression, "place": _place(one.place)} for one in self.because],
         }
         return {**data, "waiver": self.waiver.to_json()} if self.waiver else data
@@ -106,7 +110,7 @@ class Violation:
     @property
     def enforced(self) -> bool:
         """Whether it can stop an operation."""
-        return self.level == "deny" and self.mode == "enforce"
+        return self.level == "deny" and self.mode == "enforce" and not self.tolerated
 
 
 @dataclass(frozen=True, slots=True)

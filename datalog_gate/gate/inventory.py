@@ -15,6 +15,7 @@ from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.strata import reads
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.catalogue.inventory import relation
+from datalog_gate.catalogue.relations import OLD
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.model import Model, Table
@@ -74,7 +75,7 @@ def loaded(
 def _fills(catalogue: Catalogue, name: str) -> bool:
     """Whether nothing but an inventory fills the relation: one of the cloud, or one that the rules declare."""
     found = catalogue.relation(name)
-    return found is relation(name) if found else name != EFFECTIVE.name
+    return found is relation(name) if found else name.removeprefix(OLD) != EFFECTIVE.name
 
 
 def _unchanged(part: CheckedProgram, tables: Mapping[str, Table], old: Model) -> dict[str, Table]:

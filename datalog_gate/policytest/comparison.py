@@ -51,7 +51,7 @@ class Finding:
 
     def other(self, expected: Expected) -> dict[str, Any]:
         """What it has in the place of what the test file says of it, by key."""
-        own = {"resource": self.short, "line": self.place.line if self.place else None}
+        own = {"resource": self.short, "line": self.place.line if self.place else None, "change": self.change}
         path = self.resource.path if self.resource else ""
         return {
             key: value
@@ -65,9 +65,15 @@ class Finding:
         path = self.resource.path if self.resource else ""
         return path.partition("/")[2] or path
 
+    @property
+    def change(self) -> str | None:
+        """Introduced or preexisting, where the case has an older state."""
+        return self.violation.change if self.violation else None
+
     def expectation(self) -> dict[str, Any]:
         """All that a test file can say of it."""
-        whole = {"resource": self.short or None, "line": self.place.line if self.place else None}
+        line = self.place.line if self.place else None
+        whole = {"resource": self.short or None, "line": line, "change": self.change}
         name = {"code" if self.list == "diagnostics" else "policy": self.name}
         if self.list == "diagnostics":
             del whole["resource"]

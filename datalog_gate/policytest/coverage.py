@@ -16,6 +16,7 @@ from datalog_gate.analysis.check import matches
 from datalog_gate.analysis.possible import MAY_FAIL, POSSIBLE
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedProgram, CheckedRule, Compare, Const, Fold, Var
 from datalog_gate.analysis.safety import Scoped, binds, scoped
+from datalog_gate.catalogue.relations import OLD
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.assignments import Assignments, Binding
 from datalog_gate.engine.budget import Budget, Watch
@@ -131,8 +132,9 @@ def _rules(suite: Suite) -> Iterator[Covered]:
         for one in module.statements:
             if not isinstance(one, ast.Rule) or not one.body or one.span not in checked:
                 continue
-            relation = checked[one.span][0].relation
-            readers = tuple(each.id for each in policies.policies if relation in policies.reads[each.relation])
+            relation = checked[one.span][0].relation.removeprefix(OLD)
+            either = {relation, OLD + relation}
+            readers = tuple(each.id for each in policies.policies if either & policies.reads[each.relation])
             if beside or suite.policies.intersection(readers):
                 points = tuple(Point(each.span, print_literal(each)) for each in _literals(one.body))
                 for rule in checked[one.span]:

@@ -16,6 +16,7 @@ from datalog_gate.analysis.check import check, matches
 from datalog_gate.analysis.parts import resting
 from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.catalogue import Catalogue
+from datalog_gate.catalogue.relations import OLD
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.facts.stack import Stack
@@ -214,7 +215,7 @@ def _differs(case: Case, answer: Answer) -> bool:
 
 
 def _module(relation: str) -> str:
-    return relation.rpartition(":")[0]
+    return relation.removeprefix(OLD).rpartition(":")[0]
 
 
 def _with(module: ast.Module, mutant: Mutant) -> ast.Module:

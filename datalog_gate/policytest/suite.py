@@ -17,7 +17,7 @@ from datalog_gate.errors import InputError, RulesError, UsageError
 from datalog_gate.facts.stack import Stack
 from datalog_gate.policytest.comparison import Answer, Finding, report
 from datalog_gate.policytest.testfile import Case, read_cases
-from datalog_gate.sources import read_text
+from datalog_gate.sources import read_before, read_text
 
 if TYPE_CHECKING:
     import pytest
@@ -56,9 +56,10 @@ class Suite:
         rules = rules or self.rules
         given = {key: value for key, value in case.given.items() if key not in ("stack", "modules", "environment")}
         try:
+            stacks = stacks or self.stacks(case)
             if "against" in given:
-                given["against"] = dg.read_stack(given["against"], catalogue=rules.catalogue)
-            decision = rules.decide(stacks or self.stacks(case), explain=True, **given)
+                given["against"] = self.before(case, stacks[0].id)
+            decision = rules.decide(stacks, explain=True, **given)
         except InputError as error:
             wrong = [Finding("diagnostics", one.code, one.span, one.message) for one in error.diagnostics]
             return Answer(tuple(wrong), {})
@@ -89,6 +90,18 @@ class Suite:
             for name, source in given.get("modules", {}).items()
         ]
         return (stack, *modules)
+
+    def before(self, case: Case, name: str) -> Stack:
+        """The stack of the case as it was, of that name. Errors: InputError."""
+        source, after = _file(case.given["against"]), case.given["stack"]
+        return read_before(
+            source,
+            _file(after),
+            environments=_beside(source) or _beside(after),
+            environment=case.given.get("environment"),
+            stack_name=name,
+            catalogue=self.rules.catalogue,
+        )
 
 
 def _file(source: Any) -> Any:

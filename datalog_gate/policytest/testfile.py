@@ -15,7 +15,7 @@ from datalog_gate.template.document import Document, read_document
 
 Steps = tuple[str | int, ...]
 Shape = dict[str, Any] | list[Any] | tuple[type, ...]
-FINDING: Shape = {"policy": (str,), "resource": (str,), "line": (int,)}
+FINDING: Shape = {"policy": (str,), "resource": (str,), "line": (int,), "change": (str,)}
 EXPECT: Shape = {
     "violations": [FINDING],
     "undetermined": [FINDING],

@@ -42,12 +42,13 @@ def read_template(
     environment: Text | None = None,
     parameters: Mapping[str, Data] | None = None,
     masked: Iterable[tuple[str, str]] = (),
+    undeclared: bool = False,
     type_of: TypeOf = SHIPPED.type,
 ) -> Stack:
     """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
     `environments`, which are pairs of file and text, later over earlier. `masked` are entries of an environment, by
-    section and name, whose value is unknown. Errors: InputError with all diagnostics of the
-    template, its environments and what it nests."""
+    section and name, whose value is unknown. With `undeclared`, parameters that the template does not declare are left
+    out. Errors: InputError with all diagnostics of the template, its environments and what it nests."""
     tree = Tree(fetch, type_of)
     try:
         body = parsed(tree, "<environment>", environment) if environment else None
@@ -64,6 +65,9 @@ def read_template(
             target = given.parameters if section == "parameters" else given.defaults
             value = replace(unknown("get_param", name, stack_name, {}, None), unread=True)  # its user chose it once
             target[name] = Given(value, "environment")
+        if undeclared:
+            for name in given.parameters.keys() - types.keys():
+                del given.parameters[name]
         inside = Nesting(stack_name, stack_name, None, 0, file, given.registry, given, (file,), _read_stack)
         stack = _read_stack(tree, document, inside, given.parameters)
     except RecursionError:

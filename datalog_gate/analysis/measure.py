@@ -1,0 +1,88 @@
+"""How bad a violation is, besides which one it is (layer 2).
+
+In: a checked program and its policies. Out: by policy the key columns, and by which column in which direction a
+violation of one key gets worse: the one that the policy names (``worse="n up"``), or else the one that its rules
+compare with a bound, all of them in one direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from datalog_gate.analysis.identity import computed, keys_of
+from datalog_gate.analysis.kept import Kept
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.program import (
+    CheckedLiteral,
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Fold,
+    Operand,
+    Var,
+    Without,
+)
+from datalog_gate.values import Row
+
+Direction = OneOf[">", "<"]
+_KEPT = Kept["dict[str, Measure]"]()
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The positions of a policy's key columns. `bound` is the position of the column that tells how bad it is, with
+    the comparison that holds if a value is worse than another; without one any difference in the columns `free` is."""
+
+    keys: tuple[int, ...]
+    bound: tuple[int, Direction] | None
+    free: tuple[int, ...]
+
+    def key(self, row: Row) -> Row:
+        """Which violation of its policy the row is."""
+        return tuple(row[at] for at in self.keys)
+
+
+def measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
+    """The measure of each policy, by id."""
+    return _KEPT.get(program, tuple(one.id for one in policies), lambda: _measures(program, policies))
+
+
+def _measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
+    worked_out, made = computed(program), computed(program, indexes=False)
+    rules = [rule for stratum in program.strata for rule in stratum.rules]
+    found: dict[str, Measure] = {}
+    for policy in policies:
+        names = keys_of(policy, worked_out)
+        keys = tuple(at for at, name in enumerate(policy.columns) if name and name in names)
+        cells = [(policy.relation, at) for at in range(len(policy.columns)) if at not in keys]
+        free = tuple(cell[1] for cell in cells if cell in made or cell not in worked_out)
+        own = [rule for rule in rules if rule.relation == policy.relation]
+        found[policy.id] = Measure(keys, _named(policy) or _compared(own, free), free)
+    return found
+
+
+def _named(policy: Policy) -> tuple[int, Direction] | None:
+    column, _, way = policy.texts.get("worse", "").partition(" ")
+    return (policy.columns.index(column), ">" if way == "up" else "<") if column else None
+
+
+def _compared(rules: Sequence[CheckedRule], columns: Sequence[int]) -> tuple[int, Direction] | None:
+    """The one column that rules bound, and the direction; None if there is none, or more than one."""
+    found = {(at, way) for rule in rules for at in columns for way in _ways(rule.arguments[at], rule.body)}
+    [(at, way)] = found if len(found) == 1 else [(0, None)]
+    return (at, way) if way else None
+
+
+def _ways(column: Operand, body: Iterable[CheckedLiteral]) -> Iterator[Direction | None]:
+    """The directions in which a body bounds the variable of a column from being worse; None where no order tells."""
+    for literal in body:
+        match literal:
+            case Compare("=", _, _):
+                pass
+            case Compare(comparator, left, right) if isinstance(column, Var) and column in (left, right):
+                up = comparator.startswith(">") == (left == column)
+                yield None if comparator == "!=" else ">" if up else "<"
+            case Without(inner, _) | Fold(_, _, inner, _, _) if any(True for _ in _ways(column, inner)):
+                yield None

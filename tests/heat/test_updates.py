@@ -1,0 +1,38 @@
+"""What an update does to each resource, held against Heat's own preview of it, with no engine running."""
+
+from __future__ import annotations
+
+import pytest
+from heat.common import template_format
+from heat.engine import environment, stack, template, update
+
+from tests.heat.heat_side import _context
+from tests.test_stack_changes import HEAD, PAIRS
+
+CHANGES = {"added": "create", "deleted": "delete", "updated": "update", "replaced": "replace", "unchanged": "unchanged"}
+BEYOND = {
+    "a type that was renamed": "only the update itself looks for what a type was renamed to (update.py:166)",
+    "what exists already": "only the update itself passes it over (resource.py:1641)",
+    "a reference to what is replaced, which can be updated": "the preview has the ids of what is there now",
+    "a reference to what is replaced, which can't be, and so on": "likewise",
+}
+"""Where a preview does not say what the update does."""
+CERTAIN = [what for what in PAIRS if not any("?" in row for row in PAIRS[what][2])]
+
+
+def heat_has(resources: str) -> stack.Stack:
+    """A stack as Heat has it when all was created."""
+    text = HEAD + "".join(f"  {line}\n" for line in resources.splitlines())
+    given = environment.Environment({"parameters": {"p": "x", "q": "y"}})
+    found = stack.Stack(_context("word"), "s", template.Template(template_format.parse(text), env=given))
+    for one in found.resources.values():
+        one.action, one.status, one.resource_id = "CREATE", "COMPLETE", f"id of {one.name}"
+    return found
+
+
+@pytest.mark.parametrize("what", [what for what in CERTAIN if what not in BEYOND])
+def test_heat_previews_the_same_change(what: str) -> None:
+    old, new, expected = PAIRS[what]
+    preview = update.StackUpdate(heat_has(old), heat_has(new), None).preview()
+    found = [f"s/{name} {CHANGES[change]}" for change, names in preview.items() for name in names]
+    assert sorted(found) == [row for row in expected if row.split()[1] in CHANGES.values()]

@@ -1,0 +1,234 @@
+"""Stacks judged against what they were: what an update introduces, makes worse or better, and finds there already."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import datalog_gate as dg
+
+NOW = "2027-03-01T12:00"
+OPEN = """@deny("open", "{group} is open at {i}")
+open(group, cidr, i) :- os:neutron:security_group.rules(_id=group, _index=i, remote_ip_prefix=cidr), cidr = "all".
+"""
+MANY = """@deny("many", "{n} servers")
+many(stack, n) :- heat:stack(id=stack, parent=null), n = count{ s : os:nova:server(_id=s) }, n > 1.
+"""
+FEW = '@deny("few", "{n} servers") few(n) :- n = count{ s : os:nova:server(_id=s) }, 3 > n.\n'
+COUNTED = """counted(n) :- n = count{ s : os:nova:server(_id=s) }, n > 1.
+@deny("far", "{n} servers"%s) far(n) :- counted(n).
+"""
+UNNAMED = '@deny("unnamed", "{s}") unnamed(s) :- os:nova:server(_id=s), not os:nova:server.metadata(_id=s, _key="k").\n'
+BIG = """@deny("big", "{server} {mb}")
+big(server, mb) :- os:nova:server(_id=server), os:cinder:volume(size=gb), gb != null, mb = gb * 1024, mb >= 10240.
+"""
+ZONE = '@deny("zone", "{s} in {z}"%s) zone(s, z) :- os:nova:server(_id=s, availability_zone=z), z != "nova".\n'
+SHARE = '@deny("share", "{q}") share(q) :- heat:parameter(name="n", value=n), n != null, q = 12 / n, q > 2.\n'
+PER = """@deny("per", "{group} {cidr}", key=["group"])
+per(group, cidr) :- os:neutron:security_group.rules(_id=group, remote_ip_prefix=cidr).
+"""
+UNLESS = """@deny("less", "{n}")
+less(n) :- heat:stack(parent=null), n = count{ s : os:nova:server(_id=s) }, not (n <= 1).
+"""
+ASKED = '@deny("asked", "{s}") asked(s) :- os:nova:server(_id=s), gate:request(action="update").\n'
+
+
+def group(*cidrs: str) -> dict[str, Any]:
+    rules = [{"remote_ip_prefix": one} for one in cidrs]
+    return {"type": "OS::Neutron::SecurityGroup", "properties": {"rules": rules}}
+
+
+def server(**properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f", "networks": "auto", **properties}}
+
+
+def servers(count: int) -> dict[str, Any]:
+    return {f"s{at}": server() for at in range(count)}
+
+
+def grouped(count: int, member: dict[str, Any]) -> dict[str, Any]:
+    return {"g": {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": member}}}
+
+
+def nested(resources: dict[str, Any]) -> dict[str, Any]:
+    template = {"heat_template_version": "2018-08-31", "resources": resources}
+    return {"n": {"type": "OS::Heat::Stack", "properties": {"template": json.dumps(template)}}}
+
+
+def volume(size: int) -> dict[str, Any]:
+    return {"type": "OS::Cinder::Volume", "properties": {"size": size}}
+
+
+LATE = {"z": {"type": "OS::Heat::RandomString"}, "s": server(availability_zone={"get_attr": ["z", "value"]})}
+"""A server whose zone nobody knows yet."""
+INTRODUCED, PREEXISTING = "introduced", "preexisting"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Rules, what the resources were and are, and what is found of that: the messages with their change."""
+
+    rules: str
+    old: dict[str, Any]
+    new: dict[str, Any]
+    outcome: str
+    violations: dict[str, str] = field(default_factory=dict)
+    undetermined: dict[str, str] = field(default_factory=dict)
+
+
+PAIRS = {
+    "a violation that was not there": Pair(
+        OPEN, {}, {"a": group("all")}, "deny", {"a is open at 0": INTRODUCED}),
+    "one that was there": Pair(
+        OPEN, {"a": group("all")}, {"a": group("all"), "b": group("one")}, "allow_with_warnings",
+        {"a is open at 0": PREEXISTING}),
+    "one that is gone": Pair(OPEN, {"a": group("all")}, {"a": group("one")}, "allow"),
+    "one beside another": Pair(
+        OPEN, {"a": group("all")}, {"a": group("all"), "b": group("all")}, "deny",
+        {"a is open at 0": PREEXISTING, "b is open at 0": INTRODUCED}),
+    "a resource with another name": Pair(
+        OPEN, {"a": group("all")}, {"b": group("all")}, "deny", {"b is open at 0": INTRODUCED}),
+    "an index that an inserted item shifts": Pair(
+        OPEN, {"a": group("all")}, {"a": group("one", "all")}, "allow_with_warnings", {"a is open at 1": PREEXISTING}),
+    "the same in a list beside, for one value more": Pair(
+        OPEN, {"a": group("all")}, {"a": group("all", "all")}, "allow_with_warnings",
+        {"a is open at 0": PREEXISTING, "a is open at 1": PREEXISTING}),
+    "more of what is too many": Pair(MANY, servers(2), servers(3), "deny", {"3 servers": INTRODUCED}),
+    "less of what is still too many": Pair(
+        MANY, servers(3), servers(2), "allow_with_warnings", {"2 servers": PREEXISTING}),
+    "as many as before, others": Pair(
+        MANY, servers(2), {"x": server(), "y": server()}, "allow_with_warnings", {"2 servers": PREEXISTING}),
+    "less of what is too few": Pair(FEW, servers(2), servers(1), "deny", {"1 servers": INTRODUCED}),
+    "more of what is still too few": Pair(
+        FEW, servers(1), servers(2), "allow_with_warnings", {"2 servers": PREEXISTING}),
+    "a bound under not says no direction": Pair(UNLESS, servers(3), servers(2), "deny", {"2": INTRODUCED}),
+    "no bound in sight, and another number": Pair(
+        COUNTED % "", servers(3), servers(2), "deny", {"2 servers": INTRODUCED}),
+    "no bound in sight, and the same number": Pair(
+        COUNTED % "", servers(2), servers(2), "allow_with_warnings", {"2 servers": PREEXISTING}),
+    "a direction that the policy names, better": Pair(
+        COUNTED % ', worse="n up"', servers(3), servers(2), "allow_with_warnings", {"2 servers": PREEXISTING}),
+    "a direction that the policy names, worse": Pair(
+        COUNTED % ', worse="n up"', servers(2), servers(3), "deny", {"3 servers": INTRODUCED}),
+    "a key that the policy names, and another value": Pair(
+        PER, {"a": group("one")}, {"a": group("two")}, "deny", {"a two": INTRODUCED}),
+    "several rows of one key, below the worst": Pair(
+        BIG, {"s": server(), "v": volume(10), "w": volume(30)}, {"s": server(), "v": volume(20)},
+        "allow_with_warnings", {"s 20480": PREEXISTING}),
+    "several rows of one key, one beyond the worst": Pair(
+        BIG, {"s": server(), "v": volume(20)}, {"s": server(), "v": volume(10), "w": volume(30)}, "deny",
+        {"s 10240": PREEXISTING, "s 30720": INTRODUCED}),
+    "what lacks something": Pair(
+        UNNAMED, {"a": server()}, {"a": server(), "b": server(metadata={"k": "me"})}, "allow_with_warnings",
+        {"a": PREEXISTING}),
+    "a member more of a group": Pair(
+        UNNAMED, grouped(1, server()), grouped(2, server()), "deny", {"0": PREEXISTING, "1": INTRODUCED}),
+    "a nested stack": Pair(
+        OPEN, nested({"a": group("all")}), nested({"a": group("one", "all"), "b": group("all")}), "deny",
+        {"a is open at 1": PREEXISTING, "b is open at 0": INTRODUCED}),
+    "out of a nested stack": Pair(
+        OPEN, nested({"a": group("all")}), {"a": group("all")}, "deny", {"a is open at 0": INTRODUCED}),
+    "a policy that does not let be what was": Pair(
+        ZONE % ', preexisting="deny"', {"s": server(availability_zone="b")}, {"s": server(availability_zone="b")},
+        "deny", {"s in b": PREEXISTING}),
+    "a policy that judges the operation": Pair(
+        ASKED, {"s": server()}, {"s": server()}, "deny", {"s": INTRODUCED}),
+    "unknown before, known now": Pair(
+        ZONE % "", LATE, {"s": server(availability_zone="b")}, "deny", {"s in b": INTRODUCED}),
+    "known before, unknown now": Pair(
+        ZONE % ', on_unknown="deny"', {"s": server(availability_zone="b")}, LATE, "deny", {}, {"s in ?": INTRODUCED}),
+    "unknown before and now": Pair(
+        ZONE % ', on_unknown="deny"', LATE, LATE, "deny", {}, {"s in ?": INTRODUCED}),
+    "undetermined now, and certain before": Pair(
+        '@deny("z", "{s}", on_unknown="deny") z(s) :- os:nova:server(_id=s, availability_zone=z), z != "nova".',
+        {"s": server(availability_zone="b")}, LATE, "allow_with_warnings", {}, {"s": PREEXISTING}),
+    "undetermined beside what was there": Pair(
+        (ZONE % ', on_unknown="deny"') + 'zone(s, z) :- os:nova:server(_id=s, image=z), z = "i".',
+        {"s": server()}, LATE, "deny", {"s in i": PREEXISTING}, {"s in ?": INTRODUCED}),
+}  # fmt: skip
+
+
+def rules_of(folder: Path, text: str) -> dg.Rules:
+    (folder / "m.dl").write_text(text, encoding="utf-8")
+    return dg.load_rules(folder / "m.dl")
+
+
+def stack(resources: dict[str, Any], **more: Any) -> Any:
+    return dg.read_stack({"heat_template_version": "2018-08-31", "resources": resources, **more}, stack_name="web")
+
+
+def told(found: Any) -> dict[str, str]:
+    return {one.message: one.change for one in found}
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
+def test_what_an_update_changes_is_told_from_what_was_there(tmp_path: Path, pair: Pair) -> None:
+    rules = rules_of(tmp_path, pair.rules)
+    decision = rules.decide(stack(pair.new), against=stack(pair.old), now=NOW, engine="both")
+    found = decision.outcome, told(decision.violations), told(decision.undetermined)
+    assert found == (pair.outcome, pair.violations, pair.undetermined)
+
+
+def test_without_an_older_state_nothing_says_a_change(tmp_path: Path) -> None:
+    rules = rules_of(tmp_path, OPEN)
+    alone = rules.decide(stack({"a": group("all")}), action="update", now=NOW)
+    against = rules.decide(stack({"a": group("all")}), against=stack({"a": group("all")}), now=NOW)
+    assert [(one.outcome, told(one.violations), one.compared) for one in (alone, against)] == [
+        ("deny", {"a is open at 0": None}, False),
+        ("allow_with_warnings", {"a is open at 0": "preexisting"}, True),
+    ]
+    assert alone.id != against.id
+
+
+def test_the_id_covers_what_was_where_that_matters(tmp_path: Path) -> None:
+    rules = rules_of(tmp_path, OPEN)
+    new, olds = stack({"a": group("all")}), [stack({"a": group(one)}) for one in ("all", "one", "two", "two")]
+    first, second, third, fourth = (rules.decide(new, against=one, now=NOW).id for one in olds)
+    assert len({first, second, third}) == 3
+    assert third == fourth
+
+
+@pytest.mark.parametrize(
+    ("was", "outcome", "change"), [(2, "allow_with_warnings", "preexisting"), (0, "deny", "introduced")]
+)
+def test_a_policy_that_met_an_error_before_has_nothing_that_was_there(
+    tmp_path: Path, was: int, outcome: str, change: str
+) -> None:
+    rules = rules_of(tmp_path, SHARE)
+    new, old = (stack({}, parameters={"n": {"type": "number", "default": one}}) for one in (2, was))
+    decision = rules.decide(new, against=old, now=NOW)
+    assert (decision.outcome, told(decision.violations), decision.errors) == (outcome, {"6": change}, ())
+
+
+def test_a_waiver_has_no_part_in_what_was_there(tmp_path: Path) -> None:
+    rules = rules_of(tmp_path, OPEN)
+    words = {"id": "W-1", "policy": "open", "owner": "ann", "reason": "old", "subject": "a"}
+    both = {"against": stack({"a": group("all")}), "now": NOW}
+    for expires, outcome, waived in (("2028-01-01", "allow", True), ("2027-01-01", "allow_with_warnings", False)):
+        decision = rules.decide(stack({"a": group("all")}), waivers=[{**words, "expires": expires}], **both)
+        assert (decision.outcome, told(decision.waived if waived else decision.violations)) == (
+            outcome,
+            {"a is open at 0": "preexisting"},
+        )
+
+
+def test_several_stacks_are_compared_each_with_the_one_of_its_name(tmp_path: Path) -> None:
+    rules = rules_of(tmp_path, OPEN)
+    template = {"heat_template_version": "2018-08-31", "resources": {"a": group("all")}}
+    one, other = (dg.read_stack(template, stack_name=name) for name in ("one", "other"))
+    decision = rules.decide([one, other], against=[other], now=NOW)
+    assert told(decision.violations) == {"one/a is open at 0": "introduced", "other/a is open at 0": "preexisting"}
+
+
+def test_a_hidden_value_that_heat_does_not_show_is_no_difference_by_itself(tmp_path: Path) -> None:
+    rules = rules_of(tmp_path, '@deny("p", "{v}") p(r, v) :- os:nova:server(_id=r, name=v).')
+    keys = {"key": {"type": "string", "hidden": True}}
+    template = {"heat_template_version": "2018-08-31", "parameters": keys}
+    template["resources"] = {"s": server(name={"get_param": "key"})}
+    old, new = (dg.read_stack(template, masked=[("parameters", "key")], stack_name="web") for _ in range(2))
+    decision = rules.decide(new, against=old, now=NOW)
+    assert (decision.outcome, told(decision.violations)) == ("allow_with_warnings", {"?": "preexisting"})

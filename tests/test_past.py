@@ -1,0 +1,286 @@
+"""The older state in rules: what `old:` stands for, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.analysis.identity import judges_transition
+from datalog_gate.diagnostics import Diagnostic
+from datalog_gate.engine.native import evaluate
+from datalog_gate.errors import RulesError
+from datalog_gate.gate.policyset import PolicySet, RuleFile, load, rests_on
+from datalog_gate.values import ResourceId, Row, row_key
+
+POLICY = '@deny("p", "{s}")\n'
+WEB, DB = ResourceId("web/a"), ResourceId("web/b")
+
+
+def rules_of(text: str, **modules: str) -> PolicySet:
+    files = [RuleFile(name.replace("_", ":"), f"{name}.dl", given) for name, given in {"m": text, **modules}.items()]
+    return load(files)
+
+
+def wrong_with(text: str, **modules: str) -> list[tuple[str, str, str, str | None]]:
+    with pytest.raises(RulesError) as refused:
+        rules_of(text, **modules)
+    return [told(one) for one in refused.value.diagnostics]
+
+
+def told(one: Diagnostic) -> tuple[str, str, str, str | None]:
+    assert one.span
+    return f"{one.span.file}:{one.span.line}:{one.span.column}", one.code, one.message, one.suggestion
+
+
+@pytest.mark.parametrize(
+    ("body", "transition"),
+    [
+        ("os:nova:server(_id=s)", False),
+        ('gate:request("update"), os:nova:server(_id=s)', True),
+        ("os:nova:server(_id=s), not asked(s)", True),
+        ("os:nova:server(_id=s), gate:now(_)", False),
+        ("os:nova:server(_id=s), not old:os:nova:server(_id=s)", True),
+        ("os:nova:server(_id=s), not old:server(s)", True),
+        ("os:nova:server(_id=s), not old:known(s)", False),
+        ('heat:change(s, "create")', True),
+    ],
+)
+def test_a_policy_judges_the_change_if_what_it_rests_on_tells_what_is_done(body: str, transition: bool) -> None:
+    rules = rules_of(
+        f"{POLICY}p(s) :- {body}.\nasked(s) :- heat:resource(s), gate:request(_).\n"
+        "server(s) :- heat:resource(s).\nrelation known(s: resource).\n"
+    )
+    assert judges_transition(rules.policies[0], rests_on(rules.program, rules.policies)) is transition
+
+
+REFUSED: dict[str, tuple[str, list[tuple[str, str, str, str | None]]]] = {
+    "a relation that there is not": (
+        "p(s) :- old:os:nova:servr(_id=s).",
+        [("m.dl:2:13", "undefined-relation", "there is no relation os:nova:servr", "did you mean os:nova:server?")]),
+    "a relation of no module": (
+        "p(s) :- heat:resource(s), not old:know(s).\nknown(s) :- heat:nested(s, _).\nexport known.",
+        [("m.dl:2:35", "undefined-relation", "there is no relation know", "did you mean known?")]),
+    "a column that it has not": (
+        "p(s) :- old:os:nova:server(_id=s, flavour=_).",
+        [("m.dl:2:35", "unknown-column", "old:os:nova:server has no column flavour", "did you mean flavor?")]),
+    "a list that is a relation": (
+        "p(s) :- old:os:nova:server(_id=s, networks=_).",
+        [("m.dl:2:35", "unknown-column", "old:os:nova:server has no column networks",
+          "it is a list or a map: read old:os:nova:server.networks(_id=...)")]),
+    "positions": (
+        "p(s) :- old:os:nova:server(s).",
+        [("m.dl:2:9", "arity", "old:os:nova:server takes named columns only", "write old:os:nova:server(_id=...)")]),
+    "too many columns": (
+        "p(s) :- heat:resource(s), not old:q(s, s).\nq(s) :- heat:nested(s, _).",
+        [("m.dl:2:31", "arity", "old:m:q has 1 columns, here 2", "write old:q(s), with `_` for any value")]),
+    "the request": (
+        'p(s) :- heat:resource(s), old:gate:request("create").',
+        [("m.dl:2:27", "undefined-relation",
+          "there is no old:gate:request: no stack, old or new, fills gate:request", "read gate:request itself")]),
+    "the inventory": (
+        "p(s) :- heat:resource(s), old:nova:servers(id=_).",
+        [("m.dl:2:27", "undefined-relation",
+          "there is no old:nova:servers: no stack, old or new, fills nova:servers", "read nova:servers itself")]),
+    "a builtin": (
+        'p(s) :- heat:resource(id=s, name=n), old:starts_with(n, "a").',
+        [("m.dl:2:38", "undefined-relation",
+          "there is no old:starts_with: no stack, old or new, fills starts_with", "read starts_with itself")]),
+    "the change": (
+        'p(s) :- old:heat:change(s, "create").',
+        [("m.dl:2:9", "undefined-relation",
+          "there is no old:heat:change: no stack, old or new, fills heat:change", "read heat:change itself")]),
+    "what was before that": (
+        "p(s) :- old:old:heat:resource(s).",
+        [("m.dl:2:9", "undefined-relation",
+          "there is no old:old:heat:resource: no stack, old or new, fills old:heat:resource",
+          "read old:heat:resource itself")]),
+    "what rests on the change": (
+        "p(s) :- heat:resource(s), not old:q(s).\nq(s) :- r(s).\nr(s) :- old:heat:resource(s).",
+        [("m.dl:2:31", "undefined-relation", "there is no old:m:q: it judges the change itself",
+          "read as old: a relation whose rules read neither old: nor heat:change")]),
+    "kinds that never meet, once": (
+        "p(s) :- heat:resource(s), not old:q(s).\nq(s) :- heat:stack(parent=s, depth=d), d = \"x\".",
+        [("m.dl:3:9", "kind-mismatch", "d can never be the number that depth is",
+          "the two never meet: compare values of one kind")]),
+    "kinds of what the older relation holds": (
+        "p(s) :- heat:resource(s), old:q(s, d), d < \"x\".\nq(s, d) :- heat:stack(parent=s, depth=d).",
+        [("m.dl:2:40", "kind-mismatch", "< compares number, not string", "write the number without quotes")]),
+    "a value that nothing holds, once": (
+        'p(s) :- old:heat:restricted(s, "updat"), not old:q(s).\nq(s) :- heat:hook(s, "pre-creat").',
+        [("m.dl:2:9", "unknown-value", "action of old:heat:restricted is never 'updat'", "did you mean update?"),
+         ("m.dl:3:9", "unknown-value", "hook of heat:hook is never 'pre-creat'", "did you mean pre-create?")]),
+    "a type that there is not": (
+        'p(s) :- old:heat:resource(id=s, type="OS::Nova::Servr").',
+        [("m.dl:2:9", "unknown-value", "type of old:heat:resource is never 'OS::Nova::Servr'",
+          "did you mean OS::Nova::Server?")]),
+    "recursion through not, once": (
+        "p(s) :- heat:resource(s), not old:q(s).\nq(s) :- heat:resource(s), not q(s).",
+        [("m.dl:3:31", "unstratified", "m:q depends on not m:q (m.dl:3:31)",
+          "break the cycle: move what m:q needs of m:q into a relation that does not read m:q")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_has_no_older_state_is_said_once_at_its_place(what: str) -> None:
+    text, expected = REFUSED[what]
+    assert wrong_with(POLICY + text) == expected
+
+
+def test_a_private_relation_is_as_private_before() -> None:
+    other = "q(s) :- heat:resource(s).\nrelation r(a: resource).\n"
+    assert wrong_with(f"{POLICY}p(s) :- old:n:q(s), not old:n:r(s).", n=other + "export r.") == [
+        ("m.dl:2:13", "private-relation", "q is private to the module n", "write `export q.` in n")
+    ]
+
+
+SERVERS = "os:nova:server"
+HOLDS: dict[str, tuple[str, list[ResourceId]]] = {
+    "a relation of stacks": ("p(s) :- heat:resource(s), not old:heat:resource(s).", [DB]),
+    "one that rules derive": ("p(s) :- heat:resource(s), not old:q(s).\nq(s) :- heat:resource(s).", [DB]),
+    "one of another module": ("p(s) :- heat:resource(s), not old:n:q(s).", [DB]),
+    "one that is imported": ("import n.\np(s) :- heat:resource(s), not old:q(s).", [DB]),
+    "one that rests on others": (
+        "p(s) :- heat:resource(s), not old:q(s).\nq(s) :- heat:resource(s), (r(s) or not r(s)).\n"
+        "r(s) :- heat:nested(s, _).", [DB]),
+    "one that is recursive": (
+        "p(s) :- heat:resource(s), not old:q(s).\nq(s) :- heat:resource(s).\nq(s) :- q(t), heat:requires(s, t, _).",
+        [DB]),
+    "an aggregate": (
+        "p(s) :- heat:resource(s), many(n), old:many(m), n > m.\nmany(n) :- n = count{ s : heat:resource(s) }.",
+        [WEB, DB]),
+    "a list of texts": (
+        'p(s) :- heat:resource(s), not old:q(s).\nq(s) :- heat:resource(id=s, name=n), n in ["a", "b"].', [DB]),
+    "what an author declares": (
+        'p(s) :- heat:resource(s), not old:q(s).\nrelation q(s: resource).', [WEB, DB]),
+    "what has no rows of a stack": (
+        'p(s) :- heat:resource(id=s, name=n), old:q(n).\nq("b").', [DB]),
+    "the request, in what there was": (
+        'p(s) :- heat:resource(s), not old:q(s).\nq(s) :- heat:resource(s), gate:request("create").', [WEB, DB]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HOLDS)
+def test_an_older_relation_holds_what_the_same_rules_say_of_the_older_stack(what: str) -> None:
+    text, expected = HOLDS[what]
+    rules = rules_of(text.replace("p(s)", f"{POLICY}p(s)", 1), n="q(s) :- r(s).\nr(s) :- heat:resource(s).\nexport q.")
+    kind = "OS::Nova::Server"
+    rows: list[Row] = [(one, "web", one.name, kind, kind) for one in (WEB, DB)]
+    facts: dict[str, list[Row]] = {"heat:resource": rows, "old:heat:resource": rows[:1], "gate:request": [("update",)]}
+    given = {name: facts.get(name, []) for name in rules.program.inputs}
+    found = evaluate(rules.program, given).rows(rules.policies[0].relation)
+    assert sorted(found, key=row_key) == [(one,) for one in expected]
+
+
+def test_only_what_is_read_is_copied() -> None:
+    rules = rules_of(
+        f"{POLICY}p(s) :- heat:resource(s), not old:q(s), t(s).\nq(s) :- heat:resource(s), not limit(s).\n"
+        "relation limit(s: resource).\nt(s) :- heat:nested(s, _).\n"
+    )
+    derived = {name for stratum in rules.program.strata for name in stratum.relations}
+    assert derived == {"m:p", "m:q", "old:m:q", "m:t"}
+    assert rules.program.inputs == {"heat:resource", "old:heat:resource", "heat:nested", "m:limit"}
+    assert rules.program.relations["old:m:q"].columns == rules.program.relations["m:q"].columns
+
+
+HEAD = "heat_template_version: 2021-04-16\n"
+GRANT = "  g: {type: DatalogGate::Policy, properties: {service: edge, expires: %s}}\n"
+PORT = "  port: {type: OS::Neutron::Port, properties: {network: n}}\n"
+NEWLY = """@deny("newly", "{s} was no breach")
+newly(s) :- closed(s), not old:closed(s).
+closed(s) :- os:neutron:port(_id=s), not gate:unlocked("edge", s).
+@unlock("edge") edge(g) :- gate:grant(id=g).
+"""
+
+
+def decided(tmp_path: Path, rules: str, old: str, new: str, **more: Any) -> dg.Decision:
+    """The decision about an update of the resources in old.yaml to those in new.yaml."""
+    files = [tmp_path / "m.dl", tmp_path / "old.yaml", tmp_path / "new.yaml"]
+    for file, text in zip(files, (rules, old, new), strict=True):
+        file.write_text(text)
+    before, after = (dg.read_stack(file, stack_name="s", **more) for file in files[1:])
+    asked = dg.load_rules(files[0])
+    return asked.decide(after, action="update", against=before, services=["edge"], now="2027-03-01", explain=True)
+
+
+def places(decision: dg.Decision) -> list[tuple[str, str]]:
+    return [(one.message, f"{Path(one.place.file).name}:{one.place.line}") for one in decision.violations if one.place]
+
+
+def test_what_is_gone_stands_in_the_older_template(tmp_path: Path) -> None:
+    rules = '@deny("gone", "{s} in {z}")\ngone(s, z) :- old:os:nova:server(_id=s, availability_zone=z), z != null,'
+    rules += ' heat:change(s, "delete").\n@deny("kind", "{s}")\nkind(s) :- heat:change(s, "replace").'
+    server = "  web:\n    type: OS::Nova::Server\n    properties:\n      flavor: f\n      availability_zone: z1\n"
+    volume = "  vol:\n    type: OS::Cinder::Volume\n    properties:\n      availability_zone: %s\n"
+    decision = decided(
+        tmp_path, rules, f"{HEAD}resources:\n{server}{volume % 'a'}", f"{HEAD}resources:\n{volume % 'b'}"
+    )
+    assert places(decision) == [("web in z1", "old.yaml:7"), ("vol", "new.yaml:6")]
+    assert decision.explanation
+    assert str(tmp_path / "old.yaml") in decision.sources
+    [gone, _] = decision.violations
+    assert [line.text for line in decision.explanation.why(gone)] == [
+        "old:os:nova:server(s/web, availability_zone=z1, ...)", "heat:change(s/web, delete)", "z1 != null"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (GRANT % "2028-01-01" + PORT, PORT, ["port was no breach"]),
+        (GRANT % "2027-01-01" + PORT, PORT, []),
+        (PORT, PORT, []),
+        (GRANT % "2028-01-01" + PORT, GRANT % "2028-01-01" + PORT, []),
+    ],
+)
+def test_a_grant_that_is_taken_away_had_relaxed_what_was_if_it_is_in_effect(
+    tmp_path: Path, old: str, new: str, expected: list[str]
+) -> None:
+    decision = decided(tmp_path, NEWLY, f"{HEAD}resources:\n{old}", f"{HEAD}resources:\n{new}")
+    assert [one.message for one in decision.violations] == expected
+
+
+def test_a_grant_that_may_have_been_there_leaves_it_open_what_was(tmp_path: Path) -> None:
+    head = f"{HEAD}parameters: {{p: {{type: string}}}}\nresources:\n"
+    perhaps = (GRANT % "2028-01-01").replace("{type", "{condition: {equals: [{get_param: p}, x]}, type", 1)
+    decision = decided(tmp_path, NEWLY, head + perhaps + PORT, head + PORT)
+    assert ([one.message for one in decision.violations], [one.message for one in decision.undetermined]) == (
+        [], ["port was no breach"]
+    )  # fmt: skip
+
+
+def test_a_secret_of_the_older_state_is_one(tmp_path: Path) -> None:
+    rules = '@deny("was", "{s} had {p}")\nwas(s, p) :- old:os:nova:server(_id=s, admin_pass=p), p != null.\n'
+    rules += '@deny("said", "{q}")\nsaid(q) :- old:word(q).\n'
+    rules += 'word(q) :- os:nova:server(admin_pass=p), concat(p ?? "", "!", q).\n'
+    head = f"{HEAD}parameters: {{pw: {{type: string, hidden: true, default: S3CR3T}}}}\nresources:\n"
+    server = "  web: {type: OS::Nova::Server, properties: {flavor: f, admin_pass: %s}}\n"
+    decision = decided(tmp_path, rules, head + server % "{get_param: pw}", head + server % "x")
+    assert sorted(one.message for one in decision.violations) == ["***", "web had ***"]
+    assert "S3CR3T" not in json.dumps(decision.to_json())
+
+
+def test_an_unknown_is_the_same_as_before_unless_it_hangs_on_what_changes(tmp_path: Path) -> None:
+    rules = (
+        '@deny("moved", "{s}")\nmoved(s) :- os:nova:server(_id=s, name=n), old:os:nova:server(_id=s, name=o), n != o.'
+    )
+    head = f"{HEAD}parameters: {{p: {{type: string}}}}\nresources:\n"
+    text = "  %s: {type: OS::Nova::Server, properties: {flavor: f, name: {%s}}}\n"
+    servers = (
+        text % ("a", "get_param: p") + text % ("b", "get_attr: [x, status]") + text % ("c", "get_attr: [y, status]")
+    )
+    ports = PORT.replace("port", "x", 1) + PORT.replace("port", "y", 1).replace(" n}", " %s}")
+    decision = decided(tmp_path, rules, head + servers + ports % "n", head + servers + ports % "m")
+    assert ([one.message for one in decision.violations], [one.message for one in decision.undetermined]) == ([], ["c"])
+
+
+def test_where_no_older_state_is_told_there_is_none(tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text(
+        '@deny("new", "{s}")\nnew(s) :- heat:resource(s), not old:heat:resource(s).\n'
+        '@deny("change", "{s}")\nchange(s) :- heat:change(s, _).'
+    )
+    decision = dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(template=f"{HEAD}resources:\n{PORT}"))
+    assert [(one.policy, one.message) for one in decision.violations] == [("new", "port")]
