@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,21 @@ YAML = (".yaml", ".yml")
 GROUP = "datalog_gate.rules"
 """The entry points of packs that are Python packages: each names the package that holds the rules."""
 DECLARES = "limits.dl"
-NO_RULES = ("test.yaml", "pack.yaml", FILE)
+ABOUT = "pack.yaml"
+NO_RULES = ("test.yaml", ABOUT, FILE)
 """What stands beside rules: their tests, what a pack says of itself, and its limits, which belong to `DECLARES`."""
 
 
 def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     """The rule files at the paths: ``*.dl``, and libraries of Congress in YAML. A folder holds modules by their path
-    below it, a file given alone is its stem, and those of an installed pack begin with its name. With `congress` all
-    are read as Congress reads them.
+    below it, a file given alone is its stem, and those of an installed pack begin with its name; so do those of every
+    pack if two modules would have one name. With `congress` all are read as Congress reads them.
 
     Errors: RulesError with every file that can't be read, what can't be read in the others, and for a path without any
     rule file.
     """
     files: list[RuleFile] = []
+    packs: list[str] = []
     found: list[Diagnostic] = []
     sources: dict[str, str] = {}
     for named in paths:
@@ -53,6 +56,7 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
             try:
                 if rules := _rule_file(file, module, congress, alone=file == path):
                     files.append(rules)
+                    packs.append(path.resolve().name if not pack and (path / ABOUT).is_file() else "")
             except InputError as error:
                 found += error.diagnostics
                 sources |= error.sources
@@ -61,7 +65,17 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     if found:
         found += [one for file in files for one in file.parse()[1]]
         raise RulesError(found, sources | texts(files))
-    return files
+    return _apart(files, packs)
+
+
+def _apart(files: list[RuleFile], packs: Sequence[str]) -> list[RuleFile]:
+    """The files with modules of different names if `packs`, the names of the packs that hold them, can see to that: the
+    modules are then called as if the folder above the packs had been given."""
+    if len({one.module for one in files}) == len(files):
+        return files
+    return [
+        replace(one, module=f"{pack}:{one.module}") if pack else one for one, pack in zip(files, packs, strict=True)
+    ]
 
 
 def _rule_files(folder: Path) -> list[Path]:

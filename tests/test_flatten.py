@@ -283,6 +283,16 @@ def test_what_stands_under_an_undecided_condition_is_maybe_with_all_that_it_hold
     }
 
 
+def test_of_an_external_resource_no_property_counts() -> None:
+    sure = replace(resource("a", "OS::Cinder::QoSAssociation", qos_specs="q"), external=True)
+    unsure = replace(resource("b", "OS::Cinder::QoSAssociation", qos_specs="q"), external=Unknown("{get_param: p}"))
+    assert facts(stack(sure, unsure), "heat:resource", "heat:property", "os:cinder:qos_association") == {
+        "heat:resource": certain(*((one.id, WEB, one.name, one.type, one.type) for one in (sure, unsure))),
+        "heat:property": certain((sure.id, "qos_specs", "q"), (unsure.id, "qos_specs", "q")),
+        "os:cinder:qos_association": {(unsure.id, WEB, "q"): True},
+    }
+
+
 def test_groups_have_members_and_template_resources_have_none() -> None:
     members = [resource(name, "OS::Heat::None", "web/g") for name in ("0", "3")]
     named = [replace(resource("srv", "OS::Heat::None", "web/d"), maybe=Unknown("c"))]

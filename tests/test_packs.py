@@ -102,6 +102,29 @@ def test_a_file_of_limits_given_alone_has_its_values(tmp_path: Path) -> None:
     assert len(found(dg.load_rules(tmp_path / "cap/limits.dl", tmp_path / "p.dl"))) == 2
 
 
+def test_packs_named_by_their_own_folders_keep_their_modules_apart(tmp_path: Path) -> None:
+    folders = [tmp_path / "here", tmp_path / "there"]
+    for most, folder in enumerate(folders):
+        folder.mkdir()
+        (folder / "limits.dl").write_text("export most.\n" + DECLARED.splitlines()[0])
+        (folder / "limits.yaml").write_text(f"most: {most}\n")
+        (folder / "many.dl").write_text(
+            f'import {folder.name}:limits.\n@deny("{folder.name}", "more than {{n}}")\nmany(s, n) :- '
+            "os:nova:server(_id=s), most(n), count{ t : os:nova:server(_id=t) } > n.\n"
+        )
+    with pytest.raises(dg.RulesError) as error:
+        dg.load_rules(*folders)
+    clashes = [one.message for one in error.value.diagnostics if one.message.startswith("two files")]
+    assert clashes == ["two files are the module limits", "two files are the module many"]
+    for folder in folders:
+        (folder / "pack.yaml").write_text(ABOUT)
+    apart, above, alone = dg.load_rules(*folders), dg.load_rules(tmp_path), dg.load_rules(folders[0])
+    assert [one.relation for one in apart.policies] == ["here:many:many", "there:many:many"]
+    assert [one.relation for one in alone.policies] == ["many:many"]
+    assert (found(apart), apart.digest) == (found(above), above.digest)
+    assert found(apart) == ["more than 0", "more than 0", "more than 1", "more than 1"]
+
+
 @pytest.fixture
 def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that is a pack, one that is no folder, and two that are one pack."""

@@ -55,6 +55,34 @@ Resources:
   Srv: {Type: AWS::EC2::Instance, Properties: {KeyName: {Ref: Key}, Tags: [{Ref: Net}, {'Fn::GetAtt': [Net, name]}]},
         Metadata: {a: {'Fn::GetAtt': [Net, b.c]}}}
 """
+TEXTS = (
+    HOT
+    + """\
+parameters: {key: {type: string, default: ops}}
+resources:
+  srv:
+    type: OS::Nova::Server
+    properties:
+      name: {get_param: key}
+      user_data: {list_join: ["\\n", [{list_join: ['=', [a, {get_param: key}]]}, b], [c, '']]}
+      admin_pass: {str_replace_strict: {template: b-a, params: {b: {get_param: key}}}}
+      metadata:
+        a:
+          str_replace:
+            template: x %k% %k%%kk% y
+            params: {'%k%': {get_param: key}, '%kk%': {str_replace_vstrict: {template: '[%n%]', params: {'%n%': 1}}}}
+"""
+)
+CFN_TEXTS = """\
+HeatTemplateFormatVersion: 2012-12-12
+Parameters: {Key: {Type: String, Default: ops}}
+Resources:
+  Srv:
+    Type: AWS::EC2::Instance
+    Properties:
+      KeyName: {'Fn::Replace': [{x: {Ref: Key}}, kx]}
+      UserData: {'Fn::Base64': {'Fn::Join': ['', [a=, {Ref: Key}, b]]}}
+"""
 PARTS = ("", ".condition", ".deletion_policy", ".depends_on", ".external_id", ".metadata", ".update_policy")
 """Where a member whose whole definition a function makes has that function."""
 UNUSED = (
@@ -132,6 +160,13 @@ INNER = HOT + "resources: {db: {type: OS::Heat::None}, web: {type: OS::Heat::Non
             ["stack/srv", ".metadata.tier", "size"], ["stack/srv", "key_name", f"?{NAME}"],
             ["stack/srv", "networks.0.network", "key"], ["stack/srv", "networks.0.network", "size"],
         ]),
+        (TEXTS, "heat:text", [
+            ["stack/srv", "admin_pass", "$-a\n$"],
+            ["stack/srv", "metadata.a", "x $ $$ y\n$\n[$]\n$"],
+            ["stack/srv", "user_data", "a=$\nb\nc\n"],
+        ]),
+        (CFN_TEXTS, "heat:text", [["stack/Srv", "KeyName", "k$\n$"], ["stack/Srv", "UserData", "a=$b"]]),
+        (TEXT, "heat:text", []),
         (TEXT, "heat:uses_file", [["stack/srv", "user_data", "setup.sh"]]),
         (TEXT, "heat:section", [["stack", name] for name in
                                 ("conditions", "heat_template_version", "parameters", "resources")]),

@@ -397,11 +397,38 @@ outputs: {o: {value: {get_attr: [db, addresses]}}}
                 deletion_policy="Retain",
                 update_policy={"x": 1},
             ),
-            Resource(ResourceId("web/other"), "other", "A", "A", {}, deletion_policy="Retain"),
+            Resource(ResourceId("web/other"), "other", "A", "A", {}, deletion_policy="Retain", external=True),
         ),
         outputs={"o": Unknown("{get_attr: [db, addresses]} in web")},
         sections=("heat_template_version", "description", "resources", "outputs"),
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "external"),
+    [
+        ("a-b-c", True),
+        ("{get_param: given}", True),
+        ("null", False),
+        ("{if: [never, x, null]}", False),
+        ("{get_param: open}", Unknown("{get_param: open} in web")),
+    ],
+)
+def test_what_an_external_id_names_is_taken_as_it_is(written: str, external: bool | Unknown) -> None:
+    text = f"""\
+parameters: {{given: {{type: string, default: a-b-c}}, open: {{type: string}}}}
+conditions: {{never: {{equals: [a, b]}}}}
+resources:
+  own: {{type: "OS::Neutron::Subnet", external_id: {written}, properties: {{cidr: 10.0.0.0/8}}}}
+  reader: {{type: "OS::Heat::Value", properties: {{value: {{get_attr: [own, cidr]}}}}}}
+  group:
+    type: OS::Heat::ResourceGroup
+    external_id: {written}
+    properties: {{count: 1, resource_def: {{type: A}}}}
+"""
+    own, reader, group = read(text).resources
+    echoed = "10.0.0.0/8" if external is False else Unknown("{get_attr: [own, cidr]} in web")
+    assert (own.external, group.external, reader.properties["value"]) == (external, False, echoed)
 
 
 def test_conditions_decide_which_resources_there_are() -> None:

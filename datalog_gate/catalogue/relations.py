@@ -151,6 +151,15 @@ _RELATIONS = (
         example=(ResourceId("web/db"), "name", "get_param", 2),
     ),
     _relation(
+        "heat:text",
+        "The texts that functions put together in the definition of a resource, as far as they stand there.",
+        *(ID, WRITTEN),
+        Column(
+            "text", Kind.STRING, "The text, with a $ for each part that comes from a parameter, a file or a resource."
+        ),
+        example=(ResourceId("web/db"), "user_data", "#!/bin/sh\nexport TOKEN=$"),
+    ),
+    _relation(
         "heat:uses_parameter",
         "The parameters that the definition of a resource and its conditions read.",
         *(ID, WRITTEN),

@@ -14,12 +14,11 @@ from pathlib import Path
 from datalog_gate.api import Rules, load_rules
 from datalog_gate.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.errors import InputError, UsageError
-from datalog_gate.rulefiles import GROUP, folder_of
+from datalog_gate.rulefiles import ABOUT, GROUP, folder_of
 from datalog_gate.sources import read_text
 from datalog_gate.template.document import read_document
 
 SCHEMA = "datalog-gate/rules/1"
-ABOUT = "pack.yaml"
 SAYS = ("version", "summary")
 MAY_SAY = ("inventory",)
 

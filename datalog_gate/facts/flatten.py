@@ -56,8 +56,9 @@ def flatten(
     for those in alike:
         by_type.setdefault(those.resources[0].type, []).append(those)
     for kind, found in by_type.items():
+        made = [one for those in found for one in _made(those)]
         for table in asked.tables(kind):
-            _add(facts, table.relation.name, table.rows, found)
+            _add(facts, table.relation.name, table.rows, made)
     for name, rows in asked.of_grant.items():
         _add(facts, name, rows, by_type.get(POLICY, ()))
     for those in alike:
@@ -131,7 +132,7 @@ def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Hom
     home = Home(stack, catalogue.type, outer)
     certain: dict[str, list[Resource]] = defaultdict(list)
     for resource in stack.resources:
-        if resource.maybe:
+        if resource.maybe or resource.external:
             one_alone = all_as_heat_reads((resource,), catalogue.type(resource.type))
             yield Alike(*one_alone, home, maybe or resource.maybe)
         else:
@@ -140,6 +141,16 @@ def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Hom
             yield from _alike(resource.nested, catalogue, maybe or resource.maybe, home)
     for name, resources in certain.items():
         yield Alike(*all_as_heat_reads(resources, catalogue.type(name)), home, maybe)
+
+
+def _made(alike: Alike) -> Iterator[Alike]:
+    """The resources whose properties Heat reads: of an external one it reads none (heat/engine/resource.py:1187,1644),
+    and it is told apart like one under a condition where nobody knows yet whether it is external."""
+    external = alike.resources[0].external
+    if external is False:
+        yield alike
+    elif external is not True:
+        yield alike._replace(maybe=alike.maybe or external)
 
 
 def _add(facts: FactSet, relation: str, rows: Rows, alike: Iterable[Alike]) -> None:

@@ -1,8 +1,8 @@
 """What a template's text says of a resource before any function is resolved (layer 2).
 
 In: a resource, or a template, whose definition is at hand as written. Out: the rows of ``heat:function``,
-``heat:nested_function``, ``heat:attribute``, ``heat:uses_*`` and ``heat:used_parameter`` as `Fact` values. Every branch
-of an `if` is read, taken or not, and every named condition wherever it is used.
+``heat:nested_function``, ``heat:text``, ``heat:attribute``, ``heat:uses_*`` and ``heat:used_parameter`` as `Fact`
+values. Every branch of an `if` is read, taken or not, and every named condition wherever it is used.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ _JUNCTIONS = frozenset({"and", "or", "not", "Fn::And", "Fn::Or", "Fn::Not"})
 _LOGIC = _JUNCTIONS | {"equals", "Fn::Equals"}
 """Functions that are plain data anywhere but in a condition."""
 _NESTED = (dict, list)
+_OTHERS = "$"
+"""What stands in a text for what is not written there."""
+_MOST = 10**8
+"""How many characters are looked at, over all keys that are to be replaced in a text."""
 
 
 @lru_cache(maxsize=32)
@@ -182,6 +186,39 @@ def _files(one: Resource, home: Home) -> Iterator[Fact]:
             yield (one.id, use.path, _name(use, use.arguments, one)), use.place, None
 
 
+def _texts(one: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(one, home):
+        if use.place[0] == "properties" and use.path == path_text(use.place[1:]):
+            text = _text({use.function: use.arguments})
+            if text.strip(f"{_OTHERS}\n"):
+                yield (one.id, use.path, text), use.place, None
+
+
+def _text(data: Data) -> str:
+    """The text that a function makes of what stands in it, with `_OTHERS` wherever another one gives a part. What is
+    put in place of keys stands below, so that a text is never longer than what is written."""
+    match data:
+        case str():
+            return data
+        case {"list_join": [str(between), *lists]} | {"Fn::Join": [str(between), *lists]}:
+            return between.join(_text(one) for many in lists for one in (many if isinstance(many, list) else [many]))
+        case {"Fn::Base64": coded}:
+            return _text(coded)
+        case (
+            {"str_replace": {"template": template, "params": dict(given)}}
+            | {"str_replace_strict": {"template": template, "params": dict(given)}}
+            | {"str_replace_vstrict": {"template": template, "params": dict(given)}}
+            | {"Fn::Replace": [dict(given), template]}
+        ):
+            text = _text(template)
+            if len(given) * len(text) > _MOST:
+                return _OTHERS
+            for key in sorted(filter(None, map(str, given)), key=len, reverse=True):
+                text = text.replace(key, _OTHERS)
+            return "\n".join((text, *map(_text, given.values())))
+    return _OTHERS
+
+
 def _name(use: Use, name: Data, one: Resource) -> Value:
     return name if isinstance(name, str) else _computed(use, name, one)
 
@@ -195,6 +232,7 @@ SOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterator[Fact]]] = {
     "heat:attribute": _attributes,
     "heat:function": _functions,
     "heat:nested_function": _nested_functions,
+    "heat:text": _texts,
     "heat:uses_parameter": _parameters,
     "heat:uses_file": _files,
 }

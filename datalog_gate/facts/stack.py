@@ -48,9 +48,10 @@ class Resource:
     resource or group, whose members are that stack's resources, named by index). `requires` maps each required
     resource's name in the same stack to why: explicit, reference, attribute or implicit.
     `open_members` says that the group has members whose number is not known. `hooks` and `restricted` are the
-    breakpoints and the restricted actions that the environments set for it. `veiled` says that its definition may hide
-    something; `defined` gives the definition by the name, so that all resources of a template share it: None if no
-    user's text holds one.
+    breakpoints and the restricted actions that the environments set for it. `external` says that Heat takes what its
+    `external_id` names as it is and reads no property, or what decides whether it does. `veiled` says that its
+    definition may hide something; `defined` gives the definition by the name, so that all resources of a template share
+    it: None if no user's text holds one.
     """
 
     id: ResourceId
@@ -69,6 +70,7 @@ class Resource:
     open_members: Unknown | None = None
     hooks: tuple[str, ...] = ()
     restricted: tuple[str, ...] = ()
+    external: bool | Unknown = False
 
     def locate(self, path: Path) -> Span | None:
         """Where the user wrote the part of the definition, as a `Locate`."""

@@ -41,7 +41,7 @@ TypeOf = Callable[[str], ResourceType | None]
 def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
     """The attribute named by the first key, then what the further keys select from it. Errors: Undecided."""
     first, *rest = keys
-    if resource.maybe is not None or not isinstance(first, str):
+    if resource.maybe is not None or resource.external is not False or not isinstance(first, str):
         raise Undecided
     try:
         if resource.type == "OS::Heat::Value" and first == "value":

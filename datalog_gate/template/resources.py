@@ -24,7 +24,7 @@ from datalog_gate.template.tree import Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
 MAX_NESTING = 5
-_RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy"})
+_RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy", "external_id"})
 
 Text = str | Mapping[str, Data]
 """A text of YAML or JSON, or the data that was in a request's body."""
@@ -117,7 +117,7 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
     if policy is not None and kept is None:
         said = f"`{policy}` is no deletion policy"
         tree.report("bad-template", said, where(("deletion_policy",)), "use Delete or Retain")
-    return _resource(
+    made = _resource(
         scope,
         inside,
         Member(name, kind, properties, found.get("metadata")),
@@ -128,6 +128,10 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
         None if exists is True else exists,
         definition,
     )
+    external = found.get("external_id")
+    if isinstance(external, str | Unknown) and not (made.nested or made.open_members):  # Heat makes what nests anyhow
+        made.external = external if isinstance(external, Unknown) else True
+    return made
 
 
 def _depends_on(scope: Scope, data: Data, path: Path) -> None:
