@@ -133,10 +133,13 @@ def _aggregated(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
     *named, certain, possible = inputs
     assert isinstance(certain, Tuples)
     assert isinstance(possible, Tuples)
-    known = [row for row in certain.rows if not any(isinstance(one, Unknown) for one in row)]
     if function != "count":
+        known = [row for row in certain.rows if not any(isinstance(one, Unknown) for one in row)]
         value = aggregate(function, known)  # fails if the whole set does
         if value is not None and len(known) == len(possible.rows):
+            return value
+        texts = {kind_of(row[0]) for row in possible.rows} == {Kind.STRING}
+        if function in ("min", "max") and texts and value == aggregate(function, possible.rows):
             return value
     return aggregated(function, _unknown(function, named, Kind.ANY), certain.rows, possible.rows)
 

@@ -38,7 +38,7 @@ from datalog_gate.gate.inventory import Inventory
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.secrets import Secrets
 from datalog_gate.gate.waivers import waiver_of
-from datalog_gate.values import SECRET, ResourceId, Row, Unknown, row_key, show
+from datalog_gate.values import OPEN, SECRET, ResourceId, Row, Unknown, row_key, show
 
 MODES: tuple[Mode, ...] = ("record", "warn", "enforce")
 PLACING = Budget(looks=300_000)
@@ -133,6 +133,7 @@ def decide(
         {**rules.sources, **{file: text for stack in stacks for file, text in stack.sources.items()}},
         request.now,
         waivers,
+        statistics={"rewritten": finished.rewritten},
     )
     if not explain:
         return decision
@@ -280,7 +281,7 @@ class _Judge:
             value = row[policy.columns.index(name)]
             if isinstance(value, ResourceId):
                 return value.path if value.name in self._shared else value.name
-            return "?" if isinstance(value, Unknown) and value != SECRET else show(value)
+            return "?" if isinstance(value, Unknown) and value != SECRET and value.bounds == OPEN else show(value)
 
         return PLACEHOLDER.sub(lambda found: word(found[1]), policy.message)
 
