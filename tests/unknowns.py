@@ -26,7 +26,7 @@ INPUTS = {"e": 2, "f": 2, "n": 1}
 FRESH: Value = 7
 """A value that neither the rules nor the facts name."""
 QUIET = (
-    Vocabulary((0, 1, 2), ("=", "!=", "<", ">="), ("??", "+"), ("count", "sum", "min", "max", "avg"), INPUTS),
+    Vocabulary((0, 1, 2), ("=", "!=", "<", ">="), ("??", "+", "-", "*"), ("count", "sum", "min", "max", "avg"), INPUTS),
     Vocabulary((None, 0, 1), ("=", "!="), ("??",), ("count", "list"), INPUTS),
 )
 """What generated programs speak of: nothing in them fails. An unknown is never null: it would not equal itself."""
