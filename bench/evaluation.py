@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from bench import closures, gate, job, peers, reference
-from bench.bounds import changed, explained, stopped
+from bench.bounds import changed, explained, stopped, unsure
 from bench.run import ROOT, run
 from bench.timing import OURS, Answer, Jobs, measure
 from datalog_gate.analysis.check import check
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
     """Print the tables, and write the page if asked."""
     rounds = next((int(one) for one in arguments if one.isdecimal()), 9)
     lines: list[str] = []
-    for section in (memory, jobs, gates, changed, closed, chained, explained, stopped, packages):
+    for section in (memory, jobs, unsure, gates, changed, closed, chained, explained, stopped, packages):
         for line in section(rounds):
             print(line, flush=True)
             lines.append(line)

@@ -41,6 +41,18 @@ def body(servers: int) -> str:
     return json.dumps({"stack_name": "big", "template": template})
 
 
+def unsure(servers: int) -> str:
+    """The same request, but that of a tenth of the servers, volumes and attachments something is not known: the zones
+    of servers and volumes, hence whether they are attached in one zone."""
+    request = json.loads(body(servers))
+    resources = request["template"]["resources"]
+    for at in range(3, servers, 10):
+        for name, other in ((f"server_{at}", at - 1), (f"volume_{at}", at - 2)):
+            resources[name]["properties"]["availability_zone"] = {"get_attr": [f"server_{other}", "accessIPv4"]}
+        resources[f"attach_{at}"]["properties"]["mountpoint"] = {"get_attr": [f"server_{at}", "accessIPv6"]}
+    return json.dumps(request)
+
+
 def rules() -> dg.Rules:
     """Our rules, loaded."""
     with tempfile.TemporaryDirectory() as folder:

@@ -77,20 +77,36 @@ class ResourceId(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
+class Bounds(NamedTuple):
+    """What a number is no less and no more than; None is open."""
+
+    low: int | Decimal | None = None
+    high: int | Decimal | None = None
+
+
+OPEN = Bounds()
+"""Any number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """A value that nobody knows yet: the result of `expression`, which is written so that equal text is equal value.
 
     `apart` ones stand for resources that nobody could read, such as members of a group of unknown size: whatever they
     are, they are none of the known values. `unread` ones Heat knows before it builds anything, and only this reader
-    does not: a user can choose them. `scalar` ones are no list and no map. `place` says where the user wrote the
-    expression; none of these three is part of equality.
+    does not: a user can choose them. `scalar` ones are no list and no map. `several` ones stand for as many values as
+    there are rows in what nobody could read, which need not be equal. The value is of one of the `kinds`, and if it is
+    a number within the `bounds`. `place` says where the user wrote the expression. Of all these only `apart` is part of
+    equality.
     """
 
     expression: str
     apart: bool = field(default=False, kw_only=True)
     unread: bool = field(default=False, kw_only=True, compare=False)
     scalar: bool = field(default=False, kw_only=True, compare=False)
+    several: bool = field(default=False, kw_only=True, compare=False)
+    kinds: Kind = field(default=Kind.ANY, kw_only=True, compare=False)
+    bounds: Bounds = field(default=OPEN, kw_only=True, compare=False)
     place: Span | None = field(default=None, compare=False)
 
 
@@ -196,8 +212,8 @@ def in_order(rows: Collection[Row]) -> list[Row]:
 
 
 def show(value: Value) -> str:
-    """The value as a person reads it in a message: a string bare, a resource by its path, an unknown as `?(...)`, one
-    that is hidden as `***`."""
+    """The value as a person reads it in a message: a string bare, a resource by its path, an unknown as `?(...)` or as
+    what it lies between, `98..105` or `98..`, one that is hidden as `***`."""
     match value:
         case None:
             return "null"
@@ -206,7 +222,10 @@ def show(value: Value) -> str:
         case ResourceId():
             return value.path
         case Unknown():
-            return "***" if value.expression.startswith(HIDDEN) else f"?({value.expression})"
+            if value.expression.startswith(HIDDEN):
+                return "***"
+            low, high = ("" if one is None else show(one) for one in value.bounds)
+            return f"?({value.expression})" if value.bounds == OPEN else f"{low}..{high}"
         case Decimal():
             return format(value, "f")
         case _:

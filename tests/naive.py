@@ -216,7 +216,7 @@ def _folded(function: str, tuples: set[Row]) -> Value:
             return len(tuples)
         case "sum" if len(numbers) == len(tuples):
             return int(sum(numbers))
-        case "sum" | "min" | "max" | "avg" | "list":
+        case "sum" | "min" | "max" | "avg" | "list" | "tuples":
             return aggregate(function, tuples)
     raise AssertionError(function)
 

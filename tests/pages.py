@@ -21,10 +21,12 @@ from datalog_gate.engine import native
 from datalog_gate.engine.model import Model
 from datalog_gate.errors import RulesError
 from datalog_gate.language.parser import parse
-from datalog_gate.values import TRUE, Kind, ResourceId, Row, Unknown, Value, show
+from datalog_gate.values import OPEN, TRUE, Bounds, Kind, ResourceId, Row, Unknown, Value, show
 
 DOCS = Path(__file__).parents[1] / "docs"
 U, V = Unknown("an attribute of a server"), Unknown("another attribute")
+B = Unknown("a number from 2 to 4", kinds=Kind.NUMBER, bounds=Bounds(2, 4))
+T = Unknown("a text", kinds=Kind.STRING)
 WEB = ResourceId("web")
 NOW = {"gate:now": [("2027-03-01T12:00:00+00:00",)]}
 
@@ -71,17 +73,18 @@ TABLES = (
     Table(
         "Kinds",
         "Values of different kinds are unequal, and to ask for their order is an error. Here x and y are anything but "
-        "null; kinds that can never be equal are refused. `web` is a resource.",
-        ((1, 1), (1, 2), ("a", "b"), (1, "1"), (TRUE, 1), (TRUE, TRUE), (WEB, "web"), (WEB, WEB)),
+        "null; kinds that can never be equal are refused. `web` is a resource. An unknown may be of a known kind, as "
+        "aggregates are and what builtins give: `text` is one that is a text.",
+        ((1, 1), (1, 2), ("a", "b"), (1, "1"), (TRUE, 1), (TRUE, TRUE), (WEB, "web"), (WEB, WEB), (T, "a"), (T, 1)),
         {
-            "x = y": "true false false false false true false true",
-            "x != y": "false true true true true false true false",
-            "x in [y]": "true false false false false true false true",
-            "x < y": "false true true error error error error error",
-            "x >= y": "true false false error error error error error",
-            "equal(x, y)": "true false false false false true false true",
-            "lt(x, y)": "false true true error error error error error",
-            "x + y > 0": "true true error error error error error error",
+            "x = y": "true false false false false true false true unknown false",
+            "x != y": "false true true true true false true false unknown true",
+            "x in [y]": "true false false false false true false true unknown false",
+            "x < y": "false true true error error error error error unknown unknown",
+            "x >= y": "true false false error error error error error unknown unknown",
+            "equal(x, y)": "true false false false false true false true unknown unknown",
+            "lt(x, y)": "false true true error error error error error unknown unknown",
+            "x + y > 0": "true true error error error error error error unknown unknown",
         },
     ),
     Table(
@@ -100,20 +103,40 @@ TABLES = (
     Table(
         "Unknown",
         "What an unknown decides is unknown, under `not` too, unless something known decides it: a policy is then "
-        "undetermined. What a builtin makes of an unknown is unknown.",
-        ((U,), (5,), (6,)),
+        "undetermined. What a builtin makes of an unknown is unknown, but for what its bounds tell: `2..4` is a number "
+        "from 2 to 4.",
+        ((U,), (B,), (5,), (6,)),
         {
-            "x = 5": "unknown true false",
-            "x != 5": "unknown false true",
-            "not (x = 5)": "unknown false true",
-            "x > 4": "unknown true true",
-            "x = x": "true true true",
-            "x + 1 = x + 1": "true true true",
-            "x + 1 > 6": "unknown false true",
-            "x = 5, 2 < 1": "false false false",
-            "(x = 5 or true)": "true true true",
-            "x = 5, false": "false false false",
-            "(x = 5 or x != 5)": "unknown true true",
+            "x = 5": "unknown false true false",
+            "x != 5": "unknown true false true",
+            "not (x = 5)": "unknown true false true",
+            "x > 4": "unknown false true true",
+            "x > 1": "unknown true true true",
+            "x < 4": "unknown unknown false false",
+            "x = x": "true true true true",
+            "x + 1 = x + 1": "true true true true",
+            "x + 1 > 6": "unknown false false true",
+            "10 - x * 2 > 0": "unknown true false false",
+            "abs(x, n), n > 4": "unknown unknown true true",
+            "x ?? 9 > 4": "unknown false true true",
+            "x = 5, 2 < 1": "false false false false",
+            "(x = 5 or true)": "true true true true",
+            "x = 5, false": "false false false false",
+            "(x = 5 or x != 5)": "unknown true true true",
+        },
+    ),
+    Table(
+        "Unknown texts",
+        "So it is with a builtin for texts.",
+        ((U,), ("web-1",), ("db",)),
+        {
+            'starts_with(x, "web")': "unknown true false",
+            'not starts_with(x, "web")': "unknown false true",
+            'lower(x, "db")': "unknown false true",
+            'lower(x, y), y != "db"': "unknown true false",
+            "lower(x, y), y = 1": "refused refused refused",
+            "len(x, n), n < 3": "unknown false true",
+            'x in ["db", "dns"]': "unknown false true",
         },
     ),
     Table(
@@ -142,16 +165,16 @@ TABLES = (
     Table(
         "Aggregates",
         "Of `v` over sets. A null is skipped. Of nothing, count and sum are 0, list is the empty text, and the others "
-        "make their literal false.",
-        ((), (None,), (1, 3), (None, 4), ("b", "a"), (1, "a"), (1, U)),
+        "make their literal false. An unknown may be null, or equal to what is there: it leaves an interval.",
+        ((), (None,), (1, 3), (None, 4), ("b", "a"), (1, "a"), (1, U), (1, B), (U,)),
         {
-            "count{ v : q(v) }": "0 0 2 1 2 2 unknown",
-            "sum{ v : q(v) }": "0 0 4 4 error error unknown",
-            "min{ v : q(v) }": "false false 1 4 a error unknown",
-            "max{ v : q(v) }": "false false 3 4 b error unknown",
-            "avg{ v : q(v) }": "false false 2 4 error error unknown",
-            "list{ v : q(v) }": '"" "" 1,3 4 a,b 1,a unknown',
-            "count{ v : (q(v) or v = 3) }": "1 1 2 2 3 3 unknown",
+            "count{ v : q(v) }": "0 0 2 1 2 2 1..2 1..2 0..1",
+            "sum{ v : q(v) }": "0 0 4 4 error error unknown 1..5 unknown",
+            "min{ v : q(v) }": "false false 1 4 a error ..1 1 unknown",
+            "max{ v : q(v) }": "false false 3 4 b error 1.. 2..4 unknown",
+            "avg{ v : q(v) }": "false false 2 4 error error unknown 1..4 unknown",
+            "list{ v : q(v) }": '"" "" 1,3 4 a,b 1,a unknown unknown unknown',
+            "count{ v : (q(v) or v = 3) }": "1 1 2 2 3 3 2..3 2..3 1..2",
         },
         sets=True,
     ),
@@ -251,7 +274,8 @@ name no offset. The time is `gate:now`. `matches` and `validate_string` need goo
 
 def _told(model: Model) -> str:
     for (value,) in model.rows("m:p"):
-        return "unknown" if isinstance(value, Unknown) else show(value) or '""'
+        open_ = isinstance(value, Unknown) and value.bounds == OPEN
+        return "unknown" if open_ else show(value) or '""'
     if any(one.relation.removesuffix(POSSIBLE) == "m:p" for one in model.errors):
         return "error"
     return "unknown" if model.rows(f"m:p{POSSIBLE}") else "false"
@@ -267,7 +291,7 @@ def _table(table: Table) -> str:
 def _header(value: Value) -> str:
     match value:
         case Unknown():
-            return "?" if value == U else "??"
+            return {U: "?", V: "??", T: "text"}.get(value, show(value))
         case str():
             return f'"{value}"'
     return show(value)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+import datalog_gate as dg
 from bench import closures, evaluation, gate, job, peers, reference
 from bench.gate import digest
 from bench.timing import OURS, Jobs, measure
 from datalog_gate.engine.native import evaluate
+from datalog_gate.values import ResourceId
 
 LARGE = job.body(150)
 VIOLATIONS = {
@@ -25,6 +29,14 @@ def test_we_find_the_violations_of_the_job() -> None:
     rules = job.rules()
     assert job.ours(rules, job.body(50)) == {("job.group", "server_0"), ("job.zone", "attach_1")}
     assert job.ours(rules, LARGE) == VIOLATIONS
+
+
+def test_what_is_not_known_changes_no_certain_violation_of_the_job() -> None:
+    rules = job.rules()
+    assert job.ours(rules, job.unsure(150)) == VIOLATIONS
+    request = json.loads(job.unsure(50))
+    found = rules.decide(dg.read_stack(template=request["template"], stack_name="big")).undetermined
+    assert [one.row[0] for one in found] == [ResourceId(f"big/attach_{at}") for at in (13, 23, 3, 33, 43)]
 
 
 @pytest.mark.parametrize("name", peers.PEERS)

@@ -119,6 +119,23 @@ def test_a_row_under_an_undecided_condition_is_undetermined_by_the_condition() -
     assert (found.outcome, found.violations) == ("allow_with_warnings", ())
 
 
+def test_a_count_over_what_is_not_known_is_told_as_an_interval() -> None:
+    rules = '@deny("many", "{n} servers")\nmany(n) :- n = count{ s : os:nova:server(_id=s) }, n > LIMIT.\n'
+    stack = server("a") + server("b") + server("c", PERHAPS) + server("d", PERHAPS)
+    told = {
+        limit: [[one.message for one in found] for found in (decision.violations, decision.undetermined)]
+        for limit in (1, 2, 4)
+        if (decision := judge(rules.replace("LIMIT", str(limit)), stack))
+    }
+    assert told == {1: [["2..4 servers"], []], 2: [[], ["2..4 servers"]], 4: [[], []]}
+
+
+@pytest.mark.parametrize(("flavor", "rewritten"), [("tiny", 0), ("{get_param: f}", 1)])
+def test_only_what_an_unknown_reaches_is_rewritten(flavor: str, rewritten: int) -> None:
+    found = judge(HUGE.replace("{more}", ""), server(flavor=flavor, name="{get_param: f}"))
+    assert found.statistics == {"rewritten": rewritten}
+
+
 @pytest.mark.parametrize(
     ("mode", "modes", "outcome"),
     [

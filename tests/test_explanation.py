@@ -179,6 +179,21 @@ why   os:nova:server(s/web, flavor=?({get_param: f} in s), ...)   <template>:4
             id="what is not known yet",
         ),
         pytest.param(
+            policy(
+                "n = count{ s : os:nova:server(_id=s) }, m = max{ f, s : os:nova:server(_id=s, flavor=f) }, n + 1 > 3",
+                head="p(n, m)",
+            ),
+            HEAD.replace("resources", "parameters: {f: {type: string}}\nresources")
+            + server()
+            + server("db")
+            + server("perhaps", "condition: {equals: [{get_param: f}, x]}, "),
+            """\
+why   count of 3 values = 2..3: s/db, s/perhaps, s/web   m.dl:2
+      max of 3 values = tiny: tiny, tiny, tiny           m.dl:2
+      2..3 > 0, 2..3 + 1 = 3..4, 3..4 > 3                m.dl:2""",
+            id="aggregates over what may not be there",
+        ),
+        pytest.param(
             '@deny("p", "p")\np("x").\n',
             HEAD + server(),
             """\

@@ -335,8 +335,8 @@ class Lowering:
         own = {var for literal in body for var in variables(literal)}.difference(scope.values())
         names = {var: Var(f"{var.name}.{alternative}") for var in own if alternative}
         self._spans.update({new: self._spans[old] for old, new in names.items() if old in self._spans})
-        renamed: Conjunction = _renamed(body, names)
-        return renamed
+        own_body: Conjunction = renamed(body, names)
+        return own_body
 
     def _variable(self, term: ast.Variable, scope: Scope) -> Var:
         var = scope.get(term.name, Var(term.name))
@@ -388,13 +388,13 @@ def _gives(literal: CheckedLiteral, var: Var) -> bool:
     return False
 
 
-def _renamed(part: Any, names: Mapping[Var, Var]) -> Any:
+def renamed(part: Any, names: Mapping[Var, Var]) -> Any:
     """The literal, operand or tuple of such with other variables."""
     match part:
         case Var():
             return names.get(part, part)
         case tuple():
-            return tuple(_renamed(one, names) for one in part)
+            return tuple(renamed(one, names) for one in part)
         case Match() | Compare() | Call() | Without() | Fold():
-            return replace(part, **{name: _renamed(getattr(part, name), names) for name in part.__match_args__})
+            return replace(part, **{name: renamed(getattr(part, name), names) for name in part.__match_args__})
     return part

@@ -5,8 +5,10 @@ which a relation that this can change has two versions: `p` holds the rows that 
 to be, `p?` every row that is there for some outcome, perhaps with an unknown where the value depends on it.
 
 Certain ignores maybe rows and lets an unknown equal only itself (the same expression; that both may be null, and then
-do not join, is left out of account). Possible includes maybe rows and lets an unknown equal anything. Under ``not``
-each reads the other. What a builtin makes of an unknown is the unknown of that application, known by its text.
+do not join, is left out of account). Possible includes maybe rows and lets an unknown equal anything but what it can't
+be. Under ``not`` each reads the other. What a builtin makes of an unknown is the unknown of that application, known by
+its text. Both versions gather for an aggregate the tuples that are there for certain and those that may be, of which a
+call makes its value or its bounds.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from datalog_gate.analysis.lowering import variables
+from datalog_gate.analysis.lowering import renamed, variables
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -70,7 +72,9 @@ def split(
         name: replace(program.relations[name.removesuffix(POSSIBLE)], name=name)
         for name in sorted((given | derived) - program.relations.keys())
     }
-    return CheckedProgram({**program.relations, **described}, program.inputs | given, strata)
+    plain = {id(rule) for stratum in program.strata for rule in stratum.rules}
+    rewritten = sum(id(rule) not in plain for stratum in strata for rule in stratum.rules)
+    return CheckedProgram({**program.relations, **described}, program.inputs | given, strata, rewritten)
 
 
 def possible(relation: str, program: CheckedProgram) -> str:
@@ -102,58 +106,59 @@ class _Reach:
 def _versions(stratum: Stratum, reach: _Reach) -> Iterator[Stratum]:
     """The stratum of the certain versions, and that of the possible ones if there are any; `reach` learns of both."""
     size = -1
-    pairs: list[tuple[CheckedRule | None, CheckedRule]] = []
+    pairs: list[tuple[CheckedRule, CheckedRule]] = []
     while size < reach.size():
         size = reach.size()
         pairs = [_pair(rule, reach) for rule in stratum.rules]
         if not stratum.recursive:
             break
-    yield replace(stratum, rules=tuple(certain for certain, _ in pairs if certain))
+    yield replace(stratum, rules=tuple(certain for certain, _ in pairs))
     if two := tuple(name + POSSIBLE for name in stratum.relations if name in reach.versions):
         rules = (replace(one, relation=one.relation + POSSIBLE) for _, one in pairs)
         yield Stratum(two, tuple(one for one in rules if one.relation in two), stratum.recursive)
 
 
-def _pair(rule: CheckedRule, reach: _Reach) -> tuple[CheckedRule | None, CheckedRule]:
-    """The certain version of a rule, None if nothing is certain, and the possible one."""
+def _pair(rule: CheckedRule, reach: _Reach) -> tuple[CheckedRule, CheckedRule]:
+    """The certain version of a rule, and the possible one."""
     if not reach.touches(rule):
         return rule, rule
     certain, possible = _rewritten(rule, reach, False), _rewritten(rule, reach, True)
-    assert possible, "a rule may hold for some outcome"
     if certain != possible and rule.relation not in reach.certain_only:
         reach.versions.add(rule.relation)
     return certain, possible
 
 
-def _rewritten(rule: CheckedRule, reach: _Reach, possible: bool) -> CheckedRule | None:
-    body = _Body(reach, possible, count(), {}, {})
-    if not body.take(rule.body):
-        return None
+def _rewritten(rule: CheckedRule, reach: _Reach, possible: bool) -> CheckedRule:
+    body = _Body(reach, possible, False, count(), {}, {})
+    body.take(rule.body)
     arguments = tuple(body.value(one) for one in rule.arguments)
     unsure = {at for at, one in enumerate(arguments) if body.unsure(one)}
     if unsure:
         reach.columns.setdefault(rule.relation, set()).update(unsure)
-    return replace(rule, arguments=arguments, body=tuple(body.literals))
+    made = replace(rule, arguments=arguments, body=tuple(body.literals))
+    return rule if made == rule else made
 
 
 @dataclass(slots=True)
 class _Body:
     """Rewrites one conjunction. Both versions come out alike, literal for literal, where no unknown makes a difference.
 
+    Within a possible version, `loose`, an unknown may stand for several values, and does not equal itself for certain.
     `bound` says of each variable that has a value whether it may be an unknown. A variable that only an equation gives
     its value is replaced by that value, `equal`: an equation which holds of an unknown must not choose what to bind.
     """
 
     reach: _Reach
     possible: bool
+    loose: bool
     numbers: Iterator[int]
     bound: dict[Var, bool]
     equal: dict[Var, Operand]
     literals: list[CheckedLiteral] = field(default_factory=list)
 
-    def take(self, body: Sequence[CheckedLiteral]) -> bool:
-        """Rewrite the literals of a body; False if it can't hold. The matches come first: they need nothing, and a
-        variable shall have its value from a column without unknowns if any match gives it one."""
+    def take(self, body: Sequence[CheckedLiteral]) -> None:
+        """Rewrite the literals of a body. The matches come first: they need nothing, and a variable shall have its
+        value from a column without unknowns if any match gives it one."""
         self._matches([one for one in body if isinstance(one, Match)])
         for literal in body:
             match literal:
@@ -163,12 +168,9 @@ class _Body:
                     self._call(literal)
                 case Without():
                     inner = self._inner(literal.body, not self.possible)
-                    if inner:
-                        self.literals.append(replace(literal, body=tuple(inner.literals)))
+                    self.literals.append(replace(literal, body=tuple(inner.literals)))
                 case Fold():
-                    if not self._fold(literal):
-                        return False
-        return True
+                    self._fold(literal)
 
     def value(self, operand: Operand) -> Operand:
         """The operand, or what it is replaced by."""
@@ -211,6 +213,9 @@ class _Body:
                     break
                 self.equal[one] = other
                 return
+        if literal.comparator == "=" and self.loose and self.unsure(left) and self.unsure(right):
+            self.literals.append(self._equal(left, right, literal.span))
+            return
         unsure = self.unsure(left) or self.unsure(right)
         self.literals.append(
             replace(literal, left=left, right=right, when_unknown=self.possible if unsure else literal.when_unknown)
@@ -224,36 +229,50 @@ class _Body:
         answer = self.possible if unsure and not outputs else literal.when_unknown
         self.literals += [replace(literal, inputs=inputs, outputs=outputs, when_unknown=answer), *tests]
 
-    def _fold(self, literal: Fold) -> bool:
-        """An aggregate over what is not known is an unknown that equals only the same aggregate of the same group."""
+    def _fold(self, literal: Fold) -> None:
+        """An aggregate over what is not known is what a call makes of the tuples that are there for certain and those
+        that may be; as an unknown it is known by the place of the set and by what it is grouped by."""
         possible, certain = self._inner(literal.body, True), self._inner(literal.body, False)
-        assert possible
         terms = tuple(map(possible.value, literal.terms))
-        unsure = not certain or certain.literals != possible.literals or any(map(possible.unsure, terms))
-        if unsure and literal.function in MAY_FAIL and not self.possible:
-            return False
+        alike = certain.literals == possible.literals
+        unsure = not alike or any(map(possible.unsure, terms))
         tests: list[CheckedLiteral] = []
         target = self._output(literal.target, unsure, literal.span, tests)
-        inside = dict.fromkeys(self.value(one) for one in variables(literal) if one != literal.target)
+        inside = {one: self.value(one) for one in variables(literal) if one != literal.target}
         assert target
-        if isinstance(target, Const) or target in inside:  # what groups an aggregate can't be its target as well
+        if isinstance(target, Const) or target in inside.values():  # what groups an aggregate can't be its target too
             target = self._same(target, literal.span, tests)
         if unsure:
-            group = (one for one in inside if isinstance(one, Const) or one in self.bound)
-            inputs = (Const(Unknown(f"the set at {literal.span}")), *group)
+            group = {one: by for one, by in inside.items() if isinstance(by, Const) or by in self.bound}
+            known_by = " ".join((f"the set at {literal.span}", *["by", ", ".join(map(_name, group))] * bool(group)))
+            some = self._tuples(terms, possible.literals, literal.span)
+            sure = some
+            if not alike:
+                own = {var: self._new(var.name) for one in certain.literals for var in variables(one)}
+                names = {var: new for var, new in own.items() if var not in self.bound}
+                sure = self._tuples(renamed(terms, names), renamed(tuple(certain.literals), names), literal.span)
+            inputs = (Const(Unknown(known_by)), *group.values(), sure, some)
             self.literals.append(Call(literal.function, inputs, (target,), literal.span))
             if literal.function in MAY_FAIL:
-                nothing = Without(tuple(possible.literals), literal.span)
-                self.literals.append(Without((nothing,), literal.span))
+                size = self._new()
+                self.literals.append(Call("count", inputs, (size,), literal.span))
+                self.literals.append(Compare(">", size, Const(0), literal.span, self.possible))
         else:
             self.literals.append(replace(literal, terms=terms, body=tuple(possible.literals), target=target))
         self.literals += tests
-        return True
 
-    def _inner(self, body: Sequence[CheckedLiteral], possible: bool) -> _Body | None:
-        """The body of a negation or an aggregate, rewritten; None if it can't hold."""
-        inner = _Body(self.reach, possible, self.numbers, dict(self.bound), dict(self.equal))
-        return inner if inner.take(body) else None
+    def _tuples(self, terms: tuple[Operand, ...], body: Sequence[CheckedLiteral], span: Span) -> Var:
+        """A new variable that holds the tuples of a set."""
+        new = self._new()
+        self.literals.append(Fold("tuples", terms, tuple(body), new, span))
+        return new
+
+    def _inner(self, body: Sequence[CheckedLiteral], possible: bool) -> _Body:
+        """The body of a negation or an aggregate, rewritten."""
+        loose = self.possible or self.loose
+        inner = _Body(self.reach, possible, loose, self.numbers, dict(self.bound), dict(self.equal))
+        inner.take(body)
+        return inner
 
     def _output(self, wanted: Pattern, unsure: bool, span: Span, tests: list[CheckedLiteral]) -> Pattern:
         """What to write for an output: itself if it gets its value here, or if the result is known and so is it."""
@@ -261,12 +280,25 @@ class _Body:
         if isinstance(wanted, Var) and wanted not in self.bound:
             self.bound[wanted] = unsure
             return wanted
-        if self.possible and wanted and (unsure or self.unsure(wanted)):
+        if wanted and (unsure or self.unsure(wanted)):
             return self._same(wanted, span, tests)
         return wanted
 
     def _same(self, wanted: Operand, span: Span, tests: list[CheckedLiteral]) -> Var:
         """A new variable, and among the tests that it equals the wanted value, or may."""
-        new = Var(f"?#{next(self.numbers)}")
-        tests.append(Compare("=", new, wanted, span, self.possible))
+        new = self._new()
+        tests.append(self._equal(new, wanted, span))
         return new
+
+    def _equal(self, left: Operand, right: Operand, span: Span) -> CheckedLiteral:
+        """That both are equal, or may be. Of certain ones those that may differ are not."""
+        if self.loose and not self.possible:
+            return Without((Compare("!=", left, right, span, True),), span)
+        return Compare("=", left, right, span, self.possible)
+
+    def _new(self, name: str = "?") -> Var:
+        return Var(f"{name.partition('#')[0]}#?{next(self.numbers)}")
+
+
+def _name(var: Var) -> str:
+    return var.name.partition("#")[0]

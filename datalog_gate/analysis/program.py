@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Span
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.values import Value
+
+FoldFunction = AggregateFunction | Literal["tuples"]
+"""With the analysis's own that collects the tuples for a `Call` of the aggregate: see `Fold`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +111,11 @@ class Fold:
     """``target = function{ terms : body }`` over the distinct tuples of terms whose first is not null.
 
     Variables that occur outside too are bound before; the rest are local. Empty: count and sum 0, list "", else false.
+    The target of one of `tuples` is read by calls of an aggregate alone: their inputs are what it is known by, then the
+    tuples that are there for certain, then those that may be.
     """
 
-    function: AggregateFunction
+    function: FoldFunction
     terms: tuple[Operand, ...]
     body: tuple[CheckedLiteral, ...]
     target: Var
@@ -141,8 +147,10 @@ class Stratum:
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CheckedProgram:
     """Rules in strata. `relations` describes every relation that occurs, `inputs` names those that facts fill. One
-    program equals only itself, so that engines can keep what they make of it."""
+    program equals only itself, so that engines can keep what they make of it. `rewritten` tells how many of its rules
+    were made because something is not known."""
 
     relations: Mapping[str, Relation]
     inputs: frozenset[str]
     strata: tuple[Stratum, ...]
+    rewritten: int = 0

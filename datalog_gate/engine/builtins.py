@@ -10,14 +10,17 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow, Subnormal
+from typing import cast
 
 from datalog_gate.analysis.patterns import searcher
+from datalog_gate.analysis.program import FoldFunction
 from datalog_gate.catalogue.builtins import CALLS
 from datalog_gate.engine.dates import DATES
+from datalog_gate.engine.intervals import Tuples, aggregated, computed, decided, kinds_of
 from datalog_gate.engine.networks import NETWORKS
 from datalog_gate.errors import GateError
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.values import FALSE, ResourceId, Row, Unknown, Value, kind_of, row_key, show
+from datalog_gate.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show
 
 Number = int | Decimal
 DIGITS = 4000
@@ -43,12 +46,16 @@ class EvaluationError(GateError):
 def compute(name: str, inputs: Sequence[Value]) -> Value:
     """The output of a builtin that has one; with an unknown among the inputs the unknown ``name(inputs)``.
 
-    ``??`` decides by its left side alone where that is known.
+    ``??`` decides by its left side alone where that is known, or surely not null. An aggregate is known by all but the
+    last two inputs: the tuples that are there for certain, and those that may be.
     """
     unknown = isinstance(inputs[0], Unknown) if name == "??" else any(isinstance(one, Unknown) for one in inputs)
     if unknown:
-        expression = f"{name}({', '.join(map(_written, inputs))})"
-        return Unknown(_short(expression, f"{name} of an unknown is too long to write"))
+        if isinstance(inputs[-1], Tuples):
+            return _aggregated(cast(AggregateFunction, name), inputs)
+        if name == "??" and not Kind.NULL & kinds_of(inputs[0]):
+            return inputs[0]
+        return computed(name, _unknown(name, inputs, CALLS[name].outputs[0].kinds), inputs)
     value = _applied(name, inputs)
     assert not isinstance(value, bool), name
     return value
@@ -67,11 +74,8 @@ def compare(comparator: Comparator, left: Value, right: Value, when_unknown: boo
     """Whether ``left comparator right``. `null_test` says that a side is written as a constant: only then does null
     equal null. `!=` is the exact complement of `=`, so two variables that are null are unequal."""
     if isinstance(left, Unknown) or isinstance(right, Unknown):
-        if left == right:
-            return comparator in ("=", "<=", ">=")
-        known = [one for one in (left, right) if not isinstance(one, Unknown)]
-        apart = known and any(isinstance(one, Unknown) and one.apart for one in (left, right))
-        return comparator == "!=" if apart and comparator in ("=", "!=") else when_unknown
+        answer = decided(comparator, left, right, null_test)
+        return when_unknown if answer is None else answer
     if comparator == "=":
         return left == right and (left is not None or null_test)
     if comparator == "!=":
@@ -87,13 +91,15 @@ def fits(value: Value, wanted: Value, constant: bool) -> bool:
     return value == wanted and (constant or value is not None)
 
 
-def aggregate(function: AggregateFunction, terms: Iterable[Row]) -> Value:
-    """The aggregate over distinct tuples of terms; those whose first is null are skipped.
+def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
+    """The aggregate over distinct tuples of terms, or these `tuples` themselves; those whose first is null are skipped.
 
     None if there is none: min, max and avg of nothing. With an unknown among the values all but count are the unknown
     ``function(values)``.
     """
     found = terms if isinstance(terms, set) else set(terms)
+    if function == "tuples":
+        return Tuples("tuples", rows=frozenset(row for row in found if row[0] is not None))
     values = [row[0] for row in found if row[0] is not None]
     if function == "count":
         return len(values)
@@ -102,9 +108,7 @@ def aggregate(function: AggregateFunction, terms: Iterable[Row]) -> Value:
         return min(whole) if function == "min" else max(whole) if function == "max" else sum(whole)
     values = [row[0] for row in sorted(found, key=row_key) if row[0] is not None]
     if any(isinstance(one, Unknown) for one in values):
-        return Unknown(
-            _short(f"{function}({', '.join(map(_written, values))})", f"{function} of an unknown is too long to write")
-        )
+        return _unknown(function, values, Kind.ANY)
     if function == "list":
         return _short(",".join(map(show, values)), "list: the result is too long")
     if not values and function != "sum":
@@ -122,6 +126,29 @@ def aggregate(function: AggregateFunction, terms: Iterable[Row]) -> Value:
         raise EvaluationError(f"{function}: {error}") from None
     except DecimalException:
         raise EvaluationError(f"{function} gives a number of more than {DIGITS} digits") from None
+
+
+def _aggregated(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
+    """The aggregate of a set that is known by all but the last two inputs: what it surely holds, and may hold."""
+    *named, certain, possible = inputs
+    assert isinstance(certain, Tuples)
+    assert isinstance(possible, Tuples)
+    if function != "count":
+        known = [row for row in certain.rows if not any(isinstance(one, Unknown) for one in row)]
+        value = aggregate(function, known)  # fails if the whole set does
+        if value is not None and len(known) == len(possible.rows):
+            return value
+        texts = {kind_of(row[0]) for row in possible.rows} == {Kind.STRING}
+        if function in ("min", "max") and texts and value == aggregate(function, possible.rows):
+            return value
+    return aggregated(function, _unknown(function, named, Kind.ANY), certain.rows, possible.rows)
+
+
+def _unknown(name: str, inputs: Sequence[Value], kinds: Kind) -> Unknown:
+    """What is made of inputs that are not all known."""
+    expression = _short(f"{name}({', '.join(map(_written, inputs))})", f"{name} of an unknown is too long to write")
+    several = any(isinstance(one, Unknown) and one.several for one in inputs)
+    return Unknown(expression, several=several, kinds=kinds)
 
 
 def _sum(values: Iterable[Value]) -> Number:

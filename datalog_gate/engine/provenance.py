@@ -34,7 +34,7 @@ class Derivation:
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """A rule, its body, its matches and the variables that these bind. `rest` are equations that, one after the other,
-    give all variables that the head does not have; None if they do not."""
+    give all variables that neither the head nor a match has; None if they do not."""
 
     rule: CheckedRule
     body: Sequence[Scoped]
@@ -47,7 +47,7 @@ class _Rule:
         matches = tuple(one for one in rule.body if isinstance(one, Match))
         matched = frozenset(one for match in matches for one in match.arguments if isinstance(one, Var))
         needed = frozenset[Var]().union(*(one.needs.union(binds(one.literal)) for one in body))
-        told: set[Operand] = set(rule.arguments)
+        told: set[Operand] = {*matched, *rule.arguments}
         equations = [one for one in rule.body if isinstance(one, Compare) and one.comparator == "="]
         pairs = [(one.left, one.right) for one in equations if not one.when_unknown]
         pairs += [(right, left) for left, right in pairs]
@@ -111,19 +111,36 @@ class Provenance:
         return None
 
     def _bindings(self, one: _Rule, row: Row, alone: bool) -> Iterator[Binding]:
-        """The bindings that give the row, in order. If no other rule gives it and it tells the whole binding, that is
-        the one: nothing is evaluated. Else it tells what the matches bind; a null would join with nothing there."""
+        """The bindings that give the row, in order. If no other rule gives it and each match has but one row that
+        fits, that is the one: nothing is evaluated. Else the row tells what the matches bind; a null would join with
+        nothing there."""
         pairs = zip(one.rule.arguments, row, strict=True)
         told: Binding = {var: value for var, value in pairs if isinstance(var, Var)}
-        if alone and one.rest is not None:
+        if alone and one.rest is not None and (only := self._only(one.matches, told)) is not None:
             for var, by in one.rest:
-                told[var] = by.value if isinstance(by, Const) else told[by]
-            yield told
+                only[var] = by.value if isinstance(by, Const) else only[by]
+            yield only
             return
         known: Binding = {var: value for var, value in told.items() if var in one.matched and value is not None}
         for binding, cause in self._search.of_body(one.body, known):
             if not cause and row == head_row(one.rule, binding):
                 yield binding
+
+    def _only(self, matches: Sequence[Match], told: Binding) -> Binding | None:
+        """The values of the variables, if each match has but one row that fits what is known by then."""
+        known = dict(told)
+        waiting = [one for one in matches if any(isinstance(term, Var) and term not in known for _, term in one.said)]
+        while waiting:
+            match = next((one for one in waiting if any(term in known for _, term in one.said)), waiting[0])
+            waiting = [one for one in waiting if one is not match]
+            fixed = [(column, term) for column, term in match.said if isinstance(term, Const) or term in known]
+            key = tuple([term.value if isinstance(term, Const) else known[term] for _, term in fixed])
+            rows = self._search.rows(match.relation, tuple([column for column, _ in fixed]), key)
+            if len(rows) != 1:
+                return None
+            (row,) = rows
+            known |= {term: row[column] for column, term in match.said if isinstance(term, Var)}
+        return known
 
     def _reached(self, stratum: Stratum) -> Rounds:
         """The rounds of a recursive stratum."""

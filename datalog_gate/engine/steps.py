@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from datalog_gate.analysis.program import Const
+from datalog_gate.analysis.program import Const, FoldFunction
 from datalog_gate.errors import EngineError
-from datalog_gate.language.ast import AggregateFunction, Comparator
+from datalog_gate.language.ast import Comparator
 
 NEW = "+"
 """What a relation's name begins with where only the rows of the last round are meant."""
@@ -96,7 +96,7 @@ class Exists:
 class Gather:
     """The aggregate over the distinct terms goes into the slot if it is `stored`, else it must be the slot's value."""
 
-    function: AggregateFunction
+    function: FoldFunction
     terms: tuple[Term, ...]
     steps: tuple[Step, ...]
     slot: int

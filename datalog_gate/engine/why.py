@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import EllipsisType
+from typing import cast
 
 from datalog_gate.analysis.program import (
     Call,
@@ -32,6 +33,7 @@ from datalog_gate.engine.builtins import aggregate
 from datalog_gate.engine.native import errors_of
 from datalog_gate.engine.provenance import Derivation, Provenance
 from datalog_gate.errors import BudgetError
+from datalog_gate.language.ast import AggregateFunction
 from datalog_gate.values import Row, Value, in_order
 
 ROWS = 40
@@ -134,6 +136,11 @@ class Why:
         found = self._search.of_body(inner(literal, needs), {var: binding[var] for var in needs})
         terms = {tuple(_value(term, each) for term in literal.terms) for each, _ in found}
         rows = in_order([row for row in terms if row[0] is not None])
+        if call := _aggregates(rule).get(literal.target):
+            (target,) = call.outputs
+            assert isinstance(target, Var)
+            fold = replace(literal, function=cast(AggregateFunction, call.builtin), target=target)
+            return Total(fold, binding[target], len(rows), tuple(row[0] for row in rows[:FIRST]))
         return Total(literal, aggregate(literal.function, rows), len(rows), tuple(row[0] for row in rows[:FIRST]))
 
     def _derive(self, relation: str, row: Row) -> Derivation:
@@ -148,12 +155,17 @@ class Why:
         rule, binding = draft.derivation.rule, draft.derivation.binding
         rows = iter(draft.below)
         premises: list[tuple[CheckedLiteral, Premise]] = []
+        aggregates = _aggregates(rule)
         for literal in rule.body:
             match literal:
                 case Match():
                     node = next(rows).node
                     assert node
                     premises.append((literal, node))
+                case Call() if literal.inputs[-1:] and literal.inputs[-1] in aggregates:
+                    pass  # told with the tuples that may be there
+                case Fold("tuples") if literal.target not in aggregates:
+                    pass
                 case Fold():
                     try:
                         premises.append((literal, self.total(rule, literal, binding)))
@@ -229,6 +241,13 @@ class _Draft:
 
 def _scoped(rule: CheckedRule) -> tuple[Scoped, ...]:
     return scoped(rule.body, [one for one in rule.arguments if isinstance(one, Var)])
+
+
+def _aggregates(rule: CheckedRule) -> dict[Operand, Call]:
+    """The calls that make an aggregate of tuples, by the variable of those that may be there."""
+    folds = {one.target for one in rule.body if isinstance(one, Fold) and one.function == "tuples"}
+    calls = [one for one in rule.body if isinstance(one, Call) and folds.intersection(one.inputs)]
+    return {one.inputs[-1]: one for one in reversed(calls)}
 
 
 def _next(waiting: Sequence[Scoped], binding: Binding) -> Scoped:

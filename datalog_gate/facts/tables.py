@@ -221,15 +221,18 @@ def entries(relation: Relation, known: Row, data: Data, path: Path, schema: Prop
 
 
 def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> Fact:
-    """The maybe row that begins with the known values and holds unknowns in all other columns. Each unknown names its
-    column and place, so that it is equal to nothing else, and ends with the expression that decides it. The row's own
-    id or stack, if unknown, is none that was read; only a resource may stand in a stack that was."""
+    """The maybe row that begins with the known values and holds unknowns in all other columns, for any number of rows.
+    Each unknown names its column and place, so that it is equal to nothing else, and ends with the expression that
+    decides it. The row's own id or stack, if unknown, is none that was read; only a resource may stand in a stack that
+    was."""
     where = " ".join((*map(show, known), path_text(path)))
     columns = relation.columns[len(known) :]
     row = (
         Unknown(
             f"any {one.name} of {relation.name} in {where}: {unknown.expression}",
             unknown.place,
+            several=True,
+            kinds=one.kinds,
             apart=one.name in ("_id", "id") or (one.name == "stack" and relation.name != "heat:resource"),
         )
         for one in columns

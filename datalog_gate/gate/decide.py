@@ -90,6 +90,7 @@ def decide(
         request.now,
         waivers,
         bool(request.against),
+        {"rewritten": found.program.rewritten},
     )
     if not explain:
         return decision

@@ -28,7 +28,8 @@ class Decision:
     `derived` holds the rows of every relation that rules derive, as far as the budgets went, for tests and queries; it
     is no part of the JSON. `waived` are certain findings that do nothing; `now` is the time of the request, and
     `waivers` are those that a finding met, in force or not: with these alone it is the same decision. `compared` says
-    that there was an older state, so that each finding has a `change`.
+    that there was an older state, so that each finding has a `change`. `statistics` say what it took, and are no part
+    of the JSON: how many rules were `rewritten` because of unknowns.
     `explanation` is there where it was asked for: each finding then has `why` in the JSON, and `clean` has how many
     rows there were for each policy that found nothing.
     """
@@ -49,6 +50,7 @@ class Decision:
     now: datetime = field(compare=False)
     waivers: tuple[Waiver, ...] = ()
     compared: bool = False
+    statistics: Mapping[str, int] = field(default_factory=dict, compare=False)
     explanation: Explanation | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, object]:

@@ -23,7 +23,7 @@ from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.request import MODES, Request
 from datalog_gate.gate.secrets import Secrets
 from datalog_gate.gate.waivers import waiver_of
-from datalog_gate.values import SECRET, ResourceId, Row, Unknown, row_key, show
+from datalog_gate.values import OPEN, SECRET, ResourceId, Row, Unknown, row_key, show
 
 PLACING = Budget(looks=300_000)
 """What it may take to find where the findings stand: some seconds. No clock, so that the same stands everywhere."""
@@ -152,6 +152,6 @@ class Judge:
             value = row[policy.columns.index(name)]
             if isinstance(value, ResourceId):
                 return value.path if value.name in self._shared else value.name
-            return "?" if isinstance(value, Unknown) and value != SECRET else show(value)
+            return "?" if isinstance(value, Unknown) and value != SECRET and value.bounds == OPEN else show(value)
 
         return PLACEHOLDER.sub(lambda found: word(found[1]), policy.message)

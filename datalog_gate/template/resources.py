@@ -61,7 +61,7 @@ def read_resources(scope: Scope) -> dict[str, Resource]:
     scope.done |= simple
     if len(simple) == len(scope.definitions):
         return simple
-    read = {name: scope.read(scope, name) for name in scope.definitions}
+    read = {name: simple.get(name) or scope.read(scope, name) for name in scope.definitions}
     return {name: resource for name, resource in read.items() if resource}
 
 

@@ -1,0 +1,192 @@
+"""What is known of a value that is not (layer 3): of an aggregate, of arithmetic, and for a comparison.
+
+In: values, or the tuples that an aggregate is over for certain and at most. Out: an unknown with its bounds, the value
+itself where these leave one, or how a comparison comes out whatever the unknowns are.
+
+The tuples that may be there are all: each stands for one at most, unless it holds an unknown that stands for `several`
+values. The certain ones are among them. What fails for some values of an unknown is left out of account: the least of 5
+and an unknown is at most 5, though there is none if the unknown turns out to be a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, DecimalException
+
+from datalog_gate.language.ast import Comparator
+from datalog_gate.values import EXACT, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
+
+Number = int | Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Tuples(Unknown):
+    """What a fold of `tuples` found: those whose first value is not null."""
+
+    rows: frozenset[Row] = frozenset()
+
+
+def aggregated(function: str, unknown: Unknown, certain: Collection[Row], possible: Collection[Row]) -> Value:
+    """The aggregate over what is there for certain and at most: this unknown with what is known of it, or its value."""
+    several = unknown.several or any(_several(row) for row in possible)
+    if function == "count":
+        bounds = Bounds(_distinct(certain), None if several else len(possible))
+        return _within(replace(unknown, kinds=Kind.NUMBER, several=several), bounds)
+    if function == "list":
+        return replace(unknown, kinds=Kind.STRING, several=several)
+    sure = [row for row in certain if kinds_of(row[0]) == Kind.NUMBER]
+    kinds = Kind.NUMBER if sure or function in ("sum", "avg") else _kinds(row[0] for row in possible)
+    unknown = replace(unknown, kinds=kinds, several=several)
+    if not all(Kind.NUMBER & kinds_of(row[0]) for row in possible):
+        return unknown
+    if function == "sum":
+        return _within(unknown, _sum([row for row in sure if _known(row)], possible))
+    lows, highs = zip(*(_ends(row[0]) for row in possible), strict=True) if possible else ((), ())
+    low, high = _least(lows), _most(highs)
+    if function == "min":
+        high = _least([one for row in sure if (one := _ends(row[0]).high) is not None] or [high])
+    elif function == "max":
+        low = _most([one for row in sure if (one := _ends(row[0]).low) is not None] or [low])
+    return _within(unknown, Bounds(low, high))
+
+
+def computed(name: str, unknown: Unknown, inputs: Sequence[Value]) -> Value:
+    """What the builtin makes of inputs that are not all known: this unknown with its bounds, or its value."""
+    if len(inputs) != 2 or name not in _ARITHMETIC or not all(Kind.NUMBER & kinds_of(one) for one in inputs):
+        return unknown
+    try:
+        return _within(unknown, _ARITHMETIC[name](*map(_ends, inputs)))
+    except (ValueError, DecimalException):  # more digits than a number has
+        return unknown
+
+
+def decided(comparator: Comparator, left: Value, right: Value, null_test: bool) -> bool | None:
+    """How the comparison, of which one side at least is an unknown, comes out whatever the unknowns are; None if they
+    decide it, or if it fails."""
+    if left == right and isinstance(left, Unknown) and not left.several:
+        return comparator in ("=", "<=", ">=")
+    equal = comparator == "="
+    if comparator in ("=", "!="):
+        both = isinstance(left, Unknown) and isinstance(right, Unknown)
+        apart = any(isinstance(one, Unknown) and one.apart for one in (left, right))
+        common = kinds_of(left) & kinds_of(right)
+        if (apart and not both) or not (common if null_test else common & ~Kind.NULL):
+            return not equal
+    if not (Kind.NUMBER & kinds_of(left) and Kind.NUMBER & kinds_of(right)):
+        return None
+    one, other = _ends(left), _ends(right)
+    match comparator:
+        case "<" | ">=":
+            below = True if _less(one.high, other.low) else False if _less(other.high, one.low, True) else None
+            return below if comparator == "<" or below is None else not below
+        case ">" | "<=":
+            above = True if _less(other.high, one.low) else False if _less(one.high, other.low, True) else None
+            return above if comparator == ">" or above is None else not above
+        case _:
+            return not equal if _less(one.high, other.low) or _less(other.high, one.low) else None
+
+
+def kinds_of(value: Value) -> Kind:
+    """The kinds that the value can be of."""
+    return value.kinds if isinstance(value, Unknown) else kind_of(value)
+
+
+def _within(unknown: Unknown, bounds: Bounds) -> Value:
+    return bounds.low if bounds.low is not None and bounds.low == bounds.high else replace(unknown, bounds=bounds)
+
+
+def _ends(value: Value) -> Bounds:
+    if isinstance(value, Unknown):
+        return value.bounds
+    return Bounds(value, value) if isinstance(value, int | Decimal) else OPEN
+
+
+def _less(one: Number | None, other: Number | None, or_equal: bool = False) -> bool:
+    return one is not None and other is not None and (one < other or (or_equal and one == other))
+
+
+def _known(row: Row) -> bool:
+    return not any(isinstance(one, Unknown) for one in row)
+
+
+def _several(row: Row) -> bool:
+    return any(isinstance(one, Unknown) and one.several for one in row)
+
+
+def _kinds(values: Iterable[Value]) -> Kind:
+    found = Kind(0)
+    for one in values:
+        found |= kinds_of(one)
+    return found & ~Kind.NULL
+
+
+def _distinct(certain: Collection[Row]) -> int:
+    """How many tuples there are at least: those that differ in known values."""
+    sure = [row for row in certain if not Kind.NULL & kinds_of(row[0])]
+    columns = [one for one in zip(*sure, strict=True) if not any(isinstance(value, Unknown) for value in one)]
+    apart = len(set(zip(*columns, strict=True))) if columns else min(len(sure), 1)
+    return max(apart, sum(map(_known, sure)))
+
+
+def _sum(certain: Collection[Row], possible: Collection[Row]) -> Bounds:
+    """Each tuple adds its number or nothing; a certain one that is known, which no other can turn out to be, adds it
+    in any case."""
+    low: Number | None = 0
+    high: Number | None = 0
+    try:
+        for row in possible:
+            least, most = _ends(row[0])
+            many = _several(row)
+            low = None if least is None or (many and least < 0) else _plus(low, min(least, 0))
+            high = None if most is None or (many and most > 0) else _plus(high, max(most, 0))
+        for row in certain:
+            value = row[0]
+            assert isinstance(value, int | Decimal)
+            low, high = _plus(low, max(value, 0)), _plus(high, min(value, 0))
+    except (ValueError, DecimalException):  # more digits than a number has
+        return OPEN
+    return Bounds(low, high)
+
+
+def _least(values: Collection[Number | None]) -> Number | None:
+    known = [one for one in values if one is not None]
+    return min(known) if known and len(known) == len(values) else None
+
+
+def _most(values: Collection[Number | None]) -> Number | None:
+    known = [one for one in values if one is not None]
+    return max(known) if known and len(known) == len(values) else None
+
+
+def _plus(one: Number | None, other: Number | None) -> Number | None:
+    return None if one is None or other is None else number(EXACT.add(Decimal(one), Decimal(other)))
+
+
+def _minus(one: Number | None, other: Number | None) -> Number | None:
+    return None if one is None or other is None else number(EXACT.subtract(Decimal(one), Decimal(other)))
+
+
+def _times(one: Bounds, other: Bounds) -> Bounds:
+    """Of a known number and another."""
+    if other.low is None or other.low != other.high:
+        one, other = other, one
+    factor = other.low
+    if factor is None or factor != other.high:
+        return OPEN
+    low, high = one if factor > 0 else (one.high, one.low)
+    if factor == 0:
+        return Bounds(0, 0)
+    product = [None if end is None else number(EXACT.multiply(Decimal(end), Decimal(factor))) for end in (low, high)]
+    return Bounds(*product)
+
+
+def _added(one: Bounds, other: Bounds) -> Bounds:
+    return Bounds(_plus(one.low, other.low), _plus(one.high, other.high))
+
+
+def _subtracted(one: Bounds, other: Bounds) -> Bounds:
+    return Bounds(_minus(one.low, other.high), _minus(one.high, other.low))
+
+
+_ARITHMETIC = {"+": _added, "plus": _added, "-": _subtracted, "minus": _subtracted, "*": _times, "mul": _times}
