@@ -36,6 +36,7 @@ def read_stack(
     files: Mapping[str, str] | None = None,
     environment_files: Iterable[str] = (),
     masked: Iterable[tuple[str, str]] = (),
+    assume: Mapping[str, Data] | None = None,
     files_root: str | Path | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
@@ -46,7 +47,8 @@ def read_stack(
     `template` is the template itself, as a request's body holds it: then only `files` are there, and no other file is
     ever read. `source` is the path of a file, or a folder with a `template.yaml` and perhaps an `env.yaml`; a mapping,
     or a text of several lines or of JSON, is the template here too. `environment_files` are names of `files`, over the
-    parameters; `masked` entries of an environment have a value that nobody here may know.
+    parameters; `masked` entries of an environment have a value that nobody here may know. What is unknown has the value
+    that `assume` gives to its expression, as findings print it.
 
     Errors: InputError; UsageError unless one is given.
     """
@@ -88,6 +90,7 @@ def read_stack(
         environment=None if given else environment,
         parameters=parameters,
         masked=masked,
+        assume=assume,
         type_of=catalogue.type,
     )
 

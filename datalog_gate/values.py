@@ -83,14 +83,17 @@ class Unknown:
 
     `apart` ones stand for resources that nobody could read, such as members of a group of unknown size: whatever they
     are, they are none of the known values. `unread` ones Heat knows before it builds anything, and only this reader
-    does not: a user can choose them. `scalar` ones are no list and no map. `place` says where the user wrote the
-    expression; none of these three is part of equality.
+    does not: a user can choose them. `scalar` ones are no list and no map. `of` are the unknowns that a function made
+    it of, if one did. `domain` holds all values that it can turn out to have, where these are few and known. `place`
+    says where the user wrote the expression; nothing but the expression and `apart` is part of equality.
     """
 
     expression: str
     apart: bool = field(default=False, kw_only=True)
     unread: bool = field(default=False, kw_only=True, compare=False)
     scalar: bool = field(default=False, kw_only=True, compare=False)
+    of: tuple[Unknown, ...] = field(default=(), kw_only=True, compare=False, repr=False)
+    domain: tuple[Value, ...] = field(default=(), kw_only=True, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
 
 

@@ -99,7 +99,7 @@ def _digest(one: Resource, config: Data, source: Resource | None) -> str | Unkno
 
 def _undigested(unknown: Unknown, of: str) -> Unknown:
     """The digest of what holds an unknown; `of` tells different data apart."""
-    return Unknown(f"digest of {of}: {unknown.expression}", unread=unknown.unread, place=unknown.place)
+    return Unknown(f"digest of {of}: {unknown.expression}", unread=unknown.unread, of=(unknown,), place=unknown.place)
 
 
 def _input(declared: Data, values: Mapping[str, Data]) -> Data:

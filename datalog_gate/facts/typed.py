@@ -90,7 +90,8 @@ def as_text(data: Data) -> str | Unknown:
     text = json.dumps(_writable(data), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     if not unknowns:
         return text
-    return Unknown(f"json({text})", unread=any(one.unread for one in unknowns), place=unknowns[0].place)
+    unread = any(one.unread for one in unknowns)
+    return Unknown(f"json({text})", unread=unread, of=tuple(dict.fromkeys(unknowns)), place=unknowns[0].place)
 
 
 def path_text(path: Path) -> str:
