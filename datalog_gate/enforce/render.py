@@ -36,7 +36,7 @@ def text(decision: Decision, asks: Sequence[str] = ()) -> str:
 def compact(decision: Decision) -> str:
     """One line for each finding, and the counts."""
     lines = [f"{_at(one.place)}{one.level}[{one.policy}] {one.message}" for one in decision.violations]
-    lines += [f"{_at(one.place)}undetermined[{one.policy}] {one.message}" for one in decision.undetermined]
+    lines += [f"{_at(one.place)}undetermined[{one.policy}] {one.said}" for one in decision.undetermined]
     lines += [f"{_at(one.place)}waived[{one.policy}] {one.message}" for one in decision.waived]
     lines += [f"{_at(one.place)}error[{one.policy}] {one.message}" for one in decision.errors]
     return "\n".join(map(printable, [*lines, summary(decision)]))
@@ -76,7 +76,7 @@ def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
 
 def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
     mode = f" ({one.mode} only)" if one.mode != "enforce" else ""
-    yield f"{_at(one.place)}{word}[{one.policy}] {one.message}{mode}"
+    yield f"{_at(one.place)}{word}[{one.policy}] {one.said}{mode}"
     if one.place:
         yield from excerpt(one.place, decision.sources)
     for unknown in one.because:

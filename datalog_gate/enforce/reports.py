@@ -131,7 +131,7 @@ def findings(answer: Decision | GateError) -> Iterator[Finding]:
         because = tuple((unknown.expression, unknown.place) for unknown in one.because)
         resource = one.resource.path if one.resource else ""
         yield Finding(
-            one.policy, grave, "holds" if refused else "unknown", one.message, one.place, one.hint, resource, because
+            one.policy, grave, "holds" if refused else "unknown", one.said, one.place, one.hint, resource, because
         )
     for one in answer.waived:
         resource = one.resource.path if one.resource else ""

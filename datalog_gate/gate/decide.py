@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 
 from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
 from datalog_gate.analysis.kept import Kept
@@ -37,6 +37,7 @@ from datalog_gate.gate.grants import effective, grants_of
 from datalog_gate.gate.inventory import Inventory
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.secrets import Secrets
+from datalog_gate.gate.settling import settle
 from datalog_gate.gate.waivers import waiver_of
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown, row_key, show
 
@@ -76,10 +77,15 @@ class Request:
 
 @paused()
 def decide(
-    rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine, explain: bool = False
+    rules: PolicySet,
+    stacks: Sequence[Stack],
+    request: Request,
+    engine: Engine,
+    explain: bool = False,
+    settled: bool = True,
 ) -> Decision:
     """Judge the stacks as one set of facts; their ids differ. To `explain` keeps what an explanation needs; nothing is
-    worked out before it is asked for.
+    worked out before it is asked for. What is undetermined is `settled` where that can be.
 
     Errors: EngineError if the engine refuses the program or runs out of time.
     """
@@ -97,16 +103,23 @@ def decide(
     judge = _Judge(rules, stacks, request, facts, finished, model, exceeded, secrets, explain)
     certain = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
     violations = [one for one in certain if not one.waiver]
+    there = {(one.policy, one.resource) for one in violations if one.resource}
+    undetermined = sorted((one for policy in policies for one in judge.undetermined(policy, there)), key=_by_policy)
+    identity: list[str] = []
+    if settled and undetermined:
+        found = settle(rules, stacks, facts, certain, undetermined, partial(_unsettled, request))
+        violations = sorted((*violations, *found.violations), key=_by_policy)
+        certain = sorted((*certain, *found.violations, *found.waived), key=_by_policy)
+        undetermined, identity = found.undetermined, found.identity
+        judge.raw |= {new: judge.raw[old] for new, old in found.origins.items() if explain}
     met = {one.waiver or one.lapsed for one in certain}
     waivers = tuple(one for one in request.waivers if one in met)
-    settled = {(one.policy, one.resource) for one in violations if one.resource}
-    undetermined = sorted((one for policy in policies for one in judge.undetermined(policy, settled)), key=_by_policy)
     errors = [error for policy in policies if (error := judge.error(policy))]
     lines = sorted(f"{digest} {relation}" for relation, digest in known.digests.items() if relation != "gate:now")
     digests = {"rules": rules.digest, "facts": _digest(lines)}
     ids = tuple(stack.id for stack in stacks)
     decision = Decision(
-        _digest([*digests.values(), *ids, *_identity(rules, request, waivers)])[:16],
+        _digest([*digests.values(), *ids, *_identity(rules, request, waivers), *identity])[:16],
         outcome_of(violations, undetermined, errors),
         request.action,
         ids,
@@ -163,6 +176,10 @@ def decide(
             fixes.of,
         ),
     )
+
+
+def _unsettled(request: Request, rules: PolicySet, stacks: Sequence[Stack]) -> Decision:
+    return decide(rules, stacks, request, evaluate, settled=False)
 
 
 class _Judge:

@@ -69,8 +69,8 @@ class Waiver:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One row of a policy. `because` holds the unknowns that decide it; empty if it is certain. One that is waived has
-    a `waiver`; one that a waiver names that is not in force has it in `lapsed`."""
+    """One row of a policy. `because` holds the unknowns that decide it, empty if it is certain, and `depends` says
+    how. One that is waived has a `waiver`; one that a waiver names that is not in force has it in `lapsed`."""
 
     policy: str
     level: Level
@@ -85,6 +85,7 @@ class Violation:
     on_unknown: str = "defer"
     waiver: Waiver | None = None
     lapsed: Waiver | None = None
+    depends: str = ""
 
     def to_json(self) -> dict[str, object]:
         """The violation as JSON data. There is no older state to compare with, so `change` is null."""
@@ -102,6 +103,11 @@ class Violation:
             "because": [{"expression": one.expression, "place": _place(one.place)} for one in self.because],
         }
         return {**data, "waiver": self.waiver.to_json()} if self.waiver else data
+
+    @property
+    def said(self) -> str:
+        """The message, and on what the finding hangs."""
+        return f"{self.message}: {self.depends}" if self.depends else self.message
 
     @property
     def enforced(self) -> bool:

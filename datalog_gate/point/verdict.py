@@ -26,7 +26,7 @@ def warnings_of(decision: Decision) -> tuple[str, ...]:
     said = [("", one) for one in decision.violations] + [("undetermined: ", one) for one in decision.undetermined]
     said += [(f"waived until {one.waiver.expires} by {one.waiver.id}: ", one) for one in decision.waived if one.waiver]
     shown = [(word, one) for word, one in said if "record" not in (one.level, one.mode)]
-    return tuple(printable(f"{one.policy}: {word}{one.message}") for word, one in shown)
+    return tuple(printable(f"{one.policy}: {word}{one.said}") for word, one in shown)
 
 
 def line(one: Diagnostic) -> str:
