@@ -19,6 +19,7 @@ LONGEST = 80
 """How many characters of an expression, or a value, are shown."""
 MERGED = 64
 """How many cases are compared with each other, to tell them in fewer words."""
+NEGATED = ("{not: ", "{Fn::Not: ")
 HELD = {"deny": "denied", "warn": "warned of", "record": "recorded"}
 
 Case = Mapping[Unknown, Value]
@@ -35,11 +36,14 @@ class Dependence:
     def __init__(self, stacks: Sequence[Stack]) -> None:
         self._roots = {one.id for one in stacks}
         self._conditions: dict[str, str] = {}
+        self._negated: dict[str, str] = {}
         for stack in (each for one in stacks for each in one.walk()):
             for name, truth in stack.conditions.items():
                 if isinstance(truth, Unknown):
                     where = "" if stack.id in self._roots else f" of {stack.id}"
                     self._conditions.setdefault(truth.expression, f"condition {name}{where}")
+                    if len(truth.of) == 1 and truth.expression.startswith(NEGATED):
+                        self._negated.setdefault(truth.of[0].expression, f"condition {name}{where}")
 
     def on(self, because: Sequence[Unknown]) -> str:
         """What a finding hangs on: nothing if that is not known."""
@@ -58,8 +62,9 @@ class Dependence:
 
     def _is(self, unknown: Unknown, values: frozenset[Value]) -> str:
         [word, *rest] = self._words(unknown)
-        if unknown.expression in self._conditions and unknown.domain == (FALSE, TRUE):
-            return f"{word} {'holds' if TRUE in values else 'does not hold'}"
+        negated = unknown.expression in self._negated and unknown.expression not in self._conditions
+        if word.startswith("condition ") and unknown.domain == (FALSE, TRUE):
+            return f"{word} {'holds' if (TRUE in values) != negated else 'does not hold'}"
         among = [_cut(show(one)) for one in unknown.domain if one in values]
         return f"{', '.join([word, *rest])} is {_listed(among, ' or ')}"
 
@@ -68,7 +73,7 @@ class Dependence:
         made of, or as it is written."""
         if unknown.expression.startswith(HIDDEN):
             return ["a hidden value"]
-        if name := self._conditions.get(unknown.expression):
+        if name := self._conditions.get(unknown.expression) or self._negated.get(unknown.expression):
             return [name]
         if found := _PARAMETER.fullmatch(unknown.expression):
             return [f"parameter {_bare(found[1])}{self._home(found[2], ' of ')}"]
