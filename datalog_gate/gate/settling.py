@@ -35,8 +35,15 @@ from datalog_gate.values import SECRET, Unknown, Value
 
 TRIES = 256
 """How many values, of all that decide one finding together, are tried for it."""
-WORK = 50_000
-"""How many facts are judged anew for all findings of a decision together: about a second."""
+WORK = 30_000
+"""What may be judged anew for all findings of a decision together: about a second of facts, resources and findings. No
+clock, so that the same is settled everywhere."""
+LARGEST = WORK // 8
+"""What is larger is judged once only: a few values more would not settle much of it, and cost as much again."""
+ALWAYS = 100
+"""What it takes to judge anything, in such units."""
+PER_FINDING = 5
+"""What it takes to tell where a finding stands."""
 WORDINGS = 3
 """How many messages are told of a finding that holds in each case for another reason."""
 
@@ -131,7 +138,9 @@ class _Branches:
         policies = tuple(one for one in rules.policies if one.id in ready)
         wanted = frozenset(one.relation for one in policies)
         self._rules = replace(rules, program=resting(rules.program, wanted), policies=policies, unlocks=())
-        self._size = 1 + sum(len(facts.rows.get(name, ())) for name in self._rules.program.inputs)
+        self._size = ALWAYS + sum(len(facts.rows.get(name, ())) for name in self._rules.program.inputs)
+        self._size += sum(len(each.resources) for one in stacks for each in one.walk())
+        self._size += sum(PER_FINDING for one in (*certain, *undetermined) if one.policy in ready)
         self._stacks, self._again = stacks, again
         self._known = {(one.policy, one.row) for one in certain if SECRET not in one.row}
         self._subjects = {(one.policy, one.resource) for one in (*certain, *undetermined) if one.resource}
@@ -157,10 +166,11 @@ class _Branches:
         if chosen is None:
             raise _Unsettled
         tries *= len(chosen.domain)
-        if tries > TRIES:
+        cases = [{**case, chosen: value} for value in chosen.domain]
+        work = self._size * sum(_key(one) not in self._judged for one in cases)
+        if tries > TRIES or work > self._left or self._size > LARGEST:
             raise _Unsettled
-        for value in chosen.domain:
-            one = {**case, chosen: value}
+        for one in cases:
             decision = self._under(one)
             if any(each.policy == finding.policy for each in decision.errors):
                 raise _Unsettled
@@ -174,11 +184,10 @@ class _Branches:
 
     def _under(self, case: Mapping[Unknown, Value]) -> Decision:
         """What is decided if the unknowns have these values. Errors: _Unsettled."""
-        values = {unknown.expression: value for unknown, value in case.items()}
-        key = frozenset(values.items())
+        key = _key(case)
         if key not in self._judged:
             self._left -= self._size
-            self._judged[key] = self._read(values) if self._left >= 0 else None
+            self._judged[key] = self._read(dict(key))
         decision = self._judged[key]
         if decision is None:
             raise _Unsettled
@@ -199,6 +208,10 @@ class _Branches:
         return one.resource == finding.resource or not (
             finding.resource or (one.policy, one.resource) in self._subjects
         )
+
+
+def _key(case: Case) -> frozenset[tuple[str, Value]]:
+    return frozenset((unknown.expression, value) for unknown, value in case.items())
 
 
 def _bases(unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
