@@ -1,8 +1,8 @@
-"""What values do to what was not known: ``python -m tests.unknowns`` asks it of every root of the corpus, and of
-generated templates.
+"""What values do to what was not known: ``python -m tests.unknowns [SEEDS]`` asks it of every root of the corpus.
 
 A root is judged without any environment, then with values for some of the parameters that have none, then for all. What
-is certain stays so, and nothing is found that was ruled out before: values only settle what was undetermined.
+is certain stays so, and nothing is found that was ruled out before: values only settle what was undetermined. A value
+that is assumed makes the same facts as one that is given.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from pathlib import Path
 
 import datalog_gate as dg
 from datalog_gate.api import Rules
+from datalog_gate.catalogue import SHIPPED
 from datalog_gate.errors import InputError
+from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.stack import Data, Parameter, Stack
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Violation
-from datalog_gate.values import Unknown, to_json
+from datalog_gate.values import Row, Unknown, to_json
 
 ROOT = Path(__file__).parents[1]
 CORPUS = Path(os.environ.get("DATALOG_GATE_SHARED", ROOT.parent / "shared")) / "corpus" / "templates"
@@ -35,10 +37,10 @@ def corpus() -> list[Path]:
     return [CORPUS / json.loads(line)["root"] for line in lines]
 
 
-def read(template: Path, parameters: dict[str, Data]) -> Stack | None:
+def read(template: Path, parameters: dict[str, Data], assume: dict[str, Data] | None = None) -> Stack | None:
     """The stack of a root of the corpus with no environment; None if Heat would refuse it, too."""
     try:
-        return dg.read_stack(template, parameters=parameters, files_root=CORPUS, stack_name="web")
+        return dg.read_stack(template, parameters=parameters, assume=assume, files_root=CORPUS, stack_name="web")
     except InputError:
         return None
 
@@ -71,6 +73,9 @@ def wrong(rules: Rules, template: Path, seed: int) -> Iterator[str]:
         values = {one.name: value(one, chance) for one in missing if chance.random() <= share}
         if values and (known := read(template, values)):
             yield from (f"{one} with {values}" for one in flips(before, judged(rules, known)))
+            assumed = read(template, {}, {f"{{get_param: {name}}} in web": one for name, one in values.items()})
+            if assumed is None or rows(assumed) != rows(known):
+                yield f"{values} are others if they are assumed"
 
 
 def judged(rules: Rules, stack: Stack) -> Decision:
@@ -89,6 +94,11 @@ def flips(before: Decision, after: Decision) -> Iterator[str]:
     for policy, subject in sorted((now | still) - certain - open_, key=str):
         if policy not in failed and (policy, None) not in open_ | certain:
             yield f"{policy} on {subject} was ruled out"
+
+
+def rows(stack: Stack) -> set[tuple[str, Row]]:
+    """All facts but those that say where the value of a parameter comes from."""
+    return {(name, row) for name, row, _ in flatten(stack, SHIPPED) if name != "heat:parameter"}
 
 
 def found(findings: Sequence[Violation]) -> Found:
