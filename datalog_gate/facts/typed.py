@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.stack import Data, Path
-from datalog_gate.values import FALSE, Boolean, ResourceId, Unknown, Value, boolean, from_python, number
+from datalog_gate.values import FALSE, Boolean, ResourceId, Unknown, Value, bases, boolean, from_python, number
 
 EMPTY: dict[str, Value] = {"string": "", "integer": 0, "number": 0, "boolean": FALSE}
 """What Heat makes of a null where it wants a value of the kind (heat/engine/properties.py:258-348)."""
@@ -91,7 +91,7 @@ def as_text(data: Data) -> str | Unknown:
     if not unknowns:
         return text
     unread = any(one.unread for one in unknowns)
-    return Unknown(f"json({text})", unread=unread, of=tuple(dict.fromkeys(unknowns)), place=unknowns[0].place)
+    return Unknown(f"json({text})", unread=unread, of=bases(unknowns), place=unknowns[0].place)
 
 
 def path_text(path: Path) -> str:

@@ -19,7 +19,7 @@ LONGEST = 80
 """How many characters of an expression, or a value, are shown."""
 MERGED = 64
 """How many cases are compared with each other, to tell them in fewer words."""
-NEGATED = ("{not: ", "{Fn::Not: ")
+CONDITION = "condition "
 HELD = {"deny": "denied", "warn": "warned of", "record": "recorded"}
 
 Case = Mapping[Unknown, Value]
@@ -27,6 +27,7 @@ Case = Mapping[Unknown, Value]
 _Cases = dict[Unknown, frozenset[Value]]
 
 _PARAMETER = re.compile(r'\{get_param: ("[^"{}\[\]]*"|[^"{}\[\],]+)\} in (.+)')
+_NEGATED = re.compile(r"\{(?:Fn::N|n)ot: (.+)\} in (.+)")
 _ATTRIBUTE = re.compile(r"\{(?:get_attr|Fn::GetAtt): \[([^{}\[\]]*)\]\} in (.+)")
 
 
@@ -41,13 +42,13 @@ class Dependence:
             for name, truth in stack.conditions.items():
                 if isinstance(truth, Unknown):
                     where = "" if stack.id in self._roots else f" of {stack.id}"
-                    self._conditions.setdefault(truth.expression, f"condition {name}{where}")
-                    if len(truth.of) == 1 and truth.expression.startswith(NEGATED):
-                        self._negated.setdefault(truth.of[0].expression, f"condition {name}{where}")
+                    self._conditions.setdefault(truth.expression, f"{CONDITION}{name}{where}")
+                    if found := _NEGATED.fullmatch(truth.expression):
+                        self._negated.setdefault(f"{found[1]} in {found[2]}", f"{CONDITION}{name}{where}")
 
     def on(self, because: Sequence[Unknown]) -> str:
         """What a finding hangs on: nothing if that is not known."""
-        words = list(dict.fromkeys(word for one in because for word in self._words(one)))
+        words = list(dict.fromkeys(self._word(part) for one in because for part in self._parts(one)))
         return f"depends on {_listed(words, ' and ')}" if words else ""
 
     def cases(self, level: Level, cases: Sequence[Case]) -> tuple[tuple[Unknown, ...], str]:
@@ -61,28 +62,29 @@ class Dependence:
         return tuple(because[one] for one in sorted(because)), f"{HELD[level]} if {_listed(said, '; or if ')}"
 
     def _is(self, unknown: Unknown, values: frozenset[Value]) -> str:
-        [word, *rest] = self._words(unknown)
+        word = self._word(unknown)
         negated = unknown.expression in self._negated and unknown.expression not in self._conditions
-        if word.startswith("condition ") and unknown.domain == (FALSE, TRUE):
+        if word.startswith(CONDITION) and unknown.domain == (FALSE, TRUE):
             return f"{word} {'holds' if (TRUE in values) != negated else 'does not hold'}"
         among = [_cut(show(one)) for one in unknown.domain if one in values]
-        return f"{', '.join([word, *rest])} is {_listed(among, ' or ')}"
+        return f"{word} is {_listed(among, ' or ')}"
 
-    def _words(self, unknown: Unknown) -> list[str]:
-        """An unknown in words: by the name of the condition, parameter or attribute that it is, or by those that it is
-        made of, or as it is written."""
+    def _parts(self, unknown: Unknown) -> tuple[Unknown, ...]:
+        named = unknown.expression in self._conditions
+        return (unknown,) if named or not unknown.of else unknown.of
+
+    def _word(self, unknown: Unknown) -> str:
+        """An unknown in words: the condition, parameter or attribute that it is, or as it is written."""
         if unknown.expression.startswith(HIDDEN):
-            return ["a hidden value"]
+            return "a hidden value"
         if name := self._conditions.get(unknown.expression) or self._negated.get(unknown.expression):
-            return [name]
+            return name
         if found := _PARAMETER.fullmatch(unknown.expression):
-            return [f"parameter {_bare(found[1])}{self._home(found[2], ' of ')}"]
+            return f"parameter {_bare(found[1])}{self._home(found[2], ' of ')}"
         if found := _ATTRIBUTE.fullmatch(unknown.expression):
             name, *keys = map(_bare, found[1].split(", "))
-            return [f"{'.'.join(keys)} of `{name}`{self._home(found[2], ' in ')}"] if keys else [f"`{name}`"]
-        if unknown.of and not unknown.domain:
-            return list(dict.fromkeys(word for one in unknown.of for word in self._words(one)))
-        return [_cut(unknown.expression)]
+            return f"{'.'.join(keys) or 'the name'} of `{name}`{self._home(found[2], ' in ')}"
+        return _cut(unknown.expression)
 
     def _home(self, stack: str, between: str) -> str:
         return "" if stack in self._roots else f"{between}{stack}"

@@ -31,7 +31,7 @@ from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.dependence import Case, Dependence
 from datalog_gate.gate.finding import Violation
 from datalog_gate.gate.policyset import PolicySet
-from datalog_gate.values import SECRET, Unknown, Value
+from datalog_gate.values import SECRET, Unknown, Value, bases
 
 TRIES = 256
 """How many values, of all that decide one finding together, are tried for it."""
@@ -98,7 +98,8 @@ def settle(
             found.violations.append(result)
         elif held:
             because, words = said.cases(finding.level, [one.case for one in held])
-            result = replace(finding, because=because, depends=words)
+            message = _merged([one.violations for one in held]).message
+            result = replace(finding, message=message, because=because, depends=words)
             found.undetermined.append(result)
         elif all(one.waived for one in ends):
             result = _merged([one.waived for one in ends])
@@ -216,16 +217,5 @@ def _key(case: Case) -> frozenset[tuple[str, Value]]:
 
 def _bases(unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
     """The unknowns whose values decide all of these; none if one of them has no domain."""
-    known: dict[str, tuple[Unknown, ...]] = {}
-    parts = [_base(one, known) for one in unknowns]
-    return tuple(dict.fromkeys(one for part in parts for one in part)) if all(parts) else ()
-
-
-def _base(unknown: Unknown, known: dict[str, tuple[Unknown, ...]]) -> tuple[Unknown, ...]:
-    if unknown.expression not in known:
-        parts = [_base(one, known) for one in unknown.of]
-        if parts and all(parts):
-            known[unknown.expression] = tuple(dict.fromkeys(one for part in parts for one in part))
-        else:
-            known[unknown.expression] = (unknown,) if unknown.domain else ()
-    return known[unknown.expression]
+    found = bases(unknowns)
+    return found if all(one.domain for one in found) else ()

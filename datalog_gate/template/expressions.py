@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.stack import Data
-from datalog_gate.values import FALSE, TRUE, ResourceId, Unknown
+from datalog_gate.values import FALSE, TRUE, ResourceId, Unknown, bases
 
 LONGEST = 200
 QUOTE = '"'
@@ -36,13 +36,13 @@ def unknown(function: str, arguments: Data, stack: str, secrets: Secrets, place:
     """The value of `function` over resolved `arguments`, of which some are unknown, in the stack of that id."""
     within = [leaf for leaf in leaves(arguments) if isinstance(leaf, Unknown | ResourceId)]
     home = next(map(_expression, within), f" in {stack}").rpartition(" in ")[2]
-    of = tuple(dict.fromkeys(leaf for leaf in within if isinstance(leaf, Unknown)))
+    unknowns = [leaf for leaf in within if isinstance(leaf, Unknown)]
     return Unknown(
         _cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home),
         place,
-        unread=function in UNREAD or any(one.unread for one in of),
+        unread=function in UNREAD or any(one.unread for one in unknowns),
         scalar=function in TEXTS,
-        of=of,
+        of=bases(unknowns),
         domain=(FALSE, TRUE) if function in LOGIC else (),
     )
 

@@ -185,7 +185,9 @@ class Scope:
     def unknown(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""
         self.tree.spend(len(self.tree.secrets))
-        return unknown(function, arguments, self.id, self.tree.secrets, self.document.place(path))
+        made = unknown(function, arguments, self.id, self.tree.secrets, self.document.place(path))
+        self.tree.spend(len(made.of))
+        return made
 
     def write(self, function: str, arguments: Data, path: Path) -> Data:
         """The same, unless a value is assumed for it."""
