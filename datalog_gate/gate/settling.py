@@ -98,8 +98,8 @@ def settle(
             found.violations.append(result)
         elif held:
             because, words = said.cases(finding.level, [one.case for one in held])
-            message = _merged([one.violations for one in held]).message
-            result = replace(finding, message=message, because=because, depends=words)
+            shown = _merged([one.violations for one in held])
+            result = replace(finding, message=shown.message, place=shown.place, because=because, depends=words)
             found.undetermined.append(result)
         elif all(one.waived for one in ends):
             result = _merged([one.waived for one in ends])
