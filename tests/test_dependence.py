@@ -140,7 +140,7 @@ def test_what_is_settled_counts_as_certain(
 
 def test_what_stops_a_stack_says_for_which_values() -> None:
     decision = judge(server("{get_param: az}"), rules("deny", ', on_unknown="deny"'))
-    assert reason(decision, 500) == f"zone: {IF} at <template>:14:90 [decision {decision.id[:6]}]"
+    assert reason(decision, 500) == f"zone: {IF} at <template>:14:85 [decision {decision.id[:6]}]"
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ class _Judge:
         explain: bool,
     ) -> None:
         self._reads, self._request = rules.reads, request
-        self._relations = rules.program.relations
+        self._relations, self._written = rules.program.relations, rules.program
         self._facts, self._program, self._model, self._stacks = facts, program, model, stacks
         self._secrets, self._exceeded = secrets, exceeded
         self.provenance = Provenance(program, model, Watch(PLACING))
@@ -233,7 +233,7 @@ class _Judge:
                 continue
             seen.add(subject)
             found = support(self.provenance, relation, row)
-            because = deciding(subject, found.leaves, self._facts, self._reads[policy.relation])
+            because = deciding(subject, found.leaves, self._facts, self._reads[policy.relation], self._written)
             yield self._violation(policy, relation, row, found, because)
 
     def error(self, policy: Policy) -> PolicyError | None:
