@@ -92,6 +92,7 @@ CODES: dict[str, str] = {
     "bad-function": "A template function with arguments that it can't take.",
     "bad-reference": "A reference to a parameter, resource or condition that does not exist.",
     "bad-parameter": "A parameter whose value it can't take, or that does not exist.",
+    "bad-assumption": "An assumption about what is known or not there, or with a value of another kind.",
     "bad-environment": "An environment that is not well formed.",
     "missing-file": "A file that the template names and nobody gave.",
     "nesting": "Nested templates that are circular or too deep.",

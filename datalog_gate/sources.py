@@ -37,6 +37,7 @@ def read_stack(
     environment_files: Iterable[str] = (),
     masked: Iterable[tuple[str, str]] = (),
     undeclared: bool = False,
+    assume: Mapping[str, Data] | None = None,
     files_root: str | Path | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
@@ -49,6 +50,7 @@ def read_stack(
     or a text of several lines or of JSON, is the template here too. `environment_files` are names of `files`, over the
     parameters; `masked` entries of an environment have a value that nobody here may know. With `undeclared`, parameters
     that the template does not declare are passed over, as Heat passes over those that a stack has from an update ago.
+    What is unknown has the value that `assume` gives to its expression, as findings print it.
 
     Errors: InputError; UsageError unless one is given.
     """
@@ -91,6 +93,7 @@ def read_stack(
         parameters=parameters,
         masked=masked,
         undeclared=undeclared,
+        assume=assume,
         type_of=catalogue.type,
     )
 

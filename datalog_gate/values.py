@@ -7,7 +7,7 @@ kind: Python's ``True == 1`` and ``"web/db" == ResourceId("web/db")`` do not hol
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from enum import IntFlag
@@ -96,8 +96,9 @@ class Unknown:
     are, they are none of the known values. `unread` ones Heat knows before it builds anything, and only this reader
     does not: a user can choose them. `scalar` ones are no list and no map. `several` ones stand for as many values as
     there are rows in what nobody could read, which need not be equal. The value is of one of the `kinds`, and if it is
-    a number within the `bounds`. `place` says where the user wrote the expression. Of all these only `apart` is part of
-    equality.
+    a number within the `bounds`. `of` are the `bases` of those that a function made it of, if one did. `domain` holds
+    all values that it can turn out to have, where these are few and known. `place` says where the user wrote the
+    expression. Of all these only `apart` is part of equality.
     """
 
     expression: str
@@ -107,6 +108,8 @@ class Unknown:
     several: bool = field(default=False, kw_only=True, compare=False)
     kinds: Kind = field(default=Kind.ANY, kw_only=True, compare=False)
     bounds: Bounds = field(default=OPEN, kw_only=True, compare=False)
+    of: tuple[Unknown, ...] = field(default=(), kw_only=True, compare=False, repr=False)
+    domain: tuple[Value, ...] = field(default=(), kw_only=True, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
 
 
@@ -121,6 +124,16 @@ EXACT = Context(prec=3 * MAX_DIGITS)
 
 Value = None | Boolean | int | Decimal | str | ResourceId | Unknown
 Row = tuple[Value, ...]
+
+
+def bases(unknowns: Iterable[Unknown]) -> tuple[Unknown, ...]:
+    """What these rest on in the end: what no function made, and conditions where not all that they rest on has a
+    domain, as they themselves have one: they hold or they don't."""
+    found: dict[Unknown, None] = {}
+    for one in unknowns:
+        deeper = one.of and (not one.domain or all(part.domain for part in one.of))
+        found.update(dict.fromkeys(one.of if deeper else (one,)))
+    return tuple(found)
 
 
 def boolean(truth: bool) -> Boolean:

@@ -117,7 +117,7 @@ def test_other_commands_that_make_no_sense_exit_with_64(command: str) -> None:
 
 
 TEXT = """\
-maybe.yaml:6:41: undetermined[flavor] web takes ?
+maybe.yaml:6:41: undetermined[flavor] web takes ?: depends on parameter f
   6 |     properties: {image: debian, flavor: {get_param: f}, name: web}
     |                                         ^^^^^^^^^^^^^^
   unknown  {get_param: f} in maybe   maybe.yaml:2:17

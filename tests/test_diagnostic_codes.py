@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
@@ -121,6 +122,10 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         FACTS,
         {"template.yaml": TYPED + "many\n" + GOOD.removeprefix(HEAD)},
         {"template.yaml": TYPED + "3\n" + GOOD.removeprefix(HEAD)}),
+    "bad-assumption": (
+        FACTS + " --assume '{get_param: n} in template=a'",
+        {"template.yaml": HEAD + "parameters: {m: {type: string}}\n" + GOOD.removeprefix(HEAD)},
+        {"template.yaml": HEAD + "parameters: {n: {type: string}}\n" + GOOD.removeprefix(HEAD)}),
     "bad-environment": (
         FACTS + " -e env.yaml",
         {"template.yaml": GOOD, "env.yaml": "parameters: 1"},
@@ -265,7 +270,7 @@ def _said(action: str, files: Files) -> str:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
         if action != SUITE:
-            code = main(action.split())
+            code = main(shlex.split(action))
             return said.getvalue().rstrip().replace(str(Path(folder).resolve()), "here") if code else ""
         try:
             read_suite(Path("test.yaml"))

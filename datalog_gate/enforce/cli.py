@@ -114,7 +114,7 @@ def check(options: argparse.Namespace) -> int:
 def facts(options: argparse.Namespace) -> int:
     """Print the facts of each template."""
     from datalog_gate.diagnostics import closest
-    from datalog_gate.enforce.roots import Root, read
+    from datalog_gate.enforce.roots import read, roots
     from datalog_gate.facts.flatten import flatten
     from datalog_gate.facts.lines import write, write_text
     from datalog_gate.sources import read_catalogue
@@ -124,8 +124,7 @@ def facts(options: argparse.Namespace) -> int:
         if catalogue.relation(name) is None:
             near = closest(name, catalogue.names())
             raise UsageError(f"there is no relation {name}" + (f": did you mean {near}?" if near else ""))
-    for template in options.template:
-        root = Root(template, (), options.stack_name)
+    for root in roots(options):
         found = flatten(read(root, options, catalogue), catalogue, options.relation)
         for line in write(found, catalogue) if options.format == "jsonl" else write_text(found, catalogue):
             print(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -116,6 +117,7 @@ def parser() -> argparse.ArgumentParser:
     _add_template(flat, "+")
     flat.add_argument("--relation", action="append", metavar="NAME", help="only this relation (default: all)")
     flat.add_argument("--format", choices=("text", "jsonl"), default="text")
+    flat.set_defaults(module=[], stack=None, together=False)
     _add_catalogue(flat)
 
     ask = _command(commands, "query")
@@ -300,6 +302,14 @@ def _add_template(command: argparse.ArgumentParser, how_many: str) -> None:
     command.add_argument(
         "-P", dest="parameter", type=_pair, action="append", default=[], metavar="KEY=VALUE", help="a parameter's value"
     )
+    command.add_argument(
+        "--assume",
+        type=_assumption,
+        action="append",
+        default=[],
+        metavar="EXPR=VALUE",
+        help="what is unknown, by its expression, has this value",
+    )
     command.add_argument("--stack-name", metavar="N", help="the root stack's name (default: the file's stem)")
     command.add_argument(
         "--files-root", metavar="DIR", help="folder that files may be read from (default: the template's)"
@@ -311,6 +321,13 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
     return name, value
+
+
+def _assumption(text: str) -> tuple[str, str]:
+    """The expression, which ends with the path of a stack, and the value: both may hold an equals sign."""
+    if found := re.fullmatch(r"(.+? in [^\s=]+)=(.*)", text, re.DOTALL):
+        return found[1], found[2]
+    return _pair(text)
 
 
 def _module(text: str) -> tuple[str, tuple[str, ...]]:

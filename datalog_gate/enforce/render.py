@@ -98,7 +98,7 @@ def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
 
 
 def _head(one: Violation, word: str) -> str:
-    return f"{_at(one.place)}{word}[{one.policy}] {one.message if word == PREEXISTING else said(one)}"
+    return f"{_at(one.place)}{word}[{one.policy}] {one.said if word == PREEXISTING else said(one)}"
 
 
 def _word(one: Violation) -> str:
@@ -107,8 +107,8 @@ def _word(one: Violation) -> str:
 
 
 def said(one: Violation) -> str:
-    """The message, with that it was there before."""
-    return f"{one.message} ({PREEXISTING})" if one.change == PREEXISTING else one.message
+    """The message, on what the finding hangs, and that it was there before."""
+    return f"{one.said} ({PREEXISTING})" if one.change == PREEXISTING else one.said
 
 
 def _looked_at(rows: Mapping[str, int]) -> str:

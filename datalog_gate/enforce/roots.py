@@ -14,7 +14,7 @@ from typing import NamedTuple
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.errors import InputError, UsageError
-from datalog_gate.facts.stack import Stack
+from datalog_gate.facts.stack import Data, Stack
 from datalog_gate.sources import read_stack, root_name
 
 
@@ -33,8 +33,11 @@ def roots(options: argparse.Namespace) -> list[Root]:
     `web-2`."""
     given = [*((template, ()) for template in options.template), *options.module]
     if options.stack:
-        if given or options.environment or options.parameter or options.files_root or len(options.stack) > 1:
-            raise UsageError("check takes one --stack, and then no template, environment, parameter or file")
+        more = options.environment or options.parameter or options.assume or options.files_root
+        if given or more or options.stack[1:]:
+            raise UsageError(
+                "check takes one --stack, and then no template, environment, parameter, assumption or file"
+            )
         return [Root(options.stack[0], (), options.stack_name, live=True)]
     if not given:
         raise UsageError("check takes a TEMPLATE, a --module or a --stack")
@@ -77,6 +80,7 @@ def read(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> Stack
         parameters=dict(options.parameter),
         files_root=options.files_root,
         stack_name=root.name,
+        assume=_assumed(root, options),
         catalogue=catalogue,
     )
     if not any(one.resources for one in stack.walk()):
@@ -85,6 +89,19 @@ def read(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> Stack
         )
         raise InputError([Diagnostic("no-resources", message, stack.place)], stack.sources)
     return stack
+
+
+def _assumed(root: Root, options: argparse.Namespace) -> dict[str, Data]:
+    """What is assumed of the root: all but what names the stack of another. Errors: InputError."""
+    from datalog_gate.template.document import read_document
+
+    own = root.name or root_name(Path(root.template))
+    others = {one.name or root_name(Path(one.template)) for one in roots(options)} - {own}
+    return {
+        expression: read_document(text, "--assume").data if text else None
+        for expression, text in options.assume
+        if expression.rpartition(" in ")[2].partition("/")[0] not in others
+    }
 
 
 def caller_in(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:

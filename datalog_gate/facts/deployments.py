@@ -16,7 +16,7 @@ from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.facts.stack import Data, Resource
 from datalog_gate.facts.tables import Fact, Home, wildcard
 from datalog_gate.facts.typed import as_text, leaves, typed
-from datalog_gate.values import ResourceId, Row, Unknown, Value
+from datalog_gate.values import ResourceId, Row, Unknown, Value, bases
 
 _RELATION = FIXED["heat:deployment"]
 _SINGLE = frozenset({"OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment"})
@@ -99,7 +99,9 @@ def _digest(one: Resource, config: Data, source: Resource | None) -> str | Unkno
 
 def _undigested(unknown: Unknown, of: str) -> Unknown:
     """The digest of what holds an unknown; `of` tells different data apart."""
-    return Unknown(f"digest of {of}: {unknown.expression}", unread=unknown.unread, place=unknown.place)
+    return Unknown(
+        f"digest of {of}: {unknown.expression}", unread=unknown.unread, of=bases((unknown,)), place=unknown.place
+    )
 
 
 def _input(declared: Data, values: Mapping[str, Data]) -> Data:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from datalog_gate.diagnostics import Span
-from datalog_gate.values import ResourceId, Unknown
+from datalog_gate.values import ResourceId, Unknown, Value
 
 Data = object
 Path = tuple[str | int, ...]
@@ -134,7 +134,8 @@ class Stack:
 
     `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``.
     `sections` are those of its own template as written; `template` defines the resources, for a group's members the one
-    that holds the group. The root has the `environments`, and the `live` resources of the whole tree if Heat told them.
+    that holds the group. The root has the `environments`, and the `live` resources of the whole tree if Heat told them;
+    `assuming` reads it again as it is where unknowns, by their expressions, have these values (Errors: InputError).
     """
 
     id: str
@@ -156,6 +157,7 @@ class Stack:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
     defined: Locate = field(default=nowhere, compare=False, repr=False)
+    assuming: Callable[[Mapping[str, Value]], Stack] | None = field(default=None, compare=False, repr=False)
 
     def locate(self, path: Path) -> Span | None:
         """Where the user wrote the section, or what stands under its name in it; else the place of the stack."""

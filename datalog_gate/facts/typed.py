@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.stack import Data, Path
-from datalog_gate.values import FALSE, Boolean, ResourceId, Unknown, Value, boolean, from_python, number
+from datalog_gate.values import FALSE, Boolean, ResourceId, Unknown, Value, bases, boolean, from_python, number
 
 EMPTY: dict[str, Value] = {"string": "", "integer": 0, "number": 0, "boolean": FALSE}
 """What Heat makes of a null where it wants a value of the kind (heat/engine/properties.py:258-348)."""
@@ -96,7 +96,8 @@ def as_text(data: Data) -> str | Unknown:
     text = json.dumps(_writable(data), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     if not unknowns:
         return text
-    return Unknown(f"json({text})", unread=any(one.unread for one in unknowns), place=unknowns[0].place)
+    unread = any(one.unread for one in unknowns)
+    return Unknown(f"json({text})", unread=unread, of=bases(unknowns), place=unknowns[0].place)
 
 
 def path_text(path: Path) -> str:

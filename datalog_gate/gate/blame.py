@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from datalog_gate.analysis.possible import POSSIBLE
-from datalog_gate.analysis.program import Match, Var, Without
+from datalog_gate.analysis.program import CheckedProgram, Match, Var, Without
+from datalog_gate.analysis.strata import reads
 from datalog_gate.catalogue.schema import Relation
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
@@ -85,21 +86,32 @@ def place(
 
 
 def deciding(
-    subject: ResourceId | None, leaves: Sequence[Leaf], facts: FactSet, reads: Collection[str]
+    subject: ResourceId | None,
+    leaves: Sequence[Leaf],
+    facts: FactSet,
+    wanted: Collection[str],
+    program: CheckedProgram,
 ) -> tuple[Unknown, ...]:
-    """The unknowns that decide a violation: those of the rows it rests on; where it rests on the absence of rows, those
-    of the rows about the subject, or else of all rows, that the policy reads (`reads`). Each once, in order."""
+    """The unknowns that decide a violation: those of the rows it rests on; where it rests on the absence of rows, or on
+    how many there are, those of the rows about the subject, or else of all rows, that the policy reads. It rests on the
+    `wanted` relations of the program, as it is written. Each once, in order."""
     found = [one for leaf in leaves for one in _unknowns(leaf, facts)]
     if not found:
-        near = [
-            Leaf(relation, one, tuple(range(len(one))))
-            for relation in sorted(reads)
-            for one in facts.rows.get(relation, ())
-        ]
+        read = _columns(wanted, program)
+        near = [Leaf(name, one, columns) for name, columns in read.items() for one in facts.rows.get(name, ())]
         about = [leaf for leaf in near if subject is None or leaf.row[:1] == (subject,)]
         found = [one for leaf in about for one in _unknowns(leaf, facts)]
         found = found or [one for leaf in near for one in _unknowns(leaf, facts)]
     return tuple(dict.fromkeys(found))
+
+
+def _columns(wanted: Collection[str], program: CheckedProgram) -> dict[str, tuple[int, ...]]:
+    """The columns of each relation that the rules of the wanted ones read, by its name, in order."""
+    columns: dict[str, set[int]] = {}
+    for rule in (one for stratum in program.strata for one in stratum.rules):
+        for _, match in reads(rule.body) if rule.relation in wanted else ():
+            columns.setdefault(match.relation, set()).update(match.columns)
+    return {name: tuple(sorted(columns[name])) for name in sorted(columns)}
 
 
 def _nearest(provenance: Provenance, root: Fact) -> dict[Fact, Derivation]:

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from datalog_gate.analysis.check import UNLOCKED
 from datalog_gate.collection import paused
@@ -26,15 +27,21 @@ from datalog_gate.gate.judging import Judge
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.request import Request
 from datalog_gate.gate.secrets import Secrets
+from datalog_gate.gate.settling import Settlement, settle
 from datalog_gate.values import ResourceId, Row, row_key
 
 
 @paused()
 def decide(
-    rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine, explain: bool = False
+    rules: PolicySet,
+    stacks: Sequence[Stack],
+    request: Request,
+    engine: Engine,
+    explain: bool = False,
+    settled: bool = True,
 ) -> Decision:
     """Judge the stacks as one set of facts; their ids differ. To `explain` keeps what an explanation needs; nothing is
-    worked out before it is asked for.
+    worked out before it is asked for. What is undetermined is `settled` where that can be.
 
     Errors: EngineError if the engine refuses the program or runs out of time.
     """
@@ -47,24 +54,31 @@ def decide(
     judge = Judge(rules, stacks, request, found, changes, secrets, explain)
     certain = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
     violations = [one for one in certain if not one.waiver]
-    met = {one.waiver or one.lapsed for one in certain}
-    waivers = tuple(one for one in request.waivers if one in met)
-    settled: dict[tuple[str, ResourceId | None], bool] = {}
+    there: dict[tuple[str, ResourceId | None], bool] = {}
     for one in violations:
         if one.resource:
-            settled[one.policy, one.resource] = one.tolerated and settled.get((one.policy, one.resource), True)
-    undetermined = sorted((one for policy in policies for one in judge.undetermined(policy, settled)), key=_by_policy)
+            there[one.policy, one.resource] = one.tolerated and there.get((one.policy, one.resource), True)
+    undetermined = sorted((one for policy in policies for one in judge.undetermined(policy, there)), key=_by_policy)
+    settlement = Settlement(undetermined=undetermined)
+    if settled and undetermined:
+        settlement = settle(rules, stacks, facts, certain, undetermined, partial(_unsettled, request))
+        violations = sorted((*violations, *settlement.violations), key=_by_policy)
+        certain = sorted((*certain, *settlement.violations, *settlement.waived), key=_by_policy)
+        judge.raw |= {new: judge.raw[old] for new, old in settlement.origins.items() if explain}
+    met = {one.waiver or one.lapsed for one in certain}
+    waivers = tuple(one for one in request.waivers if one in met)
     errors = [error for policy in policies if (error := judge.error(policy))]
     lines = sorted(f"{digest} {relation}" for relation, digest in found.digests.items() if relation != "gate:now")
     digests = {"rules": rules.digest, "facts": _digest(lines)}
     ids = tuple(stack.id for stack in stacks)
+    identity = [*_identity(rules, request, waivers), *changes.identity, *settlement.identity]
     decision = Decision(
-        _digest([*digests.values(), *ids, *_identity(rules, request, waivers), *changes.identity])[:16],
-        outcome_of(violations, undetermined, errors),
+        _digest([*digests.values(), *ids, *identity])[:16],
+        outcome_of(violations, settlement.undetermined, errors),
         request.action,
         ids,
         tuple(violations),
-        tuple(undetermined),
+        tuple(settlement.undetermined),
         tuple(one for one in certain if one.waiver),
         tuple(sorted(errors, key=lambda one: one.policy)),
         grants_of(
@@ -121,6 +135,10 @@ def decide(
             fixes.of,
         ),
     )
+
+
+def _unsettled(request: Request, rules: PolicySet, stacks: Sequence[Stack]) -> Decision:
+    return decide(rules, stacks, request, evaluate, settled=False)
 
 
 def _by_policy(one: Violation) -> tuple[str, object]:

@@ -70,9 +70,10 @@ class Waiver:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One row of a policy. `because` holds the unknowns that decide it; empty if it is certain. One that is waived has
-    a `waiver`; one that a waiver names that is not in force has it in `lapsed`. `change` says whether an older state
-    had it already, None if none was given; one that is `tolerated` was there, and so stops nothing."""
+    """One row of a policy. `because` holds the unknowns that decide it, empty if it is certain, and `depends` says
+    how. One that is waived has a `waiver`; one that a waiver names that is not in force has it in `lapsed`. `change`
+    says whether an older state had it already, None if none was given; one that is `tolerated` was there, and so stops
+    nothing."""
 
     policy: str
     level: Level
@@ -89,6 +90,7 @@ class Violation:
     lapsed: Waiver | None = None
     change: Change | None = None
     tolerated: bool = False
+    depends: str = ""
 
     def to_json(self) -> dict[str, object]:
         """The violation as JSON data."""
@@ -106,6 +108,11 @@ class Violation:
             "because": [{"expression": one.expression, "place": _place(one.place)} for one in self.because],
         }
         return {**data, "waiver": self.waiver.to_json()} if self.waiver else data
+
+    @property
+    def said(self) -> str:
+        """The message, and on what the finding hangs."""
+        return f"{self.message}: {self.depends}" if self.depends else self.message
 
     @property
     def enforced(self) -> bool:

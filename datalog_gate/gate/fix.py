@@ -213,11 +213,11 @@ def with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
     """The stack in which this resource stands in place of its namesake in the stack `home`, or beside the others."""
     if stack.id == home:
         others = tuple(resource if one.id == resource.id else one for one in stack.resources)
-        return replace(stack, resources=others if resource in others else (*others, resource))
+        return replace(stack, resources=others if resource in others else (*others, resource), assuming=None)
     resources = tuple(
         replace(one, nested=with_resource(one.nested, home, resource)) if one.nested else one for one in stack.resources
     )
-    return replace(stack, resources=resources)
+    return replace(stack, resources=resources, assuming=None)
 
 
 def _findings(decision: Decision) -> Counter[tuple[str, object]]:

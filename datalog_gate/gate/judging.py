@@ -43,7 +43,7 @@ class Judge:
         explain: bool,
     ) -> None:
         self._reads, self._request = rules.reads, request
-        self._relations = rules.program.relations
+        self._relations, self._written = rules.program.relations, rules.program
         self._facts, self._program, self._model, self._stacks = found.facts, found.program, found.model, stacks
         self._secrets, self._exceeded, self._changes = secrets, found.exceeded, changes
         self.provenance = Provenance(found.program, found.model, Watch(PLACING))
@@ -86,7 +86,7 @@ class Judge:
                 chosen[subject] = row, tolerated
         for subject, (row, _) in chosen.items():
             rests_on = support(self.provenance, relation, row)
-            because = deciding(subject, rests_on.leaves, self._facts, self._reads[policy.relation])
+            because = deciding(subject, rests_on.leaves, self._facts, self._reads[policy.relation], self._written)
             yield self._violation(policy, relation, row, rests_on, because)
 
     def error(self, policy: Policy) -> PolicyError | None:

@@ -13,7 +13,7 @@ def reason(decision: Decision, limit: int) -> str:
     """Why the decision is no plain yes, in at most `limit` characters: the first findings, how many more, the id."""
     stopping = [one for one in decision.violations if one.enforced]
     stopping += [one for one in decision.undetermined if one.enforced and one.on_unknown == "deny"]
-    said = [f"{one.policy}: {one.message}{_where(one)}{f' ({one.hint})' if one.hint else ''}" for one in stopping]
+    said = [f"{one.policy}: {one.said}{_where(one)}{f' ({one.hint})' if one.hint else ''}" for one in stopping]
     said += [f"{error.policy} could not be evaluated: {error.message}" for error in decision.errors if error.enforced]
     end = f" [decision {decision.id[:SHORT]}]"
     shown = ""

@@ -49,7 +49,7 @@ class Secrets:
 
     def unknown(self, unknown: Unknown) -> Unknown:
         """An unknown that decides a finding."""
-        return replace(unknown, expression=SECRET.expression) if unknown in self._values else unknown
+        return replace(unknown, expression=SECRET.expression, of=(), domain=()) if unknown in self._values else unknown
 
     def message(self, error: ModelError) -> str:
         """What an error says."""

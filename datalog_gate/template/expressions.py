@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.facts.stack import Data
-from datalog_gate.values import ResourceId, Unknown
+from datalog_gate.values import FALSE, TRUE, ResourceId, Unknown, bases
 
 LONGEST = 200
 QUOTE = '"'
@@ -23,6 +23,8 @@ UNREAD = ("yaql", "Fn::GetAZs")
 """Functions that Heat may compute where this reader does not: what they give, a user can choose."""
 TEXTS = ("str_replace", "str_replace_strict", "str_replace_vstrict", "list_join", "digest", "Fn::Join", "Fn::Replace")
 """Functions that give a text, whatever they get."""
+LOGIC = ("equals", "not", "and", "or", "Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or")
+"""Functions that give a truth value, whatever they get."""
 _WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
 _NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
 
@@ -34,9 +36,14 @@ def unknown(function: str, arguments: Data, stack: str, secrets: Secrets, place:
     """The value of `function` over resolved `arguments`, of which some are unknown, in the stack of that id."""
     within = [leaf for leaf in leaves(arguments) if isinstance(leaf, Unknown | ResourceId)]
     home = next(map(_expression, within), f" in {stack}").rpartition(" in ")[2]
-    unread = function in UNREAD or any(isinstance(leaf, Unknown) and leaf.unread for leaf in within)
+    unknowns = [leaf for leaf in within if isinstance(leaf, Unknown)]
     return Unknown(
-        _cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home), place, unread=unread, scalar=function in TEXTS
+        _cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home),
+        place,
+        unread=function in UNREAD or any(one.unread for one in unknowns),
+        scalar=function in TEXTS,
+        of=bases(unknowns),
+        domain=(FALSE, TRUE) if function in LOGIC else (),
     )
 
 

@@ -112,9 +112,9 @@ def _map_replace(arguments: Data) -> Data:
     return result
 
 
-def repeat(arguments: Data, date: str, write: Callable[[str, Data], Unknown]) -> Data:
+def repeat(arguments: Data, date: str, write: Callable[[str, Data], Data]) -> Data:
     """The function of that name in the version of HOT of that date: maps came with 2016-10-14, `permutations` with
-    2017-09-01. `write` makes the unknown of a function over arguments, for texts partly unknown."""
+    2017-09-01. `write` gives what stands for a function over arguments, for texts partly unknown."""
     form = "`for_each`, a map of lists, and `template`"
     if not isinstance(arguments, dict) or not {"for_each", "template"} <= arguments.keys():
         expect(form)
@@ -139,7 +139,7 @@ def repeat(arguments: Data, date: str, write: Callable[[str, Data], Unknown]) ->
     return [_fill(template, dict(zip(names, values, strict=True)), write) for values in combinations]
 
 
-def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data], Unknown]) -> Data:
+def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data], Data]) -> Data:
     match template:
         case dict():
             return {_fill(key, values, write): _fill(value, values, write) for key, value in template.items()}

@@ -282,7 +282,7 @@ def _indexed(data: Data, variable: str, index: str, tree: Tree) -> Data:
             tree.spend(len(data))
             return [_indexed(item, variable, index, tree) for item in data]
         case Unknown():
-            return of_member(data, variable, index)
+            return tree.assumed.of(of_member(data, variable, index))
     return data
 
 

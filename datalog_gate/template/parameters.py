@@ -15,10 +15,11 @@ from typing import Any
 
 from datalog_gate.diagnostics import Span, closest
 from datalog_gate.facts.stack import Data, Locate, Parameter, nowhere
+from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.dialect import Dialect
 from datalog_gate.template.document import size_of
 from datalog_gate.template.expressions import leaves, undecided, unknown
-from datalog_gate.values import ResourceId, Unknown
+from datalog_gate.values import ResourceId, Unknown, Value, from_python
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 SCALARS = ("string", "number", "boolean")
@@ -88,13 +89,15 @@ def read_parameters(
     defaults: Mapping[str, Given],
     report: Report,
     no_value: Callable[[str], Unknown],
+    assumed: Assumptions,
 ) -> tuple[Parameter, ...]:
-    """The parameters in the order of the section; `no_value` makes the unknown of one that has none."""
+    """The parameters in the order of the section; `no_value` makes the unknown of one that has none, if nothing is
+    assumed of it."""
     for at, name in enumerate(sorted(given.keys() - section.keys())):
         near = closest(name, section) if at < 10 else None  # what is far off many times is not worth the search
         report("bad-parameter", f"there is no parameter `{name}`", name, near and f"did you mean `{near}`?")
     return tuple(
-        _parameter(name, definition, dialect, given.get(name), defaults.get(name), report, no_value)
+        _parameter(name, definition, dialect, given.get(name), defaults.get(name), report, no_value, assumed)
         for name, definition in section.items()
     )
 
@@ -119,6 +122,7 @@ def _parameter(
     default: Given | None,
     report: Report,
     no_value: Callable[[str], Unknown],
+    assumed: Assumptions,
 ) -> Parameter:
     keys = _CFN_KEYS if not dialect.hot else _HOT_KEYS | {"tags"} if dialect.date >= "2018-03-02" else _HOT_KEYS
     if not isinstance(definition, dict) or (wrong := [key for key in definition if key not in keys]):
@@ -150,10 +154,36 @@ def _parameter(
         read(Given(own, "default"), own)
     if chosen is None and own is not None:
         chosen = Given(own, "default")
+    nobody_knows = no_value(name)
     if chosen is None:
-        value = replace(no_value(name), scalar=kind in SCALARS)
-        return Parameter(name, kind, value, "none", hidden, rest)
-    return Parameter(name, kind, read(chosen, no_value(name)), chosen.origin, hidden, rest)
+        domain = () if hidden else _domain(kind, constraints)
+        nobody_knows = replace(nobody_knows, scalar=kind in SCALARS, domain=domain)
+        value = assumed.of(nobody_knows)
+        if value is nobody_knows:
+            return Parameter(name, kind, nobody_knows, "none", hidden, rest)
+        chosen = Given("" if value is None else value, "none")  # as of a property, null is nothing
+    elif not isinstance(chosen.value, Unknown):
+        assumed.known.add(nobody_knows.expression)
+    return Parameter(name, kind, read(chosen, nobody_knows), chosen.origin, hidden, rest)
+
+
+def _domain(kind: str, constraints: Limits) -> tuple[Value, ...]:
+    """All values that the parameter can have, if it is a boolean or says which are allowed. A number is taken as it is
+    written there: ``1.0``, which Heat allows for ``1`` and writes otherwise in a text, is left out of account."""
+    allowed = [limit for constraint, limit in constraints if constraint == "allowed_values"]
+    if kind not in SCALARS or not (allowed or kind == "boolean"):
+        return ()
+    found: dict[Value, None] = {}
+    candidates = allowed[0] if allowed else [False, True]
+    for one in candidates if isinstance(candidates, list) else []:
+        try:
+            value = convert(kind, one)
+            for constraint, limit in constraints:
+                _check(constraint, limit, kind, value)
+            found[from_python(value)] = None
+        except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
+            continue  # Heat refuses it, too
+    return tuple(found)
 
 
 def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: bool, given: Given, refused: Data) -> Data:

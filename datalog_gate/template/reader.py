@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from datalog_gate.catalogue import SHIPPED
 from datalog_gate.collection import paused
+from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, EnvironmentFile, Stack
+from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
@@ -24,7 +27,7 @@ from datalog_gate.template.parameters import Given, declared_types, pseudo_param
 from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
 from datalog_gate.template.scope import Scope
 from datalog_gate.template.tree import Fetch, Tree
-from datalog_gate.values import Unknown
+from datalog_gate.values import Unknown, Value, to_json
 
 _SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outputs", "conditions")
 _CFN_SECTIONS = ("Description", "Parameters", "Mappings", "Resources", "Outputs", "Conditions")
@@ -43,13 +46,61 @@ def read_template(
     parameters: Mapping[str, Data] | None = None,
     masked: Iterable[tuple[str, str]] = (),
     undeclared: bool = False,
+    assume: Mapping[str, Data] | None = None,
     type_of: TypeOf = SHIPPED.type,
 ) -> Stack:
     """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
     `environments`, which are pairs of file and text, later over earlier. `masked` are entries of an environment, by
     section and name, whose value is unknown. With `undeclared`, parameters that the template does not declare are left
-    out. Errors: InputError with all diagnostics of the template, its environments and what it nests."""
-    tree = Tree(fetch, type_of)
+    out. To `assume` gives values to unknowns, by their expressions. Errors: InputError with all diagnostics of the
+    template, its environments and what it nests."""
+    given = partial(
+        _read,
+        text=text,
+        file=file,
+        stack_name=stack_name,
+        environments=tuple(environments),
+        environment=environment,
+        parameters=parameters or {},
+        masked=tuple(masked),
+        undeclared=undeclared,
+    )
+    fetched: dict[tuple[str, str], tuple[str, str] | None] = {}
+
+    def remembered(name: str, base: str) -> tuple[str, str] | None:
+        if (name, base) not in fetched:
+            fetched[name, base] = fetch(name, base)
+        return fetched[name, base]
+
+    def known(name: str, base: str) -> tuple[str, str] | None:
+        if (name, base) not in fetched:
+            raise InputError([Diagnostic("missing-file", f"{name} was not read")])
+        return fetched[name, base]
+
+    def assuming(values: Mapping[str, Value]) -> Stack:
+        more = {expression: to_json(value) for expression, value in values.items()}
+        return given(Tree(known, type_of, documents=tree.documents, assumed=Assumptions({**(assume or {}), **more})))
+
+    tree = Tree(remembered, type_of, assumed=Assumptions(assume or {}))
+    stack = given(tree)
+    if wrong := list(tree.assumed.problems()):
+        raise InputError(wrong, tree.sources)
+    return replace(stack, assuming=assuming)
+
+
+def _read(
+    tree: Tree,
+    *,
+    text: Text,
+    file: str,
+    stack_name: str,
+    environments: Iterable[tuple[str, Text]],
+    environment: Text | None,
+    parameters: Mapping[str, Data],
+    masked: Iterable[tuple[str, str]],
+    undeclared: bool,
+) -> Stack:
+    """The stack, as `read_template` gives it, of one reading."""
     try:
         body = parsed(tree, "<environment>", environment) if environment else None
         files = [parsed(tree, name, one) for name, one in environments]
@@ -60,11 +111,11 @@ def read_template(
         if any(isinstance(one.data, dict) and one.data.get("parameter_merge_strategies") for one in files):
             registry = read_environments(body, {}, files, types, lambda _: None).registry
             types = _types_below(tree, document, registry) | types
-        given = read_environments(body, parameters or {}, files, types, tree.add)
+        given = read_environments(body, parameters, files, types, tree.add)
         for section, name in masked:
             target = given.parameters if section == "parameters" else given.defaults
             value = replace(unknown("get_param", name, stack_name, {}, None), unread=True)  # its user chose it once
-            target[name] = Given(value, "environment")
+            target[name] = Given(tree.assumed.of(value), "environment")
         if undeclared:
             for name in given.parameters.keys() - types.keys():
                 del given.parameters[name]
@@ -159,12 +210,14 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         given,
         inside.environment.defaults,
         report,
-        lambda name: scope.write("get_param", name, (dialect.key("parameters"), name)),
+        lambda name: scope.unknown("get_param", name, (dialect.key("parameters"), name)),
+        tree.assumed,
     )
     if inside.hidden:
         scope.hidden.add(())
         tree.sources.pop(document.file, None)
-    scope.parameters |= pseudo_parameters(dialect, inside.id, inside.name if inside.depth == 0 else None)
+    pseudo = pseudo_parameters(dialect, inside.id, inside.name if inside.depth == 0 else None)
+    scope.parameters |= {name: tree.assumed.within(value) for name, value in pseudo.items()}
     for parameter in parameters:
         scope.parameters[parameter.name] = parameter.value
         outside = (given.get(parameter.name), inside.environment.defaults.get(parameter.name))
@@ -184,7 +237,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         if (parameter.hidden or (said and said.hidden)) and not isinstance(parameter.value, Unknown):
             scope.veiled.add(("parameters", parameter.name))
             whole = not isinstance(parameter.value, dict | list)
-            written = scope.write("get_param", parameter.name, ()).expression if whole else None
+            written = scope.unknown("get_param", parameter.name, ()).expression if whole else None
             tree.hide(parameter.value, scope.id, written)
     read = read_resources(scope)
     for circle in () if scope.ordered else circles(read):

@@ -13,10 +13,11 @@ from datetime import date
 from datalog_gate.facts.stack import Data, Locate, Path, Resource, Template
 from datalog_gate.template.arguments import BadFunction, TooLarge, Undecided
 from datalog_gate.template.attributes import attribute, hides
+from datalog_gate.template.conditions import logic
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, size_of
 from datalog_gate.template.environment import Registry
-from datalog_gate.template.expressions import unknown
+from datalog_gate.template.expressions import LOGIC, unknown
 from datalog_gate.template.functions import function, repeat, same, select
 from datalog_gate.template.order import in_order
 from datalog_gate.template.queries import answer
@@ -181,18 +182,29 @@ class Scope:
         functions = self.dialect.functions | self.dialect.conditional
         return Template(self.id, self.definitions, self.conditions, functions, outputs)
 
-    def write(self, function: str, arguments: Data, path: Path) -> Unknown:
+    def unknown(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""
         self.tree.spend(len(self.tree.secrets))
-        return unknown(function, arguments, self.id, self.tree.secrets, self.document.place(path))
+        made = unknown(function, arguments, self.id, self.tree.secrets, self.document.place(path))
+        self.tree.spend(len(made.of))
+        return made
+
+    def write(self, function: str, arguments: Data, path: Path) -> Data:
+        """The same, unless a value is assumed for it."""
+        return self.tree.assumed.of(self.unknown(function, arguments, path))
+
+    def known(self, function: str, arguments: Data) -> None:
+        """Note that nothing can be assumed of the function's value."""
+        if self.tree.assumed.values:
+            self.tree.assumed.known.add(self.unknown(function, arguments, ()).expression)
 
     def _call(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:
         arguments: Data = None
         try:
             if name in ("if", "Fn::If"):
                 return self._if(name, raw, path, names)
-            if name in _LOGIC:
-                return self._logic(name, raw, path)
+            if name in LOGIC:
+                return logic(self, name, raw, path)
             if (
                 name == "filter" and isinstance(raw, list) and len(raw) == 2
             ):  # what is left out of nothing, Heat ignores
@@ -218,6 +230,8 @@ class Scope:
         except BadFunction as error:
             self._wrong("bad-function", f"`{name}` {error}", path[:-1])
             return None
+        if not isinstance(value, Unknown):
+            self.known(name, arguments)
         return self._measured(value, path[:-1])
 
     def _measured(self, value: Data, path: Path) -> Data:
@@ -248,31 +262,6 @@ class Scope:
         shown = [{"omitted": True} if choice is OMITTED else choice for choice in choices]
         return self.write(name, [truth, *shown], path[:-1])
 
-    def _logic(self, name: str, raw: Data, path: Path) -> bool | Unknown:
-        function = name.removeprefix("Fn::").lower()
-        if function == "equals":
-            if not isinstance(raw, list) or len(raw) != 2:
-                raise BadFunction("takes [value, value]")
-            values = self.resolve(raw, path, self.dialect.conditional)
-            equal = same(*values) if isinstance(values, list) and len(values) == 2 else None
-            return self.write(name, values, path[:-1]) if equal is None else equal
-        parts = [raw] if name == "not" else raw
-        if not isinstance(parts, list) or (len(parts) != 1 if function == "not" else len(parts) < 2):
-            raise BadFunction("takes one condition" if function == "not" else "takes a list of conditions")
-        if parts == [None] and name == "not":
-            raise BadFunction("takes a condition")
-        if function == "not":
-            truth = self.condition(parts[0], path if name == "not" else (*path, 0))
-            return self.write(name, truth, path[:-1]) if isinstance(truth, Unknown) else not truth
-        open_ones: list[Data] = []
-        values = self.resolve(parts, path, self.dialect.conditional)  # Heat calls all functions before it reads a name
-        for at, part in enumerate(values if isinstance(values, list) else []):
-            truth = self.condition(part, (*path, at))
-            if truth is (function == "or"):  # it decides, and Heat reads no further
-                return truth
-            open_ones += [truth] if isinstance(truth, Unknown) else []
-        return self.write(name, open_ones, path[:-1]) if open_ones else function == "and"
-
     def _get_param(self, arguments: Data, path: Path) -> Data:
         name, *steps = arguments if isinstance(arguments, list) and arguments else [arguments]
         if not isinstance(name, str):
@@ -287,7 +276,7 @@ class Scope:
             return ""
         except Undecided:
             whole = self.parameters[name]
-            if isinstance(whole, Unknown) and whole != self.write("get_param", name, path):  # what the parent passed
+            if isinstance(whole, Unknown) and whole != self.unknown("get_param", name, path):  # what the parent passed
                 return self.write("get_param", [whole, *steps], path[:-1])
             raise
 
@@ -311,7 +300,7 @@ class Scope:
         self.touched = touched
         if resource is None or not keys:
             raise Undecided
-        value = attribute(resource, keys, self.tree.type_of)
+        value = self.tree.assumed.within(attribute(resource, keys, self.tree.type_of))
         self.touched += hides(resource, keys)
         return value
 
@@ -382,7 +371,6 @@ class Scope:
 
 
 _YAQL = {"expression", "data"}
-_LOGIC = ("equals", "not", "and", "or", "Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or")
 _OWN: dict[str, Callable[[Scope, Data, Path], Data]] = {
     "get_param": Scope._get_param,
     "get_resource": Scope._get_resource,

@@ -15,6 +15,7 @@ from typing import Never
 from datalog_gate.diagnostics import Diagnostic, Span, closest
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Locate, Path
+from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.document import Document, read_document
 from datalog_gate.template.expressions import leaves
@@ -61,6 +62,7 @@ class Tree:
     secrets: dict[str, str] = field(default_factory=dict)
     veiled: list[Span | None] = field(default_factory=list)
     documents: dict[str, Document] = field(default_factory=dict)
+    assumed: Assumptions = field(default_factory=Assumptions)
     resources: int = 0
     work: int = 0
 

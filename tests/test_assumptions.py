@@ -1,0 +1,139 @@
+"""What is assumed of an expression stands wherever the template would have had an unknown of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.catalogue import SHIPPED
+from datalog_gate.enforce.cli import main
+from datalog_gate.errors import InputError
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.stack import Data, Stack
+from datalog_gate.values import show
+
+TEMPLATE = """\
+heat_template_version: 2021-04-16
+parameters:
+  az: {type: string, constraints: [{allowed_values: [nova-1, nova-2]}]}
+  many: {type: number}
+  list: {type: comma_delimited_list}
+  free: {type: string}
+  set: {type: string, default: here}
+conditions:
+  prod: {equals: [{get_param: free}, prod]}
+  fixed: {equals: [{get_param: set}, here]}
+resources:
+  net: {type: OS::Neutron::Net, condition: prod}
+  lan: {type: OS::Neutron::Net, properties: {name: {str_replace: {template: lan-AZ, params: {AZ: {get_param: az}}}}}}
+  port: {type: OS::Neutron::Port, properties: {name: {get_attr: [lan, mtu]}}}
+  group:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: {get_param: many}
+      resource_def: {type: OS::Neutron::Net, properties: {name: {get_attr: [lan, segments, "%index%"]}}}
+  used: {type: OS::Neutron::Net, properties: {name: {list_join: ["-", {get_param: list}]}}}
+"""
+
+
+def names(stack: Stack) -> list[str]:
+    """Each network and port with its name."""
+    facts = flatten(stack, SHIPPED, ["heat:resource", "heat:property"])
+    named = {row[0]: show(row[2]) for row in facts.rows["heat:property"] if row[1] == "name"}
+    found = [(show(row[0]), named.get(row[0], "")) for row in facts.rows["heat:resource"] if "Neutron" in show(row[3])]
+    return sorted(f"{one} {name}".rstrip() for one, name in found)
+
+
+NOTHING = [
+    'web/group/0 ?({get_attr: [lan, segments, "0"]} in web)',
+    'web/lan ?({str_replace: {params: {"AZ": {get_param: az}}, template: lan-AZ}} in web)',
+    "web/net",
+    "web/port ?({get_attr: [lan, mtu]} in web)",
+    'web/used ?({list_join: ["-", {get_param: list}]} in web)',
+]
+
+
+@pytest.mark.parametrize(
+    ("assume", "others"),
+    [
+        ({}, {}),
+        ({"{get_param: az} in web": "nova-2"}, {1: "web/lan lan-nova-2"}),
+        ({"{str_replace: {params: {\"AZ\": {get_param: az}}, template: lan-AZ}} in web": "x"}, {1: "web/lan x"}),
+        ({"{get_attr: [lan, mtu]} in web": 1500}, {3: "web/port 1500"}),
+        ({"{get_attr: [lan, segments, \"0\"]} in web": "a"}, {0: "web/group/0 a"}),
+        ({"{get_param: list} in web": ["a", "b"]}, {4: "web/used a-b"}),
+        ({"{get_param: list} in web": "a,b"}, {4: "web/used a-b"}),
+        ({"{equals: [{get_param: free}, prod]} in web": False}, {2: ""}),
+        ({"{equals: [{get_param: free}, prod]} in web": True}, {}),
+        ({"{get_param: free} in web": "test"}, {2: ""}),
+        ({"{get_param: many} in web": "0"}, {0: ""}),
+        ({"{get_param: many} in web": 1, "{get_attr: [lan, segments, \"0\"]} in web": "a"}, {0: "web/group/0 a"}),
+    ],
+)  # fmt: skip
+def test_all_functions_see_what_is_assumed(assume: dict[str, Data], others: dict[int, str]) -> None:
+    expected = [others.get(at, one) for at, one in enumerate(NOTHING)]
+    stack = dg.read_stack(template=TEMPLATE, stack_name="web", assume=assume)
+    assert names(stack) == [one for one in expected if one]
+
+
+@pytest.mark.parametrize(
+    ("assume", "message", "suggestion"),
+    [
+        ({"{get_param: azz} in web": "nova-2"},
+         "no value of the stack that is not known is written `{get_param: azz} in web`",
+         "did you mean `{get_param: az} in web`?"),
+        ({"{get_param: az}": "nova-2"}, "no value of the stack that is not known is written `{get_param: az}`",
+         "did you mean `{get_param: az} in web`?"),
+        ({"{get_param: set} in web": "there"},
+         "`{get_param: set} in web` is known: an assumption does not change it", "leave the assumption out"),
+        ({"{equals: [here, here]} in web": False},
+         "`{equals: [here, here]} in web` is known: an assumption does not change it", "leave the assumption out"),
+        ({"{equals: [{get_param: free}, prod]} in web": "yes"},
+         "`{equals: [{get_param: free}, prod]} in web` is a condition: it is true or false", None),
+        ({"{get_param: az} in web": "nova-3"},
+         "parameter `az` can't be 'nova-3': it is none of nova-1, nova-2", None),
+        ({"{get_param: many} in web": "several"},
+         "parameter `many` can't be 'several': it is no number that the template takes", None),
+    ],
+)  # fmt: skip
+def test_an_assumption_that_can_not_be_made_is_refused(
+    assume: dict[str, Data], message: str, suggestion: str | None
+) -> None:
+    with pytest.raises(InputError) as error:
+        dg.read_stack(template=TEMPLATE, stack_name="web", assume=assume)
+    assert [(one.message, one.suggestion) for one in error.value.diagnostics] == [(message, suggestion)]
+
+
+def test_the_value_of_a_hidden_parameter_stays_hidden_if_it_is_assumed() -> None:
+    template = """\
+heat_template_version: 2021-04-16
+parameters: {key: {type: string, hidden: true}}
+resources: {lan: {type: OS::Neutron::Net, properties: {name: {list_join: ["", [a-, {get_param: key}]]}}}}
+"""
+    stack = dg.read_stack(template=template, stack_name="web", assume={"{get_param: key} in web": "geheim"})
+    facts = flatten(stack, SHIPPED, ["heat:property"])
+    assert [[show(one) for one in facts.shown("heat:property", row)] for row in facts.rows["heat:property"]] == [
+        ["web/lan", "name", "***"]
+    ]
+
+
+def test_commands_take_assumptions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("web", "db"):
+        (tmp_path / f"{name}.yaml").write_text(TEMPLATE)
+    (tmp_path / "m.dl").write_text('@deny("p", "{n}")\np(n) :- os:neutron:net(_id=s, name=n), n = "lan-nova-2".\n')
+    given = [str(tmp_path / "web.yaml"), str(tmp_path / "db.yaml"), "--assume", "{get_param: az} in web=nova-2"]
+    assert main(["check", *given, "--rules", str(tmp_path / "m.dl"), "--format", "compact"]) == 1
+    assert [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines() if "deny[p]" in line] == [
+        "deny[p] lan-nova-2"
+    ]
+    name = '{list_join: ["-", {get_param: list}]} in web={a: [1]}'
+    assert main(["facts", given[0], "--relation", "heat:property", "--assume", name]) == 0
+    assert [line.partition("   ")[0] for line in capsys.readouterr().out.splitlines() if "web/used" in line] == [
+        'heat:property(id=web/used, path="name.a.0", value=1)'
+    ]
+    assert main(["facts", given[0], "--assume", "{get_param: nobody} in web=a"]) == 3
+    with pytest.raises(SystemExit) as usage:
+        main(["facts", given[0], "--assume", "az"])
+    assert usage.value.code == 64

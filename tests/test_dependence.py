@@ -1,0 +1,194 @@
+"""What a finding hangs on, where all values were tried and where they can't be, in words; and what it costs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from datalog_gate.engine.native import evaluate
+from datalog_gate.gate import settling
+from datalog_gate.gate.decide import decide
+from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.finding import Waiver
+from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.gate.reason import reason
+from datalog_gate.gate.request import Request
+from datalog_gate.point.verdict import warnings_of
+from datalog_gate.sources import read_stack
+
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+RULES = """
+@{level}("zone", "{s} stands in {z}"{more})
+zone(s, z) :- os:nova:server(_id=s, availability_zone=z), z in ["nova-2", "nova-3"].
+"""
+HEAD = """\
+heat_template_version: 2021-04-16
+parameters:
+  az: {type: string, constraints: [{allowed_values: [nova-1, nova-2, nova-3]}]}
+  other: {type: string, constraints: [{allowed_values: [nova-2, nova-3]}]}
+  free: {type: string}
+  flag: {type: boolean}
+  many: {type: number, constraints: [{allowed_values: [1, 2]}]}
+conditions:
+  prod: {equals: [{get_param: free}, prod]}
+  test: {not: prod}
+  staged: {not: {equals: [{get_param: az}, nova-1]}}
+resources:
+  net: {type: OS::Neutron::Net}
+"""
+GROUP = """\
+  g:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: {get_param: many}
+      resource_def: {type: OS::Nova::Server, properties: {image: i, flavor: f, availability_zone: nova-2}}
+"""
+EITHER = "db stands in nova-2; or db stands in nova-3"
+IF = f"{EITHER}: denied if parameter az is nova-2 or nova-3"
+
+
+def server(zone: str, more: str = "") -> str:
+    return f"  db: {{type: OS::Nova::Server, {more}properties: {{image: i, flavor: f, availability_zone: {zone}}}}}\n"
+
+
+def rules(level: str = "deny", more: str = "") -> str:
+    return RULES.replace("{level}", level).replace("{more}", more)
+
+
+def judge(
+    resources: str, text: str = "", head: str = HEAD, names: tuple[str, ...] = ("web",), **asked: Any
+) -> Decision:
+    policies = load([RuleFile("m", "m.dl", text or rules())])
+    stacks = [read_stack(template=head + resources, stack_name=name) for name in names]
+    return decide(policies, stacks, Request(action="create", now=NOW, **asked), evaluate)
+
+
+def told(decision: Decision) -> tuple[list[str], list[str], list[str]]:
+    """What is violated, undetermined, and decides the latter."""
+    because = [unknown.expression for one in decision.undetermined for unknown in one.because]
+    return [one.said for one in decision.violations], [one.said for one in decision.undetermined], because
+
+
+@pytest.mark.parametrize(
+    ("resources", "violated", "open_", "because"),
+    [
+        (server("{get_param: az}"), [], [f"{EITHER}: denied if parameter az is nova-2 or nova-3"],
+         ["{get_param: az} in web"]),
+        (server("{get_param: other}"), [EITHER], [], []),
+        (server("{if: [staged, {get_param: other}, nova-2]}"), [EITHER], [], []),
+        (server("{str_replace: {template: x-AZ, params: {AZ: {get_param: az}}}}"), [], [], []),
+        (server("nova-2", "condition: prod, "), [], ["db stands in nova-2: denied if condition prod holds"],
+         ["{equals: [{get_param: free}, prod]} in web"]),
+        (server("nova-2", "condition: test, "), [], ["db stands in nova-2: denied if condition prod does not hold"],
+         ["{equals: [{get_param: free}, prod]} in web"]),
+        (server("nova-2", "condition: staged, "), [],
+         ["db stands in nova-2: denied if parameter az is nova-2 or nova-3"], ["{get_param: az} in web"]),
+        (server("nova-2", "condition: {not: {get_param: flag}}, "), [],
+         ["db stands in nova-2: denied if parameter flag is false"], ["{get_param: flag} in web"]),
+        (server("{if: [{get_param: flag}, {get_param: az}, nova-1]}", "condition: prod, "), [],
+         [f"{EITHER}: denied if condition prod holds and parameter az is nova-2 or nova-3 and parameter flag is true"],
+         ["{equals: [{get_param: free}, prod]} in web", "{get_param: az} in web", "{get_param: flag} in web"]),
+        (server("{get_param: free}"), [], ["db stands in nova-2: depends on parameter free"],
+         ["{get_param: free} in web"]),
+        (server("{get_attr: [net, status]}"), [], ["db stands in nova-2: depends on status of `net`"],
+         ["{get_attr: [net, status]} in web"]),
+        (server("{list_join: ['-', [{get_attr: [net, show, a, 0]}, {get_param: az}]]}"), [],
+         ["db stands in nova-2: depends on show.a.0 of `net` and parameter az"],
+         ['{list_join: ["-", [{get_attr: [net, show, a, 0]}, {get_param: az}]]} in web']),
+        (GROUP, ["0 stands in nova-2"], ["1 stands in nova-2: denied if parameter many is 2"],
+         ["{get_param: many} in web"]),
+    ],
+)  # fmt: skip
+def test_a_finding_says_for_which_values_it_holds(
+    resources: str, violated: list[str], open_: list[str], because: list[str]
+) -> None:
+    assert told(judge(resources)) == (violated, open_, because)
+
+
+def test_each_of_several_stacks_has_unknowns_of_its_own() -> None:
+    hangs = "stands in nova-2; or {0}/db stands in nova-3: denied if parameter az is nova-2 or nova-3"
+    assert told(judge(server("{get_param: az}"), names=("a", "b"))) == (
+        [],
+        [f"{one}/db {hangs.format(one)}" for one in "ab"],
+        ["{get_param: az} in a", "{get_param: az} in b"],
+    )
+
+
+def outcome(zone: str, level: str = "deny", more: str = "", **asked: Any) -> tuple[str, list[str], list[str]]:
+    """The outcome, what whoever asked is told, and what is waived."""
+    decision = judge(server(zone), rules(level, more), **asked)
+    return decision.outcome, list(warnings_of(decision)), [one.said for one in decision.waived]
+
+
+@pytest.mark.parametrize(
+    ("zone", "level", "more", "expected"),
+    [
+        ("{get_param: other}", "deny", "", ("deny", [f"zone: {EITHER}"], [])),
+        ("{get_param: other}", "warn", "", ("allow_with_warnings", [f"zone: {EITHER}"], [])),
+        ("{get_param: az}", "deny", "", ("allow_with_warnings", [f"zone: undetermined: {IF}"], [])),
+        ("{get_param: az}", "deny", ', on_unknown="deny"', ("deny", [f"zone: undetermined: {IF}"], [])),
+        ("{get_param: az}", "deny", ', on_unknown="allow"', ("allow", [], [])),
+        ("{get_param: free}", "deny", ', on_unknown="allow"', ("allow", [], [])),
+    ],
+)
+def test_what_is_settled_counts_as_certain(
+    zone: str, level: str, more: str, expected: tuple[str, list[str], list[str]]
+) -> None:
+    assert outcome(zone, level, more) == expected
+
+
+def test_what_stops_a_stack_says_for_which_values() -> None:
+    decision = judge(server("{get_param: az}"), rules("deny", ', on_unknown="deny"'))
+    assert reason(decision, 500) == f"zone: {IF} at <template>:14:85 [decision {decision.id[:6]}]"
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ((), ("allow", [f"zone: waived until 2028-01-01 by W: {EITHER}"], [EITHER])),
+        ((("z", "nova-2"),),
+         ("allow_with_warnings",
+          ["zone: undetermined: db stands in nova-3: denied if parameter other is nova-3"], [])),
+        ((("z", "nova-1"),), ("deny", [f"zone: {EITHER}"], [])),
+    ],
+)  # fmt: skip
+def test_a_waiver_meets_what_is_settled(
+    key: tuple[tuple[str, str], ...], expected: tuple[str, list[str], list[str]]
+) -> None:
+    waiver = Waiver("W", "zone", "ops", "so be it", "2028-01-01", subject="web/db", key=key)
+    assert outcome("{get_param: other}", waivers=(waiver,)) == expected
+
+
+def test_decisions_that_values_tell_apart_have_ids_of_their_own() -> None:
+    ids = {
+        judge(
+            server("{get_param: az}"),
+            head=HEAD.replace(
+                "az: {type: string, constraints: [{allowed_values: [nova-1",
+                f"az: {{type: string, constraints: [{{allowed_values: [nova-1{more}",
+            ),
+        ).id
+        for more in ("", ", nova-0")
+    }
+    others = judge(server("{get_param: az}"), head=HEAD.replace("[nova-1, nova-2, nova-3]", "[nova-1, nova-2]")).id
+    assert len(ids) == 1
+    assert others not in ids
+
+
+def test_a_stack_too_large_to_be_judged_often_stays_undetermined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "LARGEST", 1)
+    assert told(judge(server("{get_param: other}"))) == (
+        [],
+        ["db stands in nova-2: depends on parameter other"],
+        ["{get_param: other} in web"],
+    )
+
+
+def test_a_finding_of_too_many_outcomes_is_not_tried() -> None:
+    names = [f"p{at}" for at in range(9)]
+    head = HEAD.replace("parameters:\n", "parameters:\n" + "".join(f"  {one}: {{type: boolean}}\n" for one in names))
+    zone = f"{{if: [{{and: [{', '.join(f'{{get_param: {one}}}' for one in names)}]}}, nova-2, nova-3]}}"
+    parts = "parameter p0 and parameter p1 and parameter p2 and 6 more"
+    assert told(judge(server(zone), head=head))[:2] == ([], [f"db stands in nova-2: depends on {parts}"])

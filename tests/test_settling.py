@@ -1,0 +1,148 @@
+"""Settling what is undetermined: by trying all values, exactly as reading with each of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import datalog_gate as dg
+from datalog_gate.api import Rules
+from datalog_gate.facts.stack import Data, Stack
+from tests import valued
+
+RULES = """
+@deny("zone", "{s} stands in nova-2")
+zone(s) :- os:nova:server(_id=s, availability_zone="nova-2").
+@deny("named", "{s} is named {n}")
+named(s, n) :- os:nova:server(_id=s, name=n), n != null, starts_with(n, "db").
+@deny("large", "{s} is large, and {t} is no m1")
+large(s, t) :- os:nova:server(_id=s, flavor="big"), os:nova:server(_id=t, flavor=f), f != null, f != "m1".
+@warn("lonely", "no network is shared beside {s}")
+lonely(s) :- os:nova:server(_id=s), not os:neutron:net(shared=true).
+@deny("crowd", "{n} servers")
+crowd(n) :- n = count{ s : os:nova:server(_id=s) }, n > 2.
+@deny("port", "{s} opens {p}")
+port(s, p) :- os:neutron:port(_id=s, mac_address=p), p != null, int(p, n), n > 1.
+"""
+ZONES, FLAVORS, SIZES = ["nova-1", "nova-2"], ["m1", "big", "db1"], [1, 2]
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "zone": {"type": "string", "constraints": [{"allowed_values": ZONES}]},
+    "flavor": {"type": "string", "constraints": [{"allowed_values": FLAVORS}]},
+    "size": {"type": "number", "constraints": [{"allowed_values": SIZES}]},
+    "flag": {"type": "boolean"},
+}
+VALUES: dict[str, list[Data]] = {"zone": [*ZONES], "flavor": [*FLAVORS], "size": [*SIZES], "flag": [False, True]}
+
+of_parameter = st.sampled_from(list(PARAMETERS)).map(lambda name: {"get_param": name})
+of_text = st.sampled_from(["zone", "flavor"]).map(lambda name: {"get_param": name})
+equal = st.builds(
+    lambda name, at: {"equals": [{"get_param": name}, VALUES[name][at % len(VALUES[name])]]},
+    st.sampled_from(list(PARAMETERS)),
+    st.integers(0, 2),
+)
+condition = st.recursive(
+    equal | st.just({"get_param": "flag"}),
+    lambda inner: (
+        st.builds(lambda one: {"not": one}, inner)
+        | st.builds(lambda word, one, other: {word: [one, other]}, st.sampled_from(["and", "or"]), inner, inner)
+    ),
+    max_leaves=3,
+)
+text = st.recursive(
+    of_text
+    | of_parameter.map(lambda one: {"str_replace": {"template": "db-X", "params": {"X": one}}})
+    | st.sampled_from(["nova-2", "m1", "big", "db"]),
+    lambda inner: (
+        st.builds(lambda one, other: {"list_join": ["-", [one, other]]}, inner, inner)
+        | st.builds(lambda one: {"str_replace": {"template": "dbX", "params": {"X": one}}}, inner)
+        | st.builds(lambda at, one, other: {"if": [f"c{at}", one, other]}, st.integers(0, 1), inner, inner)
+    ),
+    max_leaves=3,
+)
+server = st.fixed_dictionaries(
+    {"type": st.just("OS::Nova::Server"), "properties": st.fixed_dictionaries(
+        {"image": st.just("i"), "flavor": text, "name": text, "availability_zone": text})},
+    optional={"condition": st.sampled_from(["c0", "c1"])},
+)  # fmt: skip
+net = st.fixed_dictionaries(
+    {"type": st.just("OS::Neutron::Net"), "properties": st.fixed_dictionaries(
+        {"shared": st.sampled_from([{"get_param": "flag"}, {"if": ["c0", True, False]}, False])})},
+    optional={"condition": st.sampled_from(["c0", "c1"])},
+)  # fmt: skip
+group = st.fixed_dictionaries({
+    "type": st.just("OS::Heat::ResourceGroup"),
+    "properties": st.fixed_dictionaries({"count": st.just({"get_param": "size"}), "resource_def": server.map(
+        lambda one: {"type": one["type"], "properties": one["properties"]})}),
+})  # fmt: skip
+template = st.builds(
+    lambda resources, c0, c1: {
+        "heat_template_version": "2021-04-16",
+        "parameters": PARAMETERS,
+        "conditions": {"c0": c0, "c1": c1},
+        "resources": {f"r{at}": one for at, one in enumerate(resources)},
+    },
+    st.lists(server | server | net | group, min_size=1, max_size=4),
+    condition,
+    condition,
+)
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> Rules:
+    folder = tmp_path_factory.mktemp("rules")
+    (folder / "m.dl").write_text(RULES)
+    return dg.load_rules(folder)
+
+
+def read(body: Mapping[str, Any], values: Mapping[str, Data]) -> Stack:
+    return dg.read_stack(template=json.loads(json.dumps(body)), parameters=values, stack_name="web")
+
+
+def worlds(
+    rules: Rules, body: Mapping[str, Any], values: Mapping[str, list[Data]]
+) -> list[set[tuple[str, str | None]]]:
+    """What is found with each of the values together. A member of a group of unknown size has no name before."""
+    names = {one.id.path for each in read(body, {}).walk() for one in each.resources}
+    found = []
+    for chosen in product(*values.values()):
+        decision = valued.judged(rules, read(body, dict(zip(values, chosen, strict=True))))
+        assert decision.undetermined == ()
+        found.append({(policy, on if on in names else None) for policy, on in valued.found(decision.violations)})
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(body=template)
+def test_what_is_tried_is_what_reading_with_each_value_gives(rules: Rules, body: dict[str, Any]) -> None:
+    found = worlds(rules, body, VALUES)
+    decision = valued.judged(rules, read(body, {}))
+    always, ever = set.intersection(*found), set.union(*found)
+    assert valued.found(decision.violations) == always
+    assert valued.found(decision.undetermined) == ever - always
+    assert all(one.because and " if " in one.depends for one in decision.undetermined)
+
+
+@settings(max_examples=25, deadline=None)
+@given(body=template, free=st.sampled_from([{"flavor"}, {"zone"}, {"zone", "flavor"}]))
+def test_what_can_not_be_tried_is_never_told_wrong(rules: Rules, body: dict[str, Any], free: set[str]) -> None:
+    declared = {name: {"type": one["type"]} if name in free else one for name, one in PARAMETERS.items()}
+    values = {**VALUES, **{name: [*VALUES[name], "db", "x"] for name in free}}
+    body = {**body, "parameters": declared}
+    found = worlds(rules, body, values)
+    decision = valued.judged(rules, read(body, {}))
+    assert valued.found(decision.violations) <= set.intersection(*found)
+    open_ = valued.found(decision.violations) | valued.found(decision.undetermined)
+    assert open_ >= set.union(*found)
+    assert all(one.because for one in decision.undetermined)
+
+
+@pytest.mark.parametrize("template", valued.corpus()[::3], ids=lambda one: one.name)
+def test_values_only_settle_what_the_corpus_leaves_open(template: Path) -> None:
+    assert list(valued.wrong(dg.load_rules(valued.ROOT / "rules"), template, 0)) == []

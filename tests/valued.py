@@ -1,0 +1,124 @@
+"""What values do to what was not known: ``python -m tests.valued [SEEDS]`` asks it of every root of the corpus.
+
+A root is judged without any environment, then with values for some of the parameters that have none, then for all. What
+is certain stays so, and nothing is found that was ruled out before: values only settle what was undetermined. A value
+that is assumed makes the same facts as one that is given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import datalog_gate as dg
+from datalog_gate.api import Rules
+from datalog_gate.catalogue import SHIPPED
+from datalog_gate.errors import InputError
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.stack import Data, Parameter, Stack
+from datalog_gate.gate.decision import Decision
+from datalog_gate.gate.finding import Violation
+from datalog_gate.values import Row, Unknown, to_json
+
+ROOT = Path(__file__).parents[1]
+CORPUS = Path(os.environ.get("DATALOG_GATE_SHARED", ROOT.parent / "shared")) / "corpus" / "templates"
+NOW = "2027-01-01T00:00:00"
+Found = set[tuple[str, str | None]]
+"""Findings by policy and subject."""
+
+
+def corpus() -> list[Path]:
+    """The roots of the corpus; none without it."""
+    lines = (CORPUS / "manifest.jsonl").read_text().splitlines() if CORPUS.is_dir() else []
+    return [CORPUS / json.loads(line)["root"] for line in lines]
+
+
+def read(template: Path, parameters: dict[str, Data], assume: dict[str, Data] | None = None) -> Stack | None:
+    """The stack of a root of the corpus with no environment; None if Heat would refuse it, too."""
+    try:
+        return dg.read_stack(template, parameters=parameters, assume=assume, files_root=CORPUS, stack_name="web")
+    except InputError:
+        return None
+
+
+def value(of: Parameter, seed: random.Random) -> Data:
+    """A value of the parameter's type. Constraints other than allowed values may refuse it."""
+    assert isinstance(of.value, Unknown)
+    if of.value.domain:
+        return to_json(seed.choice(of.value.domain))
+    match of.type:
+        case "number":
+            return seed.choice([0, 1, 2, 3, 22, 80, 100, 65535])
+        case "comma_delimited_list":
+            return ",".join(seed.sample(["a", "b", "10.0.0.0/24", "0.0.0.0/0"], seed.randint(1, 3)))
+        case "json":
+            return seed.choice([{}, {"a": "b"}, {"a": ["b", 1]}])
+    return seed.choice(["a", "public", "10.0.0.0/24", "0.0.0.0/0", "m1.small", "8080", "nova", "true"])
+
+
+def wrong(rules: Rules, template: Path, seed: int) -> Iterator[str]:
+    """What is wrong with the answers about a root of the corpus, in words."""
+    chance = random.Random(f"{seed} {template.name}")
+    stack = read(template, {})
+    if stack is None:
+        return
+    before = judged(rules, stack)
+    yield from (f"{one.policy} on {one.resource} hangs on nothing" for one in before.undetermined if not one.because)
+    missing = [one for one in stack.parameters if isinstance(one.value, Unknown)]
+    for share in (0.5, 1.0) if missing else ():
+        values = {one.name: value(one, chance) for one in missing if chance.random() <= share}
+        if values and (known := read(template, values)):
+            yield from (f"{one} with {values}" for one in flips(before, judged(rules, known)))
+            assumed = read(template, {}, {f"{{get_param: {name}}} in web": one for name, one in values.items()})
+            if assumed is None or rows(assumed) != rows(known):
+                yield f"{values} are others if they are assumed"
+
+
+def judged(rules: Rules, stack: Stack) -> Decision:
+    """The decision on one stack."""
+    return rules.decide(stack, now=NOW)
+
+
+def flips(before: Decision, after: Decision) -> Iterator[str]:
+    """What more values must not change. What was undetermined of a group's members has no name yet."""
+    certain, open_ = found(before.violations), found(before.undetermined)
+    now, still = found(after.violations), found(after.undetermined)
+    failed = {one.policy for one in (*before.errors, *after.errors)}
+    for policy, subject in sorted(certain - now, key=str):
+        if policy not in failed and (policy, None) not in certain:
+            yield f"{policy} on {subject} was certain"
+    for policy, subject in sorted((now | still) - certain - open_, key=str):
+        if policy not in failed and (policy, None) not in open_ | certain:
+            yield f"{policy} on {subject} was ruled out"
+
+
+def rows(stack: Stack) -> set[tuple[str, Row]]:
+    """All facts but those that say where the value of a parameter comes from."""
+    return {(name, row) for name, row, _ in flatten(stack, SHIPPED) if name != "heat:parameter"}
+
+
+def found(findings: Sequence[Violation]) -> Found:
+    """The findings by policy and subject."""
+    return {(one.policy, one.resource.path if one.resource else None) for one in findings}
+
+
+def main() -> int:
+    """Ask it of the whole corpus, with as many seeds as are named."""
+    rules = dg.load_rules(ROOT / "rules")
+    many = int(sys.argv[1]) if sys.argv[1:] else 1
+    failed = 0
+    for template in corpus():
+        for seed in range(many):
+            for one in wrong(rules, template, seed):
+                failed += 1
+                print(f"{template.relative_to(CORPUS)}: {one}")
+    print(f"{len(corpus())} roots, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
