@@ -119,15 +119,27 @@ def test_a_row_under_an_undecided_condition_is_undetermined_by_the_condition() -
     assert (found.outcome, found.violations) == ("allow_with_warnings", ())
 
 
-def test_a_count_over_what_is_not_known_is_told_as_an_interval() -> None:
+SERVERS = server("a") + server("b") + server("c", PERHAPS) + server("d", PERHAPS)
+
+
+def test_a_count_over_what_is_not_known_is_told_as_an_interval_or_as_what_it_is_if_that_is_settled() -> None:
     rules = '@deny("many", "{n} servers")\nmany(n) :- n = count{ s : os:nova:server(_id=s) }, n > LIMIT.\n'
-    stack = server("a") + server("b") + server("c", PERHAPS) + server("d", PERHAPS)
+    member = "resource_def: {type: OS::Nova::Server, properties: {flavor: f}}"
+    more = f"  g: {{type: OS::Heat::ResourceGroup, properties: {{count: {{get_param: f}}, {member}}}}}\n"
     told = {
-        limit: [[one.message for one in found] for found in (decision.violations, decision.undetermined)]
+        (limit, bool(rest)): [[one.message for one in found] for found in (decision.violations, decision.undetermined)]
         for limit in (1, 2, 4)
-        if (decision := judge(rules.replace("LIMIT", str(limit)), stack))
+        for rest in ("", more)
+        if (decision := judge(rules.replace("LIMIT", str(limit)), SERVERS + rest))
     }
-    assert told == {1: [["2..4 servers"], []], 2: [[], ["2..4 servers"]], 4: [[], []]}
+    assert told == {
+        (1, False): [["2..4 servers"], []],
+        (1, True): [["2.. servers"], []],
+        (2, False): [[], ["4 servers"]],
+        (2, True): [[], ["2.. servers"]],
+        (4, False): [[], []],
+        (4, True): [[], ["2.. servers"]],
+    }
 
 
 @pytest.mark.parametrize(("flavor", "rewritten"), [("tiny", 0), ("{get_param: f}", 1)])
