@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.policy import ACTIONS, Policy
+from datalog_gate.analysis.policy import ACTIONS, CHANGING, Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
@@ -38,8 +38,6 @@ from datalog_gate.values import Row, Unknown, Value, from_python, row_key, show,
 if TYPE_CHECKING:
     from datalog_gate.template.document import Document
 
-CHANGING = ("update", "restore")
-"""The actions that change a stack from one state to another."""
 MOST_ROWS = 3
 """How many rows that only one engine has are told."""
 Source = Path | str | Mapping[str, Iterable[Sequence[object]]]
