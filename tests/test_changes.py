@@ -276,7 +276,8 @@ JUNIT = """\
 """
 
 
-def test_people_see_what_was_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("folder")
+def test_people_see_what_was_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CHECK, "--format", "json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert [one["change"] for one in found["violations"]] == ["preexisting", "introduced", "preexisting"]
@@ -287,7 +288,8 @@ def test_people_see_what_was_there(folder: Path, capsys: pytest.CaptureFixture[s
     assert lines == COMPACT.format(found["id"][:6]).splitlines()
 
 
-def test_programs_see_what_was_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("folder")
+def test_programs_see_what_was_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CHECK, "--format", "github"]) == 1
     assert capsys.readouterr().out == GITHUB
     assert main([*CHECK, "--format", "sarif"]) == 1

@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from datalog_gate.analysis.identity import compares
 from datalog_gate.analysis.policy import CHANGING
-from datalog_gate.catalogue.relations import OLD, TRANSITION
 from datalog_gate.diagnostics import Diagnostic, Span, excerpt
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Violation, Waiver
@@ -76,7 +76,7 @@ def notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[
 
 def uncompared(inputs: Collection[str], decisions: Sequence[Decision]) -> Iterator[str]:
     """What to tell of rules that read what an update changes, where nothing says what was."""
-    read = sorted(one for one in inputs if one.startswith(OLD) or one in TRANSITION - {"gate:request"})
+    read = sorted(one for one in inputs if compares([one]))
     if read and any(one.action in CHANGING and not one.compared for one in decisions):
         yield f"the rules read {', '.join(read)}, and nothing says what the stack was: give --against OLD"
 

@@ -47,6 +47,7 @@ def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Aske
         credentials=owner_of(cnxt) if isinstance(cnxt, StoredContext) else cnxt.to_policy_values(),
         stack_id=stack.id,
         request_id=cnxt.request_id or "",
+        against=None if current_stack is None else lambda: definition_of(stack.t),
     )
 
 
