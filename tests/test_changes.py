@@ -36,6 +36,13 @@ per(group, cidr) :- os:neutron:security_group.rules(_id=group, remote_ip_prefix=
 UNLESS = """@deny("less", "{n}")
 less(n) :- heat:stack(parent=null), n = count{ s : os:nova:server(_id=s) }, not (n <= 1).
 """
+FROZEN = """@deny("frozen", "{s}"%s)
+frozen(s) :- heat:stack(id=s), gate:now(time=t), starts_with(t, "2027-03").
+"""
+GUEST = '@deny("guest", "{s}"%s) guest(s) :- os:nova:server(_id=s), not gate:role("admin").\n'
+TWO = """@deny("two", "{n} {m}")
+two(n, m) :- n = count{ s : os:nova:server(_id=s) }, m = count{ s : os:cinder:volume(_id=s) }, n > 1.
+"""
 ASKED = '@deny("asked", "{s}") asked(s) :- os:nova:server(_id=s), gate:request(action="update").\n'
 
 
@@ -139,6 +146,12 @@ PAIRS = {
         "deny", {"s in b": PREEXISTING}),
     "a policy that judges the operation": Pair(
         ASKED, {"s": server()}, {"s": server()}, "deny", {"s": INTRODUCED}),
+    "a policy that judges when": Pair(FROZEN % "", {}, {}, "deny", {"web": PREEXISTING}),
+    "one that judges when, and lets be what was": Pair(
+        FROZEN % ', preexisting="allow"', {}, {}, "allow_with_warnings", {"web": PREEXISTING}),
+    "a policy that judges who": Pair(GUEST % "", {"s": server()}, {"s": server()}, "deny", {"s": PREEXISTING}),
+    "less of one number, more of another": Pair(
+        TWO, servers(3), {**servers(2), "v": volume(1)}, "deny", {"2 1": INTRODUCED}),
     "unknown before, known now": Pair(
         ZONE % "", LATE, {"s": server(availability_zone="b")}, "deny", {"s in b": INTRODUCED}),
     "known before, unknown now": Pair(

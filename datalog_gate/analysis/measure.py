@@ -1,8 +1,8 @@
 """How bad a violation is, besides which one it is (layer 2).
 
 In: a checked program and its policies. Out: by policy the key columns, and by which column in which direction a
-violation of one key gets worse: the one that the policy names (``worse="n up"``), or else the one that its rules
-compare with a bound, all of them in one direction.
+violation of one key gets worse: the one that the policy names (``worse="n up"``), or else, where but one may differ,
+the one that its rules compare with a bound, all of them in one direction.
 """
 
 from __future__ import annotations
@@ -69,9 +69,10 @@ def _named(policy: Policy) -> tuple[int, Direction] | None:
 
 
 def _compared(rules: Sequence[CheckedRule], columns: Sequence[int]) -> tuple[int, Direction] | None:
-    """The one column that rules bound, and the direction; None if there is none, or more than one."""
+    """The one column that may differ, and the one direction in which rules bound it; None if there are more of either:
+    what is better in one may be worse in another."""
     found = {(at, way) for rule in rules for at in columns for way in _ways(rule.arguments[at], rule.body)}
-    [(at, way)] = found if len(found) == 1 else [(0, None)]
+    [(at, way)] = found if len(found) == len(columns) == 1 else [(0, None)]
     return (at, way) if way else None
 
 
