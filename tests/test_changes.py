@@ -17,6 +17,7 @@ NOW = "2027-03-01T12:00"
 OPEN = """@deny("open", "{group} is open at {i}")
 open(group, cidr, i) :- os:neutron:security_group.rules(_id=group, _index=i, remote_ip_prefix=cidr), cidr = "all".
 """
+BARE = '@deny("bare", "{i}") bare(i) :- os:neutron:security_group.rules(_index=i, remote_ip_prefix="all").\n'
 MANY = """@deny("many", "{n} servers")
 many(stack, n) :- heat:stack(id=stack, parent=null), n = count{ s : os:nova:server(_id=s) }, n > 1.
 """
@@ -106,6 +107,9 @@ PAIRS = {
     "the same in a list beside, for one value more": Pair(
         OPEN, {"a": group("all")}, {"a": group("all", "all")}, "allow_with_warnings",
         {"a is open at 0": PREEXISTING, "a is open at 1": PREEXISTING}),
+    "an index of nobody knows whose list": Pair(
+        BARE, {"a": group("all")}, {"a": group("all"), "b": group("one", "all")}, "deny",
+        {"0": PREEXISTING, "1": INTRODUCED}),
     "more of what is too many": Pair(MANY, servers(2), servers(3), "deny", {"3 servers": INTRODUCED}),
     "less of what is still too many": Pair(
         MANY, servers(3), servers(2), "allow_with_warnings", {"2 servers": PREEXISTING}),

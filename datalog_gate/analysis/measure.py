@@ -57,7 +57,8 @@ def _measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, 
         names = keys_of(policy, worked_out)
         keys = tuple(at for at, name in enumerate(policy.columns) if name and name in names)
         cells = [(policy.relation, at) for at in range(len(policy.columns)) if at not in keys]
-        free = tuple(cell[1] for cell in cells if cell in made or cell not in worked_out)
+        whose = policy.subject in keys  # of an index alone nobody knows whose list it counts
+        free = tuple(cell[1] for cell in cells if cell in made or cell not in worked_out or not whose)
         own = [rule for rule in rules if rule.relation == policy.relation]
         found[policy.id] = Measure(keys, _named(policy) or _compared(own, free), free)
     return found
