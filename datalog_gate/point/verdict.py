@@ -23,7 +23,8 @@ def verdict_of(decision: Decision) -> tuple[Verdict, str]:
 
 def warnings_of(decision: Decision) -> tuple[str, ...]:
     """What whoever asked is told: nothing of what is recorded only."""
-    said = [("", one) for one in decision.violations] + [("undetermined: ", one) for one in decision.undetermined]
+    said = [("preexisting: " if one.tolerated else "", one) for one in decision.violations]
+    said += [("undetermined: ", one) for one in decision.undetermined]
     said += [(f"waived until {one.waiver.expires} by {one.waiver.id}: ", one) for one in decision.waived if one.waiver]
     shown = [(word, one) for word, one in said if "record" not in (one.level, one.mode)]
     return tuple(printable(f"{one.policy}: {word}{one.message}") for word, one in shown)
