@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.policy import ACTIONS, Policy
+from datalog_gate.analysis.identity import compares
+from datalog_gate.analysis.policy import ACTIONS, CHANGING, Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.catalogue import SHIPPED, Catalogue
 from datalog_gate.diagnostics import Diagnostic, Span
@@ -38,8 +39,6 @@ from datalog_gate.values import Row, Unknown, Value, from_python, row_key, show,
 if TYPE_CHECKING:
     from datalog_gate.template.document import Document
 
-CHANGING = ("update", "restore")
-"""The actions that change a stack from one state to another."""
 MOST_ROWS = 3
 """How many rows that only one engine has are told."""
 Source = Path | str | Mapping[str, Iterable[Sequence[object]]]
@@ -81,6 +80,10 @@ class Rules:
     def sources(self) -> Mapping[str, str]:
         """The text of each rule file, for excerpts."""
         return self._set.sources
+
+    def compares(self, action: str) -> bool:
+        """Whether a policy that judges the action reads what the stack was, or what becomes of it."""
+        return any(compares(self._set.reads[one.relation]) for one in self._set.policies if action in one.on)
 
     def inventory(self, source: Source, before: Inventory | None = None) -> Inventory:
         """The inventory of a file of lines of facts, or of rows by relation, to be given to any number of decisions. It

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
+from datalog_gate.enforce.cli import main
+from datalog_gate.enforce.render import uncompared
 
 NOW = "2027-03-01T12:00"
 OPEN = """@deny("open", "{group} is open at {i}")
 open(group, cidr, i) :- os:neutron:security_group.rules(_id=group, _index=i, remote_ip_prefix=cidr), cidr = "all".
 """
+BARE = '@deny("bare", "{i}") bare(i) :- os:neutron:security_group.rules(_index=i, remote_ip_prefix="all").\n'
 MANY = """@deny("many", "{n} servers")
 many(stack, n) :- heat:stack(id=stack, parent=null), n = count{ s : os:nova:server(_id=s) }, n > 1.
 """
@@ -33,6 +36,13 @@ per(group, cidr) :- os:neutron:security_group.rules(_id=group, remote_ip_prefix=
 """
 UNLESS = """@deny("less", "{n}")
 less(n) :- heat:stack(parent=null), n = count{ s : os:nova:server(_id=s) }, not (n <= 1).
+"""
+FROZEN = """@deny("frozen", "{s}"%s)
+frozen(s) :- heat:stack(id=s), gate:now(time=t), starts_with(t, "2027-03").
+"""
+GUEST = '@deny("guest", "{s}"%s) guest(s) :- os:nova:server(_id=s), not gate:role("admin").\n'
+TWO = """@deny("two", "{n} {m}")
+two(n, m) :- n = count{ s : os:nova:server(_id=s) }, m = count{ s : os:cinder:volume(_id=s) }, n > 1.
 """
 ASKED = '@deny("asked", "{s}") asked(s) :- os:nova:server(_id=s), gate:request(action="update").\n'
 
@@ -97,6 +107,9 @@ PAIRS = {
     "the same in a list beside, for one value more": Pair(
         OPEN, {"a": group("all")}, {"a": group("all", "all")}, "allow_with_warnings",
         {"a is open at 0": PREEXISTING, "a is open at 1": PREEXISTING}),
+    "an index of nobody knows whose list": Pair(
+        BARE, {"a": group("all")}, {"a": group("all"), "b": group("one", "all")}, "deny",
+        {"0": PREEXISTING, "1": INTRODUCED}),
     "more of what is too many": Pair(MANY, servers(2), servers(3), "deny", {"3 servers": INTRODUCED}),
     "less of what is still too many": Pair(
         MANY, servers(3), servers(2), "allow_with_warnings", {"2 servers": PREEXISTING}),
@@ -137,6 +150,12 @@ PAIRS = {
         "deny", {"s in b": PREEXISTING}),
     "a policy that judges the operation": Pair(
         ASKED, {"s": server()}, {"s": server()}, "deny", {"s": INTRODUCED}),
+    "a policy that judges when": Pair(FROZEN % "", {}, {}, "deny", {"web": PREEXISTING}),
+    "one that judges when, and lets be what was": Pair(
+        FROZEN % ', preexisting="allow"', {}, {}, "allow_with_warnings", {"web": PREEXISTING}),
+    "a policy that judges who": Pair(GUEST % "", {"s": server()}, {"s": server()}, "deny", {"s": PREEXISTING}),
+    "less of one number, more of another": Pair(
+        TWO, servers(3), {**servers(2), "v": volume(1)}, "deny", {"2 1": INTRODUCED}),
     "unknown before, known now": Pair(
         ZONE % "", LATE, {"s": server(availability_zone="b")}, "deny", {"s in b": INTRODUCED}),
     "known before, unknown now": Pair(
@@ -232,3 +251,77 @@ def test_a_hidden_value_that_heat_does_not_show_is_no_difference_by_itself(tmp_p
     old, new = (dg.read_stack(template, masked=[("parameters", "key")], stack_name="web") for _ in range(2))
     decision = rules.decide(new, against=old, now=NOW)
     assert (decision.outcome, told(decision.violations)) == ("allow_with_warnings", {"?": "preexisting"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Rules, and a stack as it was and as it is."""
+    monkeypatch.chdir(tmp_path)
+    rules_of(tmp_path, OPEN + ZONE % ', preexisting="deny"')
+    old = {"a": group("all"), "s": server(availability_zone="b")}
+    for name, resources in (("old", old), ("web", {**old, "b": group("all")})):
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps({"heat_template_version": "2018-08-31", "resources": resources})
+        )
+    return tmp_path
+
+
+CHECK = ["check", "web.json", "--rules", "m.dl", "--against", "old.json"]
+COMPACT = """\
+web.json:1:145: preexisting[open] a is open at 0
+web.json:1:372: deny[open] b is open at 0
+web.json:1:275: deny[zone] s in b (preexisting)
+2 denied, 1 preexisting, 0 warnings, 0 undetermined; 2 policies, 5 facts; deny; decision {}
+"""
+GITHUB = """\
+::notice file=web.json,line=1,col=145,title=open::a is open at 0 (preexisting)
+::error file=web.json,line=1,col=372,title=open::b is open at 0
+::error file=web.json,line=1,col=275,title=zone::s in b (preexisting)
+"""
+JUNIT = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="datalog-gate">
+  <testsuite name="web" failures="1" errors="0" skipped="1" tests="2">
+    <testcase classname="web" name="open">
+      <skipped message="a is open at 0 (preexisting)">web.json:1:145: error[open] a is open at 0 (preexisting)</skipped>
+    </testcase>
+    <testcase classname="web" name="zone">
+      <failure message="s in b (preexisting)" type="zone">web.json:1:275: error[zone] s in b (preexisting)</failure>
+    </testcase>
+  </testsuite>
+</testsuites>
+"""
+
+
+@pytest.mark.usefixtures("folder")
+def test_people_see_what_was_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CHECK, "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [one["change"] for one in found["violations"]] == ["preexisting", "introduced", "preexisting"]
+    assert main([*CHECK, "--format", "compact"]) == 1
+    assert capsys.readouterr().out == COMPACT.format(found["id"][:6])
+    assert main([*CHECK, "--format", "text"]) == 1
+    lines = [one for one in capsys.readouterr().out.splitlines() if not one.startswith(" ")]
+    assert lines == COMPACT.format(found["id"][:6]).splitlines()
+
+
+@pytest.mark.usefixtures("folder")
+def test_programs_see_what_was_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CHECK, "--format", "github"]) == 1
+    assert capsys.readouterr().out == GITHUB
+    assert main([*CHECK, "--format", "sarif"]) == 1
+    [run] = json.loads(capsys.readouterr().out)["runs"]
+    assert [one["baselineState"] for one in run["results"]] == ["unchanged", "new", "unchanged"]
+    assert main(["check", "old.json", *CHECK[2:], "--format", "junit"]) == 1
+    assert capsys.readouterr().out == JUNIT.replace('name="web"', 'name="old"').replace("web", "old")
+
+
+def test_rules_that_read_what_was_are_told_to_have_nothing(folder: Path) -> None:
+    rules = rules_of(folder, OPEN)
+    update, compared = (rules.decide(stack({}), action="update", against=old, now=NOW) for old in ((), stack({})))
+    create = rules.decide(stack({}), now=NOW)
+    inputs = {"old:os:nova:server", "heat:change", "gate:request", "heat:stack"}
+    said = "the rules read heat:change, old:os:nova:server, and nothing says what the stack was: give --against OLD"
+    assert list(uncompared(inputs, [create, update, compared])) == [said]
+    assert list(uncompared(inputs, [create, compared])) == []
+    assert list(uncompared({"gate:request"}, [update])) == []

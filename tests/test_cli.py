@@ -36,6 +36,7 @@ FILES = {
     "m.dl": RULES,
     "bad.dl": '@deny("p", "bad")\np(s) :- os:nova:server(_id=s, flavour="x"), q(t).\n',
     "none.dl": "p(1).\n",
+    "up.dl": RULES.replace('"create"', '"update"'),
     "ok.yaml": STACK.format(more="name: web"),
     "deny.yaml": STACK.format(more="name: web").replace("small", "huge"),
     "warn.yaml": STACK.format(more="name: web").replace("debian", "old"),
@@ -46,6 +47,8 @@ FILES = {
     "empty.yaml": "heat_template_version: 2018-08-31\nresources: {}\n",
     "broken.yaml": "a: [b\n",
     "env.yaml": "parameters: {f: huge}\n",
+    "folder/template.yaml": STACK.format(more="name: web").replace("small", "{get_param: f}"),
+    "folder/env.yaml": "parameters: {f: small}\n",
     "list.json": "[]",
     "odd.json": '{"roles": "admin"}',
     "rows.jsonl": '{"relation": "r", "row": ["b", 2]}\n{"relation": "r", "row": ["a", null]}\n',
@@ -55,6 +58,7 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "folder").mkdir()
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
@@ -95,6 +99,13 @@ def run(command: str) -> int:
         ("--module ,env.yaml", 64), ("--together", 64),
         ("ok.yaml --engine both", 0), ("deny.yaml --engine pydatalog", 1),
         ("absent.yaml --rules bad.dl", 2), ("ok.yaml --rules none.dl", 2), ("ok.yaml --rules absent", 2),
+        ("deny.yaml --action update --against deny.yaml", 0), ("deny.yaml --against ok.yaml", 0),
+        ("deny.yaml --rules up.dl --against ok.yaml", 1), ("deny.yaml --rules up.dl --against deny.yaml", 0),
+        ("warn.yaml --against warn.yaml --fail-on warn", 0), ("warn.yaml --against ok.yaml --fail-on warn", 1),
+        ("maybe.yaml --rules up.dl --against maybe.yaml -P f=huge", 0), ("ok.yaml --against absent.yaml", 3),
+        ("maybe.yaml --rules up.dl --against folder -P f=huge", 1), ("ok.yaml --against empty.yaml", 0),
+        ("ok.yaml deny.yaml --against ok.yaml", 64), ("ok.yaml --together --module deny.yaml --against ok.yaml", 64),
+        ("ok.yaml --action delete --against ok.yaml", 64), ("--stack web --against ok.yaml", 64),
         ("absent.yaml --rules bad.dl --action creat", 64), ("absent.yaml --rules bad.dl --output text", 64),
         ("ok.yaml --output yaml=x", 64), ("ok.yaml --output text=absent/x", 64), ("ok.yaml --now yesterday", 64),
         ("ok.yaml --now 0001-01-01T00:00+14:00", 64), ("ok.yaml --now 9999-12-31T23:59-14:00", 64),

@@ -174,6 +174,51 @@ def test_an_action_that_no_policy_names_is_not_even_read(made: Make) -> None:
     assert point.judge(Asked("api", "suspend", "s", "p1", never, MEMBER)) == Answer("allowed", "")
 
 
+def test_what_was_wrong_before_an_update_stops_nothing(made: Make) -> None:
+    point = made()
+    for held, was in (("huge", "huge"), ("huge", "small")):
+        point.judge(asked(template(held), action="update", against=lambda was=was: Definition(template(was))))
+    told = [
+        (one["verdict"], [each["change"] for each in one["decision"]["violations"]], one["inputs"]["against"])
+        for one in records(point)
+    ]
+    assert told == [
+        ("allowed", ["preexisting"], Definition(template("huge")).to_json()),
+        ("denied", ["introduced"], Definition(template("small")).to_json()),
+    ]
+
+
+def test_what_was_has_the_secrets_taken_out_that_either_state_hides(made: Make) -> None:
+    new, old = (
+        template({"get_param": "pin"}, parameters={"pin": {"type": "string", "hidden": hidden}})
+        for hidden in (True, False)
+    )
+    before = Definition(old, parameters={"pin": "s3cret", "gone": "x"})
+    point = made()
+    point.judge(asked(Definition(new, parameters={"pin": "s3cret"}), action="update", against=lambda: before))
+    [record] = records(point)
+    assert record["inputs"]["against"] == {**before.to_json(), "parameters": {"pin": "******", "gone": "x"}}
+
+
+@pytest.mark.parametrize("action", ["create", "suspend"])
+def test_what_was_is_not_read_for_an_operation_that_changes_nothing(made: Make, action: str) -> None:
+    point = made()
+    assert point.judge(asked(template("small"), action=action, against=lambda: 1 / 0)).verdict == "allowed"
+
+
+def test_what_was_is_not_read_where_no_policy_judges_updates(made: Make, tmp_path: Path) -> None:
+    (tmp_path / "rules" / "m.dl").write_text(FLAVOR.replace("hint=", 'on=["create"], hint='))
+    assert made().judge(asked(action="update", against=lambda: 1 / 0)) == Answer("allowed", "")
+
+
+def test_what_was_and_cannot_be_read_stops_an_update(made: Make) -> None:
+    answer = made().judge(asked(template("small"), action="update", against=lambda: Definition("[")))
+    assert (answer.verdict, answer.reason[:59]) == (
+        "unreadable",
+        "The stack can't be read: <template>:2:1: as it was: this is",
+    )
+
+
 def test_what_else_a_door_s_definition_raises_comes_through(made: Make) -> None:
     def gone() -> Definition:
         raise LookupError("Heat answered 404")

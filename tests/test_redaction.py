@@ -67,7 +67,7 @@ def nested(schema: Mapping[str, Any]) -> dict[str, str]:
     ],
 )
 def test_no_record_holds_a_secret_however_it_is_given(definition: Definition) -> None:
-    shown = json.dumps(redacted(definition.to_json(), definition.stack("s", SHIPPED)))
+    shown = json.dumps(redacted(definition.to_json(), [definition.stack("s", SHIPPED)]))
     assert [one for one in ("S3CR3T", str(NUMBER)) if one in shown] == []
 
 
@@ -75,6 +75,6 @@ def test_what_holds_no_secret_is_logged_as_it_is_written() -> None:
     held = yaml.safe_dump(declared({"type": "string", "hidden": True})) + "# said\n"
     files = {"a": "echo 1", "b": "k: [1, x]  # more\n", "c": "{: no YAML"}
     definition = Definition(held, {"parameters": {"pw": MARK}}, None, files)
-    assert redacted(definition.to_json(), definition.stack("s", SHIPPED)) == (
+    assert redacted(definition.to_json(), [definition.stack("s", SHIPPED)]) == (
         definition.to_json() | {"environment": {"parameters": {"pw": "******"}}}, ["pw"],
     )  # fmt: skip

@@ -62,6 +62,20 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, said.out, said.err
 
 
+def test_an_update_is_decided_once_more_by_what_the_stack_was(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = cfg.ConfigOpts()
+    conf([], project="heat", default_config_files=[])
+    chosen = settings(conf, {"rules": str(place / "rules"), "decision_log": "updates.jsonl"})
+    point = Point(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
+    new = Definition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "S3CRET"})
+    old = Definition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "other", "gone": "x"})
+    answer = point.judge(Asked("api", "update", "web", "p1", lambda: new, MEMBER, against=lambda: old))
+    point.flush()
+    assert answer.verdict == "allowed"
+    assert run(capsys, "replay", "updates.jsonl") == (0, "1 the same, 0 others, 0 that can't be decided\n", "")
+    assert "preexisting[flavor] web takes huge" in run(capsys, "explain", answer.id, "--log", "updates.jsonl")[1]
+
+
 @pytest.mark.usefixtures("place")
 def test_a_decision_is_explained_by_its_log_alone(capsys: pytest.CaptureFixture[str]) -> None:
     denied = ids()[0]

@@ -96,11 +96,34 @@ def test_an_update_is_judged_as_heat_would_build_it(point: Point, method: str, b
 
 
 def test_what_the_stack_holds_is_judged_with_what_changes(point: Point) -> None:
-    held = {**HELD, "environment": {**NONE, "parameters": {"f": "huge", "gone": "x"}}}
-    door = client(point, held)
-    assert door.update(files={"b": "b"}) == DENIED
-    assert door.update(parameters={"f": "small"}) == (201, "")
+    door = client(point, {**HELD, "environment": {**NONE, "parameters": {"f": "small", "gone": "x"}}})
+    second = json.loads(json.dumps(TEMPLATE).replace('"web"', '"api"'))
+    assert door.update(template=second, parameters={"f": "huge"}) == (DENIED[0], DENIED[1].replace("web", "api"))
+    assert door.update(parameters={"f": "micro"}) == (201, "")
     assert door.update(parameters={"f": "huge"}, clear_parameters=["f"]) == DENIED
+
+
+def test_what_was_wrong_before_is_told_and_stops_nothing(point: Point) -> None:
+    held = {**HELD, "environment": {**NONE, "parameters": {"f": "huge"}}}
+    body = json.dumps({"template": FIXED}).encode()
+    for method, path in (("PUT", STACK), ("PATCH", STACK), ("PUT", STACK + "/preview")):
+        status, headers, _ = client(point, held).send(body, REQUEST_METHOD=method, PATH_INFO=path)
+        told = headers["Datalog-Gate"].partition("; ")
+        assert (status, told[0].split()[0], told[2]) == (
+            "201 Created",
+            "allow_with_warnings",
+            "flavor: preexisting: web takes huge",
+        )
+    assert client(point).update("PUT", template=FIXED) == DENIED
+
+
+def test_an_update_of_what_cannot_be_read_is_refused(point: Point) -> None:
+    door = client(point, {**HELD, "template": {"resources": 1}})
+    assert door.update("PUT", template=TEMPLATE) == (
+        400,
+        READ + "as it was: this is no template: heat_template_version is missing",
+    )
+    assert door.heat.seen == []
 
 
 def test_a_whole_update_is_forwarded_byte_for_byte(point: Point) -> None:
@@ -283,5 +306,5 @@ def test_readings_are_made_in_the_context_of_the_request(point: Point) -> None:
 def test_a_restoration_is_judged_by_what_the_snapshot_holds(
     point: Point, data: object, answer: tuple[int, str]
 ) -> None:
-    held = {"snapshots": {"snapshots/2": {"status": "COMPLETE", "data": data}}}
+    held = {**HELD, "snapshots": {"snapshots/2": {"status": "COMPLETE", "data": data}}}
     assert client(point, held).ask("POST", STACK + "/snapshots/2/restore") == answer

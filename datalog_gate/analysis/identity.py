@@ -7,7 +7,7 @@ its numbers change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import (
@@ -32,6 +32,11 @@ def judges_transition(policy: Policy, reads: Mapping[str, frozenset[str]]) -> bo
     """Whether a policy judges what an operation does, and not what is there after it: it rests on a relation that tells
     so. `reads` is that of its policy set."""
     return any(name.startswith(OLD) or name in TRANSITION for name in reads[policy.relation])
+
+
+def compares(reads: Collection[str]) -> bool:
+    """Whether of these relations one tells what was, or what becomes of it."""
+    return any(name.startswith(OLD) or name in TRANSITION - {"gate:request"} for name in reads)
 
 
 def keys_of(policy: Policy, worked_out: Set[Cell]) -> tuple[str, ...]:

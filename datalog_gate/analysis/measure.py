@@ -1,8 +1,8 @@
 """How bad a violation is, besides which one it is (layer 2).
 
 In: a checked program and its policies. Out: by policy the key columns, and by which column in which direction a
-violation of one key gets worse: the one that the policy names (``worse="n up"``), or else the one that its rules
-compare with a bound, all of them in one direction.
+violation of one key gets worse: the one that the policy names (``worse="n up"``), or else, where but one may differ,
+the one that its rules compare with a bound, all of them in one direction.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def _measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, 
         names = keys_of(policy, worked_out)
         keys = tuple(at for at, name in enumerate(policy.columns) if name and name in names)
         cells = [(policy.relation, at) for at in range(len(policy.columns)) if at not in keys]
-        free = tuple(cell[1] for cell in cells if cell in made or cell not in worked_out)
+        whose = policy.subject in keys  # of an index alone nobody knows whose list it counts
+        free = tuple(cell[1] for cell in cells if cell in made or cell not in worked_out or not whose)
         own = [rule for rule in rules if rule.relation == policy.relation]
         found[policy.id] = Measure(keys, _named(policy) or _compared(own, free), free)
     return found
@@ -69,9 +70,10 @@ def _named(policy: Policy) -> tuple[int, Direction] | None:
 
 
 def _compared(rules: Sequence[CheckedRule], columns: Sequence[int]) -> tuple[int, Direction] | None:
-    """The one column that rules bound, and the direction; None if there is none, or more than one."""
+    """The one column that may differ, and the one direction in which rules bound it; None if there are more of either:
+    what is better in one may be worse in another."""
     found = {(at, way) for rule in rules for at in columns for way in _ways(rule.arguments[at], rule.body)}
-    [(at, way)] = found if len(found) == 1 else [(0, None)]
+    [(at, way)] = found if len(found) == len(columns) == 1 else [(0, None)]
     return (at, way) if way else None
 
 

@@ -26,6 +26,8 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 ACTIONS: tuple[Action, ...] = get_args(Action)
 BUILDING = frozenset({"create", "update", "adopt", "restore"})
 """The actions that add or change resources: what a policy judges unless it says otherwise."""
+CHANGING: tuple[Action, ...] = ("update", "restore")
+"""The actions that make another stack of one that is there."""
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 TEXTS = (
     "id", "message", "hint", "doc", "url", "owner", "subject", "worse", "preexisting", "on_unknown", "enforce_from",

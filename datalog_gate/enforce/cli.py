@@ -56,9 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
-    from datalog_gate.enforce.render import notes
+    from datalog_gate.enforce.render import notes, uncompared
     from datalog_gate.enforce.reports import SEVERITIES, WHOLE, Judged, report, unfilled
-    from datalog_gate.enforce.roots import caller_in, read_all, roots
+    from datalog_gate.enforce.roots import caller_in, read_all, read_older, roots
 
     given = roots(options)
     caller, unread = caller_in(options.caller)
@@ -79,6 +79,7 @@ def check(options: argparse.Namespace) -> int:
             answer = rules.decide(
                 stacks,
                 action=options.action,
+                against=read_older(some[0], options, rules.catalogue),
                 caller=caller,
                 services=options.services,
                 inventory=options.inventory,
@@ -104,7 +105,8 @@ def check(options: argparse.Namespace) -> int:
             _show(judged[-1], options.format)
     if options.format in WHOLE:
         print(report(options.format, judged, rules.policies, fails or SEVERITIES[:1]), end="")
-    for note in notes(waivers, [one.answer for one in judged if isinstance(one.answer, Decision)]):
+    decided = [one.answer for one in judged if isinstance(one.answer, Decision)]
+    for note in (*notes(waivers, decided), *uncompared(rules.program.inputs, decided)):
         print(f"datalog-gate: {note}", file=sys.stderr)
     for form, path in options.output:
         write(path, report(form, judged, rules.policies, fails or SEVERITIES[:1]))
@@ -334,9 +336,10 @@ def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespa
     from datalog_gate.enforce.reports import severity
 
     found = {severity(one) for one in decision.violations if not one.tolerated}
+    unknown = any(not one.tolerated for one in decision.undetermined)
     if options.fail_on != "never" and (decision.outcome == "deny" or found & set(fails)):
         return DENIED
-    if decision.outcome == "indeterminate" or (options.strict_unknown and decision.undetermined):
+    if decision.outcome == "indeterminate" or (options.strict_unknown and unknown):
         return UNDECIDED
     return OK
 

@@ -89,7 +89,12 @@ def parser() -> argparse.ArgumentParser:
     _add_rules(judge)
     _add_catalogue(judge)
     judge.add_argument(
-        "--action", choices=ACTIONS, default="create", help="what is asked of the stack (default: create)"
+        "--action", choices=ACTIONS, help="what is asked of the stack (default: create, or update with --against)"
+    )
+    judge.add_argument(
+        "--against",
+        metavar="OLD",
+        help="the stack as it was: a template, a folder with a template.yaml, or stack:NAME for one in Heat",
     )
     judge.add_argument("--caller", metavar="FILE.json", help="who asks: user, project, domain, roles")
     judge.add_argument("--services", type=_list, default=(), metavar="A,B", help="services enabled for the caller")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from datalog_gate.analysis.identity import compares
+from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.diagnostics import Diagnostic, Span, excerpt
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Violation, Waiver
@@ -70,6 +72,13 @@ def notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[
     if rest := [one.id for one in waivers if one not in met]:
         more = ", ..." if rest[10:] else ""
         yield f"{len(rest)} of {len(waivers)} waivers met nothing here: {', '.join(rest[:10])}{more}"
+
+
+def uncompared(inputs: Collection[str], decisions: Sequence[Decision]) -> Iterator[str]:
+    """What to tell of rules that read what an update changes, where nothing says what was."""
+    read = sorted(one for one in inputs if compares([one]))
+    if read and any(one.action in CHANGING and not one.compared for one in decisions):
+        yield f"the rules read {', '.join(read)}, and nothing says what the stack was: give --against OLD"
 
 
 def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:

@@ -141,7 +141,8 @@ def findings(answer: Decision | GateError) -> Iterator[Finding]:
         yield Finding(one.policy, severity(one), "waived", said(one), one.place, by, resource, change=one.change)
     for failed in answer.errors:
         grave = "error" if failed.enforced else "warning"
-        yield Finding(failed.policy, grave, "broken", failed.message, failed.place)
+        change: Change | None = "introduced" if answer.compared else None  # all results of a run say it, or none
+        yield Finding(failed.policy, grave, "broken", failed.message, failed.place, change=change)
 
 
 def github(one: Finding) -> str:

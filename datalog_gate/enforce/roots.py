@@ -11,11 +11,15 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.errors import InputError, UsageError
 from datalog_gate.facts.stack import Data, Stack
-from datalog_gate.sources import read_stack, root_name
+from datalog_gate.sources import read_before, read_stack, root_name
+
+LIVE = "stack:"
+"""How an older state is named that Heat holds."""
 
 
 class Root(NamedTuple):
@@ -32,6 +36,10 @@ def roots(options: argparse.Namespace) -> list[Root]:
     """The templates, then the modules. Of those that are judged together no two have one name: the second `web` is
     `web-2`."""
     given = [*((template, ()) for template in options.template), *options.module]
+    if options.against and (options.stack or len(given) != 1):
+        raise UsageError("check takes --against with one TEMPLATE")
+    if options.against and options.action not in (None, *CHANGING):
+        raise UsageError(f"check takes --against with the actions {' and '.join(CHANGING)}, not {options.action}")
     if options.stack:
         more = options.environment or options.parameter or options.assume or options.files_root
         if given or more or options.stack[1:]:
@@ -102,6 +110,28 @@ def _assumed(root: Root, options: argparse.Namespace) -> dict[str, Data]:
         for expression, text in options.assume
         if expression.rpartition(" in ")[2].partition("/")[0] not in others
     }
+
+
+def read_older(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> tuple[Stack, ...]:
+    """The stack of a root as it was, if the command line says what that is: a template, or a stack in Heat. It has the
+    root's name. Errors: InputError."""
+    if not options.against:
+        return ()
+    name = root.name or root_name(Path(root.template))
+    if options.against.startswith(LIVE):
+        from datalog_gate.enforce.live import read_live
+
+        return (read_live(options.against.removeprefix(LIVE), name, catalogue),)
+    stack = read_before(
+        Path(options.against),
+        Path(root.template),
+        environments=(*options.environment, *root.environments),
+        parameters=dict(options.parameter),
+        files_root=options.files_root,
+        stack_name=name,
+        catalogue=catalogue,
+    )
+    return (stack,)
 
 
 def caller_in(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:

@@ -133,7 +133,7 @@ class _Pair:
             self._take(Effect("replace"), None, ())
             return
         gone = self.kind and not self.kind.properties and new.type not in HANDLES
-        if gone or self._kept or new.written("external_id", frozenset()) is not None:  # resource.py:1641
+        if gone or self._kept or new.written(("external_id",), frozenset()):  # resource.py:1641
             return
         self.found = difference(old, new, self.kind)
         self._judge(self.found)
@@ -242,8 +242,8 @@ def _of_definition(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
         "update_policy": (old.update_policy, new.update_policy),
         "deletion_policy": (old.deletion_policy, new.deletion_policy),
     }
-    for section in ("depends_on", "condition"):
-        sections[section] = old.written(section, frozenset()), new.written(section, frozenset())
+    was, will = (one.written(("depends_on", "condition"), frozenset()) for one in (old, new))
+    sections |= {section: (was.get(section), will.get(section)) for section in {**was, **will}}
     for section, (before, after) in sections.items():
         surely, doubt = differ(before, after)
         if surely or doubt:

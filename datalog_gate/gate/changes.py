@@ -23,6 +23,10 @@ from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.request import Request
 from datalog_gate.values import Row
 
+ASKED = frozenset({"gate:caller", "gate:role", "gate:now"})
+"""Who asks, and when: what is judged by these may be there as it was and still not be done by this one, or now. So it
+is tolerated only where the policy says so."""
+
 
 class Changes:
     """The comparison of one evaluation with the older state of its request."""
@@ -60,7 +64,8 @@ class Changes:
 
     def tolerates(self, policy: Policy, row: Row) -> bool:
         """Whether the row stops nothing, for it was there before."""
-        return policy.texts.get("preexisting") != "deny" and self.of(policy, row) == "preexisting"
+        usual = "allow" if ASKED.isdisjoint(self._rules.reads[policy.relation]) else "deny"
+        return policy.texts.get("preexisting", usual) == "allow" and self.of(policy, row) == "preexisting"
 
     @cached_property
     def _base(self) -> Evaluation:

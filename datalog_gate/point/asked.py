@@ -26,7 +26,7 @@ class Asked:
     """One operation on one stack. `definition` gives what the stack would be made of, and is called only if somebody
     looks; an InputError of it is the user's, and what else it raises goes back to the door. `credentials` are those of
     oslo.policy (user_id, project_id, roles, ...), None where the host can't vouch for them. A `dry_run` reserves and
-    consults nothing."""
+    consults nothing. `against` gives what a stack that is changed was made of; None where the door can't say."""
 
     door: Door
     action: str
@@ -37,6 +37,7 @@ class Asked:
     stack_id: str = ""
     request_id: str = ""
     dry_run: bool = False
+    against: Callable[[], Definition] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ class Definition:
     environment_files: tuple[str, ...] = ()
     masked: tuple[tuple[str, str], ...] = ()
 
-    def stack(self, name: str, catalogue: Catalogue) -> Stack:
-        """The stack of that name. Errors: InputError."""
+    def stack(self, name: str, catalogue: Catalogue, undeclared: bool = False) -> Stack:
+        """The stack of that name; for `undeclared` see `read_stack`. Errors: InputError."""
         return read_stack(
             template=self.template,
             environment=self.environment,
@@ -39,6 +39,7 @@ class Definition:
             files=self.files,
             environment_files=self.environment_files,
             masked=self.masked,
+            undeclared=undeclared,
             stack_name=name,
             catalogue=catalogue,
         )

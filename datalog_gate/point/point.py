@@ -11,18 +11,19 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 from uuid import uuid4
 
+from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.api import Rules
 from datalog_gate.collection import paused
+from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.engine.budget import Budget
 from datalog_gate.errors import DiagnosticsError, EngineError, InputError
 from datalog_gate.facts.stack import Stack
-from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.finding import Grant
 from datalog_gate.gate.reason import printable
 from datalog_gate.point.asked import CLOSED, Answer, Asked
@@ -31,7 +32,7 @@ from datalog_gate.point.feasibility import objection
 from datalog_gate.point.glass import broken
 from datalog_gate.point.log import SCHEMA, DecisionLog
 from datalog_gate.point.policies import Entitlements
-from datalog_gate.point.redaction import redacted
+from datalog_gate.point.record import NOT_ASKED, Judged, record
 from datalog_gate.point.rulebook import Rulebook, Ruleset
 from datalog_gate.point.services import broker_of, outcomes_of
 from datalog_gate.point.settings import Settings, plugin_options
@@ -44,22 +45,8 @@ from datalog_gate.services.journal import JournalError
 
 LOG = logging.getLogger(__name__)
 UNVERIFIED = "Nobody vouches for who asks: no authtoken came before the gate."
-NOT_ASKED = "no policy judges it"
 COUNTED = 300.0
 """Seconds between two lines of counters in the service's log."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """What was decided on, for the record."""
-
-    rules: Rules
-    definition: Definition
-    stack: Stack
-    decision: Decision
-    inputs: Mapping[str, object]
-    seconds: Mapping[str, float]
-    ages: Mapping[str, float]
 
 
 class Point:
@@ -175,7 +162,7 @@ class Point:
 
     def _opinion(
         self, asked: Asked, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]
-    ) -> tuple[Answer, str, _Judged | None]:
+    ) -> tuple[Answer, str, Judged | None]:
         """The answer of the policies, why it passes what it would refuse, and what was judged if anything could be."""
         try:
             judged = self._decide(asked, mode, ruleset, credentials)
@@ -190,7 +177,7 @@ class Point:
         answer = Answer(verdict, decision.id, bounded(said), warnings_of(decision), decision)
         return *((answer, "") if answer.allowed else self._lifted(asked, mode, answer)), judged
 
-    def _granted(self, asked: Asked, mode: str, answer: Answer, judged: _Judged, why: str) -> tuple[Answer, str]:
+    def _granted(self, asked: Asked, mode: str, answer: Answer, judged: Judged, why: str) -> tuple[Answer, str]:
         """The answer after all services that grants unlock: those of Heat's engine answer for themselves there."""
         found = objection(self.broker, asked, judged.stack, judged.decision.grants)
         if found is None:
@@ -199,7 +186,7 @@ class Point:
         return self._lifted(asked, mode, replace(answer, verdict=verdict, reason=bounded(said)))
 
     def _consulted(
-        self, chain: Chain, asked: Asked, mode: str, answer: Answer, judged: _Judged | None, why: str
+        self, chain: Chain, asked: Asked, mode: str, answer: Answer, judged: Judged | None, why: str
     ) -> tuple[Answer, str]:
         """The answer after all pre-operations, with what is to be told when the host has answered."""
         picture = snapshot(
@@ -223,10 +210,11 @@ class Point:
             return self._lifted(asked, mode, no)
 
     @paused()
-    def _decide(self, asked: Asked, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]) -> _Judged:
+    def _decide(self, asked: Asked, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]) -> Judged:
         began = self._clock()
         definition = asked.definition()
         stack = definition.stack(asked.stack_name, ruleset.rules.catalogue)
+        before = _before(asked, ruleset.rules)
         read = self._clock()
         now = self._now()
         services = self._entitlements.services(asked.project, credentials)
@@ -236,6 +224,7 @@ class Point:
         decision = ruleset.rules.decide(
             stack,
             asked.action,
+            against=before[1] if before else (),
             caller=caller,
             services=services,
             inventory=ruleset.inventory,
@@ -257,7 +246,7 @@ class Point:
         }
         seconds = {"read": read - began, "decide": self._clock() - read}
         ages = {"inventory": (now - ruleset.written).total_seconds()} if ruleset.written else {}
-        return _Judged(ruleset.rules, definition, stack, decision, inputs, seconds, ages)
+        return Judged(ruleset.rules, definition, stack, before, decision, inputs, seconds, ages)
 
     def _lifted(self, asked: Asked, mode: str, answer: Answer) -> tuple[Answer, str]:
         """The answer, unless it must not stop the operation, and then why: in a mode that stops nothing, where a broken
@@ -279,7 +268,7 @@ class Point:
         passed = replace(answer, verdict="allowed", reason="", warnings=(answer.reason, *answer.warnings))
         return passed, f"{lifted}: {answer.reason}"
 
-    def _note(self, asked: Asked, answer: Answer, judged: _Judged | None = None, why: str = "") -> Answer:
+    def _note(self, asked: Asked, answer: Answer, judged: Judged | None = None, why: str = "") -> Answer:
         """Count and record the answer, and tell the operator of what policies want told."""
         self._count(answer.verdict)
         name = printable(asked.stack_name)
@@ -293,38 +282,8 @@ class Point:
                     LOG.warning("decision %s: %s: %s (notify %s)", answer.id, one.policy, told, ", ".join(to))
         LOG.info("decision %s on %s of %s: %s", answer.id, asked.action, name, answer.verdict)
         if self.settings.decision_log:
-            self._log.write(self._record(asked, answer, judged, why))
+            self._log.write(record(asked, answer, judged, why, self._now()))
         return answer
-
-    def _record(self, asked: Asked, answer: Answer, judged: _Judged | None, why: str) -> dict[str, object]:
-        record: dict[str, object] = {
-            "schema": SCHEMA,
-            "kind": "decision",
-            "time": self._now().isoformat(),
-            "id": answer.id,
-            "verdict": answer.verdict,
-            "reason": answer.reason or why,
-            "door": asked.door,
-            "action": asked.action,
-            "stack_name": asked.stack_name,
-            "stack_id": asked.stack_id,
-            "project": asked.project,
-            "user": (asked.credentials or {}).get("user_id"),
-            "request_id": asked.request_id,
-            "dry_run": asked.dry_run,
-        }
-        if judged is None and answer.id and why != NOT_ASKED:
-            record["unjudged"] = answer.reason or why
-        if judged:
-            definition, names = redacted(judged.definition.to_json(), judged.stack)
-            record |= {
-                "decision": judged.decision.to_json(),
-                "inputs": {**judged.inputs, "definition": definition},
-                "redacted": names,
-                "seconds": {name: round(value, 6) for name, value in judged.seconds.items()},
-                "ages": {name: round(value) for name, value in judged.ages.items()},
-            }
-        return record
 
     def _count(self, what: str) -> None:
         with self._lock:
@@ -373,6 +332,23 @@ def make(conf: Any, given: Mapping[str, str]) -> Point:
 
     chosen = settings(conf, given)
     return Point(chosen, Entitlements(conf, chosen.services))
+
+
+def _before(asked: Asked, rules: Rules) -> tuple[Definition, Stack] | None:
+    """What a stack that is changed was made of, if a policy judges its change. Errors: InputError for what can't be
+    read, and where a policy reads it and the door can't say; what the door raises."""
+    if asked.action not in CHANGING or not any(asked.action in one.on for one in rules.policies):
+        return None
+    if asked.against is None:
+        if rules.compares(asked.action):
+            message = "policies judge what this changes, and nothing here says what the stack was"
+            raise InputError([Diagnostic("unsupported", message, None, "use the orchestration API")])
+        return None
+    try:
+        definition = asked.against()
+        return definition, definition.stack(asked.stack_name, rules.catalogue, undeclared=True)
+    except InputError as error:
+        raise InputError([replace(one, message=f"as it was: {one.message}") for one in error.diagnostics]) from None
 
 
 def caller_of(credentials: Mapping[str, object]) -> dict[str, object]:

@@ -7,7 +7,7 @@ hidden parameter stood, and the names of those parameters.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +25,10 @@ DECLARED = (("parameters", "default", "hidden"), ("Parameters", "Default", "NoEc
 """How templates of either kind declare a parameter: the section, its default, and that it is hidden."""
 
 
-def redacted(definition: Mapping[str, Any], stack: Stack) -> tuple[dict[str, Any], list[str]]:
-    """The definition without the values of hidden parameters of the stack and of those nested in it, by name too: a
+def redacted(definition: Mapping[str, Any], stacks: Iterable[Stack]) -> tuple[dict[str, Any], list[str]]:
+    """The definition without the values of hidden parameters of the stacks and of those nested in them, by name too: a
     parameter's value stands in the request, in environments, or as a default, even if another one is over it."""
-    hidden = [one for part in stack.walk() for one in part.parameters if one.hidden]
+    hidden = [one for stack in stacks for part in stack.walk() for one in part.parameters if one.hidden]
     names = frozenset(one.name for one in hidden)
     texts = {form for one in hidden for text in _texts(one.value) for form in (text, json.dumps(text)[1:-1])}
     whole = [one.value for one in hidden if one.value and isinstance(one.value, Mapping | list | tuple)]

@@ -80,10 +80,13 @@ def replayed(
     was: Any = record["decision"]
     inputs: Any = record["inputs"]
     try:
-        stack = Definition.from_json(inputs["definition"]).stack(inputs["stack_name"], rules.catalogue)
+        name, before = inputs["stack_name"], inputs.get("against")
+        stack = Definition.from_json(inputs["definition"]).stack(name, rules.catalogue)
+        older = Definition.from_json(before).stack(name, rules.catalogue, undeclared=True) if before else ()
         decision = rules.decide(
             stack,
             inputs["action"],
+            against=older,
             caller=inputs["caller"],
             services=inputs["services"],
             inventory=inventory,

@@ -23,7 +23,7 @@ def verdict_of(decision: Decision) -> tuple[Verdict, str]:
 
 def warnings_of(decision: Decision) -> tuple[str, ...]:
     """What whoever asked is told: nothing of what is recorded only, or allowed where it is not known."""
-    said = [("", one) for one in decision.violations]
+    said = [("preexisting: " if one.tolerated else "", one) for one in decision.violations]
     said += [("undetermined: ", one) for one in decision.undetermined if one.on_unknown != "allow"]
     said += [(f"waived until {one.waiver.expires} by {one.waiver.id}: ", one) for one in decision.waived if one.waiver]
     shown = [(word, one) for word, one in said if "record" not in (one.level, one.mode)]

@@ -47,6 +47,7 @@ def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Aske
         credentials=owner_of(cnxt) if isinstance(cnxt, StoredContext) else cnxt.to_policy_values(),
         stack_id=stack.id,
         request_id=cnxt.request_id or "",
+        against=None if current_stack is None else lambda: _older(Resource, cnxt, stack),
     )
 
 
@@ -61,6 +62,13 @@ def _changed_by_owner(resources: Any, cnxt: Any, stack: Any) -> bool:
     `adjust`). What the owner was judged for holds this stack too."""
     parent = resources.get_by_name_and_stack(cnxt, stack.parent_resource_name, stack.owner_id)
     return parent is not None and parent.status == "IN_PROGRESS"
+
+
+def _older(resources: Any, cnxt: Any, stack: Any) -> Definition:
+    """What the stack was made of: nothing, if nothing of it was ever built. Heat keeps the template of a creation that
+    was stopped here, and what was refused then was not there."""
+    built = any(one.physical_resource_id for one in resources.get_all_by_stack(cnxt, stack.id).values())
+    return definition_of(stack.t) if built else Definition({"heat_template_version": "2018-08-31"})
 
 
 def definition_of(template: Any) -> Definition:

@@ -51,7 +51,7 @@ def opened(application: Application, environ: Environ, settings: Settings) -> Pa
         case "snapshot":
             return _passage(operation, "snapshot", held)
         case "restore":
-            return _passage(operation, "restore", kept)
+            return _passage(operation, "restore", kept, against=held)
     body, whole, wrongly = _body(environ, settings.body_limit)
     if operation.kind == "actions" and wrongly:
         return _passage(operation, "", _nothing, unclear="; ".join(one.message for one in wrongly.diagnostics))
@@ -61,6 +61,7 @@ def opened(application: Application, environ: Environ, settings: Settings) -> Pa
     if operation.kind in ("update", "preview_update"):
         update = _Update(application, before, operation, body, settings.body_limit)
         passage = _passage(operation, "update", update.definition, dry_run=operation.kind == "preview_update")
+        passage.against = update.older
         if not passage.dry_run:
             passage.forward, passage.after = partial(update.forward, environ), update.compare
     else:
@@ -146,6 +147,10 @@ class _Update:
         if self.merged.whole and self.body.get("tags") is None and self.operation.kind == "update":
             self.tags = tags(self.application, self.environ, self.operation.path)  # a whole update takes them away
         return self.merged.definition
+
+    def older(self) -> Definition:
+        """What the stack is made of until then. Errors: InputError, AnsweredError."""
+        return definition_of(self.held or stored(self.application, self.environ, self.operation.path))
 
     def forward(self, environ: Environ) -> None:
         """Makes the request the whole stack, or all of it but what is masked. What changes nothing stays as it is: it

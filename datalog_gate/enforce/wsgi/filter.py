@@ -54,8 +54,8 @@ class Judge(Protocol):
 class Passage:
     """A request that is judged. `fault` makes a refusal of its API of a code and a message. `forward` makes what was
     judged the request, once it may go on; `after` is called once Heat accepted it, `record` makes it one for a stack
-    that fails with the reason. With a `problem` it must not go on at all; `unclear` says that nobody can tell what
-    Heat would take it for."""
+    that fails with the reason; `against` gives what a stack that is changed was made of. With a `problem` it must not
+    go on at all; `unclear` says that nobody can tell what Heat would take it for."""
 
     door: Door
     action: str
@@ -71,6 +71,7 @@ class Passage:
     forward: Callable[[], None] = lambda: None
     after: Callable[[], None] = lambda: None
     record: Callable[[str], None] | None = None
+    against: Callable[[], Definition] | None = None
 
 
 Opened = Callable[[Application, Environ, Settings], Passage | None]
@@ -139,6 +140,7 @@ class Filter:
             passage.stack_id,
             str(environ.get("openstack.request_id", "")),
             passage.dry_run,
+            passage.against,
         )
 
     def _forwarded(self, passage: Passage, environ: Environ, answer: Answer | None) -> Response:

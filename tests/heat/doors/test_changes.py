@@ -1,0 +1,89 @@
+"""Updates in a real Heat that are judged as changes: what was wrong before stops nothing and what is new does, at the
+filter before the convergence engine and in the plugin of the legacy one. What was refused was never there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.heat.doors.rig import HERE, Heat, running
+from tests.heat.doors.stacks import CLEAN, LONG, refusal, string, template, why, without_policies
+
+WITH_CLEAN = template(s=string(64), t=string())
+WITH_LONG = template(s=string(64), t=string(64))
+NESTED: dict[str, Any] = {"template": template(inner={"type": "inner.yaml"}), "files": {"inner.yaml": json.dumps(LONG)}}
+
+
+@pytest.fixture(scope="module", params=["filter", "plugin"])
+def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+    """A Heat with one door, whose rules may change."""
+    folder = tmp_path_factory.mktemp(request.param)
+    rules = shutil.copytree(HERE / "rules", folder / "rules")
+    options = {"reload_seconds": "0", "decision_log": str(folder / "decisions.jsonl")}
+    filtered = request.param == "filter"
+    door = {"api_filters": "datalog_gate", "cfn_filters": "datalog_gate_cfn"} if filtered else {}
+    with running(folder, convergence=filtered, rules=rules, options=options, **door) as one:
+        yield one
+
+
+def test_an_update_passes_with_what_was_wrong_before_and_no_more(heat: Heat) -> None:
+    name = _made_before(heat, {"template": LONG})
+    assert heat.on(name, "PUT", template=WITH_CLEAN).status_code == 202
+    assert (heat.ended(name)[0], heat.lengths(name)) == ("UPDATE_COMPLETE", [8, 64])
+    assert _changes(heat, name) == [("allow_with_warnings", {"s has 64 characters": "preexisting"})]
+    said = why(name, "length: t has 64 characters").replace("/s (", "/t (")
+    assert _refused(heat, name, template=WITH_LONG) == said
+    assert _changes(heat, name)[1:] == [
+        ("deny", {"s has 64 characters": "preexisting", "t has 64 characters": "introduced"})
+    ]
+
+
+def test_what_is_wrong_in_a_nested_stack_was_there_too(heat: Heat) -> None:
+    name = _made_before(heat, NESTED)
+    more = {**NESTED, "template": template(inner={"type": "inner.yaml"}, t=string())}
+    assert heat.on(name, "PUT", **more).status_code == 202
+    assert heat.ended(name)[0] == "UPDATE_COMPLETE"
+    assert _changes(heat, name) == [("allow_with_warnings", {"s has 64 characters": "preexisting"})]
+
+
+def test_what_was_refused_was_not_there(heat: Heat) -> None:
+    name, answer = heat.create(LONG)
+    if answer.status_code == 403:  # there is no stack
+        return
+    assert heat.said(name) == ("CREATE_FAILED", why(name))
+    for _ in range(2):
+        assert _refused(heat, name, template=LONG) == why(name)
+    assert heat.on(name, "PUT", template=CLEAN).status_code == 202
+    assert (heat.ended(name)[0], heat.lengths(name)) == ("UPDATE_COMPLETE", [8])
+
+
+def _made_before(heat: Heat, body: dict[str, Any]) -> str:
+    """A stack from before there was a policy."""
+    with without_policies(heat):
+        name, _ = heat.create(body["template"], **{key: one for key, one in body.items() if key != "template"})
+        assert heat.ended(name)[0] == "CREATE_COMPLETE"
+    return name
+
+
+def _refused(heat: Heat, name: str, **body: Any) -> str:
+    """Why the door refuses an update, in its own way."""
+    answer = heat.on(name, "PUT", **body)
+    if answer.status_code == 202:
+        status, said = heat.said(name)
+        assert status == "UPDATE_FAILED"
+        return said
+    return refusal(answer)[1]
+
+
+def _changes(heat: Heat, name: str) -> list[tuple[str, dict[str, str]]]:
+    """The outcome of each update of the stack, and what changes by it, as the decision log has it."""
+    records = heat.lines("decisions.jsonl", kind="decision")
+    return [
+        (one["decision"]["outcome"], {each["message"]: each["change"] for each in one["decision"]["violations"]})
+        for one in records
+        if (one["action"], one["stack_name"]) == ("update", name)
+    ]
