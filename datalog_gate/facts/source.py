@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from datalog_gate.facts.stack import Data, Path, Resource, Stack, Template
@@ -20,6 +21,13 @@ _PARTS = ("properties", "metadata", "deletion_policy", "update_policy", "depends
 _JUNCTIONS = frozenset({"and", "or", "not", "Fn::And", "Fn::Or", "Fn::Not"})
 _LOGIC = _JUNCTIONS | {"equals", "Fn::Equals"}
 """Functions that are plain data anywhere but in a condition."""
+_NESTED = (dict, list)
+
+
+@lru_cache(maxsize=32)
+def _plain(functions: frozenset[str]) -> frozenset[str]:
+    """Of the functions of a version those that are no plain data anywhere."""
+    return functions - _LOGIC
 
 
 class Use(NamedTuple):
@@ -43,13 +51,14 @@ def _found(one: Resource, home: Home) -> Iterator[Use]:
     if template is None:
         return
     text = _Text(template)
-    for part in _PARTS:
+    for part, data in one.written((*_PARTS, "condition"), template.functions).items():
+        if part == "condition":
+            for place, _, function, arguments in text.condition(data):
+                yield Use(".condition", ("condition", *place), function, arguments)
+            continue
         prefix: Path = () if part == "properties" else ("", part)
-        for place, outermost, function, arguments in text.values(one.written(part, template.functions), ()):
+        for place, outermost, function, arguments in text.values(data, ()):
             yield Use(path_text((*prefix, *outermost)), (part, *place), function, arguments)
-    condition = one.written("condition", template.functions)
-    for place, _, function, arguments in text.condition(condition):
-        yield Use(".condition", ("condition", *place), function, arguments)
 
 
 _Call = tuple[Path, Path, str, Data]
@@ -61,7 +70,7 @@ class _Text:
 
     def __init__(self, template: Template) -> None:
         self.template = template
-        self.plain = template.functions - _LOGIC
+        self.plain = _plain(template.functions)
 
     def values(self, data: Data, place: Path) -> list[_Call]:
         """The functions in data that is no condition."""
@@ -79,7 +88,7 @@ class _Text:
         """A definition is mostly scalars, which hold nothing."""
         if isinstance(data, list):
             for at, item in enumerate(data):
-                if isinstance(item, dict | list):
+                if isinstance(item, _NESTED):
                     self._values(item, (*place, at), outermost, found)
         elif isinstance(data, dict):
             call = next(iter(data)) if len(data) == 1 else None
@@ -89,7 +98,7 @@ class _Text:
                 if call in ("if", "Fn::If") and isinstance(data[call], list) and data[call]:
                     self._condition(data[call][0], (*place, call, 0), outermost, set(), found)
             for key, value in data.items():
-                if isinstance(value, dict | list):
+                if isinstance(value, _NESTED):
                     self._values(value, (*place, str(key)), outermost, found)
 
     def _condition(self, data: Data, place: Path, outermost: Path, seen: set[str], found: list[_Call]) -> None:
