@@ -18,6 +18,9 @@ OPEN = """@deny("open", "{group} is open at {i}")
 open(group, cidr, i) :- os:neutron:security_group.rules(_id=group, _index=i, remote_ip_prefix=cidr), cidr = "all".
 """
 BARE = '@deny("bare", "{i}") bare(i) :- os:neutron:security_group.rules(_index=i, remote_ip_prefix="all").\n'
+WIDE = """@deny("wide", "{v} {n}", worse="n up")
+wide(v, n) :- os:cinder:volume(_id=v, size=n), n != null, n > 10.
+"""
 MANY = """@deny("many", "{n} servers")
 many(stack, n) :- heat:stack(id=stack, parent=null), n = count{ s : os:nova:server(_id=s) }, n > 1.
 """
@@ -127,6 +130,9 @@ PAIRS = {
         COUNTED % ', worse="n up"', servers(3), servers(2), "allow_with_warnings", {"2 servers": PREEXISTING}),
     "a direction that the policy names, worse": Pair(
         COUNTED % ', worse="n up"', servers(2), servers(3), "deny", {"3 servers": INTRODUCED}),
+    "a value that is read, and tells how bad it is": Pair(
+        WIDE, {"v": volume(30)}, {"v": volume(20), "w": volume(20)}, "deny",
+        {"v 20": PREEXISTING, "w 20": INTRODUCED}),
     "a key that the policy names, and another value": Pair(
         PER, {"a": group("one")}, {"a": group("two")}, "deny", {"a two": INTRODUCED}),
     "several rows of one key, below the worst": Pair(

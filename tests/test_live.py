@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ flavor(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".
 @warn("failed", "{r} ({p}) failed to {a}")
 failed(r, p, a) :- heat:status(r, a, "FAILED"), heat:physical(r, p).
 """
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "heat_template_version": "2018-08-31",
     "parameters": {"f": {"type": "string", "hidden": True, "default": "small"}, "i": {"type": "string"}},
     "resources": {
@@ -112,6 +113,21 @@ def test_a_live_stack_is_judged_with_what_heat_says_of_its_resources(
     printed = capsys.readouterr()
     assert (re.sub(r"[0-9a-f]{6}$", "{}", printed.out, flags=re.M), printed.err) == (JUDGED, "")
     assert [token for request, token in cloud.seen if "/v1/" in request] == ["t-1"] * 6
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_template_is_judged_against_a_live_stack(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    more = {"three": {"type": "db.yaml"}}
+    (tmp_path / "new.yaml").write_text(json.dumps({**TEMPLATE, "resources": {**TEMPLATE["resources"], **more}}))
+    (tmp_path / "db.yaml").write_text(NESTED)
+    command = ["check", "new.yaml", "-P", "i=debian", "--against", "stack:web", "--rules", "m.dl"]
+    assert main([*command, "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert {one["resource"]: one["change"] for one in found["violations"]} == {
+        "new/one/db": "preexisting",
+        "new/two/db": "preexisting",
+        "new/three/db": "introduced",
+    }
 
 
 @pytest.mark.usefixtures("cloud")

@@ -1,8 +1,8 @@
 """Which violation is which, before and after a change (layer 2).
 
 In: a checked program and a policy. Out: whether it judges the change itself, and else the names of its key columns:
-those that it names itself, or all whose values are read and not worked out, so that one violation keeps its key while
-its numbers change.
+those that it names itself, or all whose values are read and not worked out and do not tell how bad it is, so that one
+violation keeps its key while its numbers change.
 """
 
 from __future__ import annotations
@@ -43,8 +43,13 @@ def keys_of(policy: Policy, worked_out: Set[Cell]) -> tuple[str, ...]:
     """The key columns of a policy, in its order. `worked_out` is `computed` of its program."""
     if "key" in policy.lists:
         return policy.lists["key"]
+    measure = policy.texts.get("worse", "").partition(" ")[0]
     cells = ((policy.relation, at) for at in range(len(policy.columns)))
-    return tuple(name for name, cell in zip(policy.columns, cells, strict=True) if name and cell not in worked_out)
+    return tuple(
+        name
+        for name, cell in zip(policy.columns, cells, strict=True)
+        if name not in ("", measure) and cell not in worked_out
+    )
 
 
 def computed(program: CheckedProgram, indexes: bool = True) -> set[Cell]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal as OneOf
 
 from datalog_gate.analysis.identity import computed, keys_of
@@ -32,16 +33,29 @@ _KEPT = Kept["dict[str, Measure]"]()
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The positions of a policy's key columns. `bound` is the position of the column that tells how bad it is, with
-    the comparison that holds if a value is worse than another; without one any difference in the columns `free` is."""
+    """The positions of a policy's key columns, and of those that may differ in one violation. With a `direction` that
+    is one column, and of its numbers those are worse that are so compared; without, any other value is."""
 
     keys: tuple[int, ...]
-    bound: tuple[int, Direction] | None
     free: tuple[int, ...]
+    direction: Direction | None
 
     def key(self, row: Row) -> Row:
         """Which violation of its policy the row is."""
         return tuple(row[at] for at in self.keys)
+
+    def measured(self, row: Row) -> Row:
+        """How bad the row is."""
+        return tuple(row[at] for at in self.free)
+
+    def exceeds(self, measured: Row, other: Row) -> bool:
+        """Whether one is worse than another, which is another value."""
+        match self.direction, measured, other:
+            case ">", (int() | Decimal() as one,), (int() | Decimal() as than,):
+                return one > than
+            case "<", (int() | Decimal() as one,), (int() | Decimal() as than,):
+                return one < than
+        return True
 
 
 def measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
@@ -60,21 +74,21 @@ def _measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, 
         whose = policy.subject in keys  # of an index alone nobody knows whose list it counts
         free = tuple(cell[1] for cell in cells if cell in made or cell not in worked_out or not whose)
         own = [rule for rule in rules if rule.relation == policy.relation]
-        found[policy.id] = Measure(keys, _named(policy) or _compared(own, free), free)
+        named = _named(policy)
+        found[policy.id] = Measure(keys, *named) if named else Measure(keys, free, _compared(own, free))
     return found
 
 
-def _named(policy: Policy) -> tuple[int, Direction] | None:
+def _named(policy: Policy) -> tuple[tuple[int], Direction] | None:
     column, _, way = policy.texts.get("worse", "").partition(" ")
-    return (policy.columns.index(column), ">" if way == "up" else "<") if column else None
+    return ((policy.columns.index(column),), ">" if way == "up" else "<") if column else None
 
 
-def _compared(rules: Sequence[CheckedRule], columns: Sequence[int]) -> tuple[int, Direction] | None:
-    """The one column that may differ, and the one direction in which rules bound it; None if there are more of either:
-    what is better in one may be worse in another."""
-    found = {(at, way) for rule in rules for at in columns for way in _ways(rule.arguments[at], rule.body)}
-    [(at, way)] = found if len(found) == len(columns) == 1 else [(0, None)]
-    return (at, way) if way else None
+def _compared(rules: Sequence[CheckedRule], columns: Sequence[int]) -> Direction | None:
+    """The one direction in which rules bound the one column that may differ; None if there are more of either: what is
+    better in one may be worse in another."""
+    ways = {way for rule in rules for at in columns for way in _ways(rule.arguments[at], rule.body)}
+    return ways.pop() if len(ways) == len(columns) == 1 else None
 
 
 def _ways(column: Operand, body: Iterable[CheckedLiteral]) -> Iterator[Direction | None]:

@@ -7,21 +7,20 @@ anything to compare: only what the policies rest on that found something.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from datalog_gate.analysis.identity import judges_transition
 from datalog_gate.analysis.measure import Measure, measures
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible
-from datalog_gate.engine.builtins import EvaluationError, compare
 from datalog_gate.engine.model import Engine
 from datalog_gate.gate.evaluation import Evaluation, evaluation
 from datalog_gate.gate.finding import Change
 from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.request import Request
-from datalog_gate.values import Row
+from datalog_gate.values import Row, row_key
 
 ASKED = frozenset({"gate:caller", "gate:role", "gate:now"})
 """Who asks, and when: what is judged by these may be there as it was and still not be done by this one, or now. So it
@@ -57,10 +56,9 @@ class Changes:
             return None
         if policy.id not in self._subtracted:
             return "introduced"
-        key = self._measures[policy.id].key(row)
-        before = self._before[policy.id].get(key, ())
-        same = any(not _worse(row, one, self._measures[policy.id]) for one in before)
-        return "preexisting" if same else "introduced"
+        by = self._measures[policy.id]
+        was = self._before[policy.id].get(by.key(row))
+        return "introduced" if was is None or was.exceeded(by.measured(row), by) else "preexisting"
 
     def tolerates(self, policy: Policy, row: Row) -> bool:
         """Whether the row stops nothing, for it was there before."""
@@ -79,29 +77,31 @@ class Changes:
         return measures(self._rules.program, tuple(self._subtracted.values()))
 
     @cached_property
-    def _before(self) -> dict[str, dict[Row, list[Row]]]:
-        """By policy and key the rows that the older state had for certain. A policy that met an error or went beyond
-        its budget there has none that anybody could trust."""
-        found: dict[str, dict[Row, list[Row]]] = {}
+    def _before(self) -> dict[str, dict[Row, _Was]]:
+        """By policy and key what the older state had for certain. A policy that met an error or went beyond its budget
+        there has nothing that anybody could trust."""
         model = self._base.model
         failed = {one.relation.removesuffix(POSSIBLE) for one in model.errors}
+        found: dict[str, dict[Row, _Was]] = {}
         for policy in self._subtracted.values():
-            rows: dict[Row, list[Row]] = defaultdict(list)
-            if failed.isdisjoint(self._rules.reads[policy.relation]):
-                for row in model.rows(policy.relation):
-                    rows[self._measures[policy.id].key(row)].append(row)
-            found[policy.id] = rows
+            by = self._measures[policy.id]
+            rows = found[policy.id] = {}
+            trusted = failed.isdisjoint(self._rules.reads[policy.relation])
+            for row in sorted(model.rows(policy.relation), key=row_key) if trusted else ():
+                measured = by.measured(row)
+                was = rows.setdefault(by.key(row), _Was(set(), measured))
+                was.values.add(measured)
+                was.worst = measured if by.exceeds(measured, was.worst) else was.worst
         return found
 
 
-def _worse(now: Row, before: Row, by: Measure) -> bool:
-    """Whether a violation became worse. Where no order says so, any other is worse."""
-    if by.bound is None:
-        return any(now[at] != before[at] for at in by.free)
-    column, comparator = by.bound
-    if now[column] == before[column]:
-        return False
-    try:
-        return compare(comparator, now[column], before[column], True, False)
-    except EvaluationError:
-        return True
+@dataclass(slots=True)
+class _Was:
+    """How bad the violations of one key were: the values, and the worst."""
+
+    values: set[Row]
+    worst: Row
+
+    def exceeded(self, measured: Row, by: Measure) -> bool:
+        """Whether a value is worse than all of them."""
+        return measured not in self.values and by.exceeds(measured, self.worst)
