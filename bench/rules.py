@@ -19,7 +19,19 @@ from datalog_gate.language.parser import parse
 ROOT = Path(__file__).parents[1]
 STACK = ROOT / "fixtures" / "stacks" / "campus"
 PACKS = {path.relative_to(ROOT): path.read_text("utf-8") for path in sorted((ROOT / "rules").rglob("*.dl"))}
+FEW = ("net", "capacity/servers", "capacity/limits", "placement/zone", "security/flavor", "security/limits")
+"""The first policies that were written, and what they read."""
 LEVELS = re.compile(r'^@(?:deny|warn|record)\("', re.M)
+
+
+def few_policies(folder: Path) -> Path:
+    """A folder with the first policies alone."""
+    for path in sorted((ROOT / "rules").rglob("*.*")):
+        name = path.relative_to(ROOT / "rules")
+        if str(name.with_suffix("")).startswith(FEW) and path.suffix in (".dl", ".yaml"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(path.read_bytes())
+    return folder
 
 
 def long_text() -> str:

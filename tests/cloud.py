@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+
+import pytest
 
 Answer = tuple[int, object, dict[str, str]]
 
@@ -71,3 +74,14 @@ def running() -> Iterator[Cloud]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def without_keystone(monkeypatch: pytest.MonkeyPatch, project: str) -> Iterator[Cloud]:
+    """A cloud that runs for a while, and is where this process asks as that project."""
+    for name in [one for one in os.environ if one.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    with running() as one:
+        monkeypatch.setenv("OS_AUTH_TYPE", "none")
+        monkeypatch.setenv("OS_ENDPOINT", f"{one.url}/v1/{project}")
+        yield one

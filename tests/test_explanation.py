@@ -14,6 +14,7 @@ import datalog_gate as dg
 from datalog_gate.enforce.cli import main
 from datalog_gate.enforce.render import text
 from datalog_gate.engine import engine
+from datalog_gate.engine.budget import UNLIMITED
 from datalog_gate.gate.decide import Request, decide
 from datalog_gate.gate.decision import Decision
 from datalog_gate.gate.explanation import Explanation, told
@@ -247,7 +248,7 @@ def test_what_the_other_engine_finds_is_explained_byte_for_byte_alike(stack: str
     rules = dg.load_rules(DOCS.parent / "rules")
     read = dg.read_stack(DOCS.parent / "fixtures" / "stacks" / stack / "template.yaml")
     native, other = (
-        rules.decide(read, now="2027-03-01", services=("edge",), engine=name, explain=True)
+        rules.decide(read, now="2027-03-01", services=("edge",), engine=name, explain=True, budget=UNLIMITED)
         for name in ("native", "pydatalog")
     )
     assert (text(native), json.dumps(native.to_json())) == (text(other), json.dumps(other.to_json()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain
@@ -444,8 +445,8 @@ def test_each_row_knows_where_it_was_written() -> None:
         def hides(self, path: Path, partly: bool) -> bool:
             raise AssertionError(path, partly)
 
-        def written(self, key: str, functions: frozenset[str]) -> Data:
-            raise AssertionError(key, functions)
+        def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
+            raise AssertionError(keys, functions)
 
     group = replace(
         resource("sg", "OS::Neutron::SecurityGroup", rules=[{"protocol": "tcp"}], name="n"),

@@ -20,7 +20,7 @@ from datalog_gate.services.broker import Broker
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import reconcile
 from datalog_gate.services.service import RefusedError
-from tests.cloud import Cloud, running
+from tests.cloud import Cloud, without_keystone
 from tests.ledger import LIMITS, Heat, Seats, request
 
 STACK = "s"
@@ -118,11 +118,7 @@ def dies(work: Callable[[], object]) -> bool:
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A Heat's API, and its address for who asks."""
-    for name in [one for one in os.environ if one.startswith("OS_")]:
-        monkeypatch.delenv(name)
-    with running() as one:
-        monkeypatch.setenv("OS_AUTH_TYPE", "none")
-        monkeypatch.setenv("OS_ENDPOINT", f"{one.url}/v1/p")
+    with without_keystone(monkeypatch, "p") as one:
         yield one
 
 

@@ -19,7 +19,7 @@ from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from datalog_gate.services.journal import Journal, JournalError
 from datalog_gate.services.outcomes import TRIES, Outcomes, Pending, tell
 from datalog_gate.services.reconcile import Done
-from tests.cloud import Cloud, running
+from tests.cloud import Cloud, without_keystone
 
 NOW = 1_800_000_000.0
 ID = "6a"
@@ -199,11 +199,7 @@ def test_a_file_that_is_no_journal_is_an_error(tmp_path: Path) -> None:
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A Heat without Keystone, whose admin asks."""
-    for name in [one for one in os.environ if one.startswith("OS_")]:
-        monkeypatch.delenv(name)
-    with running() as one:
-        monkeypatch.setenv("OS_AUTH_TYPE", "none")
-        monkeypatch.setenv("OS_ENDPOINT", f"{one.url}/v1/admin")
+    with without_keystone(monkeypatch, "admin") as one:
         yield one
 
 

@@ -322,7 +322,7 @@ def test_whatever_is_left_out_leaves_no_less_possible(problem: Problem) -> None:
 
 @ortools
 def test_a_large_answer_keeps_everything_and_says_its_gap() -> None:
-    problem = placement.problem(100)
+    problem = placement.problem(60)
     found = solve(problem, 60)
     assert isinstance(found, Placed)
     places = {(one.kind, one.name): one for one in problem.places}

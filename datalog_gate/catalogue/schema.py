@@ -48,9 +48,9 @@ class Property:
     """A property of a resource type as Heat declares it.
 
     `kind` is Heat's: string, number, integer, boolean, list, map or any. `children` are the schemas of a map's keys or
-    of the maps that a list holds; `item` is the schema of a list's scalar members. `default` is plain data, None if
-    there is none. `custom` is the constraint that Heat has code for: ``ip_addr``, or one like ``neutron.network``
-    under which a service is asked, by name or id.
+    of the maps that a list holds, `parts` the same by name; `item` is the schema of a list's scalar members. `default`
+    is plain data, None if there is none. `custom` is the constraint that Heat has code for: ``ip_addr``, or one like
+    ``neutron.network`` under which a service is asked, by name or id.
     """
 
     name: str
@@ -62,6 +62,10 @@ class Property:
     children: tuple[Property, ...] = ()
     item: Property | None = None
     custom: str = ""
+    parts: dict[str, Property] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", {child.name: child for child in self.children})
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,18 +43,21 @@ def evaluate(
     for relation in program.inputs:
         if relation not in work.tables:
             work.tables[relation] = Table(facts.get(relation, ()))
+    work.empty.update(name for name, table in work.tables.items() if not table.rows)
     exceeded = None
     for one in _prepared(program):
         if work.tables.keys() >= one.relations:
             continue
         try:
             work.derive(one)
-            work.find_errors(one.stratum)
+            if work.failed or work.errors:
+                work.find_errors(one.stratum)
         except BudgetError as error:
             exceeded = error.with_traceback(None)  # its frames hold every table
             for relation in one.stratum.relations:
                 del work.tables[relation]
             break
+        work.empty.update(name for name in one.relations if not work.tables[name].rows)
     return Model(work.tables, work.model_errors(), exceeded)
 
 
@@ -167,6 +170,8 @@ class _Evaluation:
     errors: Errors
     failed: set[int] = field(default_factory=set)
     """The rules that met an error, by identity."""
+    empty: set[str] = field(default_factory=set)
+    """The relations of earlier strata that have no rows."""
 
     def derive(self, one: _Stratum, apart: bool = False) -> None:
         """Derive the rows of a stratum; if it is recursive and rounds are told `apart`, each row leads to its round."""
@@ -213,7 +218,7 @@ class _Evaluation:
 
     def _awake(self, part: _Part) -> bool:
         """Whether no relation that the rule must match is empty for good."""
-        return all(self.tables[name].rows for name in part.needs)
+        return self.empty.isdisjoint(part.needs)
 
     def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> int:
         """Run a part of a rule: fast, but carefully if it fails, or if a negation or an aggregate in it reads an
@@ -249,8 +254,6 @@ class _Evaluation:
 
     def find_errors(self, stratum: Stratum) -> None:
         """Collect the rows in error, those that follow from others included. A row that is derived is not in error."""
-        if not self.failed and not self.errors:
-            return
         search = Assignments(self.tables, self.errors, self.watch)
         grown = True
         while grown:

@@ -15,7 +15,7 @@ from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
 from datalog_gate.facts.moved import all_as_heat_reads
-from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows, identities, live_rows
+from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows, identities, live_rows, properties
 from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Path, Resource, Stack
 from datalog_gate.facts.tables import Alike, Fact, Found, Home, Rows, TableRows, wildcard
@@ -180,6 +180,7 @@ def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]]) -> Rows:
 
 EVERY_RESOURCE = {
     "heat:resource": identities,
+    "heat:property": properties,
     **{name: _one_by_one(rows) for name, rows in (RESOURCE_ROWS | SOURCE_ROWS | {DEPLOYMENT: deployments}).items()},
 }
 

@@ -58,8 +58,8 @@ class _Moved:
         olds += [old for new, old in self.origins.items() if partly and new[: len(way)] == way]
         return any(self.resource.hides(("properties", *old), partly) for old in (way, *olds))
 
-    def written(self, key: str, functions: frozenset[str]) -> Data:
-        return self.resource.written(key, functions)
+    def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
+        return self.resource.written(keys, functions)
 
 
 def _hold(resources: Sequence[Resource], way: Way) -> bool:

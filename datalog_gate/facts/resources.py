@@ -86,10 +86,12 @@ def identities(alike: Alike, found: Found) -> None:
         certain[one.id, stack, one.name, one.type, one.declared] = one
 
 
-def _properties(one: Resource, home: Home) -> Iterator[Fact]:
-    kind = home.type_of(one.type)
+def properties(alike: Alike, found: Found) -> None:
+    """The rows of ``heat:property``, of many resources at once since they are of one type."""
+    kind = alike.home.type_of(alike.resources[0].type)
     schema = Property("properties", "map", children=kind.properties) if kind else None
-    yield from entries(FIXED["heat:property"], (one.id,), dict(one.properties), ("properties",), schema)
+    for one in alike.resources:
+        found.add(one, entries(FIXED["heat:property"], (one.id,), dict(one.properties), ("properties",), schema))
 
 
 def _requires(one: Resource, home: Home) -> Iterator[Fact]:
@@ -136,7 +138,6 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:section": lambda one: [((one.id, name), (name,), None) for name in one.sections],
 }
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
-    "heat:property": _properties,
     "heat:metadata": lambda one, _: entries(FIXED["heat:metadata"], (one.id,), one.metadata, ("metadata",)),
     "heat:deletion_policy": lambda one, _: [((one.id, one.deletion_policy or "Delete"), ("deletion_policy",), None)],
     "heat:update_policy": lambda one, _: entries(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from datalog_gate.facts.stack import Data, Path, Resource, Stack, Template
@@ -20,10 +21,20 @@ _PARTS = ("properties", "metadata", "deletion_policy", "update_policy", "depends
 _JUNCTIONS = frozenset({"and", "or", "not", "Fn::And", "Fn::Or", "Fn::Not"})
 _LOGIC = _JUNCTIONS | {"equals", "Fn::Equals"}
 """Functions that are plain data anywhere but in a condition."""
+_OF_TEXT = frozenset({"str_replace", "str_replace_strict", "str_replace_vstrict", "list_join"})
+_OF_TEXT |= {"Fn::Replace", "Fn::Join", "Fn::Base64"}
+"""Functions that put texts together."""
 _OTHERS = "$"
 """What stands in a text for what is not written there."""
 _MOST = 10**8
 """How many characters are looked at, over all keys that are to be replaced in a text."""
+_NESTED = (dict, list)
+
+
+@lru_cache(maxsize=32)
+def _plain(functions: frozenset[str]) -> frozenset[str]:
+    """Of the functions of a version those that are no plain data anywhere."""
+    return functions - _LOGIC
 
 
 class Use(NamedTuple):
@@ -47,13 +58,14 @@ def _found(one: Resource, home: Home) -> Iterator[Use]:
     if template is None:
         return
     text = _Text(template)
-    for part in _PARTS:
+    for part, data in one.written((*_PARTS, "condition"), template.functions).items():
+        if part == "condition":
+            for place, _, function, arguments in text.condition(data):
+                yield Use(".condition", ("condition", *place), function, arguments)
+            continue
         prefix: Path = () if part == "properties" else ("", part)
-        for place, outermost, function, arguments in text.values(one.written(part, template.functions), ()):
+        for place, outermost, function, arguments in text.values(data, ()):
             yield Use(path_text((*prefix, *outermost)), (part, *place), function, arguments)
-    condition = one.written("condition", template.functions)
-    for place, _, function, arguments in text.condition(condition):
-        yield Use(".condition", ("condition", *place), function, arguments)
 
 
 _Call = tuple[Path, Path, str, Data]
@@ -65,7 +77,7 @@ class _Text:
 
     def __init__(self, template: Template) -> None:
         self.template = template
-        self.plain = template.functions - _LOGIC
+        self.plain = _plain(template.functions)
 
     def values(self, data: Data, place: Path) -> list[_Call]:
         """The functions in data that is no condition."""
@@ -83,7 +95,7 @@ class _Text:
         """A definition is mostly scalars, which hold nothing."""
         if isinstance(data, list):
             for at, item in enumerate(data):
-                if isinstance(item, dict | list):
+                if isinstance(item, _NESTED):
                     self._values(item, (*place, at), outermost, found)
         elif isinstance(data, dict):
             call = next(iter(data)) if len(data) == 1 else None
@@ -93,7 +105,7 @@ class _Text:
                 if call in ("if", "Fn::If") and isinstance(data[call], list) and data[call]:
                     self._condition(data[call][0], (*place, call, 0), outermost, set(), found)
             for key, value in data.items():
-                if isinstance(value, dict | list):
+                if isinstance(value, _NESTED):
                     self._values(value, (*place, str(key)), outermost, found)
 
     def _condition(self, data: Data, place: Path, outermost: Path, seen: set[str], found: list[_Call]) -> None:
@@ -179,7 +191,7 @@ def _files(one: Resource, home: Home) -> Iterator[Fact]:
 
 def _texts(one: Resource, home: Home) -> Iterator[Fact]:
     for use in _uses(one, home):
-        if use.place[0] == "properties" and use.path == path_text(use.place[1:]):
+        if use.function in _OF_TEXT and use.place[0] == "properties" and use.path == path_text(use.place[1:]):
             text = _text({use.function: use.arguments})
             if text.strip(f"{_OTHERS}\n"):
                 yield (one.id, use.path, text), use.place, None

@@ -6,7 +6,7 @@ str, list, dict) with `ResourceId` where a template refers to a resource and `Un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,9 +28,9 @@ class Definition(Protocol):
     def hides(self, path: Path, partly: bool) -> bool:
         """Whether what stands under such a path came from a hidden parameter: wholly, or if the flag is set in part."""
 
-    def written(self, key: str, functions: frozenset[str]) -> Data:
-        """What the text says under a key, as HOT names it (`properties`), before any function is resolved: None if
-        nothing, and the call where one of the functions makes the definition that holds the key."""
+    def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
+        """What the text says under those of the keys, as HOT names them (`properties`), that it has, before any
+        function is resolved; and the call under each where one of the functions makes the definition that holds it."""
 
 
 def nowhere(_path: Path) -> Span | None:
@@ -80,9 +80,9 @@ class Resource:
         """As `Definition.hides`."""
         return self.veiled and self.defined is not None and self.defined(self.name).hides(path, partly)
 
-    def written(self, key: str, functions: frozenset[str]) -> Data:
+    def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
         """As `Definition.written`."""
-        return self.defined(self.name).written(key, functions) if self.defined else None
+        return self.defined(self.name).written(keys, functions) if self.defined else {}
 
 
 @dataclass(frozen=True, slots=True)

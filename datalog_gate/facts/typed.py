@@ -18,6 +18,9 @@ from datalog_gate.values import FALSE, Boolean, ResourceId, Unknown, Value, bool
 EMPTY: dict[str, Value] = {"string": "", "integer": 0, "number": 0, "boolean": FALSE}
 """What Heat makes of a null where it wants a value of the kind (heat/engine/properties.py:258-348)."""
 
+_TEXTS = ("string", "any")
+"""Kinds whose texts stand as they are."""
+
 
 class Leaf(NamedTuple):
     """A scalar of nested data and the way to it. `open` tells an unknown that may turn out to be a list or a map."""
@@ -35,11 +38,14 @@ def leaves(data: Data, schema: Property | None = None) -> list[Leaf]:
 
 
 def _leaves(data: Data, schema: Property | None, path: Path, found: list[Leaf]) -> None:
-    if isinstance(data, dict):
+    if type(data) is str and (schema is None or schema.kind in _TEXTS):
+        found.append(Leaf(path, data, False))
+    elif isinstance(data, dict):
+        parts = schema.parts if schema and schema.kind == "map" else {}
         for key, value in data.items():
-            _leaves(value, schema and _within(schema, str(key)), (*path, str(key)), found)
+            _leaves(value, parts.get(str(key)), (*path, str(key)), found)
     elif isinstance(data, list):
-        item = _within(schema, None)
+        item = schema and (replace(schema, kind="map") if schema.children else schema.item)
         for index, value in enumerate(data):
             _leaves(value, item, (*path, index), found)
     else:
@@ -122,12 +128,3 @@ def _writable(data: Data) -> object:
         case None | bool() | int() | float() | str():
             return data
     return str(data)
-
-
-def _within(schema: Property | None, key: str | None) -> Property | None:
-    """The schema of what a map holds under the key, or of what a list (no key) holds."""
-    if schema is None:
-        return None
-    if key is not None:
-        return next((child for child in schema.children if child.name == key and schema.kind == "map"), None)
-    return replace(schema, kind="map") if schema.children else schema.item

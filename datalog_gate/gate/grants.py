@@ -124,7 +124,7 @@ def _problems(
         scope=SECRET if grant.hides(("properties", "scope"), True) else grant.properties.get("scope"),
         expires=expires,
         deletion_policy=grant.deletion_policy,
-        external_id=grant.written("external_id", frozenset()),
+        external_id=grant.written(("external_id",), frozenset()).get("external_id"),
         names={*named, *(own.resources if own else ())},
         needed=required(named, [grant.name]) - {grant.name},
         services=services,

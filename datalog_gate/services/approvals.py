@@ -10,14 +10,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal
-from uuid import uuid4
 
 from datalog_gate.errors import GateError
+from datalog_gate.services import database
 from datalog_gate.services.service import Request, digest, plain
 
 State = Literal["awaiting", "approved", "refused", "used", "superseded", "expired"]
@@ -181,29 +180,13 @@ class Approvals:
     def _step(self) -> Iterator[sqlite3.Connection]:
         """One transaction, undone if it is left by an exception."""
         try:
-            if not os.path.exists(self._path):
-                _make(self._path)
-            with closing(sqlite3.connect(self._path, timeout=BUSY, isolation_level=None)) as rows:
-                rows.row_factory = sqlite3.Row
-                rows.execute("BEGIN IMMEDIATE")
+            database.make(self._path)
+            with database.transaction(self._path, BUSY) as rows:
                 for one in TABLES.split(";"):
                     rows.execute(one)
                 yield rows
-                rows.execute("COMMIT")
         except (OSError, sqlite3.Error) as error:
             raise ApprovalError(f"{os.path.basename(self._path)}: {error}") from error
-
-
-def _make(path: str) -> None:
-    """Make an empty file that nobody else can read. It is closed before it is there: closing would end the locks that
-    another thread has on it by then."""
-    fresh = Path(f"{path}.{uuid4().hex}")
-    try:
-        fresh.touch(mode=0o600)
-        with suppress(FileExistsError):  # somebody else was faster
-            os.link(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def when(seconds: float) -> str:

@@ -20,11 +20,12 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
+from datalog_gate.services import database
 from datalog_gate.services.placement import Amounts, ChangedError, FullError, Placement, Provider
 from datalog_gate.services.service import Decision, Held, RefusedError, Request, Status, UnavailableError
 
@@ -68,7 +69,7 @@ class Claims:
         if not file:
             raise ValueError("the service needs a file, in which it writes down what it holds")
         self.path, self.placement = file, placement
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        database.make(file)
         with self._rows() as rows:
             rows.execute(f"CREATE TABLE IF NOT EXISTS claims ({', '.join(COLUMNS)}, PRIMARY KEY (key))")
 
@@ -133,11 +134,8 @@ class Claims:
     def _rows(self) -> Iterator[sqlite3.Connection]:
         """One transaction."""
         try:
-            with closing(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)) as rows:
-                rows.row_factory = sqlite3.Row
-                rows.execute("BEGIN IMMEDIATE")
+            with database.transaction(self.path, PATIENCE) as rows:
                 yield rows
-                rows.execute("COMMIT")
         except sqlite3.Error as error:
             raise UnavailableError(f"{os.path.basename(self.path)}: {error}") from error
 

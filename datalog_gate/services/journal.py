@@ -12,13 +12,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
 from datalog_gate.errors import GateError
+from datalog_gate.services import database
 from datalog_gate.services.service import Decision, Held, Request
 
 State = Literal["intent", "reserved", "committed", "releasing", "released", "failed"]
@@ -86,6 +86,12 @@ class Claim:
 
 
 COLUMNS = tuple(one.name for one in fields(Claim))
+TABLES = (
+    "PRAGMA journal_mode = WAL",
+    f"CREATE TABLE claims ({', '.join(COLUMNS)}, PRIMARY KEY (uuid))",
+    "CREATE INDEX claims_by_state ON claims (state)",
+    f"PRAGMA user_version = {VERSION}",
+)
 FREE: dict[str, object] = {"attempts": 0, "due": 0.0, "owner": "", "until": 0.0}
 """The columns of a claim that nobody works on."""
 
@@ -96,8 +102,10 @@ class Journal:
 
     def __init__(self, path: str, late: float = 300.0) -> None:
         self._path, self.late = path, late
-        if not os.path.exists(path):
-            _make(path)
+        try:
+            database.make(path, *TABLES)
+        except (OSError, sqlite3.Error) as error:
+            raise JournalError(f"{path} can't be made: {error}") from error
         with self._step() as rows:
             version = rows.execute("PRAGMA user_version").fetchone()[0]
         if version != VERSION:
@@ -231,35 +239,12 @@ class Journal:
 
 @contextmanager
 def transaction(path: str) -> Iterator[sqlite3.Connection]:
-    """One transaction in the file of a journal, undone if it is left by an exception, on a connection of its own: they
-    survive neither forks nor changes of thread. Errors: JournalError."""
+    """One transaction in the file of a journal. Errors: JournalError."""
     try:
-        with closing(sqlite3.connect(path, timeout=BUSY, isolation_level=None)) as rows:
-            rows.row_factory = sqlite3.Row
-            rows.execute("PRAGMA synchronous = FULL")
-            rows.execute("BEGIN IMMEDIATE")
+        with database.transaction(path, BUSY) as rows:
             yield rows
-            rows.execute("COMMIT")
     except sqlite3.Error as error:
         raise JournalError(f"{os.path.basename(path)}: {error}") from error
-
-
-def _make(path: str) -> None:
-    """Make an empty journal, whole from the first moment: SQLite's own locks can't keep processes apart before."""
-    fresh = Path(f"{path}.{uuid4().hex}")
-    try:
-        fresh.touch(mode=0o600)
-        with closing(sqlite3.connect(fresh, isolation_level=None)) as rows:
-            rows.execute("PRAGMA journal_mode = WAL")
-            rows.execute(f"CREATE TABLE claims ({', '.join(COLUMNS)}, PRIMARY KEY (uuid))")
-            rows.execute("CREATE INDEX claims_by_state ON claims (state)")
-            rows.execute(f"PRAGMA user_version = {VERSION}")
-        with suppress(FileExistsError):  # another process was faster
-            os.link(fresh, path)
-    except (OSError, sqlite3.Error) as error:
-        raise JournalError(f"{path} can't be made: {error}") from error
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _get(rows: sqlite3.Connection, uuid: str) -> Claim | None:

@@ -6,7 +6,7 @@ resource. Source: heat/engine/resources/openstack/heat/*_group.py and resource_c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -82,14 +82,17 @@ class Where:
                 return None
         return None
 
-    def written(self, key: str, functions: frozenset[str]) -> Data:
+    def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
         """As `Definition.written`."""
         data = self.document.data
-        for step in (*self.prefix, self.names.get(key, key)):
-            if not isinstance(data, dict) or (len(data) == 1 and step not in data and functions & data.keys()):
-                break
+        for step in self.prefix:
+            if not isinstance(data, dict) or _makes(data, step, functions):
+                return dict.fromkeys(keys, data)
             data = data.get(step)
-        return data
+        if not isinstance(data, dict):
+            return dict.fromkeys(keys, data)
+        names = ((key, self.names.get(key, key)) for key in keys)
+        return {key: data.get(name, data) for key, name in names if name in data or _makes(data, name, functions)}
 
     def within(self, *steps: str, **names: str) -> Where:
         """The place of a definition that stands in this one's properties."""
@@ -112,6 +115,11 @@ class Where:
     def _whole(self, path: Path) -> Path:
         first = self.names.get(path[0], path[0]) if path and isinstance(path[0], str) else None
         return self.prefix if first is None else (*self.prefix, first, *path[1:])
+
+
+def _makes(data: Mapping[str, Data], key: str | int, functions: frozenset[str]) -> bool:
+    """Whether the data calls a function, which makes what stands under the key."""
+    return len(data) == 1 and key not in data and not functions.isdisjoint(data)
 
 
 class Member(NamedTuple):
