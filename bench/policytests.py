@@ -15,21 +15,17 @@ from bench.run import run
 
 ROOT = Path(__file__).parents[1]
 WANTED = 500
-CASE = re.compile(r"^  - name: (.*)$", re.M)
+CASE = re.compile(r"^  - name: ", re.M)
 
 
 def many(folder: Path) -> int:
-    """Write our packs and stacks into the folder, with their cases under new names until there are enough; how many
+    """Write our packs and what their cases name into the folder again and again, until there are enough cases; how many
     there are."""
-    shutil.copytree(ROOT / "rules", folder / "rules")
-    shutil.copytree(ROOT / "fixtures", folder / "fixtures")
-    files = list((folder / "rules").rglob("test.yaml"))
-    own = sum(len(CASE.findall(file.read_text("utf-8"))) for file in files)
+    own = sum(len(CASE.findall(file.read_text("utf-8"))) for file in (ROOT / "rules").rglob("test.yaml"))
     rounds = -(-WANTED // own)
-    for file in files:
-        head, line, cases = file.read_text("utf-8").partition("cases:\n")
-        again = (CASE.sub(rf"  - name: \g<1>, {at}", cases) for at in range(rounds))
-        file.write_text(head + line + "\n".join(again), "utf-8")
+    for at in range(rounds):
+        for part in ("rules", "fixtures", "docs/samples"):
+            shutil.copytree(ROOT / part, folder / str(at) / part)
     return own * rounds
 
 
@@ -39,7 +35,7 @@ def main(rounds: int) -> None:
         folder = Path(name)
         command = [sys.executable, "-m", "datalog_gate.enforce.cli", "test"]
         jobs = {
-            f"test, {many(folder)} cases": [*command, str(folder / "rules")],
+            f"test, {many(folder)} cases": [*command, *map(str, sorted(folder.glob("*/rules")))],
             "test --coverage, our cases": [*command, "--coverage", str(ROOT / "rules")],
             "test --mutate, our cases": [*command, "--mutate", str(ROOT / "rules")],
         }

@@ -21,11 +21,14 @@ _PARTS = ("properties", "metadata", "deletion_policy", "update_policy", "depends
 _JUNCTIONS = frozenset({"and", "or", "not", "Fn::And", "Fn::Or", "Fn::Not"})
 _LOGIC = _JUNCTIONS | {"equals", "Fn::Equals"}
 """Functions that are plain data anywhere but in a condition."""
-_NESTED = (dict, list)
+_OF_TEXT = frozenset({"str_replace", "str_replace_strict", "str_replace_vstrict", "list_join"})
+_OF_TEXT |= {"Fn::Replace", "Fn::Join", "Fn::Base64"}
+"""Functions that put texts together."""
 _OTHERS = "$"
 """What stands in a text for what is not written there."""
 _MOST = 10**8
 """How many characters are looked at, over all keys that are to be replaced in a text."""
+_NESTED = (dict, list)
 
 
 @lru_cache(maxsize=32)
@@ -188,7 +191,7 @@ def _files(one: Resource, home: Home) -> Iterator[Fact]:
 
 def _texts(one: Resource, home: Home) -> Iterator[Fact]:
     for use in _uses(one, home):
-        if use.place[0] == "properties" and use.path == path_text(use.place[1:]):
+        if use.function in _OF_TEXT and use.place[0] == "properties" and use.path == path_text(use.place[1:]):
             text = _text({use.function: use.arguments})
             if text.strip(f"{_OTHERS}\n"):
                 yield (one.id, use.path, text), use.place, None
