@@ -107,7 +107,7 @@ def decide(
     undetermined = sorted((one for policy in policies for one in judge.undetermined(policy, there)), key=_by_policy)
     identity: list[str] = []
     if settled and undetermined:
-        found = settle(rules, stacks, facts, certain, undetermined, partial(_unsettled, request))
+        found = settle(rules, stacks, facts, certain, undetermined, request.budget, partial(_unsettled, request))
         violations = sorted((*violations, *found.violations), key=_by_policy)
         certain = sorted((*certain, *found.violations, *found.waived), key=_by_policy)
         undetermined, identity = found.undetermined, found.identity
@@ -178,8 +178,8 @@ def decide(
     )
 
 
-def _unsettled(request: Request, rules: PolicySet, stacks: Sequence[Stack]) -> Decision:
-    return decide(rules, stacks, request, evaluate, settled=False)
+def _unsettled(request: Request, rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
+    return decide(rules, stacks, replace(request, budget=budget), evaluate, settled=False)
 
 
 class _Judge:
