@@ -225,3 +225,13 @@ def test_what_would_take_longer_than_a_group_of_policies_may_stays_undetermined(
         return told(decide(policies, [replace(stack, assuming=slowly)], request, evaluate))[0]
 
     assert (judged(0.5), judged(5.0)) == ([], [EITHER])
+
+
+def test_what_is_certain_anyway_does_not_settle_another_row() -> None:
+    text = '@deny("p", "zone {z}")\np(z) :- os:nova:server(availability_zone=z), z in ["nova-2", "nova-3"].\n'
+    resources = server("{get_param: az}") + server("nova-2").replace("db:", "web:")
+    assert told(judge(resources, text)) == (
+        ["zone nova-2"],
+        ["zone nova-3: denied if parameter az is nova-3"],
+        ["{get_param: az} in web"],
+    )
