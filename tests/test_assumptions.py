@@ -86,6 +86,8 @@ def test_all_functions_see_what_is_assumed(assume: dict[str, Data], others: dict
          "did you mean `{get_param: az} in web`?"),
         ({"{get_param: az}": "nova-2"}, "no value of the stack that is not known is written `{get_param: az}`",
          "did you mean `{get_param: az} in web`?"),
+        ({"what http://example.org/web.yaml holds": {}},
+         "`what http://example.org/web.yaml holds` is no function of a template: nothing can be assumed of it", None),
         ({"{get_param: set} in web": "there"},
          "`{get_param: set} in web` is known: an assumption does not change it", "leave the assumption out"),
         ({"{equals: [here, here]} in web": False},

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
+from datalog_gate.facts.stack import Stack
 from datalog_gate.gate import settling
 from datalog_gate.gate.decide import decide
 from datalog_gate.gate.decision import Decision
@@ -17,6 +21,7 @@ from datalog_gate.gate.reason import reason
 from datalog_gate.gate.request import Request
 from datalog_gate.point.verdict import warnings_of
 from datalog_gate.sources import read_stack
+from datalog_gate.values import Value
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 RULES = """
@@ -192,3 +197,42 @@ def test_a_finding_of_too_many_outcomes_is_not_tried() -> None:
     zone = f"{{if: [{{and: [{', '.join(f'{{get_param: {one}}}' for one in names)}]}}, nova-2, nova-3]}}"
     parts = "parameter p0 and parameter p1 and parameter p2 and 6 more"
     assert told(judge(server(zone), head=head))[:2] == ([], [f"db stands in nova-2: depends on {parts}"])
+
+
+def test_a_policy_about_what_is_not_known_is_not_settled_by_knowing_it() -> None:
+    text = (
+        '@deny("p", "{s}")\np(s) :- os:nova:server(_id=s, availability_zone="nova-2"), '
+        'heat:unknown(id=s, path="availability_zone").\n'
+    )
+    assert told(judge(server("{get_param: az}"), text)) == (
+        [],
+        ["db: depends on parameter az"],
+        ["{get_param: az} in web"],
+    )
+
+
+def test_what_would_take_longer_than_a_group_of_policies_may_stays_undetermined() -> None:
+    time = [0.0]
+    stack = read_stack(template=HEAD + server("{get_param: other}"), stack_name="web")
+
+    def slowly(values: Mapping[str, Value]) -> Stack:
+        time[0] += 0.6
+        assert stack.assuming
+        return stack.assuming(values)
+
+    def judged(seconds: float) -> list[str]:
+        policies = load([RuleFile("m", "m.dl", rules())])
+        request = Request(action="create", now=NOW, budget=Budget(seconds=seconds, clock=lambda: time[0]))
+        return told(decide(policies, [replace(stack, assuming=slowly)], request, evaluate))[0]
+
+    assert (judged(0.5), judged(5.0)) == ([], [EITHER])
+
+
+def test_what_is_certain_anyway_does_not_settle_another_row() -> None:
+    text = '@deny("p", "zone {z}")\np(z) :- os:nova:server(availability_zone=z), z in ["nova-2", "nova-3"].\n'
+    resources = server("{get_param: az}") + server("nova-2").replace("db:", "web:")
+    assert told(judge(resources, text)) == (
+        ["zone nova-2"],
+        ["zone nova-3: denied if parameter az is nova-3"],
+        ["{get_param: az} in web"],
+    )

@@ -14,6 +14,7 @@ from functools import partial
 from datalog_gate.analysis.check import UNLOCKED
 from datalog_gate.collection import paused
 from datalog_gate.diagnostics import Span
+from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import Engine
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.stack import Stack
@@ -61,7 +62,7 @@ def decide(
     undetermined = sorted((one for policy in policies for one in judge.undetermined(policy, there)), key=_by_policy)
     settlement = Settlement(undetermined=undetermined)
     if settled and undetermined:
-        settlement = settle(rules, stacks, facts, certain, undetermined, partial(_unsettled, request))
+        settlement = settle(rules, stacks, facts, certain, undetermined, request.budget, partial(_unsettled, request))
         violations = sorted((*violations, *settlement.violations), key=_by_policy)
         certain = sorted((*certain, *settlement.violations, *settlement.waived), key=_by_policy)
         judge.raw |= {new: judge.raw[old] for new, old in settlement.origins.items() if explain}
@@ -137,8 +138,8 @@ def decide(
     )
 
 
-def _unsettled(request: Request, rules: PolicySet, stacks: Sequence[Stack]) -> Decision:
-    return decide(rules, stacks, request, evaluate, settled=False)
+def _unsettled(request: Request, rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
+    return decide(rules, stacks, replace(request, budget=budget), evaluate, settled=False)
 
 
 def _by_policy(one: Violation) -> tuple[str, object]:

@@ -24,6 +24,7 @@ from math import prod
 from typing import NamedTuple
 
 from datalog_gate.analysis.parts import resting
+from datalog_gate.engine.budget import Budget
 from datalog_gate.errors import EngineError, InputError
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.stack import Stack
@@ -46,6 +47,9 @@ PER_FINDING = 5
 """What it takes to tell where a finding stands."""
 WORDINGS = 3
 """How many messages are told of a finding that holds in each case for another reason."""
+KNOWLEDGE = "heat:unknown"
+"""The relation that says what is not known: a policy that reads it judges that, and not what it may turn out to be."""
+Again = Callable[[PolicySet, Sequence[Stack], Budget], Decision]
 
 
 @dataclass(slots=True)
@@ -78,13 +82,14 @@ def settle(
     facts: FactSet,
     certain: Sequence[Violation],
     undetermined: Sequence[Violation],
-    again: Callable[[PolicySet, Sequence[Stack]], Decision],
+    budget: Budget,
+    again: Again,
 ) -> Settlement:
     """Settle the undetermined findings, as far as that goes, and say of the others what they hang on. `again` judges
-    stacks by some of the rules, without settling."""
+    stacks by some of the rules, without settling; all of it together may take what one group of policies may."""
     found = Settlement()
     said = Dependence(stacks)
-    branches = _Branches(rules, stacks, facts, certain, undetermined, again)
+    branches = _Branches(rules, stacks, facts, certain, undetermined, budget, again)
     for finding in undetermined:
         ends = branches.of(finding)
         if ends is None:
@@ -143,9 +148,11 @@ class _Branches:
         facts: FactSet,
         certain: Sequence[Violation],
         undetermined: Sequence[Violation],
-        again: Callable[[PolicySet, Sequence[Stack]], Decision],
+        budget: Budget,
+        again: Again,
     ) -> None:
         ready = {one.policy for one in undetermined if _bases(one.because)}
+        ready -= {one.id for one in rules.policies if KNOWLEDGE in rules.reads[one.relation]}
         policies = tuple(one for one in rules.policies if one.id in ready)
         wanted = frozenset(one.relation for one in policies)
         self._rules = replace(rules, program=resting(rules.program, wanted), policies=policies, unlocks=())
@@ -155,13 +162,15 @@ class _Branches:
         self._stacks, self._again = stacks, again
         self._known = {(one.policy, one.row) for one in certain if SECRET not in one.row}
         self._subjects = {(one.policy, one.resource) for one in (*certain, *undetermined) if one.resource}
+        self._ready, self._budget = ready, budget
+        self._until = None if budget.seconds is None else budget.clock() + budget.seconds
         self._judged: dict[frozenset[tuple[str, Value]], Decision | None] = {}
         self._left = WORK
 
     def of(self, finding: Violation) -> list[_End] | None:
         """All branches in which the finding is open no more; None if it can't be settled."""
         bases = _bases(finding.because)
-        if not bases or prod(len(one.domain) for one in bases) > TRIES:
+        if finding.policy not in self._ready or prod(len(one.domain) for one in bases) > TRIES:
             return None
         try:
             return list(self._below(finding, {}, finding.because, 1))
@@ -205,9 +214,12 @@ class _Branches:
         return decision
 
     def _read(self, values: Mapping[str, Value]) -> Decision | None:
+        seconds = None if self._until is None else self._until - self._budget.clock()
+        if seconds is not None and seconds <= 0:
+            return None
         try:
             read = [replace(one.assuming(values), live=one.live) if one.assuming else one for one in self._stacks]
-            return self._again(self._rules, read)
+            return self._again(self._rules, read, replace(self._budget, seconds=seconds))
         except (InputError, EngineError):
             return None
 

@@ -278,7 +278,7 @@ class Point:
             notify = {one.id: one.lists.get("notify", ()) for one in judged.rules.policies}
             for one in (*judged.decision.violations, *judged.decision.undetermined):
                 if to := notify.get(one.policy):
-                    told = printable(one.message)
+                    told = printable(one.said)
                     LOG.warning("decision %s: %s: %s (notify %s)", answer.id, one.policy, told, ", ".join(to))
         LOG.info("decision %s on %s of %s: %s", answer.id, asked.action, name, answer.verdict)
         if self.settings.decision_log:

@@ -67,4 +67,6 @@ class Assumptions:
             elif expression not in self.used:
                 near = closest(expression, self.offered)
                 message = f"no value of the stack that is not known is written `{expression}`"
+                if expression[:1] != "{":  # what is open, as a template at an address, or was made of others for rules
+                    message = f"`{expression}` is no function of a template: nothing can be assumed of it"
                 yield Diagnostic("bad-assumption", message, None, near and f"did you mean `{near}`?")
