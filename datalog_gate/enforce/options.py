@@ -122,7 +122,7 @@ def parser() -> argparse.ArgumentParser:
     _add_template(flat, "+")
     flat.add_argument("--relation", action="append", metavar="NAME", help="only this relation (default: all)")
     flat.add_argument("--format", choices=("text", "jsonl"), default="text")
-    flat.set_defaults(module=[], stack=None, together=False)
+    flat.set_defaults(module=[], stack=None, together=False, against=None)
     _add_catalogue(flat)
 
     ask = _command(commands, "query")
