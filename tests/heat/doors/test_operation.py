@@ -80,7 +80,7 @@ def test_an_update_is_asked_of_the_new_stack_with_the_old_ones_name() -> None:
     assert question is not None
     definition = question.definition()
     assert question == Asked(
-        "plugin", "update", "web", "p", question.definition, {"user_id": "u"}, "1", "req-1"
+        "plugin", "update", "web", "p", question.definition, {"user_id": "u"}, "1", "req-1", False, question.against
     )  # fmt: skip
     assert definition == Definition(held.t, Environment().user_env_as_dict(), None, {})
     assert definition.template is not held.t
