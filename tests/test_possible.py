@@ -214,8 +214,8 @@ COMPARED: list[tuple[str, str]] = [
     ("n <= 3", "unknown"), ("n > 4", "false"), ("n < 2", "false"), ("n = 5", "false"), ("n = 3", "unknown"),
     ("n != 5", "true"), ("n != 3", "unknown"), ("5 > n", "true"), ("n + 1 > 2", "true"), ("10 - n >= 6", "true"),
     ("10 - n > 8", "false"), ("10 - n > 7", "unknown"), ("n * 2 > 3", "true"), ("n * -1 < -1", "true"),
-    ("n * 0 = 0", "true"),
     ("n + n > 3", "true"), ("n - n = 0", "unknown"), ("n ?? 0 > 1", "true"), ("n = n", "true"), ("n != null", "true"),
+    ("n * 0 = 0", "true"),
 ]  # fmt: skip
 
 
