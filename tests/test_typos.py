@@ -337,7 +337,9 @@ def _judged(rules: Rules, of: Suite | Judged) -> Judged:
         read = []
         for case in of.cases:
             with suppress(InputError):
-                read.append((case, of.stacks(case)))
+                stacks = of.stacks(case)
+                older = {"against": of.before(case, stacks[0].id)} if "against" in case.given else {}
+                read.append((replace(case, given={**case.given, **older}), stacks))
     else:
         read = [(case, stacks) for case, stacks, _ in of]
     judged: Judged = []
