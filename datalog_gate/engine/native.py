@@ -57,7 +57,9 @@ def evaluate(
             for relation in one.stratum.relations:
                 del work.tables[relation]
             break
-        work.empty.update(name for name in one.relations if not work.tables[name].rows)
+        for name in one.relations:
+            if not work.tables[name].rows:
+                work.empty.add(name)
     return Model(work.tables, work.model_errors(), exceeded)
 
 

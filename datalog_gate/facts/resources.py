@@ -12,7 +12,7 @@ from hashlib import sha256
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.source import used_parameters
-from datalog_gate.facts.stack import Data, EnvironmentFile, Resource, Stack
+from datalog_gate.facts.stack import Data, EnvironmentFile, Path, Resource, Stack
 from datalog_gate.facts.tables import Alike, Fact, Found, Home, entries
 from datalog_gate.facts.typed import leaves, path_text, typed
 from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, boolean
@@ -25,6 +25,7 @@ GROUPS = frozenset(
 """The types whose nested stack holds members; in any other it is a template."""
 
 
+_REFERRING = (dict, list, ResourceId)
 SCALING = {
     "OS::Heat::AutoScalingGroup": ("min_size", "max_size", "desired_capacity"),
     "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "MaxSize", "DesiredCapacity"),
@@ -102,9 +103,22 @@ def _requires(one: Resource, home: Home) -> Iterator[Fact]:
 
 
 def _references(one: Resource, _home: Home) -> Iterator[Fact]:
-    for leaf in leaves(dict(one.properties)):
-        if isinstance(leaf.value, ResourceId):
-            yield (one.id, path_text(leaf.path), leaf.value), ("properties", *leaf.path), None
+    for path, target in _referring(dict(one.properties), ()):
+        yield (one.id, path_text(path), target), ("properties", *path), None
+
+
+def _referring(data: Data, path: Path) -> Iterator[tuple[Path, ResourceId]]:
+    """The references in data. Most of what a template says is none, and is passed over in one look."""
+    if isinstance(data, ResourceId):
+        yield path, data
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            if isinstance(value, _REFERRING):
+                yield from _referring(value, (*path, str(key)))
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            if isinstance(value, _REFERRING):
+                yield from _referring(value, (*path, index))
 
 
 def _unknowns(one: Resource, _home: Home) -> Iterator[Fact]:
