@@ -82,8 +82,9 @@ class Rules:
         return self._set.sources
 
     def compares(self, action: str) -> bool:
-        """Whether a policy that judges the action reads what the stack was, or what becomes of it."""
-        return any(compares(self._set.reads[one.relation]) for one in self._set.policies if action in one.on)
+        """Whether a policy that denies the action reads what the stack was, or what becomes of it."""
+        deny = (one for one in self._set.policies if one.level == "deny" and action in one.on)
+        return any(compares(self._set.reads[one.relation]) for one in deny)
 
     def inventory(self, source: Source, before: Inventory | None = None) -> Inventory:
         """The inventory of a file of lines of facts, or of rows by relation, to be given to any number of decisions. It

@@ -188,6 +188,20 @@ def test_what_was_wrong_before_an_update_stops_nothing(made: Make) -> None:
     ]
 
 
+RESIZED = '@{level}("resized", "{{s}} is resized", on=["update"])\nresized(s) :- heat:disruption(s, "resize").\n'
+
+
+@pytest.mark.parametrize(("level", "verdict"), [("deny", "unreadable"), ("warn", "allowed"), ("record", "allowed")])
+def test_only_a_policy_that_denies_stops_an_update_of_which_the_door_cannot_say_what_was(
+    made: Make, tmp_path: Path, level: str, verdict: str
+) -> None:
+    (tmp_path / "rules" / "m.dl").write_text(RESIZED.format(level=level))
+    answer = made().judge(asked(template("small"), door="cfn", action="update"))
+    reason = "policies judge what this changes, and nothing here says what the stack was (use the orchestration API)"
+    assert (answer.verdict, answer.reason.partition(": ")[2].partition(" [")[0]) == (
+        verdict, reason if level == "deny" else "")  # fmt: skip
+
+
 def test_what_was_has_the_secrets_taken_out_that_either_state_hides(made: Make) -> None:
     new, old = (
         template({"get_param": "pin"}, parameters={"pin": {"type": "string", "hidden": hidden}})

@@ -336,7 +336,7 @@ def make(conf: Any, given: Mapping[str, str]) -> Point:
 
 def _before(asked: Asked, rules: Rules) -> tuple[Definition, Stack] | None:
     """What a stack that is changed was made of, if a policy judges its change. Errors: InputError for what can't be
-    read, and where a policy reads it and the door can't say; what the door raises."""
+    read, and where a policy that denies reads it and the door can't say; what the door raises."""
     if asked.action not in CHANGING or not any(asked.action in one.on for one in rules.policies):
         return None
     if asked.against is None:
