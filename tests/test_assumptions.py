@@ -139,3 +139,14 @@ def test_commands_take_assumptions(tmp_path: Path, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit) as usage:
         main(["facts", given[0], "--assume", "az"])
     assert usage.value.code == 64
+
+
+def test_an_assumption_holds_for_the_older_state_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("web", "old"):
+        (tmp_path / f"{name}.yaml").write_text(TEMPLATE)
+    (tmp_path / "m.dl").write_text('@deny("p", "{n}")\np(s, n) :- os:neutron:net(_id=s, name=n), n = "lan-nova-2".\n')
+    given = [str(tmp_path / "web.yaml"), "--against", str(tmp_path / "old.yaml"), "--rules", str(tmp_path / "m.dl")]
+    assert main(["check", *given, "--assume", "{get_param: az} in web=nova-2", "--format", "compact"]) == 0
+    assert [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines() if "lan-nova-2" in line] == [
+        "preexisting[p] lan-nova-2"
+    ]

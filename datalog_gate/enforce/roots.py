@@ -17,6 +17,7 @@ from datalog_gate.diagnostics import Diagnostic
 from datalog_gate.errors import InputError, UsageError
 from datalog_gate.facts.stack import Data, Stack
 from datalog_gate.sources import read_before, read_stack, root_name
+from datalog_gate.values import from_python
 
 LIVE = "stack:"
 """How an older state is named that Heat holds."""
@@ -114,7 +115,7 @@ def _assumed(root: Root, options: argparse.Namespace) -> dict[str, Data]:
 
 def read_older(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> tuple[Stack, ...]:
     """The stack of a root as it was, if the command line says what that is: a template, or a stack in Heat. It has the
-    root's name. Errors: InputError."""
+    root's name, and what is assumed of a scalar holds for it too where it uses that. Errors: InputError."""
     if not options.against:
         return ()
     name = root.name or root_name(Path(root.template))
@@ -131,7 +132,8 @@ def read_older(root: Root, options: argparse.Namespace, catalogue: Catalogue) ->
         stack_name=name,
         catalogue=catalogue,
     )
-    return (stack,)
+    told = {key: from_python(one) for key, one in _assumed(root, options).items() if not isinstance(one, dict | list)}
+    return (stack.assuming(told) if told and stack.assuming else stack,)
 
 
 def caller_in(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
