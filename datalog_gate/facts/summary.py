@@ -31,15 +31,18 @@ def summary(facts: FactSet) -> Summary:
     unknown: dict[str, frozenset[int]] = {}
     for relation, rows in facts.rows.items():
         plain = not facts.maybe.get(relation) and relation not in facts.hidden
-        ordered = in_order(rows) if plain else list(rows)
+        ordered = in_order(rows) if plain else []
         text = _of_known(ordered) if plain else None
         if text is None:
             if columns := _unknown(rows):
                 unknown[relation] = columns
             unsure = {number for at in columns for number, row in enumerate(ordered) if isinstance(row[at], Unknown)}
-            sure = [row for number, row in enumerate(ordered) if plain and number not in unsure]
-            rest = [ordered[number] for number in unsure] if plain else ordered
-            text = f"{_of_known(sure) if sure else ''}{_of_any(facts, relation, rest)}"  # the known ones take less time
+            unsaid = [row for number, row in enumerate(ordered) if number in unsure]
+            if plain and not any(_hidden(value) for row in unsaid for value in row):  # rows by column take less time
+                sure = [row for number, row in enumerate(ordered) if number not in unsure]
+                text = (_columns(_KNOWN, sure) if sure else "") + _columns(_ANY, unsaid)
+            else:
+                text = _of_any(facts, relation)
         digests[relation] = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return Summary(digests, unknown)
 
@@ -52,9 +55,13 @@ def _unknown(rows: Collection[Row]) -> frozenset[int]:
 def _of_known(rows: Collection[Row]) -> str | None:
     """The text of rows, in order, that are surely there; None if a value is an unknown."""
     try:
-        return _KNOWN.encode([len(rows), [_column(one) for one in zip(*rows, strict=True)]])
+        return _columns(_KNOWN, rows)
     except TypeError:
         return None
+
+
+def _columns(encoder: json.JSONEncoder, rows: Collection[Row]) -> str:
+    return encoder.encode([len(rows), [_column(one) for one in zip(*rows, strict=True)]])
 
 
 def _column(values: tuple[Value, ...]) -> object:
@@ -67,10 +74,10 @@ def _column(values: tuple[Value, ...]) -> object:
     return values
 
 
-def _of_any(facts: FactSet, relation: str, rows: Collection[Row]) -> str:
+def _of_any(facts: FactSet, relation: str) -> str:
     """The text of any rows. They are sorted as they are shown, so that their order tells nothing of a hidden value."""
     reasons = facts.maybe.get(relation, {})
-    cells = ([facts.shown(relation, row), reasons.get(row)] for row in rows)
+    cells = ([facts.shown(relation, row), reasons.get(row)] for row in facts.rows[relation])
     return _ANY.encode(sorted(map(_ANY.encode, cells)))
 
 
@@ -86,7 +93,11 @@ def _known(value: object) -> object:
 def _any(value: object) -> object:
     if not isinstance(value, Unknown):
         return _known(value)
-    return {"$hidden": True} if value.expression.startswith(HIDDEN) else {"$unknown": value.expression}
+    return {"$hidden": True} if _hidden(value) else {"$unknown": value.expression}
+
+
+def _hidden(value: object) -> bool:
+    return isinstance(value, Unknown) and value.expression.startswith(HIDDEN)
 
 
 _KNOWN = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_known)

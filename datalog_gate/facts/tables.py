@@ -123,7 +123,7 @@ class TableRows:
         self._columns = [
             _Column(
                 one,
-                frozenset({str, ResourceId} if one.kind in ("string", "any") else {ResourceId}),
+                frozenset({str, ResourceId, Unknown} if one.kind in ("string", "any") else {ResourceId, Unknown}),
                 None if one.default is None else typed(one.kind, one.default),
             )
             for one in table.columns

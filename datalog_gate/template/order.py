@@ -52,6 +52,13 @@ def _mentioned(definition: Data) -> list[str]:
 
 def circles(read: Mapping[str, Resource]) -> list[list[str]]:
     """Resources that require each other: the first circles as names, each with its first one again at the end."""
+    before: set[str] = set()
+    for name, one in read.items():
+        if one.requires and not before.issuperset(one.requires):
+            break
+        before.add(name)
+    else:  # as people write: each requires what stands above it
+        return []
     waiting = {name: one.requires for name, one in read.items() if one.requires}
     if waiting.keys().isdisjoint(chain.from_iterable(waiting.values())):
         return []
