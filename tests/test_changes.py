@@ -190,7 +190,7 @@ def told(found: Any) -> dict[str, str]:
     return {one.message: one.change for one in found}
 
 
-@pytest.mark.parametrize(("at", "pair"), enumerate(PAIRS.values()), ids=PAIRS.keys())
+@pytest.mark.parametrize(("at", "pair"), list(enumerate(PAIRS.values())), ids=PAIRS.keys())
 def test_what_an_update_changes_is_told_from_what_was_there(tmp_path: Path, at: int, pair: Pair) -> None:
     rules = rules_of(tmp_path, pair.rules)
     engine = "both" if at % 4 == 0 else "native"  # the other takes twenty times as long
