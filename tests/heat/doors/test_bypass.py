@@ -227,14 +227,18 @@ def test_an_update_of_tags_alone_keeps_the_stack_and_is_judged_with_it(filtered:
         assert refusal(filtered.on(name, "PATCH", tags="c", parameters={"length": 64})) == (403, why(name))
 
 
-def test_what_held_a_violation_before_the_policy_passes_no_update_that_keeps_it(recorded: Heat) -> None:
+def test_what_held_a_violation_before_the_policy_may_be_updated_but_takes_no_other(recorded: Heat) -> None:
     with without_policies(recorded):
         name, _ = recorded.create(LONG)
         recorded.ended(name)
+    bodies: list[dict[str, Any]] = [{"tags": "c"}, {"converge": True}, {"existing": True}, {"parameters": {}}]
+    for body in bodies:
+        assert recorded.on(name, "PATCH", **body).status_code == 202
+        assert recorded.ended(name)[0] == "UPDATE_COMPLETE"
     with recorded.unchanged():
-        bodies: list[dict[str, Any]] = [{"tags": "c"}, {"converge": True}, {"existing": True}, {"parameters": {}}]
-        for body in bodies:
-            assert refusal(recorded.on(name, "PATCH", **body)) == (403, why(name))
+        more = {**LONG, "resources": {**LONG["resources"], "t": string(64)}}
+        reason = f"The policies deny this stack: length: t has 64 characters at {name}/t (32 are enough)"
+        assert refusal(recorded.on(name, "PATCH", template=more)) == (403, reason)
 
 
 BOTH: dict[str, Any] = {
