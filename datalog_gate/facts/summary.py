@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 from itertools import compress
-from operator import not_
 
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.values import HIDDEN, Boolean, ResourceId, Unknown, Value, in_order
@@ -36,6 +35,7 @@ def summary(facts: FactSet) -> Summary:
         columns = list(zip(*(in_order(rows) if plain else rows), strict=True))
         text = _of_known(len(rows), columns) if plain else None
         if text is None:
+            columns = [one[:1] if type(one[0]) is not Unknown and _same(one) else one for one in columns]
             held = [at for at, column in enumerate(columns) if Unknown in set(map(type, column))]
             if held:
                 unknown[relation] = frozenset(held)
@@ -57,16 +57,20 @@ def _of_known(number: int, columns: _Columns) -> str | None:
 
 def _of_some(number: int, columns: _Columns, held: Sequence[int]) -> str | None:
     """The text of rows, in order, that are surely there, of which some hold an unknown in the columns `held`; None if
-    a value of these rows is hidden. By column it takes less time."""
-    known = [True] * number
+    a value of these rows is hidden. By column it takes less time. What all rows have alike is said once."""
+    unsure = [False] * number
     for at in held:
-        known = [one and type(value) is not Unknown for one, value in zip(known, columns[at], strict=True)]
-    sure = [tuple(compress(column, known)) for column in columns]
-    unsaid = [tuple(compress(column, map(not_, known))) for column in columns]
+        unsure = [one or type(value) is Unknown for one, value in zip(unsure, columns[at], strict=True)]
+    unsaid = [one if len(one) < number else tuple(compress(one, unsure)) for one in columns]
     if any(_hidden(value) for at in held for value in unsaid[at]):
         return None
-    text = _text(_KNOWN, len(sure[0]), sure) if sure[0] else ""
-    return text + _text(_ANY, len(unsaid[0]), unsaid)
+    text = _text(_ANY, sum(unsure), unsaid)
+    if all(unsure):
+        return text
+    known = [not one for one in unsure]
+    return (
+        _text(_KNOWN, sum(known), [one if len(one) < number else tuple(compress(one, known)) for one in columns]) + text
+    )
 
 
 def _text(encoder: json.JSONEncoder, number: int, columns: _Columns) -> str:
@@ -76,11 +80,15 @@ def _text(encoder: json.JSONEncoder, number: int, columns: _Columns) -> str:
 def _column(values: Sequence[Value]) -> object:
     """What is written of a column. Most columns of a resource type hold one value in all rows, which is written once,
     and resources alone are an object of their paths, which takes a third of the time."""
-    if values[0] == values[-1] and values.count(values[0]) == len(values):
+    if _same(values):
         return values[:1]
     if isinstance(values[0], ResourceId) and set(map(type, values)) == {ResourceId}:
         return {"$resource": [one.path for one in values if isinstance(one, ResourceId)]}
     return values
+
+
+def _same(values: Sequence[Value]) -> bool:
+    return values[0] == values[-1] and values.count(values[0]) == len(values)
 
 
 def _of_any(facts: FactSet, relation: str) -> str:
