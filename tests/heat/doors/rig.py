@@ -23,7 +23,7 @@ from heatclient import client as heatclient
 from datalog_gate.enforce import heat as ours
 
 HERE = Path(__file__).parent
-PATIENCE = 60.0
+PATIENCE = 150.0
 """Seconds in which Heat must start, or a stack must end what it does."""
 PROJECT = "admin"
 RESOURCES = Path(ours.__file__).parent / "resources"
