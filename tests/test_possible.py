@@ -262,10 +262,11 @@ def test_the_rules_that_were_rewritten_are_counted(columns: dict[str, set[int]],
 
 def test_generated_programs_are_never_judged_wrong_and_seldom_undetermined_without_need() -> None:
     tally: Counter[str] = Counter()
-    for seed in range(120):
+    for seed in range(150):
         case = unknowns.draw(seed)
         found = unknowns.judged(case) if case else None
         if found:
             assert found.wrong == ""
             tally.update(found.tally)
-    assert unknowns.needless(tally) < 0.1
+    assert unknowns.needless(tally, unknowns.REWRITTEN) < 0.1
+    assert unknowns.needless(tally, unknowns.TRIED) < 0.07

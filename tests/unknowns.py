@@ -269,15 +269,15 @@ def judged(case: Case) -> Judged | None:
         return Judged(f"errors: {said.model.errors}")
     relations = [name for stratum in case.program.strata for name in stratum.relations]
     held: dict[str, list[tuple[Meaning, bool]]] = {one: [] for one in relations}
-    for stands, actual in outcomes(case):
-        world = evaluate(case.program, actual, _budget())
+    for stands, facts in outcomes(case):
+        world = evaluate(case.program, facts, _budget())
         if world.exceeded:
             return None
         for relation in relations:
             rows = world.rows(relation)
             held[relation].append((stands, bool(rows)))
             if wrong := _wrong(rows, *said.rows(relation), stands):
-                return Judged(f"{relation}: {wrong}, if {stands} and {actual}")
+                return Judged(f"{relation}: {wrong}, if {stands} and {facts}")
     tally: Counter[str] = Counter(outcomes=len(held[relations[0]]))
     for relation in relations:
         certain, loose = said.rows(relation)
@@ -285,15 +285,18 @@ def judged(case: Case) -> Judged | None:
         tally[REACHED if reached else "reached by no unknown"] += 1
         if certain or not loose:
             continue
-        alike = len({holds for _, holds in held[relation]}) == 1
+        actual = {holds for _, holds in held[relation]}
         ends = settled(case, relation, said.because(relation))
+        found = {holds for _, holds in ends}
         for meaning, holds in ends:
             if any(holds != other for stands, other in held[relation] if meaning.items() <= stands.items()):
                 return Judged(f"{relation}: {'some' if holds else 'no'} rows, if {meaning}")
+        if ends and found != actual:
+            return Judged(f"{relation}: not all was tried")
         tally["tried"] += bool(ends)
-        for what in (REWRITTEN, TRIED) if len({holds for _, holds in ends}) != 1 else (REWRITTEN,):
+        for what in (REWRITTEN, TRIED) if len(found) != 1 else (REWRITTEN,):
             tally[what] += 1
-            tally[f"{what}, {NEEDLESS}"] += alike
+            tally[f"{what}, {NEEDLESS}"] += len(actual) == 1
     return Judged("", tally)
 
 
