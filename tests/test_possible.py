@@ -268,5 +268,5 @@ def test_generated_programs_are_never_judged_wrong_and_seldom_undetermined_witho
         if found:
             assert found.wrong == ""
             tally.update(found.tally)
-    assert unknowns.needless(tally, unknowns.REWRITTEN) < 0.1
-    assert unknowns.needless(tally, unknowns.TRIED) < 0.07
+    assert unknowns.needless(tally, unknowns.REWRITTEN) < 0.12
+    assert unknowns.needless(tally, unknowns.TRIED) < 0.1
