@@ -147,6 +147,12 @@ OPEN: dict[str, tuple[str, Facts, Facts, dict[str, set[Row]]]] = {
     "it may be two rows of which something computed differs": (
         "p(1) :- e(x, y), e(x, z), y != null, z != null, a = y + 1, not (a = z + 1).", {"e": [(1, ANY)]},
         {"e": [(1, ANY)]}, {"p": set(), "p?": {(1,)}}),
+    "each of its rows has one value, which equals itself": (
+        "p(1) :- e(_, y), y != y. q(1) :- e(_, y), y = y. r(1) :- e(_, y), not (y = y).", {"e": [(1, ANY)]},
+        {"e": [(1, ANY)]}, {"p": set(), "p?": set(), "q": set(), "q?": {(1,)}, "r": set(), "r?": set()}),
+    "a count of known rows for each of its rows has a most": (
+        "p(1) :- n(y), count{ x : e(x, y) } > 2. q(1) :- n(y), count{ x : e(x, y) } > 1.",
+        {"n": [(ANY,)], "e": [(1, 1), (2, 1)]}, {"n": [(ANY,)]}, {"p": set(), "p?": set(), "q": set(), "q?": {(1,)}}),
     "it may join with another": (
         "p(x) :- e(x, y), n(y).", {"e": [(1, ANY)], "n": [(OTHER,)]}, {"e": [(1, ANY)], "n": [(OTHER,)]},
         {"p": set(), "p?": {(1,)}}),
@@ -256,10 +262,11 @@ def test_the_rules_that_were_rewritten_are_counted(columns: dict[str, set[int]],
 
 def test_generated_programs_are_never_judged_wrong_and_seldom_undetermined_without_need() -> None:
     tally: Counter[str] = Counter()
-    for seed in range(120):
+    for seed in range(150):
         case = unknowns.draw(seed)
         found = unknowns.judged(case) if case else None
         if found:
             assert found.wrong == ""
             tally.update(found.tally)
-    assert unknowns.needless(tally) < 0.1
+    assert unknowns.needless(tally, unknowns.REWRITTEN) < 0.12
+    assert unknowns.needless(tally, unknowns.TRIED) < 0.1

@@ -1,4 +1,5 @@
-"""The certain and possible versions of generated programs, judged by trying every outcome of what is not known.
+"""The certain and possible versions of generated programs, and what trying the values of few settles, judged by every
+outcome of what is not known.
 
 python -m tests.unknowns COUNT [SEED]
 """
@@ -8,17 +9,25 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from itertools import combinations, count, product
 from random import Random
+from types import MappingProxyType
 
+from datalog_gate.analysis.parts import resting
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.intervals import kinds_of
+from datalog_gate.engine.model import Model
 from datalog_gate.engine.native import evaluate
-from datalog_gate.values import Bounds, Kind, Row, Unknown, Value, kind_of
+from datalog_gate.engine.provenance import Provenance
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.gate.blame import deciding, support
+from datalog_gate.gate.settling import Seen, Unsettled, branches
+from datalog_gate.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key
 from tests.differential import smallest, written
 from tests.programs import Choose, Facts, Vocabulary, draw_facts, draw_program
 
@@ -31,14 +40,26 @@ QUIET = (
 )
 """What generated programs speak of: nothing in them fails. An unknown is never null: it would not equal itself."""
 U = Unknown("u", kinds=Kind.NUMBER)
-V = Unknown("v", kinds=Kind.NUMBER, bounds=Bounds(1, 2))
-MEANINGS: dict[Unknown, tuple[Value, ...]] = {U: (0, 1, 2, FRESH), V: (1, 2)}
-MOST = 64
+V = Unknown("v", kinds=Kind.NUMBER, bounds=Bounds(1, 2), domain=(1, 2))
+C, D = (Unknown(name, kinds=Kind.BOOLEAN, domain=(FALSE, TRUE)) for name in ("c", "d"))
+NUMBERS: tuple[Value, ...] = (0, 1, 2, FRESH, -1)
+MEANINGS: dict[Unknown, tuple[Value, ...]] = {U: NUMBERS, V: V.domain, C: C.domain, D: D.domain}
+EXTENT = Unknown("extent")
+"""What decides on the rows that a wildcard stands for."""
+PAIRS = 10
+"""For how many pairs of rows a wildcard is tried."""
+MOST = 192
 """How many outcomes a program has at most."""
 LOOKS = 400
 """How often an evaluation looks at its clock, some 10,000 rows apart: a rule that joins a relation with itself three
 times over says nothing more, and takes minutes."""
-Outcome = tuple[Mapping[Value, Value], Facts]
+REACHED = "reached by unknowns"
+REWRITTEN, TRIED = "undetermined by rewriting alone", "undetermined after trying"
+NEEDLESS = "without need"
+"""What is counted: relations that unknowns reach, those of them that neither certainly hold nor certainly don't, and of
+these those that do the same in all outcomes."""
+Meaning = Mapping[Unknown, Value]
+Outcome = tuple[Meaning, Facts]
 
 
 @dataclass(frozen=True)
@@ -48,8 +69,27 @@ class Case:
 
     program: CheckedProgram
     facts: Facts
-    conditions: Mapping[tuple[str, Row], str] = field(default_factory=dict)
-    open: Mapping[tuple[str, Row], Sequence[Row]] = field(default_factory=dict)
+    conditions: Mapping[tuple[str, Row], Unknown] = field(default_factory=dict)
+    open: Mapping[tuple[str, Row], Sequence[Sequence[Row]]] = field(default_factory=dict)
+
+    def factset(self, meaning: Meaning = MappingProxyType({})) -> FactSet:
+        """The facts if unknowns have these values, with what decides on each."""
+        found = FactSet()
+        reasons = {**dict.fromkeys(self.open, EXTENT), **self.conditions}
+        for name, rows in self.facts.items():
+            for row in rows:
+                reason = reasons.get((name, row))
+                truth = meaning.get(reason, reason) if reason else TRUE
+                if truth != FALSE:
+                    found.add(name, _known(row, meaning), maybe=truth if isinstance(truth, Unknown) else None)
+        return found
+
+    def under(self, meaning: Meaning) -> Case:
+        """The case in which unknowns have these values."""
+        found = self.factset(meaning)
+        reasons = {(name, row): reason for name, rows in found.maybe.items() for row, reason in rows.items()}
+        conditions = {one: reason for one, reason in reasons.items() if one not in self.open}
+        return replace(self, facts={name: list(found.rows.get(name, ())) for name in self.facts}, conditions=conditions)
 
     def maybe(self) -> Facts:
         """The rows that may not be there."""
@@ -59,8 +99,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Judged:
-    """What is wrong with the versions, if anything; and how many relations are what, `needless` those that are
-    undetermined though all outcomes agree. None if it takes too long."""
+    """What is said wrong, if anything; and how many relations are what."""
 
     wrong: str = ""
     tally: Mapping[str, int] = field(default_factory=dict)
@@ -86,14 +125,15 @@ def main(number: int, seed: int) -> int:
         tally.update(found.tally)
     for what, times in sorted(tally.items()):
         print(f"{times:9} {what}")
-    print(f"{needless(tally):9.1%} needless among what unknowns reach")
+    for what in (REWRITTEN, TRIED):
+        of_all = needless(tally, what, REACHED)
+        print(f"{needless(tally, what):9.1%} of what is {what} is so {NEEDLESS}: {of_all:.1%} of what unknowns reach")
     return 0
 
 
-def needless(tally: Mapping[str, int]) -> float:
-    """The share of the relations that are undetermined though all outcomes agree."""
-    reached = sum(times for what, times in tally.items() if what.startswith("relations "))
-    return tally.get("undetermined without need", 0) / max(1, reached)
+def needless(tally: Mapping[str, int], what: str, among: str = "") -> float:
+    """The share of the relations that are undetermined so though all outcomes agree, among these or others."""
+    return tally.get(f"{what}, {NEEDLESS}", 0) / max(1, tally.get(among or what, 0))
 
 
 def told(case: Case) -> str:
@@ -119,16 +159,17 @@ def draw(seed: int) -> Case | None:
     pool = ((U,), (V,), (U, V), (U, U, V))[choose(4)]
     facts = {name: list(dict.fromkeys(rows)) for name, rows in draw_facts(choose, words, pool).items()}
     size = _outcomes_of(facts)
-    open_: dict[tuple[str, Row], Sequence[Row]] = {}
-    if choose(2) and size * 11 <= MOST:
+    open_: dict[tuple[str, Row], Sequence[Sequence[Row]]] = {}
+    if choose(2):
         name = ("e", "f", "n")[choose(3)]
-        row, rows = _wildcard(name, INPUTS[name], choose)
-        open_[name, row] = rows
-        facts[name].append(row)
-        size *= 1 + len(rows) + len(rows) * (len(rows) - 1) // 2
-    conditions: dict[tuple[str, Row], str] = {}
+        row, extents = _wildcard(name, INPUTS[name], choose)
+        if size * len(extents) <= MOST:
+            open_[name, row] = extents
+            facts[name].append(row)
+            size *= len(extents)
+    conditions: dict[tuple[str, Row], Unknown] = {}
     there = [(name, row) for name, rows in facts.items() for row in rows if (name, row) not in open_]
-    for condition in ("c", "d")[: choose(3)]:
+    for condition in (C, D)[: choose(3)]:
         if 2 * size <= MOST and there:
             conditions |= {there[choose(len(there))]: condition for _ in range(1 + choose(2))}
             size *= 2
@@ -148,94 +189,132 @@ def _unknowns(facts: Facts) -> list[Unknown]:
     return [one for one in MEANINGS if one in held]
 
 
-def _wildcard(name: str, arity: int, choose: Choose) -> tuple[Row, Sequence[Row]]:
-    """A row that stands for any number of rows, and some of these."""
+def _wildcard(name: str, arity: int, choose: Choose) -> tuple[Row, Sequence[Sequence[Row]]]:
+    """A row that stands for any number of rows, and what it is tried for: none, each one of these numbers, some two."""
     known: Row = (choose(3),) if arity > 1 and choose(3) else ()
     rest = [
         Unknown(f"any {at} of {name} in {known}", several=True, kinds=Kind.NUMBER) for at in range(len(known), arity)
     ]
-    values: tuple[Value, ...] = (0, 1, 2, FRESH) if len(rest) == 1 else (1, FRESH)
-    return (*known, *rest), [(*known, *one) for one in product(values, repeat=len(rest))]
+    rows = [(*known, *row) for row in product(NUMBERS, repeat=len(rest))]
+    pairs = list(combinations(rows, 2))
+    some = pairs if len(pairs) <= PAIRS else [pairs[choose(len(pairs))] for _ in range(PAIRS)]
+    return (*known, *rest), [(), *((row,) for row in rows), *some]
 
 
 def outcomes(case: Case) -> Iterator[Outcome]:
     """Every way in which it may turn out: what each unknown stands for, and the facts then."""
-    unknowns = _unknowns(case.facts)
-    conditions = sorted(set(case.conditions.values()))
-    extents = [
-        [some for size in range(3) for some in combinations(rows, size)]
-        for (name, row), rows in case.open.items()
-        if row in case.facts[name]
-    ]
+    unknowns = [*_unknowns(case.facts), *sorted(set(case.conditions.values()), key=lambda one: one.expression)]
     there = [(name, row) for name, row in case.open if row in case.facts[name]]
-    for meaning, given, found in product(
-        product(*(MEANINGS[one] for one in unknowns)),
-        product((False, True), repeat=len(conditions)),
-        product(*extents),
-    ):
-        stands: dict[Value, Value] = dict(zip(unknowns, meaning, strict=True))
-        holds = dict(zip(conditions, given, strict=True))
-        facts = {
-            name: [
-                tuple([stands.get(one, one) for one in row])
-                for row in rows
-                if (name, row) not in case.open and holds.get(case.conditions.get((name, row), ""), True)
-            ]
-            for name, rows in case.facts.items()
-        }
-        for (name, _), rows in zip(there, found, strict=True):
-            facts[name] += rows
-        yield stands, facts
+    for values in product(*(MEANINGS[one] for one in unknowns)):
+        meaning = dict(zip(unknowns, values, strict=True))
+        known = case.under(meaning).facts
+        for found in product(*(case.open[one] for one in there)):
+            facts = {name: [row for row in rows if (name, row) not in there] for name, rows in known.items()}
+            for (name, _), rows in zip(there, found, strict=True):
+                facts[name] += rows
+            yield meaning, facts
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The certain and the possible versions of a case."""
+
+    case: Case
+    program: CheckedProgram
+    model: Model
+
+    @staticmethod
+    def of(case: Case, wanted: str = "") -> Versions:
+        """The versions of all relations, or of what one rests on."""
+        plain = resting(case.program, frozenset({wanted})) if wanted else case.program
+        program = divided(plain, case.facts, case.maybe())
+        return Versions(case, program, evaluate(program, filled(program, case.facts, case.maybe()), _budget()))
+
+    def rows(self, relation: str) -> tuple[Collection[Row], Collection[Row]]:
+        """The rows that are there for certain, and at most."""
+        return self.model.rows(relation), self.model.rows(possible(relation, self.program))
+
+    def because(self, relation: str) -> tuple[Unknown, ...]:
+        """What decides on the first row, as the gate finds it."""
+        first = min(self.rows(relation)[1], key=row_key)
+        found = support(Provenance(self.program, self.model), possible(relation, self.program), first)
+        rests_on = {name for one in resting(self.case.program, frozenset({relation})).strata for name in one.relations}
+        return deciding(None, found.leaves, self.case.factset(), rests_on, self.case.program)
+
+
+def settled(case: Case, relation: str, because: Sequence[Unknown]) -> list[tuple[Meaning, bool]]:
+    """Whether an undetermined relation has rows, in each of the branches of the values that decide it, tried as the
+    gate does; nothing if they can't be tried."""
+    try:
+        return list(branches(because, partial(_looked, case, relation)))
+    except Unsettled:
+        return []
+
+
+def _looked(case: Case, relation: str, meanings: Sequence[Meaning]) -> Iterator[Seen[tuple[Meaning, bool]]]:
+    for meaning in meanings:
+        said = Versions.of(case.under(meaning), relation)
+        if said.model.exceeded:
+            raise Unsettled
+        certain, loose = said.rows(relation)
+        yield (meaning, bool(certain)), None if certain or not loose else said.because(relation)
 
 
 def judged(case: Case) -> Judged | None:
-    """Hold what the versions say against every outcome."""
-    finished = divided(case.program, case.facts, case.maybe())
-    model = evaluate(finished, filled(finished, case.facts, case.maybe()), _budget())
-    if model.exceeded:
+    """Hold what the versions say against every outcome, and what trying values does; None if it takes too long."""
+    said = Versions.of(case)
+    if said.model.exceeded:
         return None
-    if model.errors:
-        return Judged(f"errors: {model.errors}")
+    if said.model.errors:
+        return Judged(f"errors: {said.model.errors}")
     relations = [name for stratum in case.program.strata for name in stratum.relations]
-    some: Counter[str] = Counter()
-    total = 0
-    for stands, actual in outcomes(case):
-        total += 1
-        world = evaluate(case.program, actual, _budget())
+    held: dict[str, list[tuple[Meaning, bool]]] = {one: [] for one in relations}
+    for stands, facts in outcomes(case):
+        world = evaluate(case.program, facts, _budget())
         if world.exceeded:
             return None
         for relation in relations:
             rows = world.rows(relation)
-            some[relation] += bool(rows)
-            if wrong := _wrong(rows, model.rows(relation), model.rows(possible(relation, finished)), stands):
-                return Judged(f"{relation}: {wrong}, if {stands} and {actual}")
-    tally: Counter[str] = Counter(outcomes=total)
+            held[relation].append((stands, bool(rows)))
+            if wrong := _wrong(rows, *said.rows(relation), stands):
+                return Judged(f"{relation}: {wrong}, if {stands} and {facts}")
+    tally: Counter[str] = Counter(outcomes=len(held[relations[0]]))
     for relation in relations:
-        if possible(relation, finished) == relation:
-            tally["reached by no unknown"] += 1
-        elif model.rows(relation):
-            tally["relations that certainly hold"] += 1
-        elif not model.rows(possible(relation, finished)):
-            tally["relations that hold in no case"] += 1
-        else:
-            tally["relations undetermined"] += 1
-            tally["undetermined without need"] += some[relation] in (0, total)
+        certain, loose = said.rows(relation)
+        reached = possible(relation, said.program) != relation
+        tally[REACHED if reached else "reached by no unknown"] += 1
+        if certain or not loose:
+            continue
+        actual = {holds for _, holds in held[relation]}
+        ends = settled(case, relation, said.because(relation))
+        found = {holds for _, holds in ends}
+        for meaning, holds in ends:
+            if any(holds != other for stands, other in held[relation] if meaning.items() <= stands.items()):
+                return Judged(f"{relation}: {'some' if holds else 'no'} rows, if {meaning}")
+        if ends and found != actual:
+            return Judged(f"{relation}: not all was tried")
+        tally["tried"] += bool(ends)
+        for what in (REWRITTEN, TRIED) if len(found) != 1 else (REWRITTEN,):
+            tally[what] += 1
+            tally[f"{what}, {NEEDLESS}"] += len(actual) == 1
     return Judged("", tally)
 
 
-def _wrong(
-    rows: Collection[Row], certain: Collection[Row], loose: Collection[Row], stands: Mapping[Value, Value]
-) -> str:
+def _wrong(rows: Collection[Row], certain: Collection[Row], loose: Collection[Row], meaning: Meaning) -> str:
     """What is wrong with the versions of a relation that holds these rows in an outcome."""
     for row in certain:
-        known = tuple([stands.get(one, one) for one in row])
+        known = _known(row, meaning)
         if known not in rows and not any(_covers(known, other) for other in rows):
             return f"{row} is not there"
-    filled_in = {tuple([stands.get(one, one) for one in row]) for row in loose}
+    filled_in = {_known(row, meaning) for row in loose}
     for row in rows:
         if row not in filled_in and not any(_covers(known, row) for known in filled_in):
             return f"{row} is not possible"
     return ""
+
+
+def _known(row: Row, meaning: Meaning) -> Row:
+    return tuple([meaning.get(one, one) if isinstance(one, Unknown) else one for one in row])
 
 
 def _covers(row: Row, actual: Row) -> bool:

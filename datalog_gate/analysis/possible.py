@@ -213,13 +213,15 @@ class _Body:
                     break
                 self.equal[one] = other
                 return
-        if literal.comparator == "=" and self.loose and self.unsure(left) and self.unsure(right):
-            self.literals.append(self._equal(left, right, literal.span))
-            return
-        unsure = self.unsure(left) or self.unsure(right)
-        self.literals.append(
-            replace(literal, left=left, right=right, when_unknown=self.possible if unsure else literal.when_unknown)
-        )
+        answer = literal.when_unknown
+        if self.unsure(left) or self.unsure(right):
+            answer = self.possible
+            if left == right:  # one value, even of an unknown that stands for several
+                answer = literal.comparator in ("=", "<=", ">=")
+            elif literal.comparator == "=" and self.loose and self.unsure(left) and self.unsure(right):
+                self.literals.append(self._equal(left, right, literal.span))
+                return
+        self.literals.append(replace(literal, left=left, right=right, when_unknown=answer))
 
     def _call(self, literal: Call) -> None:
         inputs = tuple(map(self.value, literal.inputs))

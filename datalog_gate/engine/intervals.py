@@ -29,9 +29,9 @@ class Tuples(Unknown):
 
 def aggregated(function: str, unknown: Unknown, certain: Collection[Row], possible: Collection[Row]) -> Value:
     """The aggregate over what is there for certain and at most: this unknown with what is known of it, or its value."""
-    several = unknown.several or any(_several(row) for row in possible)
+    several = unknown.several or any(map(_several, possible))
     if function == "count":
-        bounds = Bounds(_distinct(certain), None if several else len(possible))
+        bounds = Bounds(_distinct(certain), None if any(map(_several, possible)) else len(possible))
         return _within(replace(unknown, kinds=Kind.NUMBER, several=several), bounds)
     if function == "list":
         return replace(unknown, kinds=Kind.STRING, several=several)

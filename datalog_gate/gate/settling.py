@@ -18,10 +18,12 @@ can only keep a finding from being settled. So can a branch that can't be read, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 
 from datalog_gate.analysis.parts import resting
 from datalog_gate.engine.budget import Budget
@@ -50,6 +52,9 @@ WORDINGS = 3
 KNOWLEDGE = "heat:unknown"
 """The relation that says what is not known: a policy that reads it judges that, and not what it may turn out to be."""
 Again = Callable[[PolicySet, Sequence[Stack], Budget], Decision]
+T = TypeVar("T")
+Seen = tuple[T, Sequence[Unknown] | None]
+"""What is found in a case, and on what it hangs there; None if on nothing more."""
 
 
 @dataclass(slots=True)
@@ -64,7 +69,7 @@ class Settlement:
     identity: list[str] = field(default_factory=list)
 
 
-class _Unsettled(Exception):  # noqa: N818 - an answer, not an error
+class Unsettled(Exception):  # noqa: N818 - an answer, not an error
     """There is no telling, or not with the work that is left."""
 
 
@@ -138,6 +143,28 @@ def _merged(violations: Sequence[Sequence[Violation]]) -> Violation:
     return replace(result, change=new.change, tolerated=new.tolerated)
 
 
+def branches(
+    because: Sequence[Unknown],
+    looked: Callable[[Sequence[Case]], Iterable[Seen[T]]],
+    under: Case = MappingProxyType({}),
+    tries: int = 1,
+) -> Iterator[T]:
+    """What is found in all branches under a case, where something hangs on these unknowns. `looked` sees what is found
+    in each of the cases that the values of one unknown make. Errors: Unsettled."""
+    chosen = min((one for one in _bases(because) if one not in under), key=lambda one: one.expression, default=None)
+    if chosen is None:
+        raise Unsettled
+    tries *= len(chosen.domain)
+    if tries > TRIES:
+        raise Unsettled
+    cases = [{**under, chosen: value} for value in chosen.domain]
+    for case, (found, still) in zip(cases, looked(cases), strict=True):
+        if still is None:
+            yield found
+        else:
+            yield from branches(still, looked, case, tries)
+
+
 class _Branches:
     """Judges the stacks under assumptions, each set of them once for all findings."""
 
@@ -173,44 +200,34 @@ class _Branches:
         if finding.policy not in self._ready or prod(len(one.domain) for one in bases) > TRIES:
             return None
         try:
-            return list(self._below(finding, {}, finding.because, 1))
-        except _Unsettled:
+            return list(branches(finding.because, partial(self._looked, finding)))
+        except Unsettled:
             return None
 
-    def _below(
-        self, finding: Violation, case: Mapping[Unknown, Value], because: Sequence[Unknown], tries: int
-    ) -> Iterator[_End]:
-        """The ends of all branches under what is assumed, where the finding hangs on these unknowns.
-        Errors: _Unsettled."""
-        chosen = min((one for one in _bases(because) if one not in case), key=lambda one: one.expression, default=None)
-        if chosen is None:
-            raise _Unsettled
-        tries *= len(chosen.domain)
-        cases = [{**case, chosen: value} for value in chosen.domain]
+    def _looked(self, finding: Violation, cases: Sequence[Case]) -> Iterator[Seen[_End]]:
+        """What the finding comes to in each case. Errors: Unsettled."""
         work = self._size * sum(_key(one) not in self._judged for one in cases)
-        if tries > TRIES or work > self._left or self._size > LARGEST:
-            raise _Unsettled
+        if work > self._left or self._size > LARGEST:
+            raise Unsettled
         for one in cases:
             decision = self._under(one)
             if any(each.policy == finding.policy for each in decision.errors):
-                raise _Unsettled
+                raise Unsettled
             violations = [each for each in decision.violations if self._is(each, finding)]
+            waived = [each for each in decision.waived if self._is(each, finding)]
             still = [each for each in decision.undetermined if self._is(each, finding)]
-            if violations or not still:
-                yield _End(one, violations, [each for each in decision.waived if self._is(each, finding)])
-            else:
-                unknowns = [unknown for each in still for unknown in each.because]
-                yield from self._below(finding, one, unknowns, tries)
+            because = [unknown for each in still for unknown in each.because]
+            yield _End(one, violations, waived), because if still and not violations else None
 
     def _under(self, case: Mapping[Unknown, Value]) -> Decision:
-        """What is decided if the unknowns have these values. Errors: _Unsettled."""
+        """What is decided if the unknowns have these values. Errors: Unsettled."""
         key = _key(case)
         if key not in self._judged:
             self._left -= self._size
             self._judged[key] = self._read(dict(key))
         decision = self._judged[key]
         if decision is None:
-            raise _Unsettled
+            raise Unsettled
         return decision
 
     def _read(self, values: Mapping[str, Value]) -> Decision | None:
