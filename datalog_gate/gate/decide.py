@@ -65,7 +65,7 @@ def decide(
         settlement = settle(rules, stacks, facts, certain, undetermined, request.budget, partial(_unsettled, request))
         violations = sorted((*violations, *settlement.violations), key=_by_policy)
         certain = sorted((*certain, *settlement.violations, *settlement.waived), key=_by_policy)
-        judge.raw |= {new: judge.raw[old] for new, old in settlement.origins.items() if explain}
+        judge.raw |= {new: judge.raw[old] for new, old in settlement.origins if explain}
     met = {one.waiver or one.lapsed for one in certain}
     waivers = tuple(one for one in request.waivers if one in met)
     doubted = policies if model.errors or found.exceeded else ()

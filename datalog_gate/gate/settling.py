@@ -59,13 +59,13 @@ Seen = tuple[T, Sequence[Unknown] | None]
 
 @dataclass(slots=True)
 class Settlement:
-    """What became of undetermined findings. `origins` maps each of these to the finding that it was, `identity` tells
-    decisions apart that came to something else."""
+    """What became of undetermined findings. `origins` pairs each of these with the finding that it was, `identity`
+    tells decisions apart that came to something else."""
 
     violations: list[Violation] = field(default_factory=list)
     waived: list[Violation] = field(default_factory=list)
     undetermined: list[Violation] = field(default_factory=list)
-    origins: dict[Violation, Violation] = field(default_factory=dict)
+    origins: list[tuple[Violation, Violation]] = field(default_factory=list)
     identity: list[str] = field(default_factory=list)
 
 
@@ -100,7 +100,7 @@ def settle(
         if ends is None:
             result = replace(finding, depends=said.on(finding.because))
             found.undetermined.append(result)
-            found.origins[result] = finding
+            found.origins.append((result, finding))
             continue
         held = [one for one in ends if one.violations]
         if len(held) == len(ends):
@@ -125,7 +125,7 @@ def settle(
         else:
             found.identity.append(f"never {finding.policy} {finding.resource}")
             continue
-        found.origins[result] = finding
+        found.origins.append((result, finding))
         found.identity.append(f"{result.policy} {result.resource} {result.depends or result.message}")
     return found
 
