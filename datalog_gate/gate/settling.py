@@ -196,8 +196,7 @@ class _Branches:
 
     def of(self, finding: Violation) -> list[_End] | None:
         """All branches in which the finding is open no more; None if it can't be settled."""
-        bases = _bases(finding.because)
-        if finding.policy not in self._ready or prod(len(one.domain) for one in bases) > TRIES:
+        if finding.policy not in self._ready or prod(len(one.domain) for one in _bases(finding.because)) > TRIES:
             return None
         try:
             return list(branches(finding.because, partial(self._looked, finding)))
