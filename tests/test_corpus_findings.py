@@ -80,7 +80,8 @@ def test_three_findings_of_each_policy_were_judged_by_hand(record: Path, tmp_pat
     """A record holds for each policy of its pack three entries or more: of a `template`, a root of the corpus, what
     one or some findings `says`, `why` that is right, and the `case` of the pack's tests that has this shape. What is
     `put` into the root (or into the file `in`), mapping by mapping, null to take away, or into its `environment`, is a
-    fault: then all is said that was not before. With the action `update` it is held against what it was. `limits` go
+    fault: then all is said that was not before. `modules` are other roots, by names, that are judged together with it.
+    With the action `update` it is held against what it was. `limits` go
     over those of `findings/limits.yaml`, and of a request there may be what `ASKED` names."""
     judge = Judge(ROOT / "rules" / record.stem, tmp_path)
     entries: dict[str, list[dict[str, Any]]] = yaml.safe_load(record.read_text("utf-8"))
@@ -117,6 +118,7 @@ class Judge:
         """What the policy finds in the entry's template with what is put into it, and not without; of one into which
         nothing is put, what it finds of what the entry says."""
         changed = {key: entry[key] for key in CHANGED if key in entry}
+        together = {"modules": entry["modules"]} if "modules" in entry else {}
         asked = json.dumps({key: entry[key] for key in ASKED if key in entry})
         found, before = (
             [
@@ -124,7 +126,7 @@ class Judge:
                 for one, message in self._found(entry["template"], put, asked, json.dumps(entry.get("limits", {})))
                 if one == policy
             ]
-            for put in (json.dumps(changed), "{}")
+            for put in (json.dumps(together | changed), json.dumps(together))
         )
         if not changed:
             return sorted(set(found) & set(said(entry)))
@@ -143,17 +145,24 @@ class Judge:
         limit(folder / self.pack.name, LIMITS.get(self.pack.name, {}) | json.loads(limits))
         return dg.load_rules(folder / self.pack.name)
 
-    def _read(self, root: str, put: str) -> dg.Stack:
-        """The stack of a root with what is put into it, which is then taken out again."""
+    def _read(self, root: str, put: str) -> list[dg.Stack]:
+        """The stack of a root, and its modules, with what is put into them, which is then taken out again."""
         given, corpus = json.loads(put), self._folder / "corpus"
         file = corpus / given.get("in", root)
         text = file.read_text("utf-8")
         if "put" in given:
             file.write_text(json.dumps(merged(read_document(text, root).data, given["put"])), "utf-8")
         try:
-            environments = [corpus / one for one in self._roots[root]["envs"]]
-            environment = given.get("environment")
-            return dg.read_stack(corpus / root, environments=environments, environment=environment, files_root=corpus)
+            return [
+                dg.read_stack(
+                    corpus / one,
+                    environments=[corpus / its for its in self._roots[one]["envs"]],
+                    environment=None if name else given.get("environment"),
+                    files_root=corpus,
+                    stack_name=name,
+                )
+                for name, one in {None: root, **given.get("modules", {})}.items()
+            ]
         finally:
             file.write_text(text, "utf-8")
 
