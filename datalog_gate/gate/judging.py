@@ -59,8 +59,9 @@ class Judge:
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be, waived or not."""
-        waivers = [one for one in self._request.waivers if one.policy == policy.id]
-        for row in self._model.rows(policy.relation):
+        rows = self._model.rows(policy.relation)
+        waivers = [one for one in self._request.waivers if one.policy == policy.id] if rows else []
+        for row in rows:
             found = support(self.provenance, policy.relation, row)
             yield self._violation(policy, policy.relation, row, found, (), waivers)
 
