@@ -519,8 +519,8 @@ def test_the_text_of_data_that_holds_an_unknown_is_unknown() -> None:
 
 
 def test_the_leaves_of_data_are_its_scalars_in_order() -> None:
-    assert list(leaves({"b": [1, {"c": None}], "a": {}, 3: Unknown("e")})) == [
-        Leaf(("b", 0), 1, False),
-        Leaf(("b", 1, "c"), None, False),
-        Leaf(("3",), Unknown("e"), True),
+    assert list(leaves({"b": [1, {"c.d": None}], "a": {}, 3: Unknown("e")})) == [
+        Leaf(("b", 0), "b.0", 1, False),
+        Leaf(("b", 1, "c.d"), r"b.1.c\.d", None, False),
+        Leaf(("3",), "3", Unknown("e"), True),
     ]

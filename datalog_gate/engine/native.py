@@ -43,10 +43,15 @@ def evaluate(
     for relation in program.inputs:
         if relation not in work.tables:
             work.tables[relation] = Table(facts.get(relation, ()))
-    work.empty.update(name for name, table in work.tables.items() if not table.rows)
+    work.empty = {name for name, table in work.tables.items() if not table.rows}
     exceeded = None
+    nothing = Table()
     for one in _prepared(program):
-        if work.tables.keys() >= one.relations:
+        if one.stratum.relations[0] in work.tables:
+            continue
+        if not work.errors and not any(map(work.awake, one.once)):  # what only loops derives nothing
+            work.tables.update(dict.fromkeys(one.relations, nothing))
+            work.empty |= one.relations
             continue
         try:
             work.derive(one)
@@ -181,11 +186,11 @@ class _Evaluation:
             self.tables[relation] = Table()
         if not one.stratum.recursive:
             for part in one.once:
-                if self._awake(part):
+                if self.awake(part):
                     self._run(part, self.tables[part.rule.relation].rows, None, ())
             return
-        parts = [part for part in one.once if self._awake(part)]
-        again = [part for part in one.again if self._awake(part)]
+        parts = [part for part in one.once if self.awake(part)]
+        again = [part for part in one.again if self.awake(part)]
         alone = len(again) == 1 and again[0].linear and len(one.stratum.relations) == 1
         if alone and not apart and self.watch.budget.rounds is None:
             self._chase(parts, again[0])
@@ -218,7 +223,7 @@ class _Evaluation:
         while done < len(rows):  # more than once only after an error
             done += self._run(again, known, rows.append, rows[done:] if done else rows)
 
-    def _awake(self, part: _Part) -> bool:
+    def awake(self, part: _Part) -> bool:
         """Whether no relation that the rule must match is empty for good."""
         return self.empty.isdisjoint(part.needs)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
+from operator import attrgetter
 
 from datalog_gate.catalogue import Catalogue
 from datalog_gate.catalogue.relations import FIXED
@@ -15,7 +16,15 @@ from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
 from datalog_gate.facts.moved import all_as_heat_reads
-from datalog_gate.facts.resources import RESOURCE_ROWS, STACK_ROWS, environment_rows, identities, live_rows, properties
+from datalog_gate.facts.resources import (
+    NEEDED,
+    RESOURCE_ROWS,
+    STACK_ROWS,
+    environment_rows,
+    identities,
+    live_rows,
+    properties,
+)
 from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Path, Resource, Stack
 from datalog_gate.facts.tables import Alike, Fact, Found, Home, Rows, TableRows, wildcard
@@ -168,11 +177,12 @@ def _add(facts: FactSet, relation: str, rows: Rows, alike: Iterable[Alike]) -> N
     facts.extend(relation, found.uncertain)
 
 
-def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]]) -> Rows:
-    """The rows of many resources from those of each."""
+def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]], needed: str = "id") -> Rows:
+    """The rows of many resources from those of each that has what is needed."""
+    has = attrgetter(needed)
 
     def of_all(alike: Alike, found: Found) -> None:
-        for one in alike.resources:
+        for one in filter(has, alike.resources):
             found.add(one, rows(one, alike.home))
 
     return of_all
@@ -181,7 +191,8 @@ def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]]) -> Rows:
 EVERY_RESOURCE = {
     "heat:resource": identities,
     "heat:property": properties,
-    **{name: _one_by_one(rows) for name, rows in (RESOURCE_ROWS | SOURCE_ROWS | {DEPLOYMENT: deployments}).items()},
+    **{name: _one_by_one(rows, NEEDED.get(name, "id")) for name, rows in RESOURCE_ROWS.items()},
+    **{name: _one_by_one(rows) for name, rows in (SOURCE_ROWS | {DEPLOYMENT: deployments}).items()},
 }
 
 

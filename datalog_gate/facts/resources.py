@@ -14,7 +14,7 @@ from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.source import used_parameters
 from datalog_gate.facts.stack import Data, EnvironmentFile, Path, Resource, Stack
 from datalog_gate.facts.tables import Alike, Fact, Found, Home, entries
-from datalog_gate.facts.typed import leaves, path_text, typed
+from datalog_gate.facts.typed import further, leaves, path_text, typed
 from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, boolean
 
 GROUPS = frozenset(
@@ -102,29 +102,31 @@ def _requires(one: Resource, home: Home) -> Iterator[Fact]:
             yield (one.id, required.id, why), path, required.maybe
 
 
-def _references(one: Resource, _home: Home) -> Iterator[Fact]:
-    for path, target in _referring(dict(one.properties), ()):
-        yield (one.id, path_text(path), target), ("properties", *path), None
+def _references(one: Resource, _home: Home) -> list[Fact]:
+    found: list[Fact] = []
+    _referring(one.id, dict(one.properties), (), "", found)
+    return found
 
 
-def _referring(data: Data, path: Path) -> Iterator[tuple[Path, ResourceId]]:
+def _referring(id: ResourceId, data: Data, path: Path, text: str, found: list[Fact]) -> None:
     """The references in data. Most of what a template says is none, and is passed over in one look."""
     if isinstance(data, ResourceId):
-        yield path, data
+        found.append(((id, text, data), ("properties", *path), None))
     elif isinstance(data, dict):
         for key, value in data.items():
             if isinstance(value, _REFERRING):
-                yield from _referring(value, (*path, str(key)))
+                name = str(key)
+                _referring(id, value, (*path, name), further(path, text, name), found)
     elif isinstance(data, list):
         for index, value in enumerate(data):
             if isinstance(value, _REFERRING):
-                yield from _referring(value, (*path, index))
+                _referring(id, value, (*path, index), further(path, text, index), found)
 
 
 def _unknowns(one: Resource, _home: Home) -> Iterator[Fact]:
     for leaf in leaves(dict(one.properties)):
         if isinstance(leaf.value, Unknown):
-            yield (one.id, path_text(leaf.path), leaf.value.expression), ("properties", *leaf.path), None
+            yield (one.id, leaf.text, leaf.value.expression), ("properties", *leaf.path), None
 
 
 def _members(one: Resource, _home: Home) -> Iterator[Fact]:
@@ -151,6 +153,16 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:file": _files,
     "heat:section": lambda one: [((one.id, name), (name,), None) for name in one.sections],
 }
+NEEDED = {
+    "heat:hook": "hooks",
+    "heat:member": "nested",
+    "heat:metadata": "metadata",
+    "heat:nested": "nested",
+    "heat:requires": "requires",
+    "heat:restricted": "restricted",
+    "heat:update_policy": "update_policy",
+}
+"""What a resource has no rows of the relation without."""
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
     "heat:metadata": lambda one, _: entries(FIXED["heat:metadata"], (one.id,), one.metadata, ("metadata",)),
     "heat:deletion_policy": lambda one, _: [((one.id, one.deletion_policy or "Delete"), ("deletion_policy",), None)],

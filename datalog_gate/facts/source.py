@@ -130,7 +130,7 @@ def _functions(one: Resource, home: Home) -> Iterator[Fact]:
 
 def _nested_functions(one: Resource, home: Home) -> Iterator[Fact]:
     for use in _uses(one, home):
-        if below := _depth(use.function, use.arguments):
+        if isinstance(use.arguments, _NESTED) and (below := _depth(use.function, use.arguments)):
             yield (one.id, use.path, use.function, 1 + below), use.place, None
 
 

@@ -211,11 +211,11 @@ class TableRows:
 def entries(relation: Relation, known: Row, data: Data, path: Path, schema: Property | None = None) -> Iterator[Fact]:
     """The scalars of nested data as rows of the known values, the path in the data and the value. An unknown that may
     be a list or map is a maybe row, and a wildcard for what may be below it."""
-    for leaf in leaves(data, schema):
-        place = (*path, *leaf.path)
-        open_to = leaf.value if leaf.open and isinstance(leaf.value, Unknown) else None
-        if leaf.path:
-            yield (*known, path_text(leaf.path), leaf.value), place, open_to
+    for way, text, value, open_ in leaves(data, schema):
+        place = (*path, *way)
+        open_to = value if open_ and isinstance(value, Unknown) else None
+        if way:
+            yield (*known, text, value), place, open_to
         if open_to:
             yield wildcard(relation, known, place, open_to)
 

@@ -7,7 +7,6 @@ nested data with their paths. Nothing is refused here: what Heat can't coerce, a
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -23,9 +22,11 @@ _TEXTS = ("string", "any")
 
 
 class Leaf(NamedTuple):
-    """A scalar of nested data and the way to it. `open` tells an unknown that may turn out to be a list or a map."""
+    """A scalar of nested data and the way to it, in `text` as rules read it. `open` tells an unknown that may turn out
+    to be a list or a map."""
 
     path: Path
+    text: str
     value: Value
     open: bool
 
@@ -33,30 +34,36 @@ class Leaf(NamedTuple):
 def leaves(data: Data, schema: Property | None = None) -> list[Leaf]:
     """The scalars of the data in order, typed as far as the schema goes."""
     found: list[Leaf] = []
-    _leaves(data, schema, (), found)
+    _leaves(data, schema, (), "", found)
     return found
 
 
-def _leaves(data: Data, schema: Property | None, path: Path, found: list[Leaf]) -> None:
-    if type(data) is str and (schema is None or schema.kind in _TEXTS):
-        found.append(Leaf(path, data, False))
+def _leaves(
+    data: Data, schema: Property | None, path: Path, text: str, found: list[Leaf], member: bool = False
+) -> None:
+    """A `member` is one of a list that has the schema."""
+    if isinstance(data, ResourceId) or (type(data) is str and (schema is None or schema.kind in _TEXTS)):
+        found.append(Leaf(path, text, data, False))
     elif isinstance(data, dict):
-        parts = schema.parts if schema and schema.kind == "map" else {}
+        parts = schema.parts if schema and (member or schema.kind == "map") else {}
         for key, value in data.items():
-            _leaves(value, parts.get(str(key)), (*path, str(key)), found)
+            name = str(key)
+            _leaves(value, parts.get(name), (*path, name), further(path, text, name), found)
     elif isinstance(data, list):
-        item = schema and (replace(schema, kind="map") if schema.children else schema.item)
+        maps = schema is not None and bool(schema.children)
+        item = schema if schema is None or maps else schema.item
         for index, value in enumerate(data):
-            _leaves(value, item, (*path, index), found)
+            _leaves(value, item, (*path, index), further(path, text, index), found, maps)
     else:
         scalar = schema is not None and schema.kind in EMPTY
         if schema is not None and scalar:
-            data = typed(schema.kind, schema.default if data is None else data)
-        value = from_python(data)
-        if not isinstance(value, Unknown):
-            found.append(Leaf(path, value, False))
+            value = typed(schema.kind, schema.default if data is None else data)
         else:
-            found.append(Leaf(path, value, not (scalar or (schema is None and value.scalar))))
+            value = from_python(data)
+        if not isinstance(value, Unknown):
+            found.append(Leaf(path, text, value, False))
+        else:
+            found.append(Leaf(path, text, value, not (scalar or (schema is None and value.scalar))))
 
 
 def typed(kind: str, data: Data) -> Value:
@@ -102,7 +109,17 @@ def as_text(data: Data) -> str | Unknown:
 
 def path_text(path: Path) -> str:
     r"""The path as rules read it: ``networks.0.port``, with a dot in a key as ``\.`` and a backslash as ``\\``."""
-    return ".".join(str(step).replace("\\", r"\\").replace(".", r"\.") for step in path)
+    return ".".join(map(_step, path))
+
+
+def further(path: Path, text: str, step: str | int) -> str:
+    """The text of a path with one step more, from its text so far."""
+    return f"{text}.{_step(step)}" if path else _step(step)
+
+
+def _step(step: str | int) -> str:
+    text = str(step)
+    return text.replace("\\", r"\\").replace(".", r"\.") if "." in text or "\\" in text else text
 
 
 def _number(text: str) -> int | float:

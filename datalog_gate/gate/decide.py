@@ -68,7 +68,8 @@ def decide(
         judge.raw |= {new: judge.raw[old] for new, old in settlement.origins.items() if explain}
     met = {one.waiver or one.lapsed for one in certain}
     waivers = tuple(one for one in request.waivers if one in met)
-    errors = [error for policy in policies if (error := judge.error(policy))]
+    doubted = policies if model.errors or found.exceeded else ()
+    errors = [error for policy in doubted if (error := judge.error(policy))]
     lines = sorted(f"{digest} {relation}" for relation, digest in found.digests.items() if relation != "gate:now")
     digests = {"rules": rules.digest, "facts": _digest(lines)}
     ids = tuple(stack.id for stack in stacks)
@@ -93,7 +94,7 @@ def decide(
         digests,
         {"policies": len(policies), "facts": len(facts)},
         {
-            relation: secrets.rows(relation, model.rows(relation))
+            relation: secrets.rows(relation, rows) if (rows := model.rows(relation)) else ()
             for stratum in rules.program.strata
             for relation in stratum.relations
             if relation in model.tables

@@ -91,8 +91,9 @@ class Where:
             data = data.get(step)
         if not isinstance(data, dict):
             return dict.fromkeys(keys, data)
-        names = ((key, self.names.get(key, key)) for key in keys)
-        return {key: data.get(name, data) for key, name in names if name in data or _makes(data, name, functions)}
+        made = len(data) == 1 and not functions.isdisjoint(data)
+        names = [(key, self.names.get(key, key)) for key in keys]
+        return {key: data.get(name, data) for key, name in names if made or name in data}
 
     def within(self, *steps: str, **names: str) -> Where:
         """The place of a definition that stands in this one's properties."""

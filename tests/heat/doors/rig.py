@@ -184,8 +184,13 @@ class Heat:
             seen = stack.get("stack_status", ""), stack.get("stack_status_reason", "")
             return not seen[0] if gone else not seen[0].endswith("IN_PROGRESS")
 
-        wait(over)
+        wait(over, lambda: f"{name} is {seen}: {self.resources(name)}\n{self.log()}")
         return seen
+
+    def log(self) -> str:
+        """The end of what Heat wrote."""
+        written = [self.folder / name for name in ("heat.log", "stderr")]
+        return "\n".join(file.read_text()[-4000:] for file in written if file.exists())
 
     def resources(self, name: str) -> dict[str, str]:
         """The status of each of the stack's resources."""
@@ -220,11 +225,11 @@ class Heat:
         return heatclient.Client("1", endpoint=f"{self.url}/v1/{PROJECT}", token="none")
 
 
-def wait(over: Callable[[], bool]) -> None:
-    """Until it is over, for as long as there is patience."""
+def wait(over: Callable[[], bool], told: Callable[[], str] = str) -> None:
+    """Until it is over, for as long as there is patience; what is `told` then says where it stands."""
     end = time.monotonic() + PATIENCE
     while not over():
-        assert time.monotonic() < end, "it takes too long"
+        assert time.monotonic() < end, f"it takes too long\n{told()}"
         time.sleep(0.05)
 
 
