@@ -112,6 +112,9 @@ class Unknown:
     domain: tuple[Value, ...] = field(default=(), kw_only=True, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
 
+    def __hash__(self) -> int:  # few differ in more, and rows with unknowns are hashed again and again
+        return hash(self.expression)
+
 
 HIDDEN = "hidden value of "
 """How the expression of an unknown starts that stands for the value of a hidden parameter."""

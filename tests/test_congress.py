@@ -301,7 +301,7 @@ OPTIONAL = st.sampled_from(
 BOUND = st.sampled_from([None, 2, 3, 4])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(OPTIONAL, OPTIONAL), min_size=1, max_size=8),
     st.lists(st.tuples(BOUND, BOUND), max_size=6),

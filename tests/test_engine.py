@@ -16,7 +16,7 @@ from datalog_gate.values import TRUE
 from tests.differential import answer, oracle
 from tests.programs import EVERYTHING, Facts, facts, programs, shuffled, texts
 
-many = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=150, suppress_health_check=list(HealthCheck))
 
 
 @many

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from datalog_gate.engine.native import evaluate
@@ -116,7 +116,6 @@ def found(level: Level, granted: bool) -> dict[str, list[str]]:
     return {policy: sorted(those) for policy, those in messages.items()}
 
 
-@settings(deadline=None)
 @given(levels(2))
 def test_a_grant_relaxes_only_what_reads_it_and_reaches_nothing_outside_its_stack_and_scope(level: Level) -> None:
     without, granted = found(level, granted=False), found(level, granted=True)

@@ -406,4 +406,4 @@ class Clouds(RuleBasedStateMachine):
 
 
 TestClouds = Clouds.TestCase
-TestClouds.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+TestClouds.settings = settings(max_examples=30, stateful_step_count=15)

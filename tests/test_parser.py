@@ -275,7 +275,7 @@ def edited(changes: list[tuple[int, int, str]]) -> str:
 texts = st.text() | st.lists(st.sampled_from(PIECES), max_size=60).map("".join) | edits.map(edited)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(texts)
 @example(VALID)
 def test_any_text_parses_to_what_prints_and_parses_again(text: str) -> None:

@@ -136,7 +136,7 @@ statements = st.one_of(
 modules = st.builds(ast.Module, st.just("f"), st.just("f.dl"), several(statements))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(modules)
 def test_printing_and_parsing_gives_the_same_module(module: ast.Module) -> None:
     assert parse(print_module(module), "f.dl", "f") == (module, ())

@@ -113,7 +113,7 @@ def test_a_finding_is_followed_to_the_rows_nearest_to_it() -> None:
     assert leaves(checked, model, "reach", (0, 1000)) == [("edge", (at, at + 1)) for at in range(1000 - FOLLOWED, 1000)]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(programs(), facts())
 def test_every_derived_row_rests_on_rows_and_never_on_itself(checked: CheckedProgram, given_facts: Facts) -> None:
     model = native.evaluate(checked, given_facts)

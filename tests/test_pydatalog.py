@@ -47,7 +47,7 @@ def derived(model: Model) -> dict[str, set[Row]]:
     return {name: set(table.rows) for name, table in model.tables.items()}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(programs(), facts())
 def test_it_derives_what_the_native_engine_derives(checked: CheckedProgram, given_facts: Facts) -> None:
     try:

@@ -294,7 +294,7 @@ def check(problem: Problem, answer: Answer) -> None:
 
 
 @ortools
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(problem=problems(), seed=st.integers())
 def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem, seed: int) -> None:
     from datalog_gate.services.rack_affinity.solver import Clock, answer
@@ -311,7 +311,7 @@ def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem,
     assert answer(again, Clock(60)) == found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(problem=problems())
 def test_whatever_is_left_out_leaves_no_less_possible(problem: Problem) -> None:
     every = parts(problem)

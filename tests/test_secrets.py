@@ -176,7 +176,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(template=templates(), flow=st.sampled_from([None, False, True]), known=st.booleans())
 def test_no_door_shows_what_came_from_a_hidden_parameter(
     point: Point, folder: Path, template: dict[str, Any], flow: bool | None, known: bool

@@ -118,7 +118,7 @@ def worlds(
     return found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(body=template)
 def test_what_is_tried_is_what_reading_with_each_value_gives(rules: Rules, body: dict[str, Any]) -> None:
     found = worlds(rules, body, VALUES)
@@ -129,7 +129,7 @@ def test_what_is_tried_is_what_reading_with_each_value_gives(rules: Rules, body:
     assert all(one.because and " if " in one.depends for one in decision.undetermined)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(body=template, free=st.sampled_from([{"flavor"}, {"zone"}, {"zone", "flavor"}]))
 def test_what_can_not_be_tried_is_never_told_wrong(rules: Rules, body: dict[str, Any], free: set[str]) -> None:
     declared = {name: {"type": one["type"]} if name in free else one for name, one in PARAMETERS.items()}

@@ -18,8 +18,19 @@ MAPPED = {"resource_registry": {"Nobody::Uses": "OS::Heat::None"}}
 """An environment that changes nothing, but that a type may be mapped: then no resource is simple."""
 NAMES = ("a", "b", "c")
 REFERENCES = st.sampled_from([{"get_resource": name} for name in (*NAMES, *NAMES, "missing")])
+FUNCTIONS = st.sampled_from(
+    [
+        {"get_attr": ["a", "first_address"]},
+        {"get_attr": ["c", "name"]},
+        {"get_param": "open"},
+        {"get_param": "secret"},
+        {"if": ["open", {"get_resource": "b"}, 1]},
+        {"if": [False, 1]},
+        {"list_join": [":", [{"get_param": "secret"}, {"get_attr": ["b", "value"]}]]},
+    ]
+)
 VALUES = st.recursive(
-    st.none() | st.integers() | st.sampled_from(["", "m1.small"]) | REFERENCES,
+    st.none() | st.integers() | st.sampled_from(["", "m1.small"]) | REFERENCES | FUNCTIONS,
     lambda inner: (
         st.lists(inner, max_size=2)
         | st.dictionaries(st.sampled_from(["name", "get_param", "get_resource", "Fn::Join"]), inner, max_size=2)
@@ -34,22 +45,29 @@ KEYS = st.sampled_from([{}, {"condition": True}, {"condition": False}, {"metadat
 
 
 def outcome(template: Mapping[str, Data], mapped: bool) -> object:
-    """All that reading gives, with the place of each property; or what it finds wrong."""
+    """All that reading gives, with the place of each property, and whether it is secret; or what is wrong."""
     text = json.dumps(template, indent=1)
     try:
         stack = read_stack(text, stack_name="web", environment=MAPPED if mapped else None)
     except InputError as error:
         return [(one.code, one.message, one.span) for one in error.diagnostics]
     places = [
-        (one.locate(("properties", key)), one.locate(()))
+        (one.locate(("properties", key)), one.locate(()), one.hides(("properties", key), True))
         for one in stack.resources
         for key in ("name", *one.properties)
     ]
     return replace(stack, environments=()), places
 
 
-@given(st.lists(st.tuples(RESOURCES, KEYS), min_size=3, max_size=3))
-def test_a_simple_resource_is_read_as_any_other(resources: list[tuple[dict[str, Data], dict[str, Data]]]) -> None:
+@given(st.sampled_from(["2016-10-14", "2021-04-16"]), st.lists(st.tuples(RESOURCES, KEYS), min_size=3, max_size=3))
+def test_a_simple_resource_is_read_as_any_other(
+    version: str, resources: list[tuple[dict[str, Data], dict[str, Data]]]
+) -> None:
     named = {name: definition | more for name, (definition, more) in zip(NAMES, resources, strict=True)}
-    template = {"heat_template_version": "2016-10-14", "resources": named}
+    template = {
+        "heat_template_version": version,
+        "parameters": {"open": {"type": "string"}, "secret": {"type": "string", "hidden": True, "default": "x"}},
+        "conditions": {"open": {"equals": [{"get_param": "open"}, 1]}},
+        "resources": named,
+    }
     assert outcome(template, mapped=False) == outcome(template, mapped=True)

@@ -96,7 +96,7 @@ def above(node: Node) -> list[tuple[Node, frozenset[tuple[str, Row]]]]:
     return found
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(programs(), facts(), st.data())
 def test_every_tree_replays_and_no_order_changes_it(
     checked: CheckedProgram, given_facts: Facts, data: st.DataObject

@@ -33,13 +33,15 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A rule, its body, its matches and the variables that these bind. `rest` are equations that, one after the other,
+    """A rule, its body, its matches and the variables that these bind. `steps` are the matches that tell more than the
+    head does, one after the other, each with the terms that are known by then. `rest` are equations that, after these,
     give all variables that neither the head nor a match has; None if they do not."""
 
     rule: CheckedRule
     body: Sequence[Scoped]
     matches: tuple[Match, ...]
     matched: frozenset[Var]
+    steps: tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]
     rest: tuple[tuple[Var, Operand], ...] | None
 
     @staticmethod
@@ -57,7 +59,7 @@ class _Rule:
                 if isinstance(var, Var) and var not in told and (isinstance(by, Const) or by in told):
                     rest.append((var, by))
                     told.add(var)
-        return _Rule(rule, body, matches, matched, tuple(rest) if needed <= told else None)
+        return _Rule(rule, body, matches, matched, _steps(rule, matches), tuple(rest) if needed <= told else None)
 
     def may_give(self, row: Row) -> bool:
         """Whether the constants of the head are the row's."""
@@ -116,7 +118,7 @@ class Provenance:
         nothing there."""
         pairs = zip(one.rule.arguments, row, strict=True)
         told: Binding = {var: value for var, value in pairs if isinstance(var, Var)}
-        if alone and one.rest is not None and (only := self._only(one.matches, told)) is not None:
+        if alone and one.rest is not None and (only := self._only(one, told)) is not None:
             for var, by in one.rest:
                 only[var] = by.value if isinstance(by, Const) else only[by]
             yield only
@@ -126,14 +128,10 @@ class Provenance:
             if not cause and row == head_row(one.rule, binding):
                 yield binding
 
-    def _only(self, matches: Sequence[Match], told: Binding) -> Binding | None:
+    def _only(self, one: _Rule, told: Binding) -> Binding | None:
         """The values of the variables, if each match has but one row that fits what is known by then."""
         known = dict(told)
-        waiting = [one for one in matches if any(isinstance(term, Var) and term not in known for _, term in one.said)]
-        while waiting:
-            match = next((one for one in waiting if any(term in known for _, term in one.said)), waiting[0])
-            waiting = [one for one in waiting if one is not match]
-            fixed = [(column, term) for column, term in match.said if isinstance(term, Const) or term in known]
+        for match, fixed in one.steps:
             key = tuple([term.value if isinstance(term, Const) else known[term] for _, term in fixed])
             rows = self._search.rows(match.relation, tuple([column for column, _ in fixed]), key)
             if len(rows) != 1:
@@ -157,3 +155,17 @@ class Provenance:
             rows = [row for row in rows if rounds_of.get(row, 0) < latest]  # another engine may have other rows
         if rows:
             yield match.relation, next(iter(rows)) if len(rows) == 1 else in_order(rows)[0]
+
+
+def _steps(rule: CheckedRule, matches: Sequence[Match]) -> tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]:
+    """As the rule's `steps`: those first of which something is known."""
+    known: set[Operand] = {one for one in rule.arguments if isinstance(one, Var)}
+    waiting = [one for one in matches if any(isinstance(term, Var) and term not in known for _, term in one.said)]
+    steps = []
+    while waiting:
+        match = next((one for one in waiting if any(term in known for _, term in one.said)), waiting[0])
+        waiting = [one for one in waiting if one is not match]
+        fixed = tuple((column, term) for column, term in match.said if isinstance(term, Const) or term in known)
+        known |= {term for _, term in match.said if isinstance(term, Var)}
+        steps.append((match, fixed))
+    return tuple(steps)

@@ -6,13 +6,14 @@ In: a set of facts. Out: the same for the same facts, whatever the order of thei
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
+from itertools import compress
 
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.values import HIDDEN, Boolean, ResourceId, Row, Unknown, Value, in_order
+from datalog_gate.values import HIDDEN, Boolean, ResourceId, Unknown, Value, in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,47 +32,63 @@ def summary(facts: FactSet) -> Summary:
     unknown: dict[str, frozenset[int]] = {}
     for relation, rows in facts.rows.items():
         plain = not facts.maybe.get(relation) and relation not in facts.hidden
-        ordered = in_order(rows) if plain else []
-        text = _of_known(ordered) if plain else None
+        columns = list(zip(*(in_order(rows) if plain else rows), strict=True))
+        text = _of_known(len(rows), columns) if plain else None
         if text is None:
-            if columns := _unknown(rows):
-                unknown[relation] = columns
-            unsure = {number for at in columns for number, row in enumerate(ordered) if isinstance(row[at], Unknown)}
-            unsaid = [row for number, row in enumerate(ordered) if number in unsure]
-            if plain and not any(_hidden(value) for row in unsaid for value in row):  # rows by column take less time
-                sure = [row for number, row in enumerate(ordered) if number not in unsure]
-                text = (_columns(_KNOWN, sure) if sure else "") + _columns(_ANY, unsaid)
-            else:
-                text = _of_any(facts, relation)
+            columns = [one[:1] if type(one[0]) is not Unknown and _same(one) else one for one in columns]
+            held = [at for at, column in enumerate(columns) if Unknown in set(map(type, column))]
+            if held:
+                unknown[relation] = frozenset(held)
+            text = (_of_some(len(rows), columns, held) if plain else None) or _of_any(facts, relation)
         digests[relation] = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return Summary(digests, unknown)
 
 
-def _unknown(rows: Collection[Row]) -> frozenset[int]:
-    """The columns that hold an unknown in some row."""
-    return frozenset(at for at, column in enumerate(zip(*rows, strict=True)) if Unknown in set(map(type, column)))
+_Columns = Sequence[Sequence[Value]]
 
 
-def _of_known(rows: Collection[Row]) -> str | None:
+def _of_known(number: int, columns: _Columns) -> str | None:
     """The text of rows, in order, that are surely there; None if a value is an unknown."""
     try:
-        return _columns(_KNOWN, rows)
+        return _text(_KNOWN, number, columns)
     except TypeError:
         return None
 
 
-def _columns(encoder: json.JSONEncoder, rows: Collection[Row]) -> str:
-    return encoder.encode([len(rows), [_column(one) for one in zip(*rows, strict=True)]])
+def _of_some(number: int, columns: _Columns, held: Sequence[int]) -> str | None:
+    """The text of rows, in order, that are surely there, of which some hold an unknown in the columns `held`; None if
+    a value of these rows is hidden. By column it takes less time. What all rows have alike is said once."""
+    unsure = [False] * number
+    for at in held:
+        unsure = [one or type(value) is Unknown for one, value in zip(unsure, columns[at], strict=True)]
+    unsaid = [one if len(one) < number else tuple(compress(one, unsure)) for one in columns]
+    if any(_hidden(value) for at in held for value in unsaid[at]):
+        return None
+    text = _text(_ANY, sum(unsure), unsaid)
+    if all(unsure):
+        return text
+    known = [not one for one in unsure]
+    return (
+        _text(_KNOWN, sum(known), [one if len(one) < number else tuple(compress(one, known)) for one in columns]) + text
+    )
 
 
-def _column(values: tuple[Value, ...]) -> object:
+def _text(encoder: json.JSONEncoder, number: int, columns: _Columns) -> str:
+    return encoder.encode([number, [_column(one) for one in columns]])
+
+
+def _column(values: Sequence[Value]) -> object:
     """What is written of a column. Most columns of a resource type hold one value in all rows, which is written once,
     and resources alone are an object of their paths, which takes a third of the time."""
-    if values[0] == values[-1] and values.count(values[0]) == len(values):
+    if _same(values):
         return values[:1]
     if isinstance(values[0], ResourceId) and set(map(type, values)) == {ResourceId}:
         return {"$resource": [one.path for one in values if isinstance(one, ResourceId)]}
     return values
+
+
+def _same(values: Sequence[Value]) -> bool:
+    return values[0] == values[-1] and values.count(values[0]) == len(values)
 
 
 def _of_any(facts: FactSet, relation: str) -> str:

@@ -62,8 +62,10 @@ class Changes:
 
     def tolerates(self, policy: Policy, row: Row) -> bool:
         """Whether the row stops nothing, for it was there before."""
+        if self.of(policy, row) != "preexisting":
+            return False
         usual = "allow" if ASKED.isdisjoint(self._rules.reads[policy.relation]) else "deny"
-        return policy.texts.get("preexisting", usual) == "allow" and self.of(policy, row) == "preexisting"
+        return policy.texts.get("preexisting", usual) == "allow"
 
     @cached_property
     def _base(self) -> Evaluation:

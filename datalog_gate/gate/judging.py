@@ -23,7 +23,7 @@ from datalog_gate.gate.policyset import PolicySet
 from datalog_gate.gate.request import MODES, Request
 from datalog_gate.gate.secrets import Secrets
 from datalog_gate.gate.waivers import waiver_of
-from datalog_gate.values import OPEN, SECRET, ResourceId, Row, Unknown, row_key, show
+from datalog_gate.values import OPEN, SECRET, ResourceId, Row, Unknown, in_order, show
 
 PLACING = Budget(looks=300_000)
 """What it may take to find where the findings stand: some seconds. No clock, so that the same stands everywhere."""
@@ -77,7 +77,7 @@ class Judge:
             return
         certain = self._model.rows(policy.relation)
         chosen: dict[ResourceId | None, tuple[Row, bool]] = {}
-        for row in sorted(self._model.rows(relation), key=row_key):
+        for row in in_order(self._model.rows(relation)):
             subject = self._subject(policy, row)
             found = settled.get((policy.id, subject))
             if row in certain or found is False:

@@ -70,6 +70,8 @@ class Dialect:
 
     def deletion_policy(self, written: object) -> str | None:
         """The policy's one name, None for what is no policy of this version."""
+        if written is None:
+            return None
         policies = ("Delete", "Retain", "Snapshot")
         aliases = {name.lower(): name for name in policies if self.date >= _CONDITIONS_SINCE}
         return next((name for name in policies if written == name), None) or aliases.get(str(written))

@@ -63,16 +63,16 @@ def of_member(leaf: Unknown, variable: str, index: str) -> Unknown:
 
 def leaves(data: Data, keys: bool = False) -> Iterator[Data]:
     """Every scalar of the data, in order; with `keys` also the keys of maps."""
-    stack = [data]
-    while stack:
-        match stack.pop():
-            case dict() as mapping:
-                stack.extend(reversed(mapping.values()))
-                stack.extend(mapping if keys else ())
-            case list() as items:
-                stack.extend(reversed(items))
-            case leaf:
-                yield leaf
+    pending = [data]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict):
+            pending.extend(reversed(one.values()))
+            pending.extend(one if keys else ())
+        elif isinstance(one, list):
+            pending.extend(reversed(one))
+        else:
+            yield one
 
 
 def undecided(data: Data) -> bool:
@@ -93,6 +93,8 @@ def _expression(leaf: Unknown | ResourceId) -> str:
 
 def _flow(data: Data, home: str, secrets: Secrets) -> str:
     match data:
+        case str():
+            return _text(data, home, secrets)
         case Unknown() | ResourceId():
             return _expression(data).removesuffix(f" in {home}")
         case dict():
@@ -102,9 +104,7 @@ def _flow(data: Data, home: str, secrets: Secrets) -> str:
                 return f"{{{key if key[0] == QUOTE else json.dumps(key)}: {value}}}"
             return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
         case list():
-            return "[" + ", ".join(_flow(item, home, secrets) for item in data) + "]"
-        case str():
-            return _text(data, home, secrets)
+            return "[" + ", ".join([_flow(item, home, secrets) for item in data]) + "]"
         case None | bool():
             return json.dumps(data)
         case _:
@@ -112,7 +112,7 @@ def _flow(data: Data, home: str, secrets: Secrets) -> str:
 
 
 def _text(text: str, home: str, secrets: Secrets) -> str:
-    for secret in sorted(secrets, key=len, reverse=True):
+    for secret in sorted(secrets, key=len, reverse=True) if secrets else ():
         if secret in text:
             name = secrets[secret].removesuffix(f" in {home}")
             pieces = [piece for part in text.split(secret) for piece in (name, part and _text(part, home, secrets))]

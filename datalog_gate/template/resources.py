@@ -19,7 +19,7 @@ from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Reg
 from datalog_gate.template.nesting import GROUPS, NESTING, VERSIONS, Group, Member, Where, names_of, read_group
 from datalog_gate.template.parameters import Given, pseudo_parameters
 from datalog_gate.template.scope import Scope
-from datalog_gate.template.simple import simple_resources
+from datalog_gate.template.simple import finished, simple_resources
 from datalog_gate.template.tree import Tree, is_remote
 from datalog_gate.values import ResourceId, Unknown
 
@@ -61,8 +61,16 @@ def read_resources(scope: Scope) -> dict[str, Resource]:
     scope.done |= simple
     if len(simple) == len(scope.definitions):
         return simple
-    read = {name: simple.get(name) or scope.read(scope, name) for name in scope.definitions}
-    return {name: resource for name, resource in read.items() if resource}
+    read: dict[str, Resource] = {}
+    for name in scope.definitions:
+        one = simple.get(name)
+        if one is None:
+            one = scope.read(scope, name)
+            if one is None:
+                continue
+            scope.ordered = scope.ordered and read.keys() >= one.requires.keys()
+        read[name] = one
+    return read
 
 
 def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
@@ -72,7 +80,8 @@ def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
     scope.done[name] = None
     outer, scope.requires = scope.requires, {}
     scope.reading += 1
-    scope.done[name] = _from_definition(scope, name, inside)
+    begun = scope.begun.get(name)
+    scope.done[name] = finished(scope, *begun) if begun else _from_definition(scope, name, inside)
     scope.reading -= 1
     scope.requires = outer
     return scope.done[name]

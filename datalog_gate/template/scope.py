@@ -35,8 +35,8 @@ OMITTED = object()
 @dataclass(slots=True)
 class Scope:
     """The names of one template. `read` gives a resource by its name, None while that very resource is being read;
-    `reading` of them are. `ids` are those that were asked of resources without a condition. `ordered` says that each
-    resource needs only such as stand before it.
+    `reading` of them are. `ids` are those that were asked of resources without a condition, `begun` the resources that
+    are read but for some properties. `ordered` says that each resource needs only such as stand before it.
 
     `touched` counts how often a hidden value was read: what a function gives came from one if it grew on the way.
     `hidden` are the paths of such results, `veiled` the values of the stack as `Stack.hidden`."""
@@ -64,6 +64,7 @@ class Scope:
     touched: int = 0
     reading: int = 0
     ids: dict[str, ResourceId] = field(default_factory=dict)
+    begun: dict[str, tuple[Resource, list[str]]] = field(default_factory=dict)
     ordered: bool = False
 
     def sure(self, name: str) -> ResourceId | None:
@@ -78,8 +79,12 @@ class Scope:
     def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
         """The data with the functions in `names` (default: the dialect's) replaced by their values. Data that has none
         is given back itself, so that what is large and plain is neither copied nor held twice."""
-        value = self._resolve(data, path, self.dialect.functions if names is None else names)
+        value = self.part(data, path, names)
         return None if value is OMITTED else value
+
+    def part(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
+        """The same, but OMITTED where the data is as if it were not there."""
+        return self._resolve(data, path, self.dialect.functions if names is None else names)
 
     def _resolve(self, data: Data, path: Path, known: frozenset[str]) -> Data:
         items: Iterable[tuple[str | int, Data]]

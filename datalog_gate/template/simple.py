@@ -2,17 +2,19 @@
 references (layer 2).
 
 In: the scope of a template. Out: these resources, as `resources.read_resource` would read them, in a third of the time.
+One with other functions is begun, and finished when its turn comes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 
 from datalog_gate.facts.stack import Data, Resource
 from datalog_gate.template.document import MAX_DEPTH
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.template.nesting import NESTING, Where, names_of
-from datalog_gate.template.scope import SCALARS, Scope
+from datalog_gate.template.scope import OMITTED, SCALARS, Scope
 from datalog_gate.values import ResourceId
 
 _NOTHING: dict[str, str] = {}
@@ -28,6 +30,8 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
     stops = scope.dialect.functions | scope.dialect.removed
     plain: dict[str, str] = {}
     found: dict[str, Resource] = {}
+    position: dict[str, int] = {}
+    left: list[str] = []
     work = 0
     ordered = True
 
@@ -35,6 +39,11 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
 
     def defined(name: str) -> Where:  # not through the scope, which holds the resources: a circle is freed late
         return Where(document, ("resources", name), names, hidden, given)
+
+    def above(one: str, other: str) -> bool:
+        if not position:
+            position.update(zip(scope.definitions, count()))
+        return position[one] < position[other]
 
     for name, definition in scope.definitions.items():
         if type(definition) is not dict or len(definition) != 2 or "/" in name:
@@ -57,7 +66,7 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
             target = value.get("get_resource") if type(value) is dict and len(value) == 1 else None
             before = found.get(target) if type(target) is str else None
             if type(target) is str and (other := before.id if before else scope.sure(target)):
-                ordered = ordered and before is not None
+                ordered = ordered and (before is not None or above(target, name))
                 if requires is _NOTHING:
                     resolved, requires = properties.copy(), {}
                 requires[target] = "reference"
@@ -65,15 +74,33 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
             elif (more := _parts(value, stops, MAX_DEPTH - 4)) is not None:
                 parts += more
             else:
-                break
+                left.append(key)
+        work += parts
+        own = new(ResourceId, (base + name,))  # as `ResourceId` makes one, in two thirds of the time
+        if left:
+            scope.begun[name] = Resource(own, name, kind, kind, resolved, requires, veiled, defined), left
+            left = []
         else:
-            work += parts
-            own = new(ResourceId, (base + name,))  # as `ResourceId` makes one, in two thirds of the time
             found[name] = Resource(own, name, kind, kind, resolved, requires, veiled, defined)
-    scope.ordered = ordered and len(found) == len(scope.definitions)
+    scope.ordered = ordered
     scope.tree.spend(work)
-    scope.tree.count(len(found), document.below(("resources",)))
+    scope.tree.count(len(found) + len(scope.begun), document.below(("resources",)))
     return found
+
+
+def finished(scope: Scope, one: Resource, left: Iterable[str]) -> Resource:
+    """The resource that was begun, with the properties that were left."""
+    properties = dict(one.properties)
+    for key in left:
+        value = scope.part(properties[key], ("resources", one.name, "properties", key))
+        if value is OMITTED:
+            del properties[key]
+        else:
+            properties[key] = value
+    one.properties = properties
+    one.requires = {**one.requires, **scope.requires}
+    one.veiled = bool(scope.hidden.paths)
+    return one
 
 
 def _parts(data: Data, stops: frozenset[str], depth: int) -> int | None:

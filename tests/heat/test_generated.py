@@ -220,7 +220,6 @@ def test_heat_resolves_a_generated_template_as_we_do(shard: int) -> None:
     @settings(
         max_examples=EXAMPLES // SHARDS,
         database=None,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate],  # to shrink one takes minutes, since Heat reads each seven times
     )
