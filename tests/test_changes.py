@@ -112,7 +112,7 @@ PAIRS = {
         {"a is open at 0": PREEXISTING, "a is open at 1": PREEXISTING}),
     "an index of nobody knows whose list": Pair(
         BARE, {"a": group("all")}, {"a": group("all"), "b": group("one", "all")}, "deny",
-        {"0": PREEXISTING, "1": INTRODUCED}),
+        {"web/g/0": PREEXISTING, "web/g/1": INTRODUCED}),
     "more of what is too many": Pair(MANY, servers(2), servers(3), "deny", {"3 servers": INTRODUCED}),
     "less of what is still too many": Pair(
         MANY, servers(3), servers(2), "allow_with_warnings", {"2 servers": PREEXISTING}),
@@ -145,7 +145,7 @@ PAIRS = {
         UNNAMED, {"a": server()}, {"a": server(), "b": server(metadata={"k": "me"})}, "allow_with_warnings",
         {"a": PREEXISTING}),
     "a member more of a group": Pair(
-        UNNAMED, grouped(1, server()), grouped(2, server()), "deny", {"0": PREEXISTING, "1": INTRODUCED}),
+        UNNAMED, grouped(1, server()), grouped(2, server()), "deny", {"web/g/0": PREEXISTING, "web/g/1": INTRODUCED}),
     "a nested stack": Pair(
         OPEN, nested({"a": group("all")}), nested({"a": group("one", "all"), "b": group("all")}), "deny",
         {"a is open at 1": PREEXISTING, "b is open at 0": INTRODUCED}),

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import Counter
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 import datalog_gate as dg
 from datalog_gate.enforce.packs import copy_packs
+from datalog_gate.policytest.testfile import read_cases
+from datalog_gate.template.document import read_document
 from tests.pages import assert_written
 
 ROOT = Path(__file__).parents[1]
@@ -20,16 +26,24 @@ UNREADABLE = "openstack+magnum/contrib/drivers/k8s_opensuse_v1/templates/kubeclu
 """Heat refuses it as well: it refers to a resource that it does not have."""
 ACTIONS = ("adopt", "delete")
 """All policies are judged by one of them: what is asked of a stack that is created is asked of an adopted one too."""
+LIMITS = yaml.safe_load((ROOT / "tests/findings/limits.yaml").read_text("utf-8"))
+CHANGED = ("put", "in", "environment")
+JUDGED = sorted((ROOT / "tests/findings/judged").glob("*.yaml"))
+ASKED = ("action", "caller", "inventory", "now", "services")
+"""What an entry of a record may put into its stack, and give to the request, as a case of a policy test does."""
 
 
 def limited(folder: Path) -> Path:
     """The packs with the limits of `findings/limits.yaml` in the place of their own."""
-    given = yaml.safe_load((ROOT / "tests/findings/limits.yaml").read_text("utf-8"))
     for pack in copy_packs(ROOT / "rules", folder, ()):
-        if pack.name in given:
-            file = pack / "limits.yaml"
-            file.write_text(json.dumps(yaml.safe_load(file.read_text("utf-8")) | given[pack.name]))
+        limit(pack, LIMITS.get(pack.name, {}))
     return folder
+
+
+def limit(pack: Path, limits: Mapping[str, object]) -> None:
+    file = pack / "limits.yaml"
+    if limits:
+        file.write_text(json.dumps(yaml.safe_load(file.read_text("utf-8")) | limits))
 
 
 def findings(rules: dg.Rules) -> str:
@@ -58,3 +72,104 @@ def findings(rules: dg.Rules) -> str:
 def test_packs_find_in_real_templates_what_was_judged(limits: str, tmp_path: Path) -> None:
     packs = ROOT / "rules" if limits == "shipped" else limited(tmp_path / "packs")
     assert_written(ROOT / f"tests/findings/{limits}.txt", findings(dg.load_rules(packs)))
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not here")
+@pytest.mark.parametrize("record", JUDGED, ids=lambda one: str(one.stem))
+def test_three_findings_of_each_policy_were_judged_by_hand(record: Path, tmp_path: Path) -> None:
+    """A record holds for each policy of its pack three entries or more: of a `template`, a root of the corpus, what
+    one or some findings `says`, `why` that is right, and the `case` of the pack's tests that has this shape. What is
+    `put` into the root (or into the file `in`), mapping by mapping, null to take away, or into its `environment`, is a
+    fault: then all is said that was not before. `modules` are other roots, by names, that are judged together with it.
+    With the action `update` it is held against what it was. `limits` go
+    over those of `findings/limits.yaml`, and of a request there may be what `ASKED` names."""
+    judge = Judge(ROOT / "rules" / record.stem, tmp_path)
+    entries: dict[str, list[dict[str, Any]]] = yaml.safe_load(record.read_text("utf-8"))
+    assert {policy: [judge.newly(policy, one) for one in some] for policy, some in entries.items()} == {
+        policy: [said(one) for one in some] for policy, some in entries.items()
+    }
+    expected = {case.name: {policy for policy, _ in case.policies} for case in read_cases(judge.pack / "test.yaml")}
+    assert [
+        f"{policy}: {one['case']}"
+        for policy, some in entries.items()
+        for one in some
+        if policy not in expected.get(one["case"], ())
+    ] == []
+    different = {
+        policy: {(one["template"], *said(one)) for one in some if one["why"]} for policy, some in entries.items()
+    }
+    assert {one for one in different if len(different[one]) >= 3} == {one.id for one in judge.rules("{}").policies}
+
+
+def said(entry: Mapping[str, Any]) -> list[str]:
+    return sorted([entry["says"]] if isinstance(entry["says"], str) else entry["says"])
+
+
+class Judge:
+    """One pack over the corpus and what is put into it. What was read or found is kept."""
+
+    def __init__(self, pack: Path, folder: Path) -> None:
+        self.pack, self._folder = pack, folder
+        self._roots = {one["root"]: one for one in map(json.loads, (CORPUS / "manifest.jsonl").open(encoding="utf-8"))}
+        shutil.copytree(CORPUS, folder / "corpus", copy_function=shutil.copyfile)
+        self.rules, self._stack, self._found = cache(self._rules), cache(self._read), cache(self._decide)
+
+    def newly(self, policy: str, entry: Mapping[str, Any]) -> list[str]:
+        """What the policy finds in the entry's template with what is put into it, and not without; of one into which
+        nothing is put, what it finds of what the entry says."""
+        changed = {key: entry[key] for key in CHANGED if key in entry}
+        together = {"modules": entry["modules"]} if "modules" in entry else {}
+        asked = json.dumps({key: entry[key] for key in ASKED if key in entry})
+        found, before = (
+            [
+                message
+                for one, message in self._found(entry["template"], put, asked, json.dumps(entry.get("limits", {})))
+                if one == policy
+            ]
+            for put in (json.dumps(together | changed), json.dumps(together))
+        )
+        if not changed:
+            return sorted(set(found) & set(said(entry)))
+        return sorted((Counter(found) - Counter(before)).elements())
+
+    def _decide(self, root: str, put: str, asked: str, limits: str) -> list[tuple[str, str]]:
+        given = {"now": "2027-03-01", **json.loads(asked)}
+        against = self._stack(root, "{}") if given.get("action") == "update" else ()
+        decision = self.rules(limits).decide(self._stack(root, put), against=against, **given)
+        assert decision.errors == ()
+        return [(one.policy, one.said) for one in (*decision.violations, *decision.undetermined)]
+
+    def _rules(self, limits: str) -> dg.Rules:
+        folder = self._folder / f"rules{len(list(self._folder.iterdir()))}"
+        shutil.copytree(self.pack, folder / self.pack.name)
+        limit(folder / self.pack.name, LIMITS.get(self.pack.name, {}) | json.loads(limits))
+        return dg.load_rules(folder / self.pack.name)
+
+    def _read(self, root: str, put: str) -> list[dg.Stack]:
+        """The stack of a root, and its modules, with what is put into them, which is then taken out again."""
+        given, corpus = json.loads(put), self._folder / "corpus"
+        file = corpus / given.get("in", root)
+        text = file.read_text("utf-8")
+        if "put" in given:
+            file.write_text(json.dumps(merged(read_document(text, root).data, given["put"])), "utf-8")
+        try:
+            return [
+                dg.read_stack(
+                    corpus / one,
+                    environments=[corpus / its for its in self._roots[one]["envs"]],
+                    environment=None if name else given.get("environment"),
+                    files_root=corpus,
+                    stack_name=name,
+                )
+                for name, one in {None: root, **given.get("modules", {})}.items()
+            ]
+        finally:
+            file.write_text(text, "utf-8")
+
+
+def merged(data: Any, put: Any) -> Any:
+    """The data with what is put over it, mapping by mapping; null takes away."""
+    if not (isinstance(data, dict) and isinstance(put, dict)):
+        return put
+    both = {key: merged(data.get(key), put[key]) if key in put else data[key] for key in {**data, **put}}
+    return {key: value for key, value in both.items() if put.get(key, "") is not None}

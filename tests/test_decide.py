@@ -201,11 +201,14 @@ def test_a_policy_judges_the_actions_that_it_names(on: str, judged: set[str]) ->
     }
 
 
-def test_a_message_names_a_resource_by_its_path_only_where_names_repeat() -> None:
+def test_a_message_names_a_resource_by_its_path_only_where_names_repeat_or_number_members() -> None:
     template = server("web", flavor="huge") + server("two", flavor="huge") + "  n: {type: n.yaml}\n"
+    template += "  g: {type: OS::Heat::ResourceGroup, properties: {count: 1, resource_def: {type: OS::Nova::Server, "
+    template += "properties: {image: debian, flavor: huge}}}}\n"
     inner = "heat_template_version: 2018-08-31\nresources:\n" + server("web", flavor="huge", name='"{s}\\n"')
     found = judge(HUGE.replace("{more}", ""), template, files={"n.yaml": inner})
     assert [(one.message, one.place and one.place.file) for one in found.violations] == [
+        ("s/g/0 takes huge", "<template>"),
         ("s/n/web takes huge", "n.yaml"),
         ("two takes huge", "<template>"),
         ("s/web takes huge", "<template>"),

@@ -587,6 +587,18 @@ resources:
     assert stack.files == {"child.yaml": CHILD}
 
 
+def test_a_resource_of_a_nested_template_goes_by_its_id() -> None:
+    child = "heat_template_version: 2018-08-31\nparameters: {more: {type: boolean, default: false}}\n"
+    child += "conditions: {more: {get_param: more}}\nresources: {in: {type: A}, gone: {type: A, condition: more}}\n"
+    asked = {"id": "resource.in", "of": "resource.in.name", "gone": "resource.gone", "none": "resource.x"}
+    written = ", ".join(f"{key}: {{get_attr: [n, {attribute}]}}" for key, attribute in asked.items())
+    text = f"resources:\n  n: {{type: child.yaml}}\n  use: {{type: A, properties: {{{written}}}}}\n"
+    assert read(text, files={"child.yaml": child}).resources[1].properties == {
+        "id": ResourceId("web/n/in"),
+        **{key: Unknown(f"{{get_attr: [n, {asked[key]}]}} in web") for key in ("of", "gone", "none")},
+    }
+
+
 def test_a_group_holds_its_members() -> None:
     text = """\
 parameters: {key: {type: string}}

@@ -152,7 +152,7 @@ class Judge:
         def word(name: str) -> str:
             value = row[policy.columns.index(name)]
             if isinstance(value, ResourceId):
-                return value.path if value.name in self._shared else value.name
+                return value.path if value.name in self._shared or value.name.isdecimal() else value.name
             return "?" if isinstance(value, Unknown) and value != SECRET and value.bounds == OPEN else show(value)
 
         return PLACEHOLDER.sub(lambda found: word(found[1]), policy.message)

@@ -61,6 +61,8 @@ def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
             if first != "outputs":
                 raise Undecided
             return select(dict(resource.nested.outputs), rest)
+        if first.startswith("resource."):
+            return _id(resource.nested, [*first.split(".", 2)[1:], *rest])
         if first in resource.nested.outputs:
             return select(resource.nested.outputs[first], rest)
     except (LookupError, ValueError, TypeError, AttributeError):
@@ -101,6 +103,14 @@ def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data], type
     if scaling and (first != "outputs_list" or not rest):
         raise Undecided
     return [_of_member(member, rest if scaling else [first, *rest], type_of) for member in members.values()]
+
+
+def _id(nested: Stack, keys: list[Data]) -> Data:
+    """The id of a nested stack's resource (get_attribute, heat/engine/resources/template_resource.py)."""
+    inner = next((one for one in nested.resources if keys == [one.name]), None)
+    if inner is None or inner.maybe is not None:
+        raise Undecided
+    return inner.id
 
 
 def _of_member(member: Resource, keys: list[Data], type_of: TypeOf) -> Data:
