@@ -62,17 +62,17 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "a branch of an if": (
         "parameters: {p: {type: boolean, default: true}}\nconditions: {c: {get_param: p}}\nresources:\n  sg: {" + GROUP % "{if: [c, 0.0.0.0/0, 10.1.0.0/16]}" + "}\n", {}, ["sg"]),
     "each member of a group": (
-        "resources:\n  g: {type: OS::Heat::ResourceGroup, properties: {count: 2, resource_def: {" + ANY + "}}}\n", {}, ["0", "1"]),
+        "resources:\n  g: {type: OS::Heat::ResourceGroup, properties: {count: 2, resource_def: {" + ANY + "}}}\n", {}, ["s/g/0", "s/g/1"]),
     "the member of a group made open by its index": (
-        "resources:\n  g: {type: OS::Heat::ResourceGroup, properties: {count: 1, index_var: I, resource_def: {" + GROUP % "I.0.0.0/0" + "}}}\n", {}, ["0"]),
+        "resources:\n  g: {type: OS::Heat::ResourceGroup, properties: {count: 1, index_var: I, resource_def: {" + GROUP % "I.0.0.0/0" + "}}}\n", {}, ["s/g/0"]),
     "a function in the data of a group's members": (
-        "parameters: {from: {type: json, default: {list_join: [/, [0.0.0.0, '0']]}}}\nresources:\n  g: {type: OS::Heat::ResourceGroup, properties: {count: 1, resource_def: {" + GROUP % "{get_param: from}" + "}}}\n", {}, ["0"]),
+        "parameters: {from: {type: json, default: {list_join: [/, [0.0.0.0, '0']]}}}\nresources:\n  g: {type: OS::Heat::ResourceGroup, properties: {count: 1, resource_def: {" + GROUP % "{get_param: from}" + "}}}\n", {}, ["s/g/0"]),
     "a template in a group": (
         "resources:\n  g: {type: OS::Heat::AutoScalingGroup, properties: {min_size: 1, max_size: 2, resource: {type: in.yaml, properties: {from: 0.0.0.0/0}}}}\n",
         {"files": {"in.yaml": NESTED}}, ["inner"]),
     "a link of a chain": (
         "resources:\n  c: {type: OS::Heat::ResourceChain, properties: {resources: [OS::Neutron::SecurityGroup], resource_properties: "
-        + ANY.partition("properties: ")[2] + "}}\n", {}, ["0"]),
+        + ANY.partition("properties: ")[2] + "}}\n", {}, ["s/c/0"]),
     "a stack within the text of a property": (
         "resources:\n  in: {type: OS::Heat::Stack, properties: {template: {get_file: in.yaml}, parameters: {from: 0.0.0.0/0}}}\n",
         {"files": {"in.yaml": NESTED}}, ["inner"]),

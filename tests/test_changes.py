@@ -112,7 +112,7 @@ PAIRS = {
         {"a is open at 0": PREEXISTING, "a is open at 1": PREEXISTING}),
     "an index of nobody knows whose list": Pair(
         BARE, {"a": group("all")}, {"a": group("all"), "b": group("one", "all")}, "deny",
-        {"web/g/0": PREEXISTING, "web/g/1": INTRODUCED}),
+        {"0": PREEXISTING, "1": INTRODUCED}),
     "more of what is too many": Pair(MANY, servers(2), servers(3), "deny", {"3 servers": INTRODUCED}),
     "less of what is still too many": Pair(
         MANY, servers(3), servers(2), "allow_with_warnings", {"2 servers": PREEXISTING}),

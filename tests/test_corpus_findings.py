@@ -81,8 +81,8 @@ def test_three_findings_of_each_policy_were_judged_by_hand(record: Path, tmp_pat
     one or some findings `says`, `why` that is right, and the `case` of the pack's tests that has this shape. What is
     `put` into the root (or into the file `in`), mapping by mapping, null to take away, or into its `environment`, is a
     fault: then all is said that was not before. `modules` are other roots, by names, that are judged together with it.
-    With the action `update` it is held against what it was. `limits` go
-    over those of `findings/limits.yaml`, and of a request there may be what `ASKED` names."""
+    With the action `update` it is held against what it was. `limits` go over those of `findings/limits.yaml`, and of a
+    request there may be what `ASKED` names."""
     judge = Judge(ROOT / "rules" / record.stem, tmp_path)
     entries: dict[str, list[dict[str, Any]]] = yaml.safe_load(record.read_text("utf-8"))
     assert {policy: [judge.newly(policy, one) for one in some] for policy, some in entries.items()} == {
@@ -99,6 +99,10 @@ def test_three_findings_of_each_policy_were_judged_by_hand(record: Path, tmp_pat
         policy: {(one["template"], *said(one)) for one in some if one["why"]} for policy, some in entries.items()
     }
     assert {one for one in different if len(different[one]) >= 3} == {one.id for one in judge.rules("{}").policies}
+
+
+def test_the_findings_of_each_pack_were_judged() -> None:
+    assert {one.stem for one in JUDGED} == {one.name for one in (ROOT / "rules").iterdir()}
 
 
 def said(entry: Mapping[str, Any]) -> list[str]:

@@ -102,7 +102,7 @@ def told(decision: Decision) -> tuple[list[str], list[str], list[str]]:
         (server("{list_join: ['-', [{get_attr: [net, show, a, 0]}, {get_param: az}]]}"), [],
          ["db stands in nova-2: depends on show.a.0 of `net` and parameter az"],
          ['{list_join: ["-", [{get_attr: [net, show, a, 0]}, {get_param: az}]]} in web']),
-        (GROUP, ["0 stands in nova-2"], ["1 stands in nova-2: denied if parameter many is 2"],
+        (GROUP, ["web/g/0 stands in nova-2"], ["web/g/1 stands in nova-2: denied if parameter many is 2"],
          ["{get_param: many} in web"]),
     ],
 )  # fmt: skip
