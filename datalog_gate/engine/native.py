@@ -49,9 +49,10 @@ def evaluate(
     for one in _prepared(program):
         if one.stratum.relations[0] in work.tables:
             continue
-        if not work.errors and not any(map(work.awake, one.once)):  # what only loops derives nothing
-            work.tables.update(dict.fromkeys(one.relations, nothing))
-            work.empty |= one.relations
+        if not work.errors and not any(map(work.empty.isdisjoint, one.needs)):
+            for relation in one.relations:
+                work.tables[relation] = nothing
+                work.empty.add(relation)
             continue
         try:
             work.derive(one)
@@ -134,12 +135,14 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Stratum:
-    """A stratum with its rules as parts: those that run once, and those that run in each round of a recursion."""
+    """A stratum with its rules as parts: those that run once, and those that run in each round of a recursion. It gives
+    nothing unless one of the former has all that it `needs`."""
 
     stratum: Stratum
     relations: frozenset[str]
     once: tuple[_Part, ...]
     again: tuple[_Part, ...]
+    needs: tuple[tuple[str, ...], ...]
 
     @staticmethod
     def of(stratum: Stratum) -> _Stratum:
@@ -150,7 +153,8 @@ class _Stratum:
             loops = [at for at, one in enumerate(rule.body) if isinstance(one, Match) and one.relation in own]
             again += [_Part.of(rule, own, at) for at in loops]
             once += [] if loops else [_Part.of(rule, own)]
-        return _Stratum(stratum, frozenset(stratum.relations), tuple(once), tuple(again))
+        needs = tuple(one.needs for one in once)
+        return _Stratum(stratum, frozenset(stratum.relations), tuple(once), tuple(again), needs)
 
 
 _PREPARED = Kept[tuple[_Stratum, ...]]()
@@ -186,11 +190,11 @@ class _Evaluation:
             self.tables[relation] = Table()
         if not one.stratum.recursive:
             for part in one.once:
-                if self.awake(part):
+                if self._awake(part):
                     self._run(part, self.tables[part.rule.relation].rows, None, ())
             return
-        parts = [part for part in one.once if self.awake(part)]
-        again = [part for part in one.again if self.awake(part)]
+        parts = [part for part in one.once if self._awake(part)]
+        again = [part for part in one.again if self._awake(part)]
         alone = len(again) == 1 and again[0].linear and len(one.stratum.relations) == 1
         if alone and not apart and self.watch.budget.rounds is None:
             self._chase(parts, again[0])
@@ -223,7 +227,7 @@ class _Evaluation:
         while done < len(rows):  # more than once only after an error
             done += self._run(again, known, rows.append, rows[done:] if done else rows)
 
-    def awake(self, part: _Part) -> bool:
+    def _awake(self, part: _Part) -> bool:
         """Whether no relation that the rule must match is empty for good."""
         return self.empty.isdisjoint(part.needs)
 

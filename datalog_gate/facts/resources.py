@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
+from typing import TypeVar
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property
@@ -17,15 +18,13 @@ from datalog_gate.facts.tables import Alike, Fact, Found, Home, entries
 from datalog_gate.facts.typed import further, leaves, path_text, typed
 from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, boolean
 
+T = TypeVar("T")
 GROUPS = frozenset(
     {"AWS::AutoScaling::AutoScalingGroup", "OS::Heat::ResourceChain", "OS::Heat::ResourceGroup"}
     | {"OS::Heat::AutoScalingGroup", "OS::Heat::InstanceGroup"}
     | {f"OS::Heat::{kind}Deployment{form}" for kind in ("Software", "Structured") for form in ("Group", "s")}
 )
 """The types whose nested stack holds members; in any other it is a template."""
-
-
-_REFERRING = (dict, list, ResourceId)
 SCALING = {
     "OS::Heat::AutoScalingGroup": ("min_size", "max_size", "desired_capacity"),
     "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "MaxSize", "DesiredCapacity"),
@@ -102,31 +101,37 @@ def _requires(one: Resource, home: Home) -> Iterator[Fact]:
             yield (one.id, required.id, why), path, required.maybe
 
 
-def _references(one: Resource, _home: Home) -> list[Fact]:
-    found: list[Fact] = []
-    _referring(one.id, dict(one.properties), (), "", found)
-    return found
-
-
-def _referring(id: ResourceId, data: Data, path: Path, text: str, found: list[Fact]) -> None:
-    """The references in data. Most of what a template says is none, and is passed over in one look."""
-    if isinstance(data, ResourceId):
-        found.append(((id, text, data), ("properties", *path), None))
-    elif isinstance(data, dict):
-        for key, value in data.items():
-            if isinstance(value, _REFERRING):
-                name = str(key)
-                _referring(id, value, (*path, name), further(path, text, name), found)
-    elif isinstance(data, list):
-        for index, value in enumerate(data):
-            if isinstance(value, _REFERRING):
-                _referring(id, value, (*path, index), further(path, text, index), found)
+def _references(one: Resource, _home: Home) -> Iterator[Fact]:
+    for path, text, target in _held(one, ResourceId):
+        yield (one.id, text, target), ("properties", *path), None
 
 
 def _unknowns(one: Resource, _home: Home) -> Iterator[Fact]:
-    for leaf in leaves(dict(one.properties)):
-        if isinstance(leaf.value, Unknown):
-            yield (one.id, leaf.text, leaf.value.expression), ("properties", *leaf.path), None
+    for path, text, unknown in _held(one, Unknown):
+        yield (one.id, text, unknown.expression), ("properties", *path), None
+
+
+def _held(one: Resource, kind: type[T]) -> list[tuple[Path, str, T]]:
+    """The values of a kind in the properties, with the way to each and its text. Most of what a template says is of
+    another, and is passed over in one look."""
+    found: list[tuple[Path, str, T]] = []
+    looked = (dict, list, kind)
+
+    def look(data: object, path: Path, text: str) -> None:
+        if isinstance(data, kind):
+            found.append((path, text, data))
+        elif isinstance(data, dict):
+            for key, value in data.items():
+                if isinstance(value, looked):
+                    name = str(key)
+                    look(value, (*path, name), further(path, text, name))
+        elif isinstance(data, list):
+            for index, value in enumerate(data):
+                if isinstance(value, looked):
+                    look(value, (*path, index), further(path, text, index))
+
+    look(dict(one.properties), (), "")
+    return found
 
 
 def _members(one: Resource, _home: Home) -> Iterator[Fact]:
