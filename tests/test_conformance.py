@@ -255,18 +255,20 @@ class Threads(Good):
 
 
 class Hasty(Good):
-    """It looks, and then writes without another look."""
+    """It looks, and then writes without another look, and tells what it wrote."""
 
     def reserve(self, request: Request) -> Decision:
         with self.rows() as rows:
             known = request.key in rows
-        time.sleep(0.05)
-        if not known:
-            with self.rows() as rows:
-                if not rows.get(request.key):
-                    rows.pop(request.key, None)
-                rows[request.key] = [self.free(request, rows)]
-        return super().reserve(request)
+        if known:
+            return super().reserve(request)
+        time.sleep(0.1)
+        with self.rows() as rows:
+            if not rows.get(request.key):
+                rows.pop(request.key, None)
+            seat = self.free(request, rows)
+            rows[request.key] = [seat]
+            return {"vm": {"seat": seat}}
 
 
 class Tuple(Good):
