@@ -23,7 +23,6 @@ from datalog_gate.facts.resources import (
     environment_rows,
     identities,
     live_rows,
-    properties,
 )
 from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Path, Resource, Stack
@@ -190,7 +189,6 @@ def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]], needed: str = 
 
 EVERY_RESOURCE = {
     "heat:resource": identities,
-    "heat:property": properties,
     **{name: _one_by_one(rows, NEEDED.get(name, "id")) for name, rows in RESOURCE_ROWS.items()},
     **{name: _one_by_one(rows) for name, rows in (SOURCE_ROWS | {DEPLOYMENT: deployments}).items()},
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.facts.stack import Data, Path, Resource
 from datalog_gate.facts.tables import Fact, Home, entries, wildcard
-from datalog_gate.facts.typed import typed
+from datalog_gate.facts.typed import leaves, typed
 from datalog_gate.values import ResourceId, Unknown
 
 POLICY = "DatalogGate::Policy"
@@ -20,7 +20,7 @@ def _grant(one: Resource, _home: Home) -> Iterator[Fact]:
 
 def _options(one: Resource, _home: Home) -> Iterator[Fact]:
     path = ("properties", "options")
-    yield from entries(FIXED["gate:grant_option"], (one.id,), one.properties.get("options"), path)
+    yield from entries(FIXED["gate:grant_option"], (one.id,), leaves(one.properties.get("options")), path)
 
 
 def _scope(one: Resource, home: Home) -> Iterator[Fact]:

@@ -6,19 +6,17 @@ the function that makes the rows of each relation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TypeVar
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.source import used_parameters
-from datalog_gate.facts.stack import Data, EnvironmentFile, Path, Resource, Stack
+from datalog_gate.facts.stack import Data, EnvironmentFile, Resource, Stack
 from datalog_gate.facts.tables import Alike, Fact, Found, Home, entries
-from datalog_gate.facts.typed import further, leaves, path_text, typed
+from datalog_gate.facts.typed import Leaf, leaves, path_text, typed
 from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, boolean
 
-T = TypeVar("T")
 GROUPS = frozenset(
     {"AWS::AutoScaling::AutoScalingGroup", "OS::Heat::ResourceChain", "OS::Heat::ResourceGroup"}
     | {"OS::Heat::AutoScalingGroup", "OS::Heat::InstanceGroup"}
@@ -46,7 +44,7 @@ def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
             default = Unknown(f"{HIDDEN}{one.name} in {stack.id}") if one.hidden else attributes["default"]
             yield (stack.id, one.name, "default", typed("any", default)), (*path, "default"), None
             del attributes["default"]
-        yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), attributes, path)
+        yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), leaves(attributes), path)
 
 
 def environment_rows(stack: Stack) -> Iterator[tuple[EnvironmentFile, Fact]]:
@@ -86,14 +84,6 @@ def identities(alike: Alike, found: Found) -> None:
         certain[one.id, stack, one.name, one.type, one.declared] = one
 
 
-def properties(alike: Alike, found: Found) -> None:
-    """The rows of ``heat:property``, of many resources at once since they are of one type."""
-    kind = alike.home.type_of(alike.resources[0].type)
-    schema = Property("properties", "map", children=kind.properties) if kind else None
-    for one in alike.resources:
-        found.add(one, entries(FIXED["heat:property"], (one.id,), dict(one.properties), ("properties",), schema))
-
-
 def _requires(one: Resource, home: Home) -> Iterator[Fact]:
     for name, why in one.requires.items():
         if required := home.named.get(name):
@@ -101,37 +91,26 @@ def _requires(one: Resource, home: Home) -> Iterator[Fact]:
             yield (one.id, required.id, why), path, required.maybe
 
 
-def _references(one: Resource, _home: Home) -> Iterator[Fact]:
-    for path, text, target in _held(one, ResourceId):
-        yield (one.id, text, target), ("properties", *path), None
+def _references(one: Resource, home: Home) -> Iterator[Fact]:
+    for leaf in _leaves(one, home):
+        if isinstance(leaf.value, ResourceId):
+            yield (one.id, leaf.text, leaf.value), ("properties", *leaf.path), None
 
 
-def _unknowns(one: Resource, _home: Home) -> Iterator[Fact]:
-    for path, text, unknown in _held(one, Unknown):
-        yield (one.id, text, unknown.expression), ("properties", *path), None
+def _unknowns(one: Resource, home: Home) -> Iterator[Fact]:
+    for leaf in _leaves(one, home):
+        if isinstance(leaf.value, Unknown):
+            yield (one.id, leaf.text, leaf.value.expression), ("properties", *leaf.path), None
 
 
-def _held(one: Resource, kind: type[T]) -> list[tuple[Path, str, T]]:
-    """The values of a kind in the properties, with the way to each and its text. Most of what a template says is of
-    another, and is passed over in one look."""
-    found: list[tuple[Path, str, T]] = []
-    looked = (dict, list, kind)
-
-    def look(data: object, path: Path, text: str) -> None:
-        if isinstance(data, kind):
-            found.append((path, text, data))
-        elif isinstance(data, dict):
-            for key, value in data.items():
-                if isinstance(value, looked):
-                    name = str(key)
-                    look(value, (*path, name), further(path, text, name))
-        elif isinstance(data, list):
-            for index, value in enumerate(data):
-                if isinstance(value, looked):
-                    look(value, (*path, index), further(path, text, index))
-
-    look(dict(one.properties), (), "")
-    return found
+def _leaves(one: Resource, home: Home) -> Sequence[Leaf]:
+    """The scalars of the properties, typed."""
+    if one.name not in home.leaves:
+        if one.type not in home.schemas:
+            kind = home.type_of(one.type)
+            home.schemas[one.type] = Property("properties", "map", children=kind.properties) if kind else None
+        home.leaves[one.name] = leaves(dict(one.properties), home.schemas[one.type])
+    return home.leaves[one.name]
 
 
 def _members(one: Resource, _home: Home) -> Iterator[Fact]:
@@ -169,10 +148,11 @@ NEEDED = {
 }
 """What a resource has no rows of the relation without."""
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
-    "heat:metadata": lambda one, _: entries(FIXED["heat:metadata"], (one.id,), one.metadata, ("metadata",)),
+    "heat:property": lambda one, home: entries(FIXED["heat:property"], (one.id,), _leaves(one, home), ("properties",)),
+    "heat:metadata": lambda one, _: entries(FIXED["heat:metadata"], (one.id,), leaves(one.metadata), ("metadata",)),
     "heat:deletion_policy": lambda one, _: [((one.id, one.deletion_policy or "Delete"), ("deletion_policy",), None)],
     "heat:update_policy": lambda one, _: entries(
-        FIXED["heat:update_policy"], (one.id,), one.update_policy, ("update_policy",)
+        FIXED["heat:update_policy"], (one.id,), leaves(one.update_policy), ("update_policy",)
     ),
     "heat:requires": _requires,
     "heat:reference": _references,

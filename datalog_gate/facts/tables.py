@@ -16,7 +16,7 @@ from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
 from datalog_gate.facts.factset import Kept
 from datalog_gate.facts.stack import Data, Path, Resource, Stack
-from datalog_gate.facts.typed import EMPTY, leaves, path_text, typed
+from datalog_gate.facts.typed import EMPTY, Leaf, leaves, path_text, typed
 from datalog_gate.values import ResourceId, Row, Unknown, Value, show
 
 if TYPE_CHECKING:
@@ -42,6 +42,16 @@ class Home:
     @cached_property
     def uses(self) -> dict[str, Sequence[Use]]:
         """What `source` found in the text of each resource, by name: several relations are made of it."""
+        return {}
+
+    @cached_property
+    def leaves(self) -> dict[str, Sequence[Leaf]]:
+        """The scalars of the properties of each resource, by name: several relations are made of them too."""
+        return {}
+
+    @cached_property
+    def schemas(self) -> dict[str, Property | None]:
+        """The properties of each type as one schema, None for a type that the catalogue does not know."""
         return {}
 
     def find(self, id: ResourceId) -> Resource | None:
@@ -199,7 +209,7 @@ class TableRows:
         if self._shape == "columns":
             [row] = self._rows([(value,) for value in known], [member or {}], member or {})
             return ((row, path, None),)
-        return entries(self.relation, known, member or {}, path)
+        return entries(self.relation, known, leaves(member or {}), path)
 
     def _open(self, data: Data, known: Row, path: Path) -> Fact:
         """The wildcard for data that is no list or map where Heat wants one: unknown, or something that Heat will
@@ -208,10 +218,10 @@ class TableRows:
         return wildcard(self.relation, known, path, unknown)
 
 
-def entries(relation: Relation, known: Row, data: Data, path: Path, schema: Property | None = None) -> Iterator[Fact]:
+def entries(relation: Relation, known: Row, found: Iterable[Leaf], path: Path) -> Iterator[Fact]:
     """The scalars of nested data as rows of the known values, the path in the data and the value. An unknown that may
     be a list or map is a maybe row, and a wildcard for what may be below it."""
-    for way, text, value, open_ in leaves(data, schema):
+    for way, text, value, open_ in found:
         place = (*path, *way)
         open_to = value if open_ and isinstance(value, Unknown) else None
         if way:
