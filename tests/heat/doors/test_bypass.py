@@ -75,11 +75,11 @@ TRIES: dict[str, Try] = {
         {"template": template(n={"type": "My::N"}), "environment": registry(**{"My::N": "n.yaml"}), "files": {"n.yaml": YAML}},
         LENGTH.format("s", "n.yaml:5:26")),
     "member of a group": Try(
-        {"template": group("OS::Heat::ResourceGroup", count=1, resource_def=string(64))}, LENGTH.format("0", "{}/g/0")),
-    **{f"member of a group of {count!r}": Try({"template": group("OS::Heat::ResourceGroup", count=count, resource_def=string(64))}, LENGTH.format("0", "{}/g/0"))
+        {"template": group("OS::Heat::ResourceGroup", count=1, resource_def=string(64))}, LENGTH.format("{}/g/0", "{}/g/0")),
+    **{f"member of a group of {count!r}": Try({"template": group("OS::Heat::ResourceGroup", count=count, resource_def=string(64))}, LENGTH.format("{}/g/0", "{}/g/0"))
        for count in (True, "+1", " 01 ", "\uff11", 1.5)},
     "member of an autoscaling group": Try(
-        {"template": group("OS::Heat::AutoScalingGroup", min_size=1, max_size=2, resource=string(64))}, LENGTH.format("0", "{}/g/0")),
+        {"template": group("OS::Heat::AutoScalingGroup", min_size=1, max_size=2, resource=string(64))}, LENGTH.format("{}/g/0", "{}/g/0")),
     "echo attribute": Try(
         {"template": template(v={"type": "OS::Heat::Value", "properties": {"value": 64}}, s=string({"get_attr": ["v", "value"]}))}),
     **{f"length as {text!r}": Try({"template": template(s=string(text))}) for text in ("6_4", " +064 ", "\uff16\uff14", 64.5)},
