@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from datalog_gate.errors import InputError
@@ -59,6 +59,13 @@ def outcome(template: Mapping[str, Data], mapped: bool) -> object:
     return replace(stack, environments=()), places
 
 
+SERVER: dict[str, Data] = {"type": "OS::Nova::Server", "properties": {"name": "x"}}
+BOTH: dict[str, Data] = {"name": {"get_resource": "a"}, "size": {"get_attr": ["a", "first_address"]}}
+"""What needs a resource in two ways says the first."""
+
+
+@example("2016-10-14", [(SERVER, {}), ({**SERVER, "properties": BOTH}, {}), (SERVER, {})])
+@example("2016-10-14", [(SERVER, {}), ({**SERVER, "properties": dict([*BOTH.items()][::-1])}, {}), (SERVER, {})])
 @given(st.sampled_from(["2016-10-14", "2021-04-16"]), st.lists(st.tuples(RESOURCES, KEYS), min_size=3, max_size=3))
 def test_a_simple_resource_is_read_as_any_other(
     version: str, resources: list[tuple[dict[str, Data], dict[str, Data]]]

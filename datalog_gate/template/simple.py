@@ -7,7 +7,7 @@ One with other functions is begun, and finished when its turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import count
 
 from datalog_gate.facts.stack import Data, Resource
@@ -88,17 +88,19 @@ def simple_resources(scope: Scope) -> dict[str, Resource]:
     return found
 
 
-def finished(scope: Scope, one: Resource, left: Iterable[str]) -> Resource:
+def finished(scope: Scope, one: Resource, left: Container[str]) -> Resource:
     """The resource that was begun, with the properties that were left."""
     properties = dict(one.properties)
-    for key in left:
-        value = scope.part(properties[key], ("resources", one.name, "properties", key))
-        if value is OMITTED:
-            del properties[key]
-        else:
-            properties[key] = value
-    one.properties = properties
-    one.requires = {**one.requires, **scope.requires}
+    for key, value in one.properties.items():
+        if key in left:
+            value = scope.part(value, ("resources", one.name, "properties", key))
+            if value is OMITTED:
+                del properties[key]
+            else:
+                properties[key] = value
+        elif isinstance(value, ResourceId):
+            scope.requires.setdefault(value.name, "reference")  # what needs it first says why
+    one.properties, one.requires = properties, scope.requires
     one.veiled = bool(scope.hidden.paths)
     return one
 
