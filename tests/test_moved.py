@@ -9,7 +9,7 @@ import pytest
 from datalog_gate.catalogue import SHIPPED
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write_text
-from datalog_gate.facts.moved import all_as_heat_reads, as_heat_reads
+from datalog_gate.facts.moved import as_heat_reads, to_move
 from datalog_gate.facts.stack import Resource
 from datalog_gate.sources import read_stack
 from datalog_gate.values import ResourceId, Unknown
@@ -18,14 +18,10 @@ LATER = Unknown("{get_param: p} in s")
 
 
 def moved(kind: str, properties: dict[str, Any]) -> object:
-    plain, resource = (
-        Resource(ResourceId(f"s/{name}"), name, kind, kind, of) for name, of in (("p", {}), ("r", properties))
-    )
-    moved = as_heat_reads(resource, SHIPPED.type(kind))
-    read, said = all_as_heat_reads([plain, resource], SHIPPED.type(kind))
-    assert read == [plain, moved]
-    assert said >= {*plain.properties, *moved.properties}
-    return read[1].properties
+    resource = Resource(ResourceId("s/r"), "r", kind, kind, properties)
+    read = as_heat_reads(resource, SHIPPED.type(kind))
+    assert to_move([{}, properties], properties, SHIPPED.type(kind)) == (read is not resource)
+    return read.properties
 
 
 @pytest.mark.parametrize(

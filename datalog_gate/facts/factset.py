@@ -8,7 +8,7 @@ from typing import Protocol
 
 from datalog_gate.catalogue.relations import OLD
 from datalog_gate.diagnostics import Span
-from datalog_gate.facts.stack import Locate, Path, Resource
+from datalog_gate.facts.stack import Locate, Path
 from datalog_gate.values import SECRET, ResourceId, Row, Unknown
 
 
@@ -19,10 +19,17 @@ class Located(Protocol):
     def locate(self) -> Locate: ...
 
 
+class Holder(Protocol):
+    """What holds resources by name."""
+
+    def resource(self, name: str, /) -> Located: ...
+
+
 Origin = tuple[Located, Path]
 """Where a row comes from, and the path there that the row stands for."""
-Kept = Origin | Resource | None
-"""What is kept of a row's origin. A resource alone stands for the path that its relation and row tell."""
+Kept = Origin | Holder | None
+"""What is kept of a row's origin. A holder stands for the resource of its that the row's first value names, and for the
+path that the relation and the row tell."""
 
 
 def place_of(origin: Origin, column: str | None = None) -> Span | None:
@@ -70,7 +77,10 @@ class FactSet:
     def origin(self, relation: str, row: Row) -> Origin | None:
         """The origin of a row; None if it has none, or is not there."""
         kept = self.rows.get(relation, {}).get(row)
-        return (kept, _path_of(relation, row)) if isinstance(kept, Resource) else kept
+        if kept is None or isinstance(kept, tuple):
+            return kept
+        assert isinstance(row[0], ResourceId)
+        return kept.resource(row[0].name), _path_of(relation, row)
 
     def hide(self, relation: str, row: Row, columns: Iterable[int]) -> None:
         """Note columns of a row that hold what came from a hidden parameter. A reference is the template's own, and a
@@ -95,7 +105,7 @@ class FactSet:
 
 
 def _path_of(relation: str, row: Row) -> Path:
-    """The path of a row whose resource alone is kept: the whole resource, its properties, or an item of a list."""
+    """The path of a row of which a holder alone is kept: the whole resource, its properties, or an item of a list."""
     if relation.removeprefix(OLD) == "heat:resource":
         return ()
     _, _, name = relation.partition(".")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import repeat
 from operator import attrgetter
 
 from datalog_gate.catalogue import Catalogue
@@ -15,7 +17,7 @@ from datalog_gate.collection import paused
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grants import GRANT_ROWS, POLICY
-from datalog_gate.facts.moved import all_as_heat_reads
+from datalog_gate.facts.moved import as_heat_reads, to_move
 from datalog_gate.facts.resources import (
     NEEDED,
     RESOURCE_ROWS,
@@ -25,8 +27,8 @@ from datalog_gate.facts.resources import (
     live_rows,
 )
 from datalog_gate.facts.source import SOURCE_ROWS
-from datalog_gate.facts.stack import Path, Resource, Stack
-from datalog_gate.facts.tables import Alike, Fact, Found, Home, Rows, TableRows, wildcard
+from datalog_gate.facts.stack import Alike, Path, Resource, Stack
+from datalog_gate.facts.tables import Fact, Found, Group, Home, Rows, TableRows, wildcard
 from datalog_gate.facts.typed import path_text
 from datalog_gate.values import ResourceId, Unknown
 
@@ -53,27 +55,27 @@ def flatten(
     """
     asked = _asked(catalogue, None if wanted is None else frozenset(wanted))
     stacks = tuple(_stacks(stack, None))
-    alike = tuple(_alike(stack, catalogue, None))
+    groups = tuple(_groups(stack, catalogue, None))
     facts = FactSet() if facts is None else facts
     for name, of in asked.of_stack.items():
         for one, maybe in stacks:
             facts.extend(name, ((row, (one, path), maybe or unsure) for row, path, unsure in of(one)))
     for name, rows in asked.of_resource.items():
-        _add(facts, name, rows, alike)
-    by_type: dict[str, list[Alike]] = {}
-    for those in alike:
-        by_type.setdefault(those.resources[0].type, []).append(those)
+        _add(facts, name, rows, groups)
+    by_type: dict[str, list[Group]] = {}
+    for group in groups:
+        by_type.setdefault(group.type, []).append(group)
     for kind, found in by_type.items():
-        made = [one for those in found for one in _made(those)]
+        made = [one for group in found for one in _made(group)]
         for table in asked.tables(kind):
             _add(facts, table.relation.name, table.rows, made)
     for name, rows in asked.of_grant.items():
         _add(facts, name, rows, by_type.get(POLICY, ()))
-    for those in alike:
-        for resource in those.resources:
+    for group in groups:
+        for resource in () if group.simple else group.resources:
             if resource.open_members:
                 for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
-                    facts.add(name, row, (resource, path), those.maybe or unsure)
+                    facts.add(name, row, (resource, path), group.maybe or unsure)
     if wanted is None or ROOT in wanted:
         facts.add(ROOT, (stack.id,), (stack, ()))
     if wanted is None or ENVIRONMENT in wanted:
@@ -82,11 +84,11 @@ def flatten(
     for name, live, row in live_rows(stack):
         if wanted is None or name in wanted:
             facts.add(name, row, (live, ()))
-    _hide(facts, asked, [one for one, _ in stacks], alike)
+    _hide(facts, asked, [one for one, _ in stacks], groups)
     return facts
 
 
-def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], alike: Iterable[Alike]) -> None:
+def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], groups: Iterable[Group]) -> None:
     """Note in the facts which values came from a hidden parameter."""
     for one in stacks:
         hidden = {("parameters", each.name) for each in one.parameters if each.hidden}.union(one.hidden)
@@ -100,7 +102,7 @@ def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], alike: Iterab
             f"{row[2]}.".startswith(f"{name}.") for name in secret
         ):
             facts.hide(ENVIRONMENT, row, [3])
-    secretive = {one.id: one.hides for those in alike for one in those.resources if one.veiled}
+    secretive = {one.id: one.hides for each in groups if not each.simple for one in each.resources if one.veiled}
     for row in (
         facts.rows.get(DEPLOYMENT, ()) if secretive else ()
     ):  # a digest of a short secret tells it to who guesses
@@ -130,48 +132,69 @@ def _hidden(relation: Relation, path: Path, hides: Callable[[Path, bool], bool])
 def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknown | None]]:
     """The stack and all within, each with the undecided condition under which it exists."""
     yield stack, maybe
-    for resource in stack.resources:
+    for resource in stack.others:
         if resource.nested:
             yield from _stacks(resource.nested, maybe or resource.maybe)
 
 
-def _alike(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Home | None = None) -> Iterator[Alike]:
+def _groups(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Home | None = None) -> Iterator[Group]:
     """All resources as Heat reads them, those of a stack that have a type and no condition of their own together."""
     home = Home(stack, catalogue.type, outer)
     certain: dict[str, list[Resource]] = defaultdict(list)
-    for resource in stack.resources:
+    for resource in stack.others:
         if resource.maybe or resource.external:
-            one_alone = all_as_heat_reads((resource,), catalogue.type(resource.type))
-            yield Alike(*one_alone, home, maybe or resource.maybe)
+            yield _group((resource,), home, maybe or resource.maybe)
         else:
             certain[resource.type].append(resource)
         if resource.nested:
-            yield from _alike(resource.nested, catalogue, maybe or resource.maybe, home)
-    for name, resources in certain.items():
-        yield Alike(*all_as_heat_reads(resources, catalogue.type(name)), home, maybe)
+            yield from _groups(resource.nested, catalogue, maybe or resource.maybe, home)
+    for name, alike in stack.simple.types.items():
+        said = set[str]().union(*alike.properties)
+        kind = catalogue.type(name)
+        if to_move(alike.properties, said, kind):
+            certain[name] += map(home.resource, alike.names)
+        else:
+            yield Group(name, alike, said, home, maybe, repeat(name), simple=True)
+    for resources in certain.values():
+        yield _group(resources, home, maybe)
 
 
-def _made(alike: Alike) -> Iterator[Alike]:
+def _group(resources: Sequence[Resource], home: Home, maybe: Unknown | None) -> Group:
+    """Resources of one type that are not simple, or that Heat reads under other names."""
+    name = resources[0].type
+    properties = [one.properties for one in resources]
+    said = set[str]().union(*properties)
+    kind = home.type_of(name)
+    if to_move(properties, said, kind):
+        for one in resources:
+            home.moved[one.name] = as_heat_reads(one, kind)
+        properties = [home.moved[one.name].properties for one in resources]
+        said = said.union(*properties)
+    alike = Alike([one.name for one in resources], [one.id for one in resources], properties)
+    return Group(name, alike, said, home, maybe, [one.declared for one in resources], simple=False)
+
+
+def _made(group: Group) -> Iterator[Group]:
     """The resources whose properties Heat reads: of an external one it reads none (heat/engine/resource.py:1187,1644),
     and it is told apart like one under a condition where nobody knows yet whether it is external."""
-    external = alike.resources[0].external
+    external = not group.simple and group.resources[0].external
     if external is False:
-        yield alike
+        yield group
     elif external is not True:
-        yield alike._replace(maybe=alike.maybe or external)
+        yield replace(group, maybe=group.maybe or external)
 
 
-def _add(facts: FactSet, relation: str, rows: Rows, alike: Iterable[Alike]) -> None:
+def _add(facts: FactSet, relation: str, rows: Rows, groups: Iterable[Group]) -> None:
     """Add the rows of a relation that resources have."""
     found = Found()
-    for those in alike:
-        if maybe := those.maybe:
+    for group in groups:
+        if maybe := group.maybe:
             below = Found()
-            rows(those, below)
+            rows(group, below)
             found.uncertain += ((row, of, maybe) for row, of in below.certain.items())
             found.uncertain += ((row, of, maybe) for row, of, _ in below.uncertain)
         else:
-            rows(those, found)
+            rows(group, found)
     facts.fill(relation, found.certain)
     facts.extend(relation, found.uncertain)
 
@@ -180,9 +203,9 @@ def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]], needed: str = 
     """The rows of many resources from those of each that has what is needed."""
     has = attrgetter(needed)
 
-    def of_all(alike: Alike, found: Found) -> None:
-        for one in filter(has, alike.resources):
-            found.add(one, rows(one, alike.home))
+    def of_all(group: Group, found: Found) -> None:
+        for one in filter(has, group.resources):
+            found.add(one, rows(one, group.home))
 
     return of_all
 

@@ -6,7 +6,7 @@ places that still lead to what the user wrote. Source: heat/engine/translation.p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from datalog_gate.catalogue.schema import Property, ResourceType
@@ -17,18 +17,15 @@ from datalog_gate.values import Unknown
 Way = tuple[str, ...]
 
 
-def all_as_heat_reads(resources: Sequence[Resource], kind: ResourceType | None) -> tuple[Sequence[Resource], Set[str]]:
-    """Resources of one type with every property where the type has it moved, and what properties any has."""
-    said = set[str]().union(*[one.properties for one in resources])
-    if kind and any(source[0] in said and _hold(resources, source) for source, _ in kind.moved):
-        resources = [as_heat_reads(one, kind) for one in resources]
-        said = said.union(*[one.properties for one in resources])
-    return resources, said
+def to_move(properties: Sequence[Mapping[str, Data]], said: Container[str], kind: ResourceType | None) -> bool:
+    """Whether the type has anything moved that any of these properties of its resources says; `said` are the names of
+    all of them."""
+    return kind is not None and any(source[0] in said and _hold(properties, source) for source, _ in kind.moved)
 
 
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
     """The resource with every property where its type has it moved."""
-    if not kind or not any(_hold((resource,), source) for source, _ in kind.moved):
+    if not kind or not to_move((resource.properties,), resource.properties, kind):
         return resource
     origins: dict[Path, Path] = {}
     data: Data = dict(resource.properties)
@@ -62,11 +59,11 @@ class _Moved:
         return self.resource.written(keys, functions)
 
 
-def _hold(resources: Sequence[Resource], way: Way) -> bool:
-    """Whether something lies under the way in any of the resources, in any member of the lists on it. It is asked of
+def _hold(properties: Iterable[Mapping[str, Data]], way: Way) -> bool:
+    """Whether something lies under the way in any of the properties, in any member of the lists on it. It is asked of
     every resource there is, so it goes step by step for all at once."""
     first, *further = way
-    data = [one.properties[first] for one in resources if first in one.properties]
+    data = [one[first] for one in properties if first in one]
     for step in further:
         below: list[Data] = []
         for one in data:

@@ -51,7 +51,7 @@ def add_past(
         _add(facts, DISRUPTION, [(one, one.disruptions) for one in found])
     for name in {CHANGE, DISRUPTION}.intersection(wanted):
         for stack in (each for root in (*old, *new) for each in root.walk()):
-            for one in stack.resources:
+            for one in stack.others:
                 if one.open_members:
                     row, path, doubt = wildcard(FIXED[name], (), ("members", one.id.path), one.open_members)
                     facts.add(name, row, (one, path), doubt)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import repeat
 
 from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.source import used_parameters
 from datalog_gate.facts.stack import Data, EnvironmentFile, Resource, Stack
-from datalog_gate.facts.tables import Alike, Fact, Found, Home, entries
+from datalog_gate.facts.tables import Fact, Found, Group, Home, entries
 from datalog_gate.facts.typed import Leaf, leaves, path_text, typed
 from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, boolean
 
@@ -77,11 +78,11 @@ def _files(stack: Stack) -> Iterator[Fact]:
         yield (stack.id, path, sha256(data).hexdigest(), len(data)), (), None
 
 
-def identities(alike: Alike, found: Found) -> None:
+def identities(group: Group, found: Found) -> None:
     """The rows of ``heat:resource``, of many resources at once since most rules read it."""
-    stack, certain = alike.home.stack.id, found.certain
-    for one in alike.resources:
-        certain[one.id, stack, one.name, one.type, one.declared] = one
+    alike, home = group.alike, group.home
+    rows = zip(alike.ids, repeat(home.stack.id), alike.names, repeat(group.type), group.declared, strict=False)
+    found.certain |= dict.fromkeys(rows, home)
 
 
 def _requires(one: Resource, home: Home) -> Iterator[Fact]:

@@ -6,9 +6,10 @@ str, list, dict) with `ResourceId` where a template refers to a resource and `Un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
+from typing import Protocol, overload
 
 from datalog_gate.diagnostics import Span
 from datalog_gate.values import ResourceId, Unknown, Value
@@ -86,6 +87,77 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
+class Alike:
+    """The simple resources of one type: what each is called, its id and its properties, at one index."""
+
+    names: list[str] = field(default_factory=list)
+    ids: list[ResourceId] = field(default_factory=list)
+    properties: list[Mapping[str, Data]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Simple:
+    """The *simple* resources of a template, by type: those of which nothing is said but properties, which refer to
+    others, if at all, as a whole. `ids` are those of all by name."""
+
+    types: Mapping[str, Alike] = field(default_factory=dict)
+    ids: Mapping[str, ResourceId] = field(default_factory=dict)
+    defined: Callable[[str], Definition] | None = None
+
+    @cached_property
+    def named(self) -> dict[str, Resource]:
+        """All of them by name, made when somebody asks for one: most rules are content with what they are made of."""
+        return {
+            name: Resource(id, name, kind, kind, properties, references(properties), False, self.defined)
+            for kind, alike in self.types.items()
+            for name, id, properties in zip(alike.names, alike.ids, alike.properties, strict=True)
+        }
+
+
+def references(properties: Mapping[str, Data]) -> dict[str, str]:
+    """What a resource requires for the properties that refer to another as a whole."""
+    return {value.name: "reference" for value in properties.values() if type(value) is ResourceId}
+
+
+_NONE = Simple()
+
+
+@dataclass(frozen=True, eq=False)
+class Resources(Sequence[Resource]):
+    """The resources of a template in the order of these names, the simple ones apart from the others."""
+
+    simple: Simple
+    others: Mapping[str, Resource]
+    order: Iterable[str]
+
+    @cached_property
+    def named(self) -> Mapping[str, Resource]:
+        """All of them by name, in order."""
+        found = {**self.simple.named, **self.others}
+        return {name: found[name] for name in self.order if name in found}
+
+    @cached_property
+    def _all(self) -> Sequence[Resource]:
+        return tuple(self.named.values())
+
+    def __len__(self) -> int:
+        return len(self.simple.ids) + len(self.others)
+
+    @overload
+    def __getitem__(self, index: int) -> Resource: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Resource]: ...
+    def __getitem__(self, index: int | slice) -> Resource | Sequence[Resource]:
+        return self._all[index]
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        return self._all == tuple(other) if isinstance(other, Resources | tuple) else NotImplemented
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter with its effective value. `origin` is default, environment, parameters, parent or none."""
 
@@ -145,7 +217,7 @@ class Stack:
     version: str
     description: str | None
     parameters: tuple[Parameter, ...] = ()
-    resources: tuple[Resource, ...] = ()
+    resources: Sequence[Resource] = ()
     outputs: Mapping[str, Data] = field(default_factory=dict)
     conditions: Mapping[str, Data] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
@@ -163,9 +235,19 @@ class Stack:
         """Where the user wrote the section, or what stands under its name in it; else the place of the stack."""
         return (self.defined(path) if path else None) or self.place
 
+    @property
+    def simple(self) -> Simple:
+        """The resources of which nothing is said but properties, as far as they stand apart."""
+        return self.resources.simple if isinstance(self.resources, Resources) else _NONE
+
+    @property
+    def others(self) -> Collection[Resource]:
+        """The others: only these nest a stack, stand under a condition, or hide anything."""
+        return self.resources.others.values() if isinstance(self.resources, Resources) else self.resources
+
     def walk(self) -> Iterator[Stack]:
         """This stack and every stack within, parents first."""
         yield self
-        for resource in self.resources:
+        for resource in self.others:
             if resource.nested:
                 yield from resource.nested.walk()

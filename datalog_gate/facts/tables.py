@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from datalog_gate.catalogue.resource_types import Table, member_of
 from datalog_gate.catalogue.schema import Property, Relation, ResourceType
 from datalog_gate.facts.factset import Kept
-from datalog_gate.facts.stack import Data, Path, Resource, Stack
+from datalog_gate.facts.stack import Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.facts.typed import EMPTY, Leaf, leaves, path_text, typed
 from datalog_gate.values import ResourceId, Row, Unknown, Value, show
 
@@ -37,7 +37,17 @@ class Home:
     @cached_property
     def named(self) -> Mapping[str, Resource]:
         """The resources of the stack by name."""
-        return {one.name: one for one in self.stack.resources}
+        found = self.stack.resources
+        return found.named if isinstance(found, Resources) else {one.name: one for one in found}
+
+    @cached_property
+    def moved(self) -> dict[str, Resource]:
+        """Those of them, as Heat reads them, of whose properties it reads some under other names."""
+        return {}
+
+    def resource(self, name: str) -> Resource:
+        """The resource of that name, as Heat reads it."""
+        return self.moved.get(name) or self.named[name]
 
     @cached_property
     def uses(self) -> dict[str, Sequence[Use]]:
@@ -62,14 +72,23 @@ class Home:
         return self.outer.find(id) if self.outer else None
 
 
-class Alike(NamedTuple):
-    """Resources of one type in one stack, all properties that any of them has, and the undecided condition under which
-    they exist."""
+@dataclass(frozen=True)
+class Group:
+    """Resources of one type in one stack, all `Simple` or none, with the names of all properties that any of them has,
+    what each is declared as, and the undecided condition under which they exist."""
 
-    resources: Sequence[Resource]
+    type: str
+    alike: Alike
     said: Set[str]
     home: Home
     maybe: Unknown | None
+    declared: Iterable[str]
+    simple: bool
+
+    @cached_property
+    def resources(self) -> Sequence[Resource]:
+        """The resources themselves, as Heat reads them."""
+        return [self.home.resource(name) for name in self.alike.names]
 
 
 @dataclass(slots=True)
@@ -88,7 +107,7 @@ class Found:
                 self.certain.setdefault(row, (resource, path))
 
 
-Rows = Callable[[Alike, Found], None]
+Rows = Callable[[Group, Found], None]
 """Adds the rows that resources of one type in one stack have in a relation."""
 _PROPERTIES = ("properties",)
 _ABSENT = object()
@@ -142,36 +161,32 @@ class TableRows:
         self._default = table.steps[0].default if table.steps else None
         self._flat = len(table.steps) == 1 and table.steps[0].kind == "list" and table.shape != "free"
 
-    def rows(self, alike: Alike, found: Found) -> None:
+    def rows(self, group: Group, found: Found) -> None:
         """Add the rows of resources of the table's type."""
-        resources, certain = alike.resources, found.certain
+        alike, home, certain = group.alike, group.home, found.certain
         if not self._steps:
-            known = [one.id for one in resources], repeat(alike.home.stack.id)
-            rows = self._rows(known, [one.properties for one in resources], alike.said)
-            for row, one in zip(rows, resources, strict=True):
-                certain[row] = one
+            certain |= dict.fromkeys(self._rows((alike.ids, repeat(home.stack.id)), alike.properties, group.said), home)
             return
         name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
-        if name not in alike.said and self._default is None:
+        if name not in group.said and self._default is None:
             return
-        ids, indexes, members, owners = [], [], [], []
-        for one in resources:
-            data = one.properties.get(name)
+        ids, indexes, members = [], [], []
+        for at, (id, properties) in enumerate(zip(alike.ids, alike.properties, strict=True)):
+            data = properties.get(name)
             if self._flat and type(data) is list:
                 for index, member in enumerate(data):
                     if maps and type(member) is dict:
-                        ids.append(one.id)
+                        ids.append(id)
                         indexes.append(index)
                         members.append(member)
-                        owners.append(one)
                     elif texts and type(member) is str:
-                        certain[one.id, index, member] = one
+                        certain[id, index, member] = home
                     else:
-                        found.add(one, self._member(self._steps, member, (one.id, index), ("properties", name, index)))
+                        fact = self._member(self._steps, member, (id, index), ("properties", name, index))
+                        found.add(group.resources[at], fact)
             elif data is not None or self._default is not None:
-                found.add(one, self._below(self._steps, one.properties, (one.id,), _PROPERTIES))
-        for row, one in zip(self._rows((ids, indexes), members, set().union(*members)), owners, strict=True):
-            certain[row] = one
+                found.add(group.resources[at], self._below(self._steps, properties, (id,), _PROPERTIES))
+        certain |= dict.fromkeys(self._rows((ids, indexes), members, set().union(*members)), home)
 
     def _rows(
         self, known: Iterable[Iterable[Value]], data: Sequence[Mapping[str, Data]], said: Container[str]

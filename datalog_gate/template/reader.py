@@ -240,9 +240,9 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
             written = scope.unknown("get_param", parameter.name, ()).expression if whole else None
             tree.hide(parameter.value, scope.id, written)
     read = read_resources(scope)
-    for circle in () if scope.ordered else circles(read):
+    for circle in () if scope.ordered else circles(read.named):
         message = f"resources need each other: {' -> '.join(circle)}"
-        tree.report("bad-reference", message, read[circle[0]].locate(()))
+        tree.report("bad-reference", message, read.named[circle[0]].locate(()))
     description = data.get(dialect.key("description"))
     outputs = _section(tree, document, data, dialect.key("outputs"))
     return Stack(
@@ -253,7 +253,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         version=dialect.version,
         description=description if isinstance(description, str) else None,
         parameters=parameters,
-        resources=tuple(read.values()),
+        resources=read,
         outputs=_outputs(scope, inside, outputs),
         conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
         files=scope.files,

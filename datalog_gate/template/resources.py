@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dataclasses import replace as with_changes
 
 from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Path, Resource, Stack
+from datalog_gate.facts.stack import Data, Path, Resource, Resources, Stack
 from datalog_gate.template.attributes import ELSEWHERE, STACK
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import Document, data_document
@@ -55,28 +55,28 @@ def parsed(tree: Tree, file: str, text: Text) -> Document:
     return tree.document(file, text) if isinstance(text, str) else data_document(text, file)
 
 
-def read_resources(scope: Scope) -> dict[str, Resource]:
-    """The resources of a template by name, in its order."""
-    simple = simple_resources(scope)
-    scope.done |= simple
-    if len(simple) == len(scope.definitions):
-        return simple
-    read: dict[str, Resource] = {}
-    for name in scope.definitions:
-        one = simple.get(name)
-        if one is None:
+def read_resources(scope: Scope) -> Resources:
+    """The resources of a template, in its order."""
+    scope.simple = simple = simple_resources(scope)
+    others: dict[str, Resource] = {}
+    above: set[str] = set()
+    for name in scope.definitions if len(simple.ids) < len(scope.definitions) else ():
+        if name not in simple.ids:
             one = scope.read(scope, name)
             if one is None:
                 continue
-            scope.ordered = scope.ordered and read.keys() >= one.requires.keys()
-        read[name] = one
-    return read
+            scope.ordered = scope.ordered and above.issuperset(one.requires)
+            others[name] = one
+        above.add(name)
+    return Resources(simple, others, scope.definitions)
 
 
 def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
     """The resource, read once. None if its condition is false, or while it is being read."""
     if name in scope.done:
         return scope.done[name]
+    if name in scope.simple.ids:
+        return scope.simple.named[name]
     scope.done[name] = None
     outer, scope.requires = scope.requires, {}
     scope.reading += 1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-from datalog_gate.facts.stack import Data, Locate, Path, Resource, Template
+from datalog_gate.facts.stack import Data, Locate, Path, Resource, Simple, Template
 from datalog_gate.template.arguments import BadFunction, TooLarge, Undecided
 from datalog_gate.template.attributes import attribute, hides
 from datalog_gate.template.conditions import logic
@@ -65,6 +65,7 @@ class Scope:
     reading: int = 0
     ids: dict[str, ResourceId] = field(default_factory=dict)
     begun: dict[str, tuple[Resource, list[str]]] = field(default_factory=dict)
+    simple: Simple = field(default_factory=Simple)
     ordered: bool = False
 
     def sure(self, name: str) -> ResourceId | None:
