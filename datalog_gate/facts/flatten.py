@@ -28,7 +28,7 @@ from datalog_gate.facts.resources import (
 )
 from datalog_gate.facts.source import SOURCE_ROWS
 from datalog_gate.facts.stack import Alike, Path, Resource, Stack
-from datalog_gate.facts.tables import Fact, Found, Group, Home, Rows, TableRows, wildcard
+from datalog_gate.facts.tables import Batch, Fact, Found, Home, Rows, TableRows, wildcard
 from datalog_gate.facts.typed import path_text
 from datalog_gate.values import ResourceId, Unknown
 
@@ -55,27 +55,27 @@ def flatten(
     """
     asked = _asked(catalogue, None if wanted is None else frozenset(wanted))
     stacks = tuple(_stacks(stack, None))
-    groups = tuple(_groups(stack, catalogue, None))
+    batches = tuple(_batches(stack, catalogue, None))
     facts = FactSet() if facts is None else facts
     for name, of in asked.of_stack.items():
         for one, maybe in stacks:
             facts.extend(name, ((row, (one, path), maybe or unsure) for row, path, unsure in of(one)))
     for name, rows in asked.of_resource.items():
-        _add(facts, name, rows, groups)
-    by_type: dict[str, list[Group]] = {}
-    for group in groups:
-        by_type.setdefault(group.type, []).append(group)
+        _add(facts, name, rows, batches)
+    by_type: dict[str, list[Batch]] = {}
+    for batch in batches:
+        by_type.setdefault(batch.type, []).append(batch)
     for kind, found in by_type.items():
-        made = [one for group in found for one in _made(group)]
+        made = [one for batch in found for one in _made(batch)]
         for table in asked.tables(kind):
             _add(facts, table.relation.name, table.rows, made)
     for name, rows in asked.of_grant.items():
         _add(facts, name, rows, by_type.get(POLICY, ()))
-    for group in groups:
-        for resource in () if group.simple else group.resources:
+    for batch in batches:
+        for resource in () if batch.simple else batch.resources:
             if resource.open_members:
                 for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
-                    facts.add(name, row, (resource, path), group.maybe or unsure)
+                    facts.add(name, row, (resource, path), batch.maybe or unsure)
     if wanted is None or ROOT in wanted:
         facts.add(ROOT, (stack.id,), (stack, ()))
     if wanted is None or ENVIRONMENT in wanted:
@@ -84,11 +84,11 @@ def flatten(
     for name, live, row in live_rows(stack):
         if wanted is None or name in wanted:
             facts.add(name, row, (live, ()))
-    _hide(facts, asked, [one for one, _ in stacks], groups)
+    _hide(facts, asked, [one for one, _ in stacks], batches)
     return facts
 
 
-def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], groups: Iterable[Group]) -> None:
+def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], batches: Iterable[Batch]) -> None:
     """Note in the facts which values came from a hidden parameter."""
     for one in stacks:
         hidden = {("parameters", each.name) for each in one.parameters if each.hidden}.union(one.hidden)
@@ -102,7 +102,7 @@ def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], groups: Itera
             f"{row[2]}.".startswith(f"{name}.") for name in secret
         ):
             facts.hide(ENVIRONMENT, row, [3])
-    secretive = {one.id: one.hides for each in groups if not each.simple for one in each.resources if one.veiled}
+    secretive = {one.id: one.hides for each in batches if not each.simple for one in each.resources if one.veiled}
     for row in (
         facts.rows.get(DEPLOYMENT, ()) if secretive else ()
     ):  # a digest of a short secret tells it to who guesses
@@ -137,29 +137,29 @@ def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknow
             yield from _stacks(resource.nested, maybe or resource.maybe)
 
 
-def _groups(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Home | None = None) -> Iterator[Group]:
+def _batches(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: Home | None = None) -> Iterator[Batch]:
     """All resources as Heat reads them, those of a stack that have a type and no condition of their own together."""
     home = Home(stack, catalogue.type, outer)
     certain: dict[str, list[Resource]] = defaultdict(list)
     for resource in stack.others:
         if resource.maybe or resource.external:
-            yield _group((resource,), home, maybe or resource.maybe)
+            yield _batch((resource,), home, maybe or resource.maybe)
         else:
             certain[resource.type].append(resource)
         if resource.nested:
-            yield from _groups(resource.nested, catalogue, maybe or resource.maybe, home)
+            yield from _batches(resource.nested, catalogue, maybe or resource.maybe, home)
     for name, alike in stack.simple.types.items():
         said = set[str]().union(*alike.properties)
         kind = catalogue.type(name)
         if to_move(alike.properties, said, kind):
             certain[name] += map(home.resource, alike.names)
         else:
-            yield Group(name, alike, said, home, maybe, repeat(name), simple=True)
+            yield Batch(name, alike, said, home, maybe, repeat(name), simple=True)
     for resources in certain.values():
-        yield _group(resources, home, maybe)
+        yield _batch(resources, home, maybe)
 
 
-def _group(resources: Sequence[Resource], home: Home, maybe: Unknown | None) -> Group:
+def _batch(resources: Sequence[Resource], home: Home, maybe: Unknown | None) -> Batch:
     """Resources of one type that are not simple, or that Heat reads under other names."""
     name = resources[0].type
     properties = [one.properties for one in resources]
@@ -171,30 +171,30 @@ def _group(resources: Sequence[Resource], home: Home, maybe: Unknown | None) -> 
         properties = [home.moved[one.name].properties for one in resources]
         said = said.union(*properties)
     alike = Alike([one.name for one in resources], [one.id for one in resources], properties)
-    return Group(name, alike, said, home, maybe, [one.declared for one in resources], simple=False)
+    return Batch(name, alike, said, home, maybe, [one.declared for one in resources], simple=False)
 
 
-def _made(group: Group) -> Iterator[Group]:
+def _made(batch: Batch) -> Iterator[Batch]:
     """The resources whose properties Heat reads: of an external one it reads none (heat/engine/resource.py:1187,1644),
     and it is told apart like one under a condition where nobody knows yet whether it is external."""
-    external = not group.simple and group.resources[0].external
+    external = not batch.simple and batch.resources[0].external
     if external is False:
-        yield group
+        yield batch
     elif external is not True:
-        yield replace(group, maybe=group.maybe or external)
+        yield replace(batch, maybe=batch.maybe or external)
 
 
-def _add(facts: FactSet, relation: str, rows: Rows, groups: Iterable[Group]) -> None:
+def _add(facts: FactSet, relation: str, rows: Rows, batches: Iterable[Batch]) -> None:
     """Add the rows of a relation that resources have."""
     found = Found()
-    for group in groups:
-        if maybe := group.maybe:
+    for batch in batches:
+        if maybe := batch.maybe:
             below = Found()
-            rows(group, below)
+            rows(batch, below)
             found.uncertain += ((row, of, maybe) for row, of in below.certain.items())
             found.uncertain += ((row, of, maybe) for row, of, _ in below.uncertain)
         else:
-            rows(group, found)
+            rows(batch, found)
     facts.fill(relation, found.certain)
     facts.extend(relation, found.uncertain)
 
@@ -203,9 +203,9 @@ def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]], needed: str = 
     """The rows of many resources from those of each that has what is needed."""
     has = attrgetter(needed)
 
-    def of_all(group: Group, found: Found) -> None:
-        for one in filter(has, group.resources):
-            found.add(one, rows(one, group.home))
+    def of_all(batch: Batch, found: Found) -> None:
+        for one in filter(has, batch.resources):
+            found.add(one, rows(one, batch.home))
 
     return of_all
 

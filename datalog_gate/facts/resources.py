@@ -14,7 +14,7 @@ from datalog_gate.catalogue.relations import FIXED
 from datalog_gate.catalogue.schema import Property
 from datalog_gate.facts.source import used_parameters
 from datalog_gate.facts.stack import Data, EnvironmentFile, Resource, Stack
-from datalog_gate.facts.tables import Fact, Found, Group, Home, entries
+from datalog_gate.facts.tables import Batch, Fact, Found, Home, entries
 from datalog_gate.facts.typed import Leaf, leaves, path_text, typed
 from datalog_gate.values import HIDDEN, ResourceId, Row, Unknown, boolean
 
@@ -78,10 +78,10 @@ def _files(stack: Stack) -> Iterator[Fact]:
         yield (stack.id, path, sha256(data).hexdigest(), len(data)), (), None
 
 
-def identities(group: Group, found: Found) -> None:
+def identities(batch: Batch, found: Found) -> None:
     """The rows of ``heat:resource``, of many resources at once since most rules read it."""
-    alike, home = group.alike, group.home
-    rows = zip(alike.ids, repeat(home.stack.id), alike.names, repeat(group.type), group.declared, strict=False)
+    alike, home = batch.alike, batch.home
+    rows = zip(alike.ids, repeat(home.stack.id), alike.names, repeat(batch.type), batch.declared, strict=False)
     found.certain |= dict.fromkeys(rows, home)
 
 

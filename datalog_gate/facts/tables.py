@@ -73,7 +73,7 @@ class Home:
 
 
 @dataclass(frozen=True)
-class Group:
+class Batch:
     """Resources of one type in one stack, all `Simple` or none, with the names of all properties that any of them has,
     what each is declared as, and the undecided condition under which they exist."""
 
@@ -107,7 +107,7 @@ class Found:
                 self.certain.setdefault(row, (resource, path))
 
 
-Rows = Callable[[Group, Found], None]
+Rows = Callable[[Batch, Found], None]
 """Adds the rows that resources of one type in one stack have in a relation."""
 _PROPERTIES = ("properties",)
 _ABSENT = object()
@@ -161,14 +161,14 @@ class TableRows:
         self._default = table.steps[0].default if table.steps else None
         self._flat = len(table.steps) == 1 and table.steps[0].kind == "list" and table.shape != "free"
 
-    def rows(self, group: Group, found: Found) -> None:
+    def rows(self, batch: Batch, found: Found) -> None:
         """Add the rows of resources of the table's type."""
-        alike, home, certain = group.alike, group.home, found.certain
+        alike, home, certain = batch.alike, batch.home, found.certain
         if not self._steps:
-            certain |= dict.fromkeys(self._rows((alike.ids, repeat(home.stack.id)), alike.properties, group.said), home)
+            certain |= dict.fromkeys(self._rows((alike.ids, repeat(home.stack.id)), alike.properties, batch.said), home)
             return
         name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
-        if name not in group.said and self._default is None:
+        if name not in batch.said and self._default is None:
             return
         ids, indexes, members = [], [], []
         for at, (id, properties) in enumerate(zip(alike.ids, alike.properties, strict=True)):
@@ -183,9 +183,9 @@ class TableRows:
                         certain[id, index, member] = home
                     else:
                         fact = self._member(self._steps, member, (id, index), ("properties", name, index))
-                        found.add(group.resources[at], fact)
+                        found.add(batch.resources[at], fact)
             elif data is not None or self._default is not None:
-                found.add(group.resources[at], self._below(self._steps, properties, (id,), _PROPERTIES))
+                found.add(batch.resources[at], self._below(self._steps, properties, (id,), _PROPERTIES))
         certain |= dict.fromkeys(self._rows((ids, indexes), members, set().union(*members)), home)
 
     def _rows(
