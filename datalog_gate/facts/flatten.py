@@ -72,7 +72,7 @@ def flatten(
     for name, rows in asked.of_grant.items():
         _add(facts, name, rows, by_type.get(POLICY, ()))
     for batch in batches:
-        for resource in () if batch.simple else batch.resources:
+        for resource in batch.made:
             if resource.open_members:
                 for name, (row, path, unsure) in _unread(asked, resource, resource.open_members):
                     facts.add(name, row, (resource, path), batch.maybe or unsure)
@@ -102,7 +102,7 @@ def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], batches: Iter
             f"{row[2]}.".startswith(f"{name}.") for name in secret
         ):
             facts.hide(ENVIRONMENT, row, [3])
-    secretive = {one.id: one.hides for each in batches if not each.simple for one in each.resources if one.veiled}
+    secretive = {one.id: one.hides for each in batches for one in each.made if one.veiled}
     for row in (
         facts.rows.get(DEPLOYMENT, ()) if secretive else ()
     ):  # a digest of a short secret tells it to who guesses
@@ -154,7 +154,7 @@ def _batches(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: H
         if to_move(alike.properties, said, kind):
             certain[name] += map(home.resource, alike.names)
         else:
-            yield Batch(name, alike, said, home, maybe, repeat(name), simple=True)
+            yield Batch(name, alike, said, home, maybe, repeat(name))
     for resources in certain.values():
         yield _batch(resources, home, maybe)
 
@@ -166,18 +166,18 @@ def _batch(resources: Sequence[Resource], home: Home, maybe: Unknown | None) -> 
     said = set[str]().union(*properties)
     kind = home.type_of(name)
     if to_move(properties, said, kind):
-        for one in resources:
-            home.moved[one.name] = as_heat_reads(one, kind)
-        properties = [home.moved[one.name].properties for one in resources]
+        resources = [as_heat_reads(one, kind) for one in resources]
+        home.moved.update((one.name, one) for one in resources)
+        properties = [one.properties for one in resources]
         said = said.union(*properties)
     alike = Alike([one.name for one in resources], [one.id for one in resources], properties)
-    return Batch(name, alike, said, home, maybe, [one.declared for one in resources], simple=False)
+    return Batch(name, alike, said, home, maybe, [one.declared for one in resources], resources)
 
 
 def _made(batch: Batch) -> Iterator[Batch]:
     """The resources whose properties Heat reads: of an external one it reads none (heat/engine/resource.py:1187,1644),
     and it is told apart like one under a condition where nobody knows yet whether it is external."""
-    external = not batch.simple and batch.resources[0].external
+    external = bool(batch.made) and batch.made[0].external
     if external is False:
         yield batch
     elif external is not True:

@@ -74,8 +74,8 @@ class Home:
 
 @dataclass(frozen=True)
 class Batch:
-    """Resources of one type in one stack, all `Simple` or none, with the names of all properties that any of them has,
-    what each is declared as, and the undecided condition under which they exist."""
+    """Resources of one type in one stack, with the names of all properties that any of them has, what each is declared
+    as, and the undecided condition under which they exist. Those that are not `Simple` are `made` already."""
 
     type: str
     alike: Alike
@@ -83,12 +83,12 @@ class Batch:
     home: Home
     maybe: Unknown | None
     declared: Iterable[str]
-    simple: bool
+    made: Sequence[Resource] = ()
 
     @cached_property
     def resources(self) -> Sequence[Resource]:
         """The resources themselves, as Heat reads them."""
-        return [self.home.resource(name) for name in self.alike.names]
+        return self.made or [self.home.resource(name) for name in self.alike.names]
 
 
 @dataclass(slots=True)
