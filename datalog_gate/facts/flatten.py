@@ -148,11 +148,11 @@ def _batches(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: H
             certain[resource.type].append(resource)
         if resource.nested:
             yield from _batches(resource.nested, catalogue, maybe or resource.maybe, home)
-    for name, alike in stack.simple.types.items():
-        said = set[str]().union(*alike.properties)
-        kind = catalogue.type(name)
-        if to_move(alike.properties, said, kind):
-            certain[name] += map(home.resource, alike.names)
+    for name, alike in home.own.simple.types.items():
+        properties = alike.properties.values()
+        said = set[str]().union(*properties)
+        if to_move(properties, said, catalogue.type(name)):
+            certain[name] += map(home.resource, alike.properties)
         else:
             yield Batch(name, alike, said, home, maybe, repeat(name))
     for resources in certain.values():
@@ -168,9 +168,8 @@ def _batch(resources: Sequence[Resource], home: Home, maybe: Unknown | None) -> 
     if to_move(properties, said, kind):
         resources = [as_heat_reads(one, kind) for one in resources]
         home.moved.update((one.name, one) for one in resources)
-        properties = [one.properties for one in resources]
-        said = said.union(*properties)
-    alike = Alike([one.name for one in resources], [one.id for one in resources], properties)
+        said = said.union(*[one.properties for one in resources])
+    alike = Alike({one.name: one.properties for one in resources}, [one.id for one in resources])
     return Batch(name, alike, said, home, maybe, [one.declared for one in resources], resources)
 
 

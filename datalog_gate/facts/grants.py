@@ -29,14 +29,14 @@ def _scope(one: Resource, home: Home) -> Iterator[Fact]:
     scope = one.properties.get("scope")
     path = ("properties", "scope")
     if scope is None:
-        scope = [each.id for each in by_default(home.named)]
+        scope = [each.id for each in by_default(home.own.named)]
     names: list[tuple[Path, Data]] = [(path, scope)] if isinstance(scope, Unknown) else []
     if isinstance(scope, list):
         names = [((*path, index), name) for index, name in enumerate(scope)]
     for place, name in names:
         if isinstance(name, Unknown):
             yield wildcard(FIXED["gate:grant_scope"], (one.id,), place, name)
-        elif named := addressed(name, home.named):
+        elif named := addressed(name, home.own.named):
             yield (one.id, named.id), place, named.maybe
 
 

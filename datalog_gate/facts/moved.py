@@ -6,7 +6,7 @@ places that still lead to what the user wrote. Source: heat/engine/translation.p
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from datalog_gate.catalogue.schema import Property, ResourceType
@@ -17,7 +17,7 @@ from datalog_gate.values import Unknown
 Way = tuple[str, ...]
 
 
-def to_move(properties: Sequence[Mapping[str, Data]], said: Container[str], kind: ResourceType | None) -> bool:
+def to_move(properties: Collection[Mapping[str, Data]], said: Container[str], kind: ResourceType | None) -> bool:
     """Whether the type has anything moved that any of these properties of its resources says; `said` are the names of
     all of them."""
     return kind is not None and any(source[0] in said and _hold(properties, source) for source, _ in kind.moved)
@@ -59,7 +59,7 @@ class _Moved:
         return self.resource.written(keys, functions)
 
 
-def _hold(properties: Iterable[Mapping[str, Data]], way: Way) -> bool:
+def _hold(properties: Collection[Mapping[str, Data]], way: Way) -> bool:
     """Whether something lies under the way in any of the properties, in any member of the lists on it. It is asked of
     every resource there is, so it goes step by step for all at once."""
     first, *further = way

@@ -81,13 +81,13 @@ def _files(stack: Stack) -> Iterator[Fact]:
 def identities(batch: Batch, found: Found) -> None:
     """The rows of ``heat:resource``, of many resources at once since most rules read it."""
     alike, home = batch.alike, batch.home
-    rows = zip(alike.ids, repeat(home.stack.id), alike.names, repeat(batch.type), batch.declared, strict=False)
+    rows = zip(alike.ids, repeat(home.stack.id), alike.properties, repeat(batch.type), batch.declared, strict=False)
     found.certain |= dict.fromkeys(rows, home)
 
 
 def _requires(one: Resource, home: Home) -> Iterator[Fact]:
     for name, why in one.requires.items():
-        if required := home.named.get(name):
+        if required := home.own.resource(name):
             path = ("depends_on",) if why == "explicit" else ()
             yield (one.id, required.id, why), path, required.maybe
 

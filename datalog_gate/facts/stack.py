@@ -88,35 +88,43 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """The simple resources of one type: what each is called, its id and its properties, at one index."""
+    """The simple resources of one type: the properties of each by its name, and its id at the same index."""
 
-    names: list[str] = field(default_factory=list)
+    properties: dict[str, Mapping[str, Data]] = field(default_factory=dict)
     ids: list[ResourceId] = field(default_factory=list)
-    properties: list[Mapping[str, Data]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Simple:
     """The *simple* resources of a template, by type: those of which nothing is said but properties, which refer to
-    others, if at all, as a whole. `ids` are those of all by name."""
+    others, if at all, as a whole. `ids` are those of all by name. A resource is made of all this when somebody asks for
+    it: most rules are content without."""
 
     types: Mapping[str, Alike] = field(default_factory=dict)
     ids: Mapping[str, ResourceId] = field(default_factory=dict)
     defined: Callable[[str], Definition] | None = None
+    _made: dict[str, Resource] = field(default_factory=dict)
+
+    def resource(self, name: str) -> Resource | None:
+        """The resource of that name, if it is one of these."""
+        for kind, alike in self.types.items() if name in self.ids and name not in self._made else ():
+            if name in alike.properties:
+                self._make(name, kind, alike.properties[name])
+        return self._made.get(name)
 
     @cached_property
-    def named(self) -> dict[str, Resource]:
-        """All of them by name, made when somebody asks for one: most rules are content with what they are made of."""
+    def named(self) -> Mapping[str, Resource]:
+        """All of them by name."""
         return {
-            name: Resource(id, name, kind, kind, properties, references(properties), False, self.defined)
+            name: self._made.get(name) or self._make(name, kind, properties)
             for kind, alike in self.types.items()
-            for name, id, properties in zip(alike.names, alike.ids, alike.properties, strict=True)
+            for name, properties in alike.properties.items()
         }
 
-
-def references(properties: Mapping[str, Data]) -> dict[str, str]:
-    """What a resource requires for the properties that refer to another as a whole."""
-    return {value.name: "reference" for value in properties.values() if type(value) is ResourceId}
+    def _make(self, name: str, kind: str, properties: Mapping[str, Data]) -> Resource:
+        requires = {value.name: "reference" for value in properties.values() if type(value) is ResourceId}
+        one = Resource(self.ids[name], name, kind, kind, properties, requires, False, self.defined)
+        return self._made.setdefault(name, one)  # another thread may have made it
 
 
 _NONE = Simple()
@@ -124,21 +132,26 @@ _NONE = Simple()
 
 @dataclass(frozen=True, eq=False)
 class Resources(Sequence[Resource]):
-    """The resources of a template in the order of these names, the simple ones apart from the others."""
+    """The resources of a template, the simple ones apart from the others, in the order of these names: without it first
+    the simple ones."""
 
     simple: Simple
     others: Mapping[str, Resource]
-    order: Iterable[str]
+    order: Iterable[str] | None = None
 
     @cached_property
     def named(self) -> Mapping[str, Resource]:
         """All of them by name, in order."""
         found = {**self.simple.named, **self.others}
-        return {name: found[name] for name in self.order if name in found}
+        return found if self.order is None else {name: found[name] for name in self.order if name in found}
 
     @cached_property
     def _all(self) -> Sequence[Resource]:
         return tuple(self.named.values())
+
+    def resource(self, name: str) -> Resource | None:
+        """The resource of that name, if there is one."""
+        return self.others.get(name) or self.simple.resource(name)
 
     def __len__(self) -> int:
         return len(self.simple.ids) + len(self.others)
@@ -236,13 +249,14 @@ class Stack:
         return (self.defined(path) if path else None) or self.place
 
     @property
-    def simple(self) -> Simple:
-        """The resources of which nothing is said but properties, as far as they stand apart."""
-        return self.resources.simple if isinstance(self.resources, Resources) else _NONE
+    def apart(self) -> Resources:
+        """Its resources, the simple ones apart from the others as far as the reader told them apart."""
+        found = self.resources
+        return found if isinstance(found, Resources) else Resources(_NONE, {one.name: one for one in found})
 
     @property
     def others(self) -> Collection[Resource]:
-        """The others: only these nest a stack, stand under a condition, or hide anything."""
+        """Those that are not simple: only these nest a stack, stand under a condition, or hide anything."""
         return self.resources.others.values() if isinstance(self.resources, Resources) else self.resources
 
     def walk(self) -> Iterator[Stack]:

@@ -6,7 +6,7 @@ gives a *wildcard*: a maybe row that stands for whatever may be in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
@@ -35,10 +35,9 @@ class Home:
     outer: Home | None = None
 
     @cached_property
-    def named(self) -> Mapping[str, Resource]:
-        """The resources of the stack by name."""
-        found = self.stack.resources
-        return found.named if isinstance(found, Resources) else {one.name: one for one in found}
+    def own(self) -> Resources:
+        """The resources of the stack."""
+        return self.stack.apart
 
     @cached_property
     def moved(self) -> dict[str, Resource]:
@@ -46,8 +45,10 @@ class Home:
         return {}
 
     def resource(self, name: str) -> Resource:
-        """The resource of that name, as Heat reads it."""
-        return self.moved.get(name) or self.named[name]
+        """A resource of the stack, as Heat reads it. Errors: KeyError."""
+        if found := self.moved.get(name) or self.own.resource(name):
+            return found
+        raise KeyError(name)
 
     @cached_property
     def uses(self) -> dict[str, Sequence[Use]]:
@@ -66,7 +67,7 @@ class Home:
 
     def find(self, id: ResourceId) -> Resource | None:
         """The resource of this stack, or of one around it."""
-        own = self.named.get(id.name)
+        own = self.own.resource(id.name)
         if own and own.id == id:
             return own
         return self.outer.find(id) if self.outer else None
@@ -88,7 +89,7 @@ class Batch:
     @cached_property
     def resources(self) -> Sequence[Resource]:
         """The resources themselves, as Heat reads them."""
-        return self.made or [self.home.resource(name) for name in self.alike.names]
+        return self.made or [self.home.resource(name) for name in self.alike.properties]
 
 
 @dataclass(slots=True)
@@ -123,7 +124,7 @@ class _Column(NamedTuple):
     own: frozenset[type]
     blank: Value
 
-    def values(self, data: Sequence[Mapping[str, Data]]) -> list[Value]:
+    def values(self, data: Collection[Mapping[str, Data]]) -> list[Value]:
         """The values in it of all that data. They are mostly of one type, which then is looked at once."""
         name, kind = self.property.name, self.property.kind
         values: list[Any]
@@ -165,13 +166,14 @@ class TableRows:
         """Add the rows of resources of the table's type."""
         alike, home, certain = batch.alike, batch.home, found.certain
         if not self._steps:
-            certain |= dict.fromkeys(self._rows((alike.ids, repeat(home.stack.id)), alike.properties, batch.said), home)
+            rows = self._rows((alike.ids, repeat(home.stack.id)), alike.properties.values(), batch.said)
+            certain |= dict.fromkeys(rows, home)
             return
         name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
         if name not in batch.said and self._default is None:
             return
         ids, indexes, members = [], [], []
-        for at, (id, properties) in enumerate(zip(alike.ids, alike.properties, strict=True)):
+        for id, (own, properties) in zip(alike.ids, alike.properties.items(), strict=True):
             data = properties.get(name)
             if self._flat and type(data) is list:
                 for index, member in enumerate(data):
@@ -183,13 +185,13 @@ class TableRows:
                         certain[id, index, member] = home
                     else:
                         fact = self._member(self._steps, member, (id, index), ("properties", name, index))
-                        found.add(batch.resources[at], fact)
+                        found.add(home.resource(own), fact)
             elif data is not None or self._default is not None:
-                found.add(batch.resources[at], self._below(self._steps, properties, (id,), _PROPERTIES))
+                found.add(home.resource(own), self._below(self._steps, properties, (id,), _PROPERTIES))
         certain |= dict.fromkeys(self._rows((ids, indexes), members, set().union(*members)), home)
 
     def _rows(
-        self, known: Iterable[Iterable[Value]], data: Sequence[Mapping[str, Data]], said: Container[str]
+        self, known: Iterable[Iterable[Value]], data: Collection[Mapping[str, Data]], said: Container[str]
     ) -> Iterator[Row]:
         """The rows that begin with the known columns and go on with what each piece of data says, made by column. All
         keys of the data are `said`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
+from itertools import count
 
 from datalog_gate.errors import InputError
 from datalog_gate.facts.stack import Data, Path, Resource, Resources, Stack
@@ -59,15 +60,12 @@ def read_resources(scope: Scope) -> Resources:
     """The resources of a template, in its order."""
     scope.simple = simple = simple_resources(scope)
     others: dict[str, Resource] = {}
-    above: set[str] = set()
-    for name in scope.definitions if len(simple.ids) < len(scope.definitions) else ():
-        if name not in simple.ids:
-            one = scope.read(scope, name)
-            if one is None:
-                continue
-            scope.ordered = scope.ordered and above.issuperset(one.requires)
+    left = [name for name in scope.definitions if name not in simple.ids]
+    position = dict(zip(scope.definitions, count())) if left else {}
+    for name in left:
+        if one := scope.read(scope, name):
             others[name] = one
-        above.add(name)
+            scope.ordered = scope.ordered and all(position[each] < position[name] for each in one.requires)
     return Resources(simple, others, scope.definitions)
 
 
@@ -75,8 +73,8 @@ def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
     """The resource, read once. None if its condition is false, or while it is being read."""
     if name in scope.done:
         return scope.done[name]
-    if name in scope.simple.ids:
-        return scope.simple.named[name]
+    if one := scope.simple.resource(name):
+        return one
     scope.done[name] = None
     outer, scope.requires = scope.requires, {}
     scope.reading += 1

@@ -78,13 +78,12 @@ def simple_resources(scope: Scope) -> Simple:
             left = []
             continue
         found[name] = own
-        alike.names.append(name)
         alike.ids.append(own)
-        alike.properties.append(resolved)
+        alike.properties[name] = resolved
     scope.ordered = ordered
     scope.tree.spend(work)
     scope.tree.count(len(found) + len(scope.begun), document.below(("resources",)))
-    return Simple({kind: alike for kind, alike in types.items() if alike.names}, found, defined)
+    return Simple({kind: alike for kind, alike in types.items() if alike.ids}, found, defined)
 
 
 def finished(scope: Scope, one: Resource, left: Container[str]) -> Resource:
