@@ -5,7 +5,7 @@ from dataclasses import replace
 from weakref import ref
 
 from datalog_gate.analysis.kept import MOST, Kept
-from datalog_gate.analysis.parts import grounded, resting
+from datalog_gate.analysis.parts import grounded, layers, resting
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
 from tests.programs import X, Y, place, program
 
@@ -32,6 +32,15 @@ def test_what_some_relations_rest_on() -> None:
 def test_what_rests_on_some_inputs_alone() -> None:
     assert parts(grounded(WHOLE, frozenset(("edge",)))) == (["a", "c"], {"edge"})
     assert parts(grounded(WHOLE, frozenset(("wide",)))) == ([], {"wide"})
+
+
+def test_layers_derive_each_stratum_once() -> None:
+    assert list(map(parts, layers(WHOLE, [frozenset(("c",)), frozenset(("b", "c"))]))) == [
+        (["a", "c"], {"edge"}),
+        (["b"], {"a", "c", "wide"}),
+        (["d"], {"b", "c"}),
+    ]
+    assert list(map(parts, layers(WHOLE, [frozenset(("a",))])))[1] == (["b", "c", "d"], {"a", "wide"})
 
 
 def test_a_part_is_the_same_each_time() -> None:

@@ -5,7 +5,7 @@ In: a checked program. Out: checked programs of some of its strata, the same one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from datalog_gate.analysis.kept import Kept
 from datalog_gate.analysis.program import CheckedProgram, Stratum
@@ -17,6 +17,20 @@ _RESTING, _GROUNDED = Kept[CheckedProgram](), Kept[CheckedProgram]()
 def resting(program: CheckedProgram, wanted: frozenset[str]) -> CheckedProgram:
     """The strata that the wanted relations rest on."""
     return _RESTING.get(program, wanted, lambda: _resting(program, wanted))
+
+
+def layers(program: CheckedProgram, groups: Iterable[frozenset[str]]) -> Iterator[CheckedProgram]:
+    """For each group of relations the strata that they rest on, but for those of earlier groups, whose relations are
+    inputs then; last, all other strata. They are made anew each time."""
+    rest, given = program, set[str]()
+    for wanted in groups:
+        part = _resting(rest, wanted)
+        yield part
+        given |= part.inputs
+        there = {name for stratum in part.strata for name in stratum.relations}
+        rest = _of(program, [one for one in rest.strata if there.isdisjoint(one.relations)], rest.inputs | there)
+    read = {name for stratum in rest.strata for name in _read(stratum)}
+    yield _of(program, rest.strata, (program.inputs - given) | (read & rest.inputs))
 
 
 def grounded(program: CheckedProgram, inputs: frozenset[str]) -> CheckedProgram:

@@ -39,40 +39,41 @@ def evaluate(
     before: Model | None = None,
 ) -> Model:
     """All rows and errors of the program over the facts and the model `before`, which stays as it is."""
-    work = _Evaluation(Watch(budget), dict(before.tables) if before else {}, errors_of(before) if before else {})
-    for relation in program.inputs:
-        if relation not in work.tables:
-            work.tables[relation] = Table(facts.get(relation, ()))
-    work.empty = {name for name, table in work.tables.items() if not table.rows}
+    tables = dict(before.tables) if before else {}
+    work = _Evaluation(Watch(budget), tables, errors_of(before) if before else {})
     exceeded = None
-    nothing = Table()
+    nothing = Table()  # most relations have no rows, and share it
+    for name in program.inputs:
+        if name not in tables:
+            tables[name] = Table(facts[name]) if name in facts else nothing
+        if tables[name].rows:
+            work.filled.add(name)
     for one in _prepared(program):
-        if one.stratum.relations[0] in work.tables:
-            continue
-        if not work.errors and not any(map(work.empty.isdisjoint, one.needs)):
-            for relation in one.relations:
-                work.tables[relation] = nothing
-                work.empty.add(relation)
-            continue
-        try:
-            work.derive(one)
-            if work.failed or work.errors:
-                work.find_errors(one.stratum)
-        except BudgetError as error:
-            exceeded = error.with_traceback(None)  # its frames hold every table
-            for relation in one.stratum.relations:
-                del work.tables[relation]
-            break
+        if one.relations[0] not in tables:
+            if not work.errors and not any(map(work.filled.issuperset, one.needs)):
+                for name in one.relations:
+                    tables[name] = nothing
+                continue
+            try:
+                work.derive(one)
+                if work.failed or work.errors:
+                    work.find_errors(one.stratum)
+            except BudgetError as error:
+                exceeded = error.with_traceback(None)  # its frames hold every table
+                for name in one.relations:
+                    del tables[name]
+                break
         for name in one.relations:
-            if not work.tables[name].rows:
-                work.empty.add(name)
-    return Model(work.tables, work.model_errors(), exceeded)
+            if tables[name].rows:
+                work.filled.add(name)
+    return Model(tables, work.model_errors(), exceeded)
 
 
 def rounds(stratum: Stratum, model: Model, errors: Errors) -> Rounds:
     """The round, from 1, in which each row of a recursive stratum is derived first: it has a derivation from rows of
     earlier rounds and of other strata."""
-    work = _Evaluation(Watch(), dict(model.tables), errors)
+    filled = {name for name, table in model.tables.items() if table.rows}
+    work = _Evaluation(Watch(), dict(model.tables), errors, filled)
     work.derive(_Stratum.of(stratum), apart=True)
     return {name: work.tables[name].rows for name in stratum.relations}
 
@@ -87,13 +88,13 @@ def errors_of(model: Model) -> Errors:
 
 @dataclass(slots=True)
 class _Part:
-    """A rule, or the part of one in which one match reads the rows of the last round. What was compiled is kept for
-    each order of magnitude of what it reads."""
+    """A rule, or the part of one in which one match reads the rows of the last round. It gives nothing unless all that
+    it `needs` has rows. What was compiled is kept for each order of magnitude of what it reads."""
 
     rule: CheckedRule
     body: CheckedRule
     news: str | None
-    needs: tuple[str, ...]
+    needs: frozenset[str]
     sized: tuple[str, ...]
     variants: dict[tuple[int, ...], Compiled | None] = field(default_factory=dict)
 
@@ -108,7 +109,7 @@ class _Part:
             body = replace(rule, body=(*rule.body[:at], replace(match, relation=NEW + news), *rule.body[at + 1 :]))
         needs = {one.relation for one in rule.body if isinstance(one, Match)} - set(own)
         sized = {match.relation for _, match in reads(rule.body)}
-        return _Part(rule, body, news, tuple(sorted(needs)), tuple(sorted(sized)))
+        return _Part(rule, body, news, frozenset(needs), tuple(sorted(sized)))
 
     @property
     def linear(self) -> bool:
@@ -139,10 +140,10 @@ class _Stratum:
     nothing unless one of the former has all that it `needs`."""
 
     stratum: Stratum
-    relations: frozenset[str]
+    relations: tuple[str, ...]
     once: tuple[_Part, ...]
     again: tuple[_Part, ...]
-    needs: tuple[tuple[str, ...], ...]
+    needs: tuple[frozenset[str], ...]
 
     @staticmethod
     def of(stratum: Stratum) -> _Stratum:
@@ -154,7 +155,7 @@ class _Stratum:
             again += [_Part.of(rule, own, at) for at in loops]
             once += [] if loops else [_Part.of(rule, own)]
         needs = tuple(one.needs for one in once)
-        return _Stratum(stratum, frozenset(stratum.relations), tuple(once), tuple(again), needs)
+        return _Stratum(stratum, stratum.relations, tuple(once), tuple(again), needs)
 
 
 _PREPARED = Kept[tuple[_Stratum, ...]]()
@@ -179,10 +180,10 @@ class _Evaluation:
     watch: Watch
     tables: dict[str, Table]
     errors: Errors
+    filled: set[str] = field(default_factory=set)
+    """The relations of earlier strata that have rows."""
     failed: set[int] = field(default_factory=set)
     """The rules that met an error, by identity."""
-    empty: set[str] = field(default_factory=set)
-    """The relations of earlier strata that have no rows."""
 
     def derive(self, one: _Stratum, apart: bool = False) -> None:
         """Derive the rows of a stratum; if it is recursive and rounds are told `apart`, each row leads to its round."""
@@ -190,11 +191,11 @@ class _Evaluation:
             self.tables[relation] = Table()
         if not one.stratum.recursive:
             for part in one.once:
-                if self._awake(part):
+                if part.needs <= self.filled:
                     self._run(part, self.tables[part.rule.relation].rows, None, ())
             return
-        parts = [part for part in one.once if self._awake(part)]
-        again = [part for part in one.again if self._awake(part)]
+        parts = [part for part in one.once if part.needs <= self.filled]
+        again = [part for part in one.again if part.needs <= self.filled]
         alone = len(again) == 1 and again[0].linear and len(one.stratum.relations) == 1
         if alone and not apart and self.watch.budget.rounds is None:
             self._chase(parts, again[0])
@@ -226,10 +227,6 @@ class _Evaluation:
         done = 0
         while done < len(rows):  # more than once only after an error
             done += self._run(again, known, rows.append, rows[done:] if done else rows)
-
-    def _awake(self, part: _Part) -> bool:
-        """Whether no relation that the rule must match is empty for good."""
-        return self.empty.isdisjoint(part.needs)
 
     def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> int:
         """Run a part of a rule: fast, but carefully if it fails, or if a negation or an aggregate in it reads an

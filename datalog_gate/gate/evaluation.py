@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
 from datalog_gate.analysis.kept import Kept
-from datalog_gate.analysis.parts import resting
+from datalog_gate.analysis.parts import layers, resting
 from datalog_gate.analysis.policy import LEVELS, Level, Policy
 from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
@@ -130,25 +130,37 @@ def _evaluated(
     that deny, with what unlocks services, then those that warn, those that record, and for the `whole` model whatever
     no policy reads if none went beyond its budget: what took it would take it again."""
     model = request.inventory.model if request.inventory else Model()
-    inputs = _inputs(program, facts, model)
+    inputs = _inputs(facts)
     exceeded: dict[Level, BudgetError] = {}
-    for level in LEVELS:
-        wanted = {one.relation for one in policies if one.level == level} | ({UNLOCKED} if level == "deny" else set())
-        if not wanted:
-            continue
-        both = frozenset(wanted | {possible(one, program) for one in wanted})
-        model = engine(resting(program, both), inputs, request.budget, model)
+    by_level, rest = _LAYERS.get(program, tuple([one.id for one in policies]), lambda: _layers(program, policies))
+    for level, wanted, layer in by_level:
+        # what a level that went beyond its budget did not derive, a later one may need
+        model = engine(resting(program, wanted) if exceeded else layer, inputs, request.budget, model)
         if model.exceeded:
             exceeded[level] = model.exceeded
-    return model if exceeded or not whole else engine(program, inputs, request.budget, model), exceeded
+    return model if exceeded or not whole else engine(rest, inputs, request.budget, model), exceeded
 
 
-def _inputs(program: CheckedProgram, facts: FactSet, model: Model) -> dict[str, Collection[Row]]:
-    """The rows of each input that the model does not have: for a possible version all rows, for a certain one those
-    that are sure."""
+_Layers = tuple[list[tuple[Level, frozenset[str], CheckedProgram]], CheckedProgram]
+_LAYERS = Kept[_Layers]()
+
+
+def _layers(program: CheckedProgram, policies: Sequence[Policy]) -> _Layers:
+    """By level what its policies need, and the part of the program that derives it after earlier levels; the rest."""
+    needs: dict[Level, frozenset[str]] = {}
+    for level in LEVELS:
+        wanted = {one.relation for one in policies if one.level == level} | ({UNLOCKED} if level == "deny" else set())
+        if wanted:
+            needs[level] = frozenset(wanted | {possible(one, program) for one in wanted})
+    *parts, rest = layers(program, needs.values())
+    return [(level, needs[level], part) for level, part in zip(needs, parts, strict=True)], rest
+
+
+def _inputs(facts: FactSet) -> dict[str, Collection[Row]]:
+    """The rows of each relation: for a possible version all rows, for a certain one those that are sure."""
     inputs: dict[str, Collection[Row]] = {}
-    for name in program.inputs - model.tables.keys():
-        rows = facts.rows.get(name.removesuffix(POSSIBLE), {})
-        maybe = facts.maybe.get(name, ())
-        inputs[name] = rows if not maybe else [row for row in rows if row not in maybe]
+    for name, rows in facts.rows.items():
+        maybe = facts.maybe.get(name)
+        inputs[name] = [row for row in rows if row not in maybe] if maybe else rows
+        inputs[name + POSSIBLE] = rows
     return inputs
