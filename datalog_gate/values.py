@@ -182,19 +182,23 @@ def from_python(data: object) -> Value:
 
 def kind_of(value: Value) -> Kind:
     """The one kind of a value."""
-    match value:
-        case None:
-            return Kind.NULL
-        case Boolean():
-            return Kind.BOOLEAN
-        case int() | Decimal():
-            return Kind.NUMBER
-        case str():
-            return Kind.STRING
-        case ResourceId():
-            return Kind.RESOURCE
-        case Unknown():
-            return Kind.UNKNOWN
+    return _KIND_OF.get(type(value)) or next(kind for of, kind in _KIND_OF.items() if isinstance(value, of))
+
+
+_KIND_OF: dict[type, Kind] = {
+    type(None): Kind.NULL,
+    Boolean: Kind.BOOLEAN,
+    int: Kind.NUMBER,
+    Decimal: Kind.NUMBER,
+    str: Kind.STRING,
+    ResourceId: Kind.RESOURCE,
+    Unknown: Kind.UNKNOWN,
+}
+
+
+def types_of(kinds: Kind) -> frozenset[type]:
+    """The types of the values of these kinds."""
+    return frozenset(of for of, kind in _KIND_OF.items() if kind & kinds)
 
 
 def sort_key(value: Value) -> tuple[int, object]:

@@ -20,7 +20,7 @@ from datalog_gate.engine.intervals import Tuples, aggregated, computed, decided,
 from datalog_gate.engine.networks import NETWORKS
 from datalog_gate.errors import GateError
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show
+from datalog_gate.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
 
 Number = int | Decimal
 DIGITS = 4000
@@ -29,6 +29,8 @@ SMALL = 10**18
 """What is done with numbers below this, and above its opposite, can't reach `DIGITS`."""
 CHARACTERS = 1_000_000
 """No text grows longer."""
+_UNKNOWN = frozenset((Unknown, Tuples))
+_TYPES = {name: [types_of(column.kinds) for column in call.inputs] for name, call in CALLS.items()}
 
 # the decimal module rounds to its context: a result that the first can't hold is an error, not a rounded one
 _TRAPS = [InvalidOperation, Overflow, Subnormal]
@@ -49,8 +51,7 @@ def compute(name: str, inputs: Sequence[Value]) -> Value:
     ``??`` decides by its left side alone where that is known, or surely not null. An aggregate is known by all but the
     last two inputs: the tuples that are there for certain, and those that may be.
     """
-    unknown = isinstance(inputs[0], Unknown) if name == "??" else any(isinstance(one, Unknown) for one in inputs)
-    if unknown:
+    if isinstance(inputs[0], Unknown) if name == "??" else not _UNKNOWN.isdisjoint(map(type, inputs)):
         if isinstance(inputs[-1], Tuples):
             return _aggregated(cast(AggregateFunction, name), inputs)
         if name == "??" and not Kind.NULL & kinds_of(inputs[0]):
@@ -63,7 +64,7 @@ def compute(name: str, inputs: Sequence[Value]) -> Value:
 
 def holds(name: str, inputs: Sequence[Value], when_unknown: bool) -> bool:
     """Whether a test holds; `when_unknown` with an unknown among the inputs."""
-    if any(isinstance(one, Unknown) for one in inputs):
+    if not _UNKNOWN.isdisjoint(map(type, inputs)):
         return when_unknown
     value = _applied(name, inputs)
     assert isinstance(value, bool), name
@@ -164,8 +165,8 @@ def _applied(name: str, inputs: Sequence[Value]) -> Value | bool:
     builtin = CALLS[name]
     try:
         if not builtin.total:
-            for column, value in zip(builtin.inputs, inputs, strict=True):
-                if not kind_of(value) & column.kinds:
+            for column, types, value in zip(builtin.inputs, _TYPES[name], inputs, strict=True):
+                if type(value) not in types and not kind_of(value) & column.kinds:
                     given = kind_of(value).describe()
                     raise EvaluationError(f"{column.name} is {given}, not {column.kinds.describe()}")
         return IMPLEMENTATIONS[name](*inputs)

@@ -194,6 +194,9 @@ class _Writer:
                 counted = self.count(ast.Constant(1 if builtin in ARITHMETIC else PER_CALL))
                 if builtin in ARITHMETIC:
                     value = self.arithmetic(builtin, inputs, value)
+                elif builtin == "??":
+                    first, default = map(self.term, inputs)
+                    value = ast.IfExp(_is(first, "Unknown"), value, ast.IfExp(_known(first), first, default))
                 if stored:
                     assert isinstance(output, int)
                     return [*counted, _put(_slot(output), value)]
