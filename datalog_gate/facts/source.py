@@ -17,7 +17,7 @@ from datalog_gate.facts.tables import Fact, Home
 from datalog_gate.facts.typed import path_text
 from datalog_gate.values import ResourceId, Unknown, Value
 
-_PARTS = ("properties", "metadata", "deletion_policy", "update_policy", "depends_on", "external_id")
+_PARTS = ("properties", "metadata", "deletion_policy", "update_policy", "depends_on", "external_id", "condition")
 _JUNCTIONS = frozenset({"and", "or", "not", "Fn::And", "Fn::Or", "Fn::Not"})
 _LOGIC = _JUNCTIONS | {"equals", "Fn::Equals"}
 """Functions that are plain data anywhere but in a condition."""
@@ -48,9 +48,10 @@ class Use(NamedTuple):
 
 def _uses(one: Resource, home: Home) -> Sequence[Use]:
     """Every use of a function in the definition."""
-    if one.name not in home.uses:
-        home.uses[one.name] = tuple(_found(one, home))
-    return home.uses[one.name]
+    uses = home.uses.get(one.name)
+    if uses is None:
+        uses = home.uses[one.name] = tuple(_found(one, home))
+    return uses
 
 
 def _found(one: Resource, home: Home) -> Iterator[Use]:
@@ -58,7 +59,7 @@ def _found(one: Resource, home: Home) -> Iterator[Use]:
     if template is None:
         return
     text = _Text(template)
-    for part, data in one.written((*_PARTS, "condition"), template.functions).items():
+    for part, data in one.written(_PARTS, template.functions).items():
         if part == "condition":
             for place, _, function, arguments in text.condition(data):
                 yield Use(".condition", ("condition", *place), function, arguments)
@@ -92,21 +93,22 @@ class _Text:
         return found
 
     def _values(self, data: Data, place: Path, outermost: Path | None, found: list[_Call]) -> None:
-        """A definition is mostly scalars, which hold nothing."""
-        if isinstance(data, list):
-            for at, item in enumerate(data):
-                if isinstance(item, _NESTED):
-                    self._values(item, (*place, at), outermost, found)
-        elif isinstance(data, dict):
-            call = next(iter(data)) if len(data) == 1 else None
-            if call in self.plain:
-                outermost = place if outermost is None else outermost
-                found.append((place, outermost, call, data[call]))
-                if call in ("if", "Fn::If") and isinstance(data[call], list) and data[call]:
-                    self._condition(data[call][0], (*place, call, 0), outermost, set(), found)
+        """A definition is mostly scalars, which hold nothing, and mostly texts."""
+        if isinstance(data, dict):
+            if len(data) == 1:
+                [(call, arguments)] = data.items()
+                if call in self.plain:
+                    outermost = place if outermost is None else outermost
+                    found.append((place, outermost, call, arguments))
+                    if call in ("if", "Fn::If") and isinstance(arguments, list) and arguments:
+                        self._condition(arguments[0], (*place, call, 0), outermost, set(), found)
             for key, value in data.items():
-                if isinstance(value, _NESTED):
+                if type(value) is not str and isinstance(value, _NESTED):
                     self._values(value, (*place, str(key)), outermost, found)
+        elif isinstance(data, list):
+            for at, item in enumerate(data):
+                if type(item) is not str and isinstance(item, _NESTED):
+                    self._values(item, (*place, at), outermost, found)
 
     def _condition(self, data: Data, place: Path, outermost: Path, seen: set[str], found: list[_Call]) -> None:
         if isinstance(data, str) and data in self.template.conditions and data not in seen:

@@ -42,18 +42,20 @@ def _leaves(
     data: Data, schema: Property | None, path: Path, text: str, found: list[Leaf], member: bool = False
 ) -> None:
     """A `member` is one of a list that has the schema."""
-    if isinstance(data, ResourceId) or (type(data) is str and (schema is None or schema.kind in _TEXTS)):
+    if (type(data) is str and (schema is None or schema.kind in _TEXTS)) or isinstance(data, ResourceId):
         found.append(Leaf(path, text, data, False))
     elif isinstance(data, dict):
         parts = schema.parts if schema and (member or schema.kind == "map") else {}
+        before = f"{text}." if path else ""
         for key, value in data.items():
             name = str(key)
-            _leaves(value, parts.get(name), (*path, name), further(path, text, name), found)
+            _leaves(value, parts.get(name), (*path, name), before + _step(name), found)
     elif isinstance(data, list):
         maps = schema is not None and bool(schema.children)
         item = schema if schema is None or maps else schema.item
+        before = f"{text}." if path else ""
         for index, value in enumerate(data):
-            _leaves(value, item, (*path, index), further(path, text, index), found, maps)
+            _leaves(value, item, (*path, index), f"{before}{index}", found, maps)
     else:
         scalar = schema is not None and schema.kind in EMPTY
         if schema is not None and scalar:
@@ -110,11 +112,6 @@ def as_text(data: Data) -> str | Unknown:
 def path_text(path: Path) -> str:
     r"""The path as rules read it: ``networks.0.port``, with a dot in a key as ``\.`` and a backslash as ``\\``."""
     return ".".join(map(_step, path))
-
-
-def further(path: Path, text: str, step: str | int) -> str:
-    """The text of a path with one step more, from its text so far."""
-    return f"{text}.{_step(step)}" if path else _step(step)
 
 
 def _step(step: str | int) -> str:

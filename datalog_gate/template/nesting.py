@@ -92,8 +92,8 @@ class Where:
         if not isinstance(data, dict):
             return dict.fromkeys(keys, data)
         made = len(data) == 1 and not functions.isdisjoint(data)
-        names = [(key, self.names.get(key, key)) for key in keys]
-        return {key: data.get(name, data) for key, name in names if made or name in data}
+        names = self.names
+        return {key: data.get(name, data) for key in keys if (name := names.get(key, key)) in data or made}
 
     def within(self, *steps: str, **names: str) -> Where:
         """The place of a definition that stands in this one's properties."""
