@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from datalog_gate.analysis.check import UNLOCKED
+from datalog_gate.analysis.possible import POSSIBLE
 from datalog_gate.collection import paused
 from datalog_gate.diagnostics import Span
 from datalog_gate.engine.budget import Budget
@@ -53,13 +54,15 @@ def decide(
     secrets = Secrets(facts, found.program)
     changes = Changes(rules, policies, request, found, engine)
     judge = Judge(rules, stacks, request, found, changes, secrets, explain)
-    certain = sorted((one for policy in policies for one in judge.certain(policy)), key=_by_policy)
+    broken = [one for one in policies if model.rows(one.relation)]
+    certain = sorted((one for policy in broken for one in judge.certain(policy)), key=_by_policy)
     violations = [one for one in certain if not one.waiver]
     there: dict[tuple[str, ResourceId | None], bool] = {}
     for one in violations:
         if one.resource:
             there[one.policy, one.resource] = one.tolerated and there.get((one.policy, one.resource), True)
-    undetermined = sorted((one for policy in policies for one in judge.undetermined(policy, there)), key=_by_policy)
+    doubtful = [one for one in policies if model.rows(one.relation + POSSIBLE)]
+    undetermined = sorted((one for policy in doubtful for one in judge.undetermined(policy, there)), key=_by_policy)
     settlement = Settlement(undetermined=undetermined)
     if settled and undetermined:
         settlement = settle(rules, stacks, facts, certain, undetermined, request.budget, partial(_unsettled, request))
@@ -94,10 +97,9 @@ def decide(
         digests,
         {"policies": len(policies), "facts": len(facts)},
         {
-            relation: secrets.rows(relation, rows) if (rows := model.rows(relation)) else ()
-            for stratum in rules.program.strata
-            for relation in stratum.relations
-            if relation in model.tables
+            relation: secrets.rows(relation, table.rows) if table.rows else ()
+            for relation in rules.reads
+            if (table := model.tables.get(relation))
         },
         {
             **rules.sources,

@@ -59,9 +59,8 @@ class Judge:
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be, waived or not."""
-        rows = self._model.rows(policy.relation)
-        waivers = [one for one in self._request.waivers if one.policy == policy.id] if rows else []
-        for row in rows:
+        waivers = [one for one in self._request.waivers if one.policy == policy.id]
+        for row in self._model.rows(policy.relation):
             found = support(self.provenance, policy.relation, row)
             yield self._violation(policy, policy.relation, row, found, (), waivers)
 
@@ -72,9 +71,7 @@ class Judge:
         not tolerated, or else the first. `settled` are the policies and subjects that have a certain one, and whether
         all such are tolerated: they settle nothing that is not. What is waived settles nothing at all: another row may
         hold what nobody waived."""
-        relation = possible(policy.relation, self._program)
-        if relation == policy.relation:  # nothing that it reads is unknown
-            return
+        relation = policy.relation + POSSIBLE  # without rows if nothing that it reads is unknown
         certain = self._model.rows(policy.relation)
         chosen: dict[ResourceId | None, tuple[Row, bool]] = {}
         for row in in_order(self._model.rows(relation)):
