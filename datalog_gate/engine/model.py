@@ -156,8 +156,8 @@ class Model:
 
 
 class Engine(Protocol):
-    """An engine. `facts` holds the rows of the program's inputs, but for those that the model `before` has: what it
-    has, inputs and derived relations, is taken over as it is. Past the budget the model holds what is whole.
+    """An engine. `facts` holds the rows of the program's inputs, and maybe of others that nobody reads. What the model
+    `before` has, inputs and derived relations, is taken over as it is. Past the budget the model holds what is whole.
 
     Errors: EngineError if the engine can't give the answer.
     """
