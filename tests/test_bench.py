@@ -9,8 +9,11 @@ import pytest
 import datalog_gate as dg
 from bench import closures, evaluation, gate, job, peers, reference
 from bench.gate import digest
+from bench.rules import long_text, many_policies
 from bench.timing import OURS, Jobs, measure
 from datalog_gate.engine.native import evaluate
+from datalog_gate.gate.policyset import load
+from datalog_gate.language.parser import parse
 from datalog_gate.values import ResourceId
 
 LARGE = job.body(150)
@@ -87,6 +90,12 @@ def test_the_facts_are_the_same_each_time() -> None:
         "90570814d8",
         "9f4b2b41c5",
     ]
+
+
+def test_the_rules_of_the_bench_are_rules() -> None:
+    found = load(many_policies(300)).policies
+    assert len({one.id for one in found}) == len(found) >= 300
+    assert parse(long_text(), "f.dl", "f")[1] == ()
 
 
 def test_a_table_shows_what_is_missing_and_refuses_answers_that_differ() -> None:
