@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
-from itertools import compress
+from itertools import compress, repeat
+from operator import attrgetter, is_, not_, or_
 
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.values import HIDDEN, Boolean, ResourceId, Unknown, Value, in_order
@@ -60,14 +61,14 @@ def _of_some(number: int, columns: _Columns, held: Sequence[int]) -> str | None:
     a value of these rows is hidden. By column it takes less time. What all rows have alike is said once."""
     unsure = [False] * number
     for at in held:
-        unsure = [one or type(value) is Unknown for one, value in zip(unsure, columns[at], strict=True)]
+        unsure = [*map(or_, unsure, map(is_, map(type, columns[at]), repeat(Unknown)))]
     unsaid = [one if len(one) < number else tuple(compress(one, unsure)) for one in columns]
     if any(_hidden(value) for at in held for value in unsaid[at]):
         return None
     text = _text(_ANY, sum(unsure), unsaid)
     if all(unsure):
         return text
-    known = [not one for one in unsure]
+    known = [*map(not_, unsure)]
     return (
         _text(_KNOWN, sum(known), [one if len(one) < number else tuple(compress(one, known)) for one in columns]) + text
     )
@@ -83,8 +84,11 @@ def _column(values: Sequence[Value]) -> object:
     if _same(values):
         return values[:1]
     if isinstance(values[0], ResourceId) and set(map(type, values)) == {ResourceId}:
-        return {"$resource": [one.path for one in values if isinstance(one, ResourceId)]}
+        return {"$resource": [*map(_PATH, values)]}
     return values
+
+
+_PATH = attrgetter("path")
 
 
 def _same(values: Sequence[Value]) -> bool:

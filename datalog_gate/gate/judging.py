@@ -17,6 +17,7 @@ from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.stack import Stack
 from datalog_gate.gate.blame import Support, deciding, place, support
 from datalog_gate.gate.changes import Changes
+from datalog_gate.gate.dependence import Dependence
 from datalog_gate.gate.evaluation import Evaluation
 from datalog_gate.gate.finding import Mode, PolicyError, Violation, Waiver
 from datalog_gate.gate.policyset import PolicySet
@@ -56,6 +57,10 @@ class Judge:
         stacks = [one for stack in self._stacks for one in stack.walk()]
         names = Counter(resource.name for one in stacks for resource in one.resources) if len(stacks) > 1 else {}
         return {name for name, times in names.items() if times > 1}
+
+    @cached_property
+    def _dependence(self) -> Dependence:
+        return Dependence(self._stacks)
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be, waived or not."""
@@ -110,6 +115,7 @@ class Judge:
         waivers: Sequence[Waiver] = (),
     ) -> Violation:
         subject = self._subject(policy, row)
+        because = tuple(map(self._secrets.unknown, because))
         shown = self._secrets.row(policy.relation, row)
         project = self._request.caller.project if self._request.caller else None
         waiver, why = waiver_of(waivers, policy.columns, shown, subject, project, self._request.now)
@@ -124,12 +130,13 @@ class Judge:
             shown,
             subject,
             place(subject, row, found, self._facts, self._relations) or self._stacks[0].place,
-            tuple(map(self._secrets.unknown, because)),
+            because,
             policy.on_unknown,
             None if why else waiver,
             waiver if why else None,
             self._changes.of(policy, row),
             self._changes.tolerates(policy, row),
+            self._dependence.on(because) if because else "",
         )
         if self._explain:
             self.raw.setdefault(violation, (relation, row))

@@ -59,7 +59,7 @@ Seen = tuple[T, Sequence[Unknown] | None]
 
 @dataclass(slots=True)
 class Settlement:
-    """What became of undetermined findings. `origins` pairs each of these with the finding that it was, `identity`
+    """What became of undetermined findings. `origins` pairs each new one with the finding that it was, `identity`
     tells decisions apart that came to something else."""
 
     violations: list[Violation] = field(default_factory=list)
@@ -90,7 +90,7 @@ def settle(
     budget: Budget,
     again: Again,
 ) -> Settlement:
-    """Settle the undetermined findings, as far as that goes, and say of the others what they hang on. `again` judges
+    """Settle the undetermined findings, as far as that goes, and say of some others when they hold. `again` judges
     stacks by some of the rules, without settling; all of it together may take what one group of policies may."""
     found = Settlement()
     said = Dependence(stacks)
@@ -98,9 +98,7 @@ def settle(
     for finding in undetermined:
         ends = branches.of(finding)
         if ends is None:
-            result = replace(finding, depends=said.on(finding.because))
-            found.undetermined.append(result)
-            found.origins.append((result, finding))
+            found.undetermined.append(finding)
             continue
         held = [one for one in ends if one.violations]
         if len(held) == len(ends):

@@ -68,7 +68,7 @@ class Where:
     def _of_parameter(self, path: Path) -> Span | None:
         """The place of the value of the parameter that stands at the path or above it."""
         data = self.document.data
-        for at, step in enumerate((*path, None)):
+        for at, step in enumerate((*path, None) if self.given else ()):
             if at > len(self.prefix) and isinstance(data, dict) and len(data) == 1:
                 argument = data.get("get_param", data.get("Ref"))
                 name, *steps = argument if isinstance(argument, list) and argument else [argument]
