@@ -89,6 +89,7 @@ def test_the_data_of_a_request_has_no_places() -> None:
         ("a: 1\n---\nb: 2\n", "yaml", (2, 1)),
         ("a: " + "9" * 5000, "yaml", (1, 4)),
         ("a: \0", "yaml", None),
+        ("a: 1\nb: '\ud800'", "yaml", (2, 5)),
         ("[" * 5000, "too-large", (1, MAX_DEPTH + 1)),
         ('{"a": ' * 5000, "too-large", None),
         ('{"a":' * 90 + "1" + "}" * 90, "too-large", None),

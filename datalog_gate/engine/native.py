@@ -181,7 +181,7 @@ class _Evaluation:
     tables: dict[str, Table]
     errors: Errors
     filled: set[str] = field(default_factory=set)
-    """The relations of earlier strata that have rows."""
+    """The relations that have rows, inputs and those of earlier strata."""
     failed: set[int] = field(default_factory=set)
     """The rules that met an error, by identity."""
 

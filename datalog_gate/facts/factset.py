@@ -28,8 +28,8 @@ class Holder(Protocol):
 Origin = tuple[Located, Path]
 """Where a row comes from, and the path there that the row stands for."""
 Kept = Origin | Holder | None
-"""What is kept of a row's origin. A holder stands for the resource of its that the row's first value names, and for the
-path that the relation and the row tell."""
+"""What is kept of a row's origin. A holder stands for one of its resources, which the row's first value names, and for
+the path that the relation and the row tell."""
 
 
 def place_of(origin: Origin, column: str | None = None) -> Span | None:

@@ -66,7 +66,7 @@ def flatten(
     for batch in batches:
         by_type.setdefault(batch.type, []).append(batch)
     for kind, found in by_type.items():
-        made = [one for batch in found for one in _made(batch)]
+        made = [one for batch in found for one in _read_by_heat(batch)]
         for table in asked.tables(kind):
             _add(facts, table.relation.name, table.rows, made)
     for name, rows in asked.of_grant.items():
@@ -173,7 +173,7 @@ def _batch(resources: Sequence[Resource], home: Home, maybe: Unknown | None) -> 
     return Batch(name, alike, said, home, maybe, [one.declared for one in resources], resources)
 
 
-def _made(batch: Batch) -> Iterator[Batch]:
+def _read_by_heat(batch: Batch) -> Iterator[Batch]:
     """The resources whose properties Heat reads: of an external one it reads none (heat/engine/resource.py:1187,1644),
     and it is told apart like one under a condition where nobody knows yet whether it is external."""
     external = bool(batch.made) and batch.made[0].external

@@ -88,13 +88,13 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """The simple resources of one type: the properties of each by its name, and its id at the same index."""
+    """Resources of one type: the properties of each by its name, and its id at the same index."""
 
     properties: dict[str, Mapping[str, Data]] = field(default_factory=dict)
     ids: list[ResourceId] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Simple:
     """The *simple* resources of a template, by type: those of which nothing is said but properties, which refer to
     others, if at all, as a whole. `ids` are those of all by name. A resource is made of all this when somebody asks for
@@ -102,8 +102,8 @@ class Simple:
 
     types: Mapping[str, Alike] = field(default_factory=dict)
     ids: Mapping[str, ResourceId] = field(default_factory=dict)
-    defined: Callable[[str], Definition] | None = None
-    _made: dict[str, Resource] = field(default_factory=dict)
+    defined: Callable[[str], Definition] | None = field(default=None, repr=False)
+    _made: dict[str, Resource] = field(default_factory=dict, repr=False)
 
     def resource(self, name: str) -> Resource | None:
         """The resource of that name, if it is one of these."""
@@ -137,7 +137,7 @@ class Resources(Sequence[Resource]):
 
     simple: Simple
     others: Mapping[str, Resource]
-    order: Iterable[str] | None = None
+    order: Iterable[str] | None = field(default=None, repr=False)
 
     @cached_property
     def named(self) -> Mapping[str, Resource]:

@@ -157,7 +157,7 @@ def _layers(program: CheckedProgram, policies: Sequence[Policy]) -> _Layers:
 
 
 def _inputs(facts: FactSet) -> dict[str, Collection[Row]]:
-    """The rows of each relation: for a possible version all rows, for a certain one those that are sure."""
+    """The rows of each relation that are sure, and under the name of its possible version all rows."""
     inputs: dict[str, Collection[Row]] = {}
     for name, rows in facts.rows.items():
         maybe = facts.maybe.get(name)

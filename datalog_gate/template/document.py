@@ -175,7 +175,14 @@ class _Builder:
     def build(self) -> tuple[Data, Node | None]:
         import yaml
 
-        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(self.text)
+        try:
+            loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(self.text)
+        except UnicodeEncodeError as error:
+            line = self.text.count("\n", 0, error.start) + 1
+            column = error.start - self.text.rfind("\n", 0, error.start)
+            span = Span(self.file, line, column, line, column + 1)
+            what = f"unacceptable character #x{ord(self.text[error.start]):04x}: half a surrogate pair"
+            raise _wrong("yaml", f"this is not YAML: {what}", span, self.text) from None
         documents = 0
         try:
             while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):

@@ -22,6 +22,8 @@ def simple_resources(scope: Scope) -> Simple:
     """The simple resources of a template. Errors: InputError beyond the bounds of the tree."""
     if not scope.dialect.hot or scope.registry.types or scope.registry.resources or scope.hidden.paths:
         return Simple()
+    if "/" in "".join(scope.definitions):  # which is wrong, and an id does not tell such a name
+        return Simple()
     names = names_of(scope.dialect.hot)
     base, new = f"{scope.id}/", tuple.__new__
     stops = scope.dialect.functions | scope.dialect.removed
@@ -43,7 +45,7 @@ def simple_resources(scope: Scope) -> Simple:
         return position[one] < position[other]
 
     for name, definition in scope.definitions.items():
-        if type(definition) is not dict or len(definition) != 2 or "/" in name:
+        if type(definition) is not dict or len(definition) != 2:
             continue
         kind, properties = definition.get("type"), definition.get("properties")
         if type(kind) is not str or type(properties) is not dict:
