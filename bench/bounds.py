@@ -19,13 +19,13 @@ from bench.run import ROOT
 from bench.timing import OURS, Answer, measure
 from datalog_gate.analysis.check import check
 from datalog_gate.api import Rules
-from datalog_gate.collection import paused
+from datalog_gate.base.gc import paused
+from datalog_gate.base.values import Row
+from datalog_gate.decision.cloud_state import Inventory
+from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
-from datalog_gate.gate.explanation import told
-from datalog_gate.gate.inventory import Inventory
-from datalog_gate.gate.policyset import RuleFile, load
-from datalog_gate.values import Row
+from datalog_gate.explain.explanation import told
 
 CLOUD = """
 relation host(host: string, zone: string, rack: string).

@@ -6,7 +6,7 @@ import random
 import sqlite3
 from collections.abc import Iterable
 
-from datalog_gate.values import Row
+from datalog_gate.base.values import Row
 
 CLOSURE = """
 relation edge(a: number, b: number).

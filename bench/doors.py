@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from oslo_config import cfg
 
 from bench.rules import RULES, few_policies
-from datalog_gate.enforce.wsgi import wrap
-from datalog_gate.point.point import make
+from datalog_gate.decision_point.point import make
+from datalog_gate.doors.wsgi import wrap
 
 if TYPE_CHECKING:
     from tests.heat.doors.rig import Heat

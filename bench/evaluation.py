@@ -16,10 +16,10 @@ from bench.bounds import changed, explained, stopped, unsure
 from bench.run import ROOT, run
 from bench.timing import OURS, Answer, Jobs, measure
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.parts import grounded
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.slices import grounded
+from datalog_gate.decision.policy_set import RuleFile
 from datalog_gate.engine.native import evaluate
-from datalog_gate.gate.policyset import RuleFile
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """# What a gate costs

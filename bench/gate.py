@@ -9,7 +9,7 @@ import hashlib
 import random
 from collections.abc import Collection, Iterable, Mapping
 
-from datalog_gate.values import Row
+from datalog_gate.base.values import Row
 
 Facts = dict[str, list[Row]]
 Given = Mapping[str, Collection[Row]]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import datalog_gate as dg
 from bench import templates
-from datalog_gate.collection import paused
-from datalog_gate.values import ResourceId
+from datalog_gate.base.gc import paused
+from datalog_gate.base.values import ResourceId
 
 Violation = tuple[str, object]
 

@@ -11,7 +11,7 @@ import statistics
 import sys
 from collections.abc import Iterator
 
-from datalog_gate.services.rack_affinity.problem import (
+from datalog_gate.rack_affinity.problem import (
     Answer,
     Constraint,
     Item,
@@ -19,7 +19,7 @@ from datalog_gate.services.rack_affinity.problem import (
     Placed,
     Problem,
 )
-from datalog_gate.services.rack_affinity.run import solve
+from datalog_gate.rack_affinity.process import solve
 
 RACKS, HOSTS = 40, 16
 FLAVOURS = ((2, 4096), (4, 8192), (8, 32768), (16, 65536))

@@ -40,7 +40,7 @@ def main(rounds: int) -> None:
     table("all packs on a stack of 50 resources", WARM * rounds, {"a decision": lambda: rules.decide(stack)})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        command = [sys.executable, "-m", "datalog_gate.enforce.cli", "test"]
+        command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "test"]
         jobs = {
             f"test, {many(folder)} cases": [*command, *map(str, sorted(folder.glob("*/rules")))],
             "test --coverage, our cases": [*command, "--coverage", str(ROOT / "rules")],

@@ -15,13 +15,13 @@ import yaml
 from bench import templates
 from bench.run import table
 from datalog_gate.analysis.check import EFFECTIVE
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.collection import paused
+from datalog_gate.base.gc import paused
+from datalog_gate.decision.evaluation import GRANTS
+from datalog_gate.decision.policy_set import load
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.gate.evaluation import GRANTS
-from datalog_gate.gate.policyset import load
-from datalog_gate.rulefiles import read_rules
-from datalog_gate.sources import read_stack
+from datalog_gate.files.rules import read_rules
+from datalog_gate.files.templates import read_stack
+from datalog_gate.schema.catalogue import SHIPPED
 
 RULES = load(read_rules([Path(__file__).parents[1] / "rules"]))
 FIRST = (

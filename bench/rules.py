@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 
 from bench.run import run, table
-from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.files.rules import read_rules
 from datalog_gate.language.formatter import format_text
 from datalog_gate.language.parser import parse
-from datalog_gate.rulefiles import read_rules
 
 ROOT = Path(__file__).parents[1]
 STACK = ROOT / "fixtures" / "stacks" / "campus"
@@ -97,7 +97,7 @@ def main(rounds: int) -> None:
             if path.stem == "limits":
                 shutil.copy((RULES / path.parent.name / path.name).with_suffix(".yaml"), path.parent)
         print(f"\n| whole command, {policies} policies (best of {rounds}) | CPU s |\n|---|---|")
-        command = [sys.executable, "-m", "datalog_gate.enforce.cli", "check", "--rules", folder, str(STACK)]
+        command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "check", "--rules", folder, str(STACK)]
         print(f"| check, 50 resources | {min(run(command)[0] for _ in range(rounds)):.2f} |")
 
 

@@ -18,21 +18,21 @@ from bench.templates import BOMBS
 
 ROOT = Path(__file__).parents[1]
 STACKS = ROOT / "fixtures" / "stacks"
-CHECK = ("-m", "datalog_gate.enforce.cli", "check", "--rules", str(ROOT / "rules"))
+CHECK = ("-m", "datalog_gate.doors.cli.main", "check", "--rules", str(ROOT / "rules"))
 COMMANDS = {
     "python -c pass": ("-c", "pass"),
     "import yaml": ("-c", "import yaml"),
     "check, 2 resources": (*CHECK, str(STACKS / "bastion")),
     "check, 50 resources": (*CHECK, str(STACKS / "campus")),
-    "facts, 50 resources": ("-m", "datalog_gate.enforce.cli", "facts", str(STACKS / "campus")),
+    "facts, 50 resources": ("-m", "datalog_gate.doors.cli.main", "facts", str(STACKS / "campus")),
 }
 
 
 READ_BODY = """
 import json, sys
-from datalog_gate.catalogue import SHIPPED
+from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.sources import read_stack
+from datalog_gate.files.templates import read_stack
 body = json.load(open(sys.argv[1]))
 flatten(read_stack(template=body), SHIPPED, sys.argv[2:])
 """

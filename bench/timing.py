@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from bench import gate
-from datalog_gate.collection import paused
+from datalog_gate.base.gc import paused
 
 Answer = Mapping[str, Collection[tuple[object, ...]]]
 Jobs = dict[str, Callable[[], Answer] | None]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from datalog_gate.api import Rules, load_rules, query
-    from datalog_gate.errors import EngineError, GateError, InputError, RulesError, UsageError
-    from datalog_gate.sources import read_catalogue, read_stack
+    from datalog_gate.base.errors import EngineError, GateError, InputError, RulesError, UsageError
+    from datalog_gate.files.templates import read_catalogue, read_stack
 
 __version__ = "0.1.0"
 __all__ = [
@@ -33,5 +33,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = "api" if name in _API else "sources" if name.startswith("read_") else "errors"
+    module = "api" if name in _API else "files.templates" if name.startswith("read_") else "base.errors"
     return getattr(import_module(f"{__name__}.{module}"), name)

@@ -12,29 +12,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.identity import compares
+from datalog_gate.analysis.congress.convert import converted
 from datalog_gate.analysis.policy import ACTIONS, CHANGING, Policy
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.catalogue import SHIPPED, Catalogue
-from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.analysis.violation_key import compares
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
+from datalog_gate.base.values import Row, Unknown, Value, from_python, row_key, show, to_json
+from datalog_gate.decision.cloud_state import Inventory, loaded
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.finding import Mode, Waiver
+from datalog_gate.decision.judgement import decide
+from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, texts
+from datalog_gate.decision.query import ask, bind
+from datalog_gate.decision.request import MODES, Caller, Request
+from datalog_gate.decision.waivers import read_waivers
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.model import Engine
-from datalog_gate.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.facts.lines import Line
-from datalog_gate.facts.stack import Stack
-from datalog_gate.gate.decide import decide
-from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.finding import Mode, Waiver
-from datalog_gate.gate.inventory import Inventory, loaded
-from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all, texts
-from datalog_gate.gate.query import ask, bind
-from datalog_gate.gate.request import MODES, Caller, Request
-from datalog_gate.gate.waivers import read_waivers
-from datalog_gate.language.conversion import converted
-from datalog_gate.rulefiles import read_rules
-from datalog_gate.sources import read_facts, read_text
-from datalog_gate.values import Row, Unknown, Value, from_python, row_key, show, to_json
+from datalog_gate.files.rules import read_rules
+from datalog_gate.files.templates import read_facts, read_text
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.stack.model import Stack
 
 if TYPE_CHECKING:
     from datalog_gate.template.document import Document
@@ -197,7 +197,7 @@ def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SH
 def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
     """Look for what is no error, but hardly meant. A policy is tested if a case of the `test.yaml` beside it expects
     it. Errors: RulesError with the lints, or with what is wrong with the rules; InputError for a test file."""
-    from datalog_gate.analysis.lints import lint as lints
+    from datalog_gate.analysis.lint.lints import lint as lints
     from datalog_gate.policytest.testfile import read_cases
 
     files = read_rules([Path(path) for path in paths])

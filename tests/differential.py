@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from random import Random
 from typing import NamedTuple, TypeVar
 
-from datalog_gate.analysis.lowering import Draft
+from datalog_gate.analysis.lower import Draft
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -31,12 +31,12 @@ from datalog_gate.analysis.program import (
 from datalog_gate.analysis.program import Compare as Comparison
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import stratify
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import EngineError
+from datalog_gate.base.values import Row, Unknown
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import Model
-from datalog_gate.errors import EngineError
-from datalog_gate.values import Row, Unknown
 from tests import naive
 from tests.programs import Facts, draw_facts, draw_program
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from oslo_config import cfg
 
-from datalog_gate.enforce.wsgi.filter import Filter
-from datalog_gate.enforce.wsgi.operation import Environ
-from datalog_gate.enforce.wsgi.stored import StartResponse
-from datalog_gate.point.point import Point, make
+from datalog_gate.decision_point.point import Point, make
+from datalog_gate.doors.wsgi.filter import Filter
+from datalog_gate.doors.wsgi.routes import Environ
+from datalog_gate.doors.wsgi.stored import StartResponse
 
 ID = "6a"
 TOKEN = {"token": {"user": {"id": "u"}}}

@@ -15,9 +15,9 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
-from datalog_gate.diagnostics import render
-from datalog_gate.errors import RulesError
-from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.base.diagnostics import render
+from datalog_gate.base.errors import RulesError
+from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.language.formatter import format_text
 from datalog_gate.language.lexer import Source
 from datalog_gate.language.parser import parse, parse_query

@@ -14,15 +14,15 @@ from pathlib import Path
 
 from oslo_config import cfg
 
-from datalog_gate.point.asked import Asked
-from datalog_gate.point.definition import Definition
-from datalog_gate.point.options import settings
-from datalog_gate.point.point import Point
-from datalog_gate.point.policies import Entitlements
+from datalog_gate.decision_point.config_options import settings
+from datalog_gate.decision_point.operation import Asked
+from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.roles import Entitlements
+from datalog_gate.decision_point.stack_definition import Definition
 from datalog_gate.services.approval import Approval
 from datalog_gate.services.conformance import asked
+from datalog_gate.services.contract import RefusedError
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.service import RefusedError
 from tests.pages import DOCS
 from tests.test_doctor import PASTE
 

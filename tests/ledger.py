@@ -15,9 +15,9 @@ from types import MappingProxyType
 
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, ServiceError, Status
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import Became
-from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, ServiceError, Status
 
 LIMITS = Limits(call=2.0, step=5.0, lease=30.0)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import inf
 
-from datalog_gate.analysis.lowering import variables
+from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -25,9 +25,9 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
-from datalog_gate.values import Row, Value
 
 Cause = tuple[Span, str]
 Known = dict[Var, Value]

@@ -15,13 +15,13 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.possible import POSSIBLE, split
-from datalog_gate.catalogue.builtins import BUILTINS, Builtin
+from datalog_gate.analysis.unknowns import POSSIBLE, split
+from datalog_gate.base.errors import RulesError
+from datalog_gate.base.values import OPEN, TRUE, Bounds, Kind, ResourceId, Row, Unknown, Value, show
 from datalog_gate.engine import native
 from datalog_gate.engine.model import Model
-from datalog_gate.errors import RulesError
 from datalog_gate.language.parser import parse
-from datalog_gate.values import OPEN, TRUE, Bounds, Kind, ResourceId, Row, Unknown, Value, show
+from datalog_gate.schema.signatures import BUILTINS, Builtin
 
 DOCS = Path(__file__).parents[1] / "docs"
 U, V = Unknown("an attribute of a server"), Unknown("another attribute")

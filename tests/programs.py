@@ -11,7 +11,7 @@ from typing import TypeVar, get_args
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from datalog_gate.analysis.lowering import Draft, variables
+from datalog_gate.analysis.lower import Draft, variables
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -29,10 +29,10 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import stratify
-from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import TRUE, Kind, ResourceId, Row, Unknown, Value
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.values import TRUE, Kind, ResourceId, Row, Unknown, Value
+from datalog_gate.schema.declaration import Column, Relation
 
 VALUES: tuple[Value, ...] = (1, 2, None, TRUE, "1", "b", ResourceId("b"), Unknown("u"))
 INPUTS = {"edge": 2, "node": 1}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.analysis.check import input_of
-from datalog_gate.diagnostics import Span
-from datalog_gate.gate.policyset import PolicySet, RuleFile, load
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 
 Facts = dict[str, list[tuple[object, ...]]]
 NULLS: Facts = {"q": [(1, None), (2, 5), (3, None)], "r": [(None,), (5,)]}

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.values import Unknown
 from datalog_gate.engine import pydatalog
-from datalog_gate.values import Unknown
 
 ROOT = Path(__file__).parents[1]
 BASTION = ROOT / "fixtures" / "stacks" / "bastion"

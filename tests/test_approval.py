@@ -15,8 +15,8 @@ from datalog_gate.services.approval import Approval
 from datalog_gate.services.approvals import ApprovalError, Approvals
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.conformance import Conformance, asked
+from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, ServiceError
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, ServiceError
 
 NOW = 1_800_000_000.0
 DAY = 86400.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.enforce.cli import main
+from datalog_gate.doors.cli.main import main
 
 RULES = """
 @unlock("rack")

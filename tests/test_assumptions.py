@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.enforce.cli import main
-from datalog_gate.errors import InputError
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import show
+from datalog_gate.doors.cli.main import main
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.stack import Data, Stack
-from datalog_gate.values import show
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Data, Stack
 
 TEMPLATE = """\
 heat_template_version: 2021-04-16

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.enforce.approving import SCHEMA as APPROVALS
-from datalog_gate.enforce.approving import user
-from datalog_gate.enforce.attendance import SCHEMA, render, settle
-from datalog_gate.enforce.cli import main
+from datalog_gate.doors.cli.commands.approval_requests import SCHEMA as APPROVALS
+from datalog_gate.doors.cli.commands.approval_requests import user
+from datalog_gate.doors.cli.commands.services import SCHEMA, render, settle
+from datalog_gate.doors.cli.main import main
 from datalog_gate.services.approval import Approval
 from datalog_gate.services.approvals import when
 from datalog_gate.services.conformance import asked
+from datalog_gate.services.contract import RefusedError, Request
 from datalog_gate.services.journal import Claim, Journal
 from datalog_gate.services.reconcile import Done
-from datalog_gate.services.service import RefusedError, Request
 from tests.cloud import Cloud, running
 
 NOW = 1_800_000_000.0

@@ -11,10 +11,10 @@ from bench import closures, evaluation, gate, job, peers, reference
 from bench.gate import digest
 from bench.rules import long_text, many_policies
 from bench.timing import OURS, Jobs, measure
+from datalog_gate.base.values import ResourceId
+from datalog_gate.decision.policy_set import load
 from datalog_gate.engine.native import evaluate
-from datalog_gate.gate.policyset import load
 from datalog_gate.language.parser import parse
-from datalog_gate.values import ResourceId
 
 LARGE = job.body(150)
 VIOLATIONS = {

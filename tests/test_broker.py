@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from datalog_gate.services.broker import Broker, Limits
-from datalog_gate.services.journal import Journal
-from datalog_gate.services.service import (
+from datalog_gate.services.contract import (
     Decision,
     Held,
     RefusedError,
@@ -22,6 +21,7 @@ from datalog_gate.services.service import (
     Status,
     UnavailableError,
 )
+from datalog_gate.services.journal import Journal
 from tests.ledger import Seats, broker, request
 
 NOW = 1_800_000_000.0

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 import pytest
 
 from datalog_gate.analysis.patterns import searcher
+from datalog_gate.base.errors import RulesError
+from datalog_gate.base.values import Row, Unknown
+from datalog_gate.decision.locations import Leaf, support
+from datalog_gate.decision.query import ask
 from datalog_gate.engine import engine, native, pydatalog
 from datalog_gate.engine.provenance import Provenance
-from datalog_gate.errors import RulesError
 from datalog_gate.facts.lines import read as read_lines
-from datalog_gate.gate.blame import Leaf, support
-from datalog_gate.gate.query import ask
-from datalog_gate.values import Row, Unknown
 from tests import naive
 from tests.programs import Facts
 from tests.test_possible import answer, checked

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from datalog_gate.catalogue.builtins import BUILTINS, CALLS
-from datalog_gate.catalogue.schema import Column
+from datalog_gate.base.values import FALSE, TRUE, Kind, ResourceId, Row, Unknown, Value
 from datalog_gate.engine.builtins import IMPLEMENTATIONS, EvaluationError, aggregate, compare, compute, holds
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.values import FALSE, TRUE, Kind, ResourceId, Row, Unknown, Value
+from datalog_gate.schema.declaration import Column
+from datalog_gate.schema.signatures import BUILTINS, CALLS
 
 LONG = 10**3999
 PARTS = {"year": 2028, "month": 2, "day": 29, "hour": 1, "minute": 2, "second": 3}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from datalog_gate import api
-from datalog_gate.errors import InputError
-from datalog_gate.sources import read_stack
+from datalog_gate.base.errors import InputError
+from datalog_gate.files.templates import read_stack
 
 RULES = Path(__file__).parents[1] / "rules"
 HEAD = "heat_template_version: 2018-08-31\n"

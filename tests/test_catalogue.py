@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.catalogue import SHIPPED, inventory, relations_of
-from datalog_gate.catalogue import resource_types as types
-from datalog_gate.catalogue.data.harvest import compact, relation_name
-from datalog_gate.catalogue.relations import FIXED
-from datalog_gate.catalogue.schema import Property, Relation, ResourceType
-from datalog_gate.values import kind_of
+from datalog_gate.base.values import kind_of
+from datalog_gate.schema import cloud, resource_types
+from datalog_gate.schema.catalogue import SHIPPED, relations_of
+from datalog_gate.schema.data.harvest import compact, relation_name
+from datalog_gate.schema.declaration import Property, Relation, ResourceType
+from datalog_gate.schema.relations import FIXED
 
-DATA = Path(types.__file__).parent / "data"
-HEAT = json.loads((DATA / types.SOURCES[0]).read_text())
-OWN = json.loads((DATA / types.SOURCES[1]).read_text())
+DATA = Path(resource_types.__file__).parent / "data"
+HEAT = json.loads((DATA / resource_types.SOURCES[0]).read_text())
+OWN = json.loads((DATA / resource_types.SOURCES[1]).read_text())
 TYPES = {name: one for source in (HEAT, OWN) for name, one in source.items() if name != "source"}
 
 
@@ -117,7 +117,7 @@ SCHEMAS = Path(os.environ.get("DATALOG_GATE_SHARED", Path(__file__).parents[2] /
 def test_every_table_of_a_driver_of_congress_is_there_in_its_order_of_columns() -> None:
     drivers = json.loads((SCHEMAS / "congress-schemas.json").read_text())
     tables = [(table, tuple(its)) for one in drivers.values() for table, its in one.items() if its]
-    found = [one for name in inventory.names() if (one := SHIPPED.relation(name))]
+    found = [one for name in cloud.names() if (one := SHIPPED.relation(name))]
     assert sorted((one.name.partition(":")[2], tuple(one.positions)) for one in found) == sorted(tables)
 
 
@@ -224,9 +224,9 @@ def test_every_name_is_the_name_of_a_relation_in_a_namespace_of_the_catalogue() 
     assert [name for name, one in found.items() if one is None or one.name != name] == []
     assert {name.partition(":")[0] for name in found} - SHIPPED.namespaces() == set()
     assert [name for name in SHIPPED.names() if name not in found] == []
-    assert {*FIXED, *inventory.names()} <= set(found)
+    assert {*FIXED, *cloud.names()} <= set(found)
     assert len(found) == len(list(SHIPPED.names()))
-    assert {name.partition(":")[0] for name in inventory.names()} == inventory.CLOUD | {"heat"}
+    assert {name.partition(":")[0] for name in cloud.names()} == cloud.CLOUD | {"heat"}
     assert {one["relation"] for one in TYPES.values()} <= set(found)
 
 
@@ -262,7 +262,7 @@ def test_a_relation_is_named_after_the_words_of_its_type(name: str, relation: st
     assert relation_name(name) == relation
 
 
-@pytest.mark.parametrize("source", types.SOURCES)
+@pytest.mark.parametrize("source", resource_types.SOURCES)
 def test_the_data_holds_one_resource_type_a_line(source: str) -> None:
     text = (DATA / source).read_text()
     data = json.loads(text)
@@ -273,7 +273,7 @@ def test_the_data_holds_one_resource_type_a_line(source: str) -> None:
 def test_every_fixed_relation_shows_a_row_of_its_columns_kinds_and_values() -> None:
     wrong = [
         (relation.name, column.name, value)
-        for relation in (*FIXED.values(), *filter(None, map(SHIPPED.relation, inventory.names())))
+        for relation in (*FIXED.values(), *filter(None, map(SHIPPED.relation, cloud.names())))
         for column, value in zip(relation.columns, relation.example, strict=True)
         if not kind_of(value) & column.kinds or (column.closed and value not in column.allowed)
     ]

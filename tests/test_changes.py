@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.enforce.cli import main
-from datalog_gate.enforce.render import uncompared
+from datalog_gate.doors.cli.decision_text import uncompared
+from datalog_gate.doors.cli.main import main
 
 NOW = "2027-03-01T12:00"
 OPEN = """@deny("open", "{group} is open at {i}")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datalog_gate.enforce.cli import main
+from datalog_gate.doors.cli.main import main
 
 RULES = """\
 export huge.
@@ -370,7 +370,7 @@ HEAVY = ("pyDatalog", "requests", "stevedore", "oslo", "yaql", "re2")
 
 def test_check_imports_nothing_that_it_does_not_need() -> None:
     program = (
-        "import sys; from datalog_gate.enforce.cli import main; code = main(sys.argv[1:]); "
+        "import sys; from datalog_gate.doors.cli.main import main; code = main(sys.argv[1:]); "
         f"print(code, [name for name in sys.modules if name.startswith({HEAVY})])"
     )
     command = [sys.executable, "-c", program, "check", "deny.yaml", "--rules", "m.dl", "--output", "json=o"]
@@ -379,7 +379,7 @@ def test_check_imports_nothing_that_it_does_not_need() -> None:
 
 
 def test_a_denial_that_nobody_reads_is_no_success() -> None:
-    command = [sys.executable, "-m", "datalog_gate.enforce.cli", "check", "deny.yaml", "--rules", "m.dl"]
+    command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "check", "deny.yaml", "--rules", "m.dl"]
     reader = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
     reader.wait()
     assert subprocess.run(command, stdout=reader.stdin, check=False).returncode == 141

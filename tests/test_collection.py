@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from datalog_gate.collection import paused
+from datalog_gate.base.gc import paused
 
 
 @pytest.mark.parametrize("on", [True, False])

@@ -18,7 +18,7 @@ import pytest
 from datalog_gate_edge import Edge
 
 from datalog_gate.services.conformance import Conformance, asked
-from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, ServiceError, Status
+from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, ServiceError, Status
 
 
 class TestEdge(Conformance):

@@ -21,21 +21,21 @@ from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.analysis.check import check
+from datalog_gate.analysis.congress.convert import converted
+from datalog_gate.analysis.congress.library import Entry
 from datalog_gate.api import from_congress
-from datalog_gate.diagnostics import Diagnostic
-from datalog_gate.enforce.cli import main
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.errors import RulesError
+from datalog_gate.base.values import Row, to_json
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.decision.query import ask
+from datalog_gate.doors.cli.main import main
 from datalog_gate.engine import engine
-from datalog_gate.errors import RulesError
 from datalog_gate.facts.lines import Line
-from datalog_gate.gate.policyset import RuleFile, load
-from datalog_gate.gate.query import ask
+from datalog_gate.files.rules import read_rules
+from datalog_gate.files.templates import read_facts
 from datalog_gate.language.ast import NOWHERE, Constant, Rule
-from datalog_gate.language.conversion import converted
-from datalog_gate.language.library import Entry
 from datalog_gate.language.parser import parse
-from datalog_gate.rulefiles import read_rules
-from datalog_gate.sources import read_facts
-from datalog_gate.values import Row, to_json
 
 ROOT = Path(__file__).parents[1]
 CASES = Path(os.environ.get("DATALOG_GATE_SHARED", ROOT.parent / "shared")) / "conformance/congress.jsonl"

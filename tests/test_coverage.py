@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.enforce.cli import main
+from datalog_gate.doors.cli.main import main
 from datalog_gate.policytest.coverage import cover
 from datalog_gate.policytest.suite import read_suite
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from datalog_gate.analysis.policy import ACTIONS, Level
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.decision.cloud_state import loaded
+from datalog_gate.decision.decision import Decision, Outcome, outcome_of
+from datalog_gate.decision.finding import Mode, PolicyError, Violation
+from datalog_gate.decision.judgement import decide
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.decision.request import Caller, Request
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
-from datalog_gate.gate.decide import decide
-from datalog_gate.gate.decision import Decision, Outcome, outcome_of
-from datalog_gate.gate.finding import Mode, PolicyError, Violation
-from datalog_gate.gate.inventory import loaded
-from datalog_gate.gate.policyset import RuleFile, load
-from datalog_gate.gate.request import Caller, Request
-from datalog_gate.sources import read_stack
-from datalog_gate.values import ResourceId, Unknown
+from datalog_gate.files.templates import read_stack
 
 HERE = Span("i.jsonl", 1, 1, 1, 1)
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.point.definition import Definition
-from datalog_gate.values import Unknown
+from datalog_gate.base.values import Unknown
+from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.schema.catalogue import SHIPPED
 
 TEMPLATE = """heat_template_version: 2018-08-31
 parameters:

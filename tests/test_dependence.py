@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
+from datalog_gate.base.values import Value
+from datalog_gate.decision import case_analysis
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.denial_text import reason
+from datalog_gate.decision.finding import Waiver
+from datalog_gate.decision.judgement import decide
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.decision.request import Request
+from datalog_gate.decision_point.verdict import warnings_of
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
-from datalog_gate.facts.stack import Stack
-from datalog_gate.gate import settling
-from datalog_gate.gate.decide import decide
-from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.finding import Waiver
-from datalog_gate.gate.policyset import RuleFile, load
-from datalog_gate.gate.reason import reason
-from datalog_gate.gate.request import Request
-from datalog_gate.point.verdict import warnings_of
-from datalog_gate.sources import read_stack
-from datalog_gate.values import Value
+from datalog_gate.files.templates import read_stack
+from datalog_gate.stack.model import Stack
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 RULES = """
@@ -175,7 +175,7 @@ def test_decisions_that_values_tell_apart_have_ids_of_their_own() -> None:
 
 
 def test_a_stack_too_large_to_be_judged_often_stays_undetermined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "LARGEST", 1)
+    monkeypatch.setattr(case_analysis, "LARGEST", 1)
     assert told(judge(server("{get_param: other}"))) == (
         [],
         ["db stands in nova-2: depends on parameter other"],

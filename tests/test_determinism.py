@@ -58,7 +58,7 @@ def test_neither_the_hash_seed_nor_the_engine_changes_a_byte(tmp_path: Path) -> 
     (tmp_path / "m.dl").write_text(rules_text())
     rows = [json.dumps({"relation": "m:link", "row": row}) for row in LINKS]
     (tmp_path / "i.jsonl").write_text("\n".join(rows))
-    command = [sys.executable, "-m", "datalog_gate.enforce.cli", "check", *map(str, STACKS[:3])]
+    command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "check", *map(str, STACKS[:3])]
     command += [
         "--rules",
         str(ROOT / "rules"),

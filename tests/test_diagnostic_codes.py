@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from datalog_gate.analysis.check import check
-from datalog_gate.diagnostics import CODES, render
-from datalog_gate.enforce.cli import main
-from datalog_gate.errors import InputError, RulesError
-from datalog_gate.gate.policyset import RuleFile, load, parse_all
+from datalog_gate.base.diagnostics import CODES, render
+from datalog_gate.base.errors import InputError, RulesError
+from datalog_gate.decision.policy_set import RuleFile, load, parse_all
+from datalog_gate.doors.cli.main import main
 from datalog_gate.policytest.suite import read_suite
 from tests.pages import DOCS, assert_written
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.diagnostics import CODES
-from datalog_gate.enforce.cli import main
-from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.base.diagnostics import CODES
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.doors.cli.main import main
 from tests.installed import off_site, on_site
 
 ROOT = Path(__file__).parents[1]
@@ -43,7 +43,7 @@ def test_a_command_of_a_page_prints_what_the_page_shows(
         monkeypatch.delenv(name)
     command = on_site(command, tmp_path)
     if command.startswith("test"):
-        program = [sys.executable, "-m", "datalog_gate.enforce.cli", *shlex.split(command)]
+        program = [sys.executable, "-m", "datalog_gate.doors.cli.main", *shlex.split(command)]
         assert subprocess.run(program, capture_output=True, check=False).returncode == 0
         return
     assert main(shlex.split(command)) in (0, 1)

@@ -15,10 +15,10 @@ import pytest
 from stevedore.extension import ExtensionManager
 
 import datalog_gate
-from datalog_gate.enforce.cli import main
-from datalog_gate.enforce.doctor import CANARY, examine, render
-from datalog_gate.enforce.doctor.health import SHIM
-from datalog_gate.errors import InputError
+from datalog_gate.base.errors import InputError
+from datalog_gate.doors.cli.doctor import CANARY, examine, render
+from datalog_gate.doors.cli.doctor.health import SHIM
+from datalog_gate.doors.cli.main import main
 from tests.cloud import Answer, running
 from tests.pages import assert_written
 
@@ -61,7 +61,7 @@ paste.filter_factory = heat.common.noauth:filter_factory
 [filter:datalog_gate]
 use = egg:datalog_gate#datalog_gate
 [filter:datalog_gate_cfn]
-paste.filter_factory = datalog_gate.enforce.wsgi:cfn_filter_factory
+paste.filter_factory = datalog_gate.doors.wsgi:cfn_filter_factory
 """
 RULES = '@deny("flavor", "{s} takes {f}")\nflavor(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".\n'
 ENTRIES = """\
@@ -339,5 +339,5 @@ def test_the_command_prints_text_or_json_and_exits_with_1_for_findings(
      ("--heat-conf DIR/heat.conf --log absent", 3), ("--heat-conf DIR/rules/m.dl", 3)],
 )  # fmt: skip
 def test_files_that_can_not_be_read_exit_with_3(folder: Path, more: str, code: int) -> None:
-    command = [sys.executable, "-m", "datalog_gate.enforce.cli", "doctor", *more.replace("DIR", str(folder)).split()]
+    command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "doctor", *more.replace("DIR", str(folder)).split()]
     assert subprocess.run(command, capture_output=True, check=False).returncode == code

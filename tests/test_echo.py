@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.facts.stack import Resource
-from datalog_gate.sources import read_stack
-from datalog_gate.values import ResourceId, Unknown
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.files.templates import read_stack
+from datalog_gate.stack.model import Resource
 
 
 def read(kind: str, properties: dict[str, Any], *keys: object) -> object:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.enforce.cli import main
-from datalog_gate.errors import UsageError
-from datalog_gate.policytest.edit import updated, with_case
+from datalog_gate.base.errors import UsageError
+from datalog_gate.doors.cli.main import main
+from datalog_gate.policytest.editor import updated, with_case
 from datalog_gate.policytest.suite import read_suite
 
 RULES = """

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from datalog_gate.analysis.check import check
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.base.errors import RulesError
+from datalog_gate.base.values import TRUE
 from datalog_gate.engine import native
-from datalog_gate.errors import RulesError
 from datalog_gate.language.parser import parse
-from datalog_gate.values import TRUE
 from tests.differential import answer, oracle
 from tests.programs import EVERYTHING, Facts, facts, programs, shuffled, texts
 

@@ -22,10 +22,10 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
+from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
 from datalog_gate.engine import native
 from datalog_gate.engine.model import ModelError
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
 from tests import naive
 from tests.programs import X, Y, Z, place, program
 

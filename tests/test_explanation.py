@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.enforce.cli import main
-from datalog_gate.enforce.render import text
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.judgement import decide
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.decision.request import Request
+from datalog_gate.doors.cli.decision_text import text
+from datalog_gate.doors.cli.main import main
 from datalog_gate.engine import engine
 from datalog_gate.engine.budget import UNLIMITED
-from datalog_gate.gate.decide import decide
-from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.explanation import Explanation, told
-from datalog_gate.gate.policyset import RuleFile, load
-from datalog_gate.gate.request import Request
-from datalog_gate.sources import read_stack
+from datalog_gate.explain.explanation import Explanation, told
+from datalog_gate.files.templates import read_stack
 from tests.pages import DOCS
 
 HEAD = "heat_template_version: 2018-08-31\nresources:\n"

@@ -106,7 +106,7 @@ def mixed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-COMMAND = ("-m", "datalog_gate.enforce.cli", "test")
+COMMAND = ("-m", "datalog_gate.doors.cli.main", "test")
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from datalog_gate.point.asked import CLOSED, Asked
-from datalog_gate.point.definition import Definition
-from datalog_gate.point.options import settings
-from datalog_gate.point.point import Point
-from datalog_gate.point.policies import Entitlements
+from datalog_gate.decision_point.config_options import settings
+from datalog_gate.decision_point.operation import CLOSED, Asked
+from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.roles import Entitlements
+from datalog_gate.decision_point.stack_definition import Definition
 from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status, UnavailableError
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, Status, UnavailableError
 
 RULES = """
 @unlock("edge")

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datalog_gate.catalogue import SHIPPED, inventory
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
 from datalog_gate.facts.factset import place_of
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.stack import Data, Parameter, Path, Resource, Stack, nowhere
-from datalog_gate.facts.typed import Leaf, as_text, leaves, path_text, typed
-from datalog_gate.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
+from datalog_gate.schema import cloud
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Data, Parameter, Path, Resource, Stack, nowhere
+from datalog_gate.stack.property_values import Leaf, as_text, leaves, path_text, typed
 
 WEB = "web"
 NETWORK = Unknown("get_attr [net, show]")
@@ -165,7 +166,7 @@ def test_every_row_has_a_value_for_each_column() -> None:
     described = {name: SHIPPED.relation(name) for name in found.rows}
     wrong = [(name, row) for name, row, _ in found if not (one := described[name]) or len(one.columns) != len(row)]
     assert wrong == []
-    assert set(SHIPPED.names()) - set(inventory.names()) - set(described) == {
+    assert set(SHIPPED.names()) - set(cloud.names()) - set(described) == {
         *("gate:request", "gate:caller", "gate:role", "gate:now", "gate:service", "gate:unlocked", "heat:environment"),
         *("heat:status", "heat:physical", "heat:change", "heat:disruption"),
     }

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.errors import RulesError
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import RulesError
 from datalog_gate.language import ast
 from datalog_gate.language.formatter import format_text
 from datalog_gate.language.lexer import Source

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.errors import RulesError
-from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import RulesError
+from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.language.parser import parse
 from tests.fuzz import attempt, text
 

@@ -12,11 +12,12 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.api import check_rules
-from datalog_gate.catalogue import SHIPPED, resource_types
-from datalog_gate.catalogue.given import catalogue_of
-from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.enforce.cli import main
-from datalog_gate.errors import InputError
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import InputError
+from datalog_gate.doors.cli.main import main
+from datalog_gate.schema import resource_types
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.schema.operator_files import catalogue_of
 
 BALANCER = """\
 {"source": "acme 3",

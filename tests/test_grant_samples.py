@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.enforce.asks import asks
-from datalog_gate.gate.grants import problems_of
-from datalog_gate.values import ResourceId, Unknown
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.decision.grants import problems_of
+from datalog_gate.doors.cli.grant_preview import asks
 from tests.pages import DOCS
 from tests.test_decide import NOW
 

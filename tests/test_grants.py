@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
+from datalog_gate.decision.judgement import decide
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.decision.request import Request
 from datalog_gate.engine.native import evaluate
-from datalog_gate.gate.decide import decide
-from datalog_gate.gate.policyset import RuleFile, load
-from datalog_gate.gate.request import Request
-from datalog_gate.sources import read_stack
+from datalog_gate.files.templates import read_stack
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 SERVICES = frozenset({"rack", "edge"})

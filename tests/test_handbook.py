@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.enforce.cli import main
-from datalog_gate.enforce.handbook import handbook, pages
+from datalog_gate.doors.cli.commands.docs import handbook, pages
+from datalog_gate.doors.cli.main import main
 
 RULES = """\
 export p. relation q(a: string, b: string) "Q".

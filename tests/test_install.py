@@ -15,13 +15,13 @@ import pytest
 from oslo_config import cfg
 from stevedore.extension import ExtensionManager
 
-from datalog_gate.enforce.cli import main
-from datalog_gate.point.glass import broken
-from datalog_gate.point.options import settings
-from datalog_gate.point.point import chain_of
-from datalog_gate.point.policies import Entitlements
-from datalog_gate.preflight.licence import DEFAULTS
-from datalog_gate.preflight.loading import load_chain
+from datalog_gate.decision_point.break_glass import broken
+from datalog_gate.decision_point.config_options import settings
+from datalog_gate.decision_point.point import chain_of
+from datalog_gate.decision_point.roles import Entitlements
+from datalog_gate.doors.cli.main import main
+from datalog_gate.plugins.loader import load_chain
+from datalog_gate.preflight.licence_server import DEFAULTS
 from datalog_gate.preflight.plugin import RefusedError
 from datalog_gate.preflight.snapshot import snapshot
 from tests.installed import INSTALL, MEMBER, install, moved, off_site

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import Row, Unknown
+from datalog_gate.decision.cloud_state import Inventory, loaded
+from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.engine.native import evaluate
-from datalog_gate.gate.inventory import Inventory, loaded
-from datalog_gate.gate.policyset import PolicySet, RuleFile, load
-from datalog_gate.values import Row, Unknown
 
 RULES = """
 relation rack(host: string, rack: string).

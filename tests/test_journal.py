@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, ServiceError, Status
+from datalog_gate.services.contract import UnavailableError as Unavailable
 from datalog_gate.services.journal import MOVES, Claim, Journal, JournalError, LostError, State
 from datalog_gate.services.reconcile import Became, reconcile
-from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, ServiceError, Status
-from datalog_gate.services.service import UnavailableError as Unavailable
 from tests.ledger import request
 
 NOW = 1_800_000_000.0

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.enforce.live import Heat as Client
-from datalog_gate.enforce.stacks import HeatStacks
+from datalog_gate.doors.cli.heat_client import Heat as Client
+from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.broker import Broker
+from datalog_gate.services.contract import RefusedError
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import reconcile
-from datalog_gate.services.service import RefusedError
 from tests.cloud import Cloud, without_keystone
 from tests.ledger import LIMITS, Heat, Seats, request
 

@@ -9,30 +9,31 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "datalog_gate"
 LAYERS = (
-    ("collection", "values", "diagnostics", "errors"),
-    ("language", "catalogue"),
-    ("facts", "template", "analysis"),
+    ("base",),
+    ("language", "schema"),
+    ("stack", "template", "facts", "analysis"),
     ("engine",),
-    ("gate",),
-    ("services", "policytest", "inventory", "preflight", "sources", "rulefiles"),
-    ("enforce", "point", "api"),
+    ("decision", "explain"),
+    ("files", "plugins", "preflight", "services", "rack_affinity", "policytest"),
+    ("api",),
+    ("decision_point",),
+    ("doors",),
 )
 MAY_ALSO = {
-    "template": {"facts"},
-    "analysis": set[str](),
-    "values": {"diagnostics"},
-    "errors": {"diagnostics"},
-    "api": set[str](),
-    "enforce": {"api", "point"},
-    "point": {"api"},
-    "policytest": {"sources", "rulefiles"},
-    "rulefiles": {"sources"},
-    "services": {"preflight"},
+    "template": {"stack"},
+    "facts": {"stack"},
+    "decision": {"explain"},
+    "explain": {"decision"},
+    "plugins": {"preflight"},
+    "preflight": {"plugins"},
+    "services": {"plugins", "preflight"},
+    "rack_affinity": {"plugins", "preflight", "services"},
+    "policytest": {"files"},
 }
 """What a room may import of its own layer."""
-FORBIDDEN = {"language": {"catalogue"}, "catalogue": {"language"}, "analysis": {"facts", "template"}}
+FORBIDDEN = {"language": {"schema"}, "schema": {"language"}, "analysis": {"stack", "facts", "template"}}
 IMPURE = ("os", "pathlib", "socket", "subprocess", "threading", "urllib.request", "http", "requests", "tempfile", "io")
-DATA_READERS = {"catalogue", "engine"}
+DATA_READERS = {"schema", "engine"}
 
 
 def test_each_room_imports_only_what_stands_above_it() -> None:
@@ -64,9 +65,9 @@ def test_doors_do_not_import_each_other() -> None:
     wrong = [
         f"{path.name} imports {name}"
         for room, path in _modules()
-        if room == "enforce" and (door := path.relative_to(PACKAGE / "enforce").with_suffix("").parts[0]) in doors
+        if room == "doors" and (door := path.relative_to(PACKAGE / "doors").with_suffix("").parts[0]) in doors
         for name in _imported(path)
-        if name.removeprefix("datalog_gate.enforce.").partition(".")[0] in doors - {door}
+        if name.removeprefix("datalog_gate.doors.").partition(".")[0] in doors - {door}
     ]
     assert wrong == []
 
@@ -74,18 +75,20 @@ def test_doors_do_not_import_each_other() -> None:
 def test_each_room_uses_the_libraries_that_it_may_and_only_one_knows_heat() -> None:
     used: dict[str, set[str]] = {}
     for room, path in _modules():
-        place = "enforce.heat" if "heat" in path.relative_to(PACKAGE).parts else room
+        place = "doors.heat" if "heat" in path.relative_to(PACKAGE).parts else room
         outside = {name.partition(".")[0] for name in _imported(path)} - sys.stdlib_module_names - {"datalog_gate"}
         used.setdefault(place, set()).update(outside)
     assert {room: sorted(libraries) for room, libraries in used.items() if libraries} == {
         "analysis": ["re2"],
+        "decision_point": ["oslo_config", "oslo_policy"],
+        "doors": ["keystoneauth1", "oslo_config"],
+        "doors.heat": ["heat", "oslo_config"],
         "engine": ["pyDatalog"],
-        "enforce": ["keystoneauth1", "oslo_config"],
-        "enforce.heat": ["heat", "oslo_config"],
-        "point": ["oslo_config", "oslo_policy"],
+        "plugins": ["stevedore"],
         "policytest": ["pytest"],
-        "preflight": ["requests", "stevedore", "urllib3"],
-        "services": ["keystoneauth1", "ortools", "pytest", "requests"],
+        "preflight": ["requests", "urllib3"],
+        "rack_affinity": ["ortools"],
+        "services": ["keystoneauth1", "pytest", "requests"],
         "template": ["yaml", "yaql"],
     }
 
@@ -101,7 +104,7 @@ def test_nothing_is_executed_that_came_as_text() -> None:
         and node.func.id in {"exec", "eval", "compile"}
     ]
     nodes = "ast.fix_missing_locations(ast.Module([function], []))"
-    assert calls == [f"engine/code.py: compile({nodes}, '<plan>', 'exec')"]
+    assert calls == [f"engine/codegen.py: compile({nodes}, '<plan>', 'exec')"]
 
 
 def _modules() -> Iterator[tuple[str, Path]]:

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.values import Value
 from datalog_gate.language.lexer import Refused, Source
-from datalog_gate.values import Value
 
 TOKENS = [
     ("", []),

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.errors import InputError
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import FALSE, HIDDEN, TRUE, ResourceId, Row, Unknown, Value, from_python, row_key
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.lines import Line, read, write, write_text
-from datalog_gate.facts.stack import EnvironmentFile
-from datalog_gate.values import FALSE, HIDDEN, TRUE, ResourceId, Row, Unknown, Value, from_python, row_key
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import EnvironmentFile
 
 DB = ResourceId("web/db")
 PLACE = Span("web.yaml", 7, 3, 7, 9)

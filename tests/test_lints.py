@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from datalog_gate import api
-from datalog_gate.enforce.cli import main
-from datalog_gate.errors import RulesError
+from datalog_gate.base.errors import RulesError
+from datalog_gate.doors.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 POLICY = '@deny("a", "{x}")\n'

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.enforce.cli import main
-from datalog_gate.enforce.live import read_live
+from datalog_gate.base.values import ResourceId
+from datalog_gate.doors.cli.heat_client import read_live
+from datalog_gate.doors.cli.main import main
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.stack import Live
-from datalog_gate.values import ResourceId
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Live
 from tests.cloud import Cloud, running
 
 RULES = """\

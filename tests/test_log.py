@@ -10,8 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from datalog_gate.diagnostics import Diagnostic
-from datalog_gate.point.log import SCHEMA, DecisionLog, read_log
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.decision_point.log import SCHEMA, DecisionLog, read_log
 
 FORK = multiprocessing.get_context("fork")
 
@@ -137,7 +137,7 @@ def test_the_log_is_not_for_everybody_to_read(tmp_path: Path) -> None:
 
 def test_a_process_that_ends_writes_its_last_records(tmp_path: Path) -> None:
     program = (
-        "import sys; from datalog_gate.point.log import DecisionLog, SCHEMA\n"
+        "import sys; from datalog_gate.decision_point.log import DecisionLog, SCHEMA\n"
         "log = DecisionLog(sys.argv[1], 10_000_000)\n"
         "for n in range(500): log.write({'schema': SCHEMA, 'kind': 'n', 'n': n})\n"
     )

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.catalogue import SHIPPED
+from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write_text
-from datalog_gate.facts.moved import as_heat_reads, to_move
-from datalog_gate.facts.stack import Resource
-from datalog_gate.sources import read_stack
-from datalog_gate.values import ResourceId, Unknown
+from datalog_gate.files.templates import read_stack
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Resource
+from datalog_gate.stack.translation import as_heat_reads, to_move
 
 LATER = Unknown("{get_param: p} in s")
 

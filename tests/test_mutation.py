@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from datalog_gate.errors import InputError
+from datalog_gate.base.errors import InputError
 from datalog_gate.language.parser import parse
 from datalog_gate.language.printer import print_module
 from datalog_gate.policytest.mutants import mutants

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.enforce.live import Heat
-from datalog_gate.enforce.stacks import ended
+from datalog_gate.doors.cli.heat_client import Heat
+from datalog_gate.doors.cli.stack_states import ended
 from datalog_gate.preflight.plugin import Outcome, Plugin, UnavailableError
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from datalog_gate.services.journal import Journal, JournalError

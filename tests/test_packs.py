@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.enforce.cli import main
-from datalog_gate.enforce.packs import Pack, copy_packs, packs
-from datalog_gate.errors import UsageError
-from datalog_gate.point.rulebook import Rulebook
-from datalog_gate.point.settings import Settings
+from datalog_gate.base.errors import UsageError
+from datalog_gate.decision_point.policy_reload import Rulebook
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.doors.cli.commands.packs import Pack, copy_packs, packs
+from datalog_gate.doors.cli.main import main
 
 DECLARED = 'relation most(servers: number) "How many".\nrelation offer(name: string, gb: number) "What is there".\n'
 RULES = """

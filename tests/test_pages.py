@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from datalog_gate.catalogue.builtins import BUILTINS
-from datalog_gate.values import Row
+from datalog_gate.base.values import Row
+from datalog_gate.schema.signatures import BUILTINS
 from tests.pages import DOCS, EXAMPLES, NOW, TABLES, Table, answer, assert_written, builtins_page, outcome, truth_page
 
 CELLS = [

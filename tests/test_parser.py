@@ -6,11 +6,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from datalog_gate.diagnostics import Diagnostic, Span, in_order, render
+from datalog_gate.base.diagnostics import Diagnostic, Span, in_order, render
+from datalog_gate.base.values import FALSE, TRUE
 from datalog_gate.language import ast
 from datalog_gate.language.parser import parse, parse_query
 from datalog_gate.language.printer import print_module
-from datalog_gate.values import FALSE, TRUE
 
 W, X, Y, Z = ast.Wildcard(), ast.Variable("x"), ast.Variable("y"), ast.Variable("z")
 P, PX, QX = ast.Atom("p"), ast.Atom("p", (X,)), ast.Atom("q", (X,))

@@ -4,9 +4,9 @@ import gc
 from dataclasses import replace
 from weakref import ref
 
-from datalog_gate.analysis.kept import MOST, Kept
-from datalog_gate.analysis.parts import grounded, layers, resting
+from datalog_gate.analysis.cache import MOST, Kept
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
+from datalog_gate.analysis.slices import grounded, layers, resting
 from tests.programs import X, Y, place, program
 
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
+from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.preflight.snapshot import Part
+from datalog_gate.rack_affinity import process
+from datalog_gate.rack_affinity.demand import Asked, asked, read_flavors
+from datalog_gate.rack_affinity.places import read_places
+from datalog_gate.rack_affinity.problem import Constraint, Item
+from datalog_gate.rack_affinity.service import RackAffinity
 from datalog_gate.services.claims import Claim, needs
-from datalog_gate.services.licence import Licence
+from datalog_gate.services.contract import RefusedError, Request, Service, UnavailableError
+from datalog_gate.services.licence_pool import Licence
 from datalog_gate.services.placement import Placement
-from datalog_gate.services.rack_affinity import run
-from datalog_gate.services.rack_affinity.asked import Asked, asked, read_flavors
-from datalog_gate.services.rack_affinity.places import read_places
-from datalog_gate.services.rack_affinity.problem import Constraint, Item
-from datalog_gate.services.rack_affinity.service import RackAffinity
-from datalog_gate.services.service import RefusedError, Request, Service, UnavailableError
-from datalog_gate.values import ResourceId, Unknown
 from tests.ledger import request
 
 LOCAL = "http://127.0.0.1:1"
@@ -57,7 +57,7 @@ def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
         Placement({**KEYSTONE, "password_file": str(tmp_path / "none")})
 
 
-ORTOOLS = pytest.mark.skipif(not run.installed(), reason="needs OR-Tools")
+ORTOOLS = pytest.mark.skipif(not process.installed(), reason="needs OR-Tools")
 SERVICES = [
     (Licence, {}, "the service needs a file, in which it writes down what it holds"),
     (Licence, {"prefix": "VCPU"}, "prefix must begin with CUSTOM_, and have capitals, digits and _ alone"),
@@ -80,7 +80,7 @@ def test_settings_of_a_service_that_are_wrong_are_refused(service: Any, settings
 
 
 def test_without_or_tools_the_service_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "find_spec", lambda _name: None)
+    monkeypatch.setattr(process, "find_spec", lambda _name: None)
     with pytest.raises(ValueError, match="OR-Tools is not installed: pip install"):
         RackAffinity({})
 

@@ -23,6 +23,7 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
+from datalog_gate.decision.policy_set import load
 from datalog_gate.engine.plan import plan
 from datalog_gate.engine.steps import (
     NEW,
@@ -38,8 +39,7 @@ from datalog_gate.engine.steps import (
     slots_filled,
     slots_read,
 )
-from datalog_gate.gate.policyset import load
-from datalog_gate.rulefiles import read_rules
+from datalog_gate.files.rules import read_rules
 from tests.programs import X, Y, Z, place, programs
 
 RULES = Path(__file__).parents[1] / "rules"

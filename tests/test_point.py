@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.errors import InputError, RulesError
-from datalog_gate.point.asked import REASON, Answer, Asked
-from datalog_gate.point.definition import Definition
-from datalog_gate.point.glass import BrokenGlass, broken
-from datalog_gate.point.log import DecisionLog, read_log
-from datalog_gate.point.options import settings
-from datalog_gate.point.point import Point, caller_of, make
-from datalog_gate.point.policies import Entitlements
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import InputError, RulesError
+from datalog_gate.decision_point.break_glass import BrokenGlass, broken
+from datalog_gate.decision_point.config_options import settings
+from datalog_gate.decision_point.log import DecisionLog, read_log
+from datalog_gate.decision_point.operation import REASON, Answer, Asked
+from datalog_gate.decision_point.point import Point, caller_of, make
+from datalog_gate.decision_point.roles import Entitlements
+from datalog_gate.decision_point.stack_definition import Definition
 from datalog_gate.preflight.plugin import ChainError, Outcome
 from datalog_gate.services.outcomes import Outcomes, Pending
 from tests.licence_server import allow, licence_server, refuse, says

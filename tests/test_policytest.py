@@ -10,13 +10,13 @@ from textwrap import dedent
 
 import pytest
 
-from datalog_gate.diagnostics import Span
-from datalog_gate.errors import InputError
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import ResourceId
 from datalog_gate.policytest.comparison import Answer, Finding, flow, report
 from datalog_gate.policytest.suite import read_suite, run, top_folder
 from datalog_gate.policytest.testfile import Case, read_cases
 from datalog_gate.template.document import read_document
-from datalog_gate.values import ResourceId
 
 FLAVOR = """
 @deny("flavor", "{server} takes {flavor}")
@@ -294,10 +294,11 @@ def test_a_failing_case_is_shown_with_its_place_and_without_a_traceback(tmp_path
 
 def test_the_plugin_imports_nothing_of_the_package_before_there_is_a_policy_test() -> None:
     program = (
-        "import sys, datalog_gate.policytest.plugin\nprint(*sorted(m for m in sys.modules if m[:8] == 'datalog_'))"
+        "import sys, datalog_gate.policytest.pytest_plugin\n"
+        "print(*sorted(m for m in sys.modules if m[:8] == 'datalog_'))"
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert shown.stdout.split() == ["datalog_gate", "datalog_gate.policytest", "datalog_gate.policytest.plugin"]
+    assert shown.stdout.split() == ["datalog_gate", "datalog_gate.policytest", "datalog_gate.policytest.pytest_plugin"]
 
 
 KEYS = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.enforce.cli import main
+from datalog_gate.doors.cli.main import main
 from tests.pages import assert_written
 
 ROOT = Path(__file__).parents[1]

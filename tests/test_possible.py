@@ -8,13 +8,13 @@ from collections.abc import Collection
 import pytest
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.possible import possible, split
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.unknowns import possible, split
+from datalog_gate.base.values import OPEN as OPEN_BOUNDS
+from datalog_gate.base.values import Bounds, Kind, Row, Unknown, Value, show
 from datalog_gate.engine import pydatalog_worker as worker
 from datalog_gate.engine.native import evaluate
 from datalog_gate.language.parser import parse
-from datalog_gate.values import OPEN as OPEN_BOUNDS
-from datalog_gate.values import Bounds, Kind, Row, Unknown, Value, show
 from tests import naive, unknowns
 from tests.programs import Facts
 from tests.unknowns import divided, filled

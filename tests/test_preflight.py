@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from stevedore.extension import ExtensionManager
 
 import datalog_gate as dg
-from datalog_gate.facts.stack import Stack
+from datalog_gate.base.values import SECRET, ResourceId, Unknown
+from datalog_gate.plugins.loader import GROUP, load_chain
 from datalog_gate.preflight.chain import Chain
-from datalog_gate.preflight.loading import GROUP, load_chain
 from datalog_gate.preflight.order import in_order
 from datalog_gate.preflight.plugin import ChainError, Outcome, Plugin, PreflightError, RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part, Snapshot, snapshot
-from datalog_gate.values import SECRET, ResourceId, Unknown
+from datalog_gate.stack.model import Stack
 
 TEMPLATE = {
     "heat_template_version": "2018-08-31",
@@ -430,6 +430,6 @@ def test_what_can_not_be_loaded_stops_and_is_named(
 
 def test_the_snapshot_is_taken_without_the_libraries_of_plugins() -> None:
     """Who enables none pays for none."""
-    code = "import sys, datalog_gate.preflight.loading as it; it.load_chain([], {}); "
+    code = "import sys, datalog_gate.plugins.loader as it; it.load_chain([], {}); "
     code += "sys.exit(bool({'stevedore', 'requests', 'urllib3'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

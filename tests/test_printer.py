@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datalog_gate.base.values import FALSE, TRUE, number
 from datalog_gate.language import ast
 from datalog_gate.language.parser import parse, parse_query
 from datalog_gate.language.printer import print_literal, print_module, print_term
-from datalog_gate.values import FALSE, TRUE, number
 
 T = TypeVar("T")
 X, Y, ONE = ast.Variable("x"), ast.Variable("y"), ast.Constant(1)

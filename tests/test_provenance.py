@@ -15,11 +15,11 @@ from datalog_gate.analysis.program import (
     Stratum,
     Without,
 )
+from datalog_gate.base.values import Row
+from datalog_gate.decision.locations import FOLLOWED, support
 from datalog_gate.engine import native
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
-from datalog_gate.gate.blame import FOLLOWED, support
-from datalog_gate.values import Row
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs
 
 

@@ -16,11 +16,11 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
+from datalog_gate.base.errors import EngineError
+from datalog_gate.base.values import TRUE, ResourceId, Row
 from datalog_gate.engine import native, pydatalog
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import Model
-from datalog_gate.errors import EngineError
-from datalog_gate.values import TRUE, ResourceId, Row
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs
 
 pytest.importorskip("datalog_gate.engine.pydatalog_worker", reason="needs pyDatalog")

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.api import load_rules
-from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data
-from datalog_gate.sources import read_stack
-from datalog_gate.template.arguments import BadFunction, Undecided
-from datalog_gate.template.queries import BUDGET, LONGEST, answer
-from datalog_gate.values import Unknown
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import Unknown
+from datalog_gate.files.templates import read_stack
+from datalog_gate.stack.model import Data
+from datalog_gate.template.functions.arguments import BadFunction, Undecided
+from datalog_gate.template.functions.yaql import BUDGET, LONGEST, answer
 
 DATA: dict[str, Data] = {
     "list": ["b", "a", "b"],

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import placement
-from datalog_gate.services.rack_affinity import run
-from datalog_gate.services.rack_affinity.conflict import parts, without
-from datalog_gate.services.rack_affinity.problem import (
+from datalog_gate.rack_affinity import process
+from datalog_gate.rack_affinity.conflict import parts, without
+from datalog_gate.rack_affinity.problem import (
     Answer,
     Constraint,
     Impossible,
@@ -33,9 +33,9 @@ from datalog_gate.services.rack_affinity.problem import (
     read_problem,
     to_json,
 )
-from datalog_gate.services.rack_affinity.run import SolverError, solve
+from datalog_gate.rack_affinity.process import SolverError, solve
 
-ortools = pytest.mark.skipif(not run.installed(), reason="needs OR-Tools")
+ortools = pytest.mark.skipif(not process.installed(), reason="needs OR-Tools")
 
 
 def same(level: Level, *items: str, grant: str = "g1") -> Constraint:
@@ -297,7 +297,7 @@ def check(problem: Problem, answer: Answer) -> None:
 @settings(max_examples=300)
 @given(problem=problems(), seed=st.integers())
 def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem, seed: int) -> None:
-    from datalog_gate.services.rack_affinity.solver import Clock, answer
+    from datalog_gate.rack_affinity.solver import Clock, answer
 
     found = answer(problem, Clock(60))
     check(problem, found)
@@ -332,7 +332,7 @@ def test_a_large_answer_keeps_everything_and_says_its_gap() -> None:
 
 @ortools
 def test_a_conflict_that_there_was_no_time_to_reduce_says_so() -> None:
-    from datalog_gate.services.rack_affinity.solver import Clock, OutOfTimeError, answer
+    from datalog_gate.rack_affinity.solver import Clock, OutOfTimeError, answer
 
     clock = Clock(60)
     clock.left = 0.03
@@ -370,7 +370,7 @@ CHILDREN = {
 
 @pytest.mark.parametrize("code", CHILDREN)
 def test_a_process_that_fails_is_told_in_a_line(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "COMMAND", (sys.executable, "-c", code))
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", code))
     with pytest.raises(SolverError) as error:
         solve(NO_POOL, 2)
     assert str(error.value) == CHILDREN[code]
@@ -384,7 +384,7 @@ def test_the_process_takes_no_more_memory_than_it_may() -> None:
 
 def test_without_or_tools_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ortools.py").write_text("")
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(run.__file__).parents[3]}")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(process.__file__).parents[3]}")
     with pytest.raises(SolverError) as error:
         solve(TIGHT)
     assert str(error.value) == "OR-Tools is not installed: pip install 'datalog-gate[placement]'"

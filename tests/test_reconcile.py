@@ -13,8 +13,8 @@ from random import Random
 import pytest
 
 from datalog_gate.services.broker import Broker
+from datalog_gate.services.contract import Held, Service, Status, UnavailableError
 from datalog_gate.services.reconcile import Ages, Became, Done, Stacks, reconcile
-from datalog_gate.services.service import Held, Service, Status, UnavailableError
 from tests.ledger import Heat, Seats, broker, request
 
 NOW = 1_800_000_000.0

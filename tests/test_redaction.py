@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.point.definition import Definition
-from datalog_gate.point.redaction import redacted
+from datalog_gate.decision_point.redaction import redacted
+from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.schema.catalogue import SHIPPED
 
 MARK = "S3CR3T-o'\\n\\t\\\\Q"
 NUMBER = 73519462

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from datalog_gate.enforce.cli import main
-from datalog_gate.point.asked import Asked
-from datalog_gate.point.definition import Definition
-from datalog_gate.point.options import settings
-from datalog_gate.point.point import Point
-from datalog_gate.point.policies import Entitlements
+from datalog_gate.decision_point.config_options import settings
+from datalog_gate.decision_point.operation import Asked
+from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.roles import Entitlements
+from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.doors.cli.main import main
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 MEMBER = {"user_id": "u1", "project_id": "p1", "roles": ["member"]}

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datalog_gate import __version__
-from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.enforce.cli import main
-from datalog_gate.enforce.reports import Judged, report
-from datalog_gate.errors import EngineError, GateError, RulesError
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import EngineError, GateError, RulesError
+from datalog_gate.doors.cli.main import main
+from datalog_gate.doors.cli.reports import Judged, report
 from tests.pages import assert_written
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.errors import GateError
-from datalog_gate.facts.stack import Stack
-from datalog_gate.gate.finding import Grant
-from datalog_gate.point.requests import Known, requests_of
-from datalog_gate.point.services import broker_of, services_of
-from datalog_gate.point.settings import Settings
+from datalog_gate.base.errors import GateError
+from datalog_gate.base.values import SECRET, ResourceId, Unknown
+from datalog_gate.decision.finding import Grant
+from datalog_gate.decision_point.grant_requests import Known, requests_of
+from datalog_gate.decision_point.service_broker import broker_of, services_of
+from datalog_gate.decision_point.settings import Settings
 from datalog_gate.services.broker import Limits
+from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import JournalError
-from datalog_gate.services.service import Request
-from datalog_gate.values import SECRET, ResourceId, Unknown
+from datalog_gate.stack.model import Stack
 
 KEY = {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}
 SERVER = {"type": "OS::Nova::Server", "properties": {"flavor": "small", "image": "debian"}}

@@ -15,18 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datalog_gate as dg
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.enforce.cli import main
-from datalog_gate.enforce.render import compact, text
-from datalog_gate.enforce.wsgi import wrap
-from datalog_gate.errors import EngineError, InputError
+from datalog_gate.base.errors import EngineError, InputError
+from datalog_gate.base.values import SECRET, Unknown
+from datalog_gate.decision_point.point import Point
+from datalog_gate.doors.cli.decision_text import compact, text
+from datalog_gate.doors.cli.main import main
+from datalog_gate.doors.wsgi import wrap
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text
-from datalog_gate.facts.stack import Data, Stack
-from datalog_gate.point.point import Point
 from datalog_gate.policytest.comparison import Answer, report
 from datalog_gate.preflight.snapshot import snapshot
-from datalog_gate.values import SECRET, Unknown
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Data, Stack
 from tests.fake_heat import Client, FakeHeat, point_of
 
 PW = "S3CR3T-XQZJVKWYBF"

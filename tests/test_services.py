@@ -12,11 +12,11 @@ import pytest
 from stevedore.extension import ExtensionManager
 
 import datalog_gate as dg
+from datalog_gate.base.values import SECRET, ResourceId, Unknown
 from datalog_gate.preflight.plugin import ChainError
 from datalog_gate.preflight.snapshot import Part
+from datalog_gate.services.contract import Held, Request, Service, ServiceError, in_scope
 from datalog_gate.services.loading import GROUP, load_services
-from datalog_gate.services.service import Held, Request, Service, ServiceError, in_scope
-from datalog_gate.values import SECRET, ResourceId, Unknown
 from tests.ledger import request
 
 TEMPLATE: dict[str, Any] = {
@@ -130,7 +130,7 @@ def test_an_error_says_which_service_it_is_of() -> None:
 
 
 MODULE = """
-from datalog_gate.services.service import Service
+from datalog_gate.services.contract import Service
 
 class One(Service):
     def __init__(self, settings):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.api import Rules
-from datalog_gate.facts.stack import Data, Stack
+from datalog_gate.stack.model import Data, Stack
 from tests import valued
 
 RULES = """

@@ -8,13 +8,13 @@ from hashlib import sha256
 import pytest
 
 from datalog_gate import read_stack
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.errors import InputError
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import SECRET, Unknown, row_key, to_json
 from datalog_gate.facts.factset import place_of
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write
-from datalog_gate.facts.stack import Stack
-from datalog_gate.values import SECRET, Unknown, row_key, to_json
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Stack
 
 HOT = "heat_template_version: 2021-04-16\n"
 TEXT = (

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.diagnostics import Span
-from datalog_gate.errors import InputError, UsageError
-from datalog_gate.facts.stack import Data
-from datalog_gate.sources import MAX_BYTES, read_stack, read_text
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.files.templates import MAX_BYTES, read_stack, read_text
+from datalog_gate.stack.model import Data
 
 TEMPLATE = """\
 heat_template_version: 2018-08-31

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from datalog_gate.catalogue import SHIPPED
+from datalog_gate.base.values import ResourceId, row_key, show
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.past import add_past
-from datalog_gate.facts.stack import Live, Stack
-from datalog_gate.sources import read_stack
-from datalog_gate.values import ResourceId, row_key, show
+from datalog_gate.facts.old_relations import add_past
+from datalog_gate.files.templates import read_stack
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Live, Stack
 
 HEAD = "heat_template_version: 2021-04-16\nparameters: {p: {type: string}, q: {type: string}}\nresources:\n"
 BOTH = ("heat:change", "heat:disruption")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.enforce.live import Heat
-from datalog_gate.enforce.stacks import HeatStacks
+from datalog_gate.doors.cli.heat_client import Heat
+from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import Became, Done, reconcile
 from tests.cloud import Cloud, running

@@ -21,7 +21,7 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.analysis.strata import stratify
-from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Diagnostic, Span
 
 X, Y, Z, N = Var("x"), Var("y"), Var("z"), Var("n")
 

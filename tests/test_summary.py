@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import FALSE, HIDDEN, SECRET, TRUE, ResourceId, Row, Unknown, Value, in_order, row_key
+from datalog_gate.facts.digests import Summary, summary
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.facts.summary import Summary, summary
-from datalog_gate.values import FALSE, HIDDEN, SECRET, TRUE, ResourceId, Row, Unknown, Value, in_order, row_key
 
 TEXTS = st.sampled_from(["", "a", "b", '"', "a\n", "null", "1", "\ud83d\ude00", "\U0001f600"])
 VALUES: st.SearchStrategy[Value] = st.one_of(

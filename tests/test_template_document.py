@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from datalog_gate.diagnostics import Span
-from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Path
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import InputError
+from datalog_gate.stack.model import Data, Path
 from datalog_gate.template.document import MAX_DEPTH, data_document, read_document, size_of
 
 TEXT = "a:\n  - x\n  - {b: 'two words', 3: four}\nm: &m {k: v}\nn: {<<: *m, own: 1}\n"

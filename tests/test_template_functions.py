@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data
-from datalog_gate.sources import read_stack
-from datalog_gate.values import ResourceId, Unknown
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.files.templates import read_stack
+from datalog_gate.stack.model import Data
 
 PARAMETERS: dict[str, Data] = {
     "l": {"type": "comma_delimited_list", "default": "a,b"},

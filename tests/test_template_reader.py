@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from datalog_gate.diagnostics import Span
-from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Path, Resource, Stack
-from datalog_gate.sources import read_stack
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.files.templates import read_stack
+from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.template.reader import read_template
-from datalog_gate.values import ResourceId, Unknown
 
 HEAD = "heat_template_version: wallaby\n"
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.api import Rules
-from datalog_gate.diagnostics import Diagnostic, render
-from datalog_gate.errors import InputError, RulesError
-from datalog_gate.facts.stack import Stack
-from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.base.diagnostics import Diagnostic, render
+from datalog_gate.base.errors import InputError, RulesError
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.files.rules import read_rules
 from datalog_gate.language.ast import Declaration, Rule
 from datalog_gate.language.lexer import Source
 from datalog_gate.language.parser import parse
 from datalog_gate.policytest.suite import Suite, read_suite
 from datalog_gate.policytest.testfile import Case
-from datalog_gate.rulefiles import read_rules
+from datalog_gate.stack.model import Stack
 
 RULES = Path(__file__).parents[1] / "rules"
 POLICY = '@deny("a.b", "{x}", hint="h")\np(x) :- '

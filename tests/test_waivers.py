@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import datalog_gate as dg
-from datalog_gate.analysis.identity import computed, keys_of
-from datalog_gate.errors import InputError
-from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.finding import Violation
-from datalog_gate.gate.policyset import RuleFile, load
+from datalog_gate.analysis.violation_key import computed, keys_of
+from datalog_gate.base.errors import InputError
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.policytest.suite import read_suite
 
 RULES = """\

@@ -18,13 +18,13 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
+from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.values import Row, row_key
+from datalog_gate.decision.locations import Leaf, Support, support
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.provenance import Provenance
-from datalog_gate.engine.why import Asked, Failure, Node, Total, Why
-from datalog_gate.errors import BudgetError
-from datalog_gate.gate.blame import Leaf, Support, support
-from datalog_gate.values import Row, row_key
+from datalog_gate.explain.why import Asked, Failure, Node, Total, Why
 from tests import naive
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs, shuffled
 

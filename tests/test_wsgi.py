@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from datalog_gate.enforce.wsgi import filter_factory, wrap
-from datalog_gate.errors import RulesError
-from datalog_gate.gate.reason import reason
-from datalog_gate.point.point import Point
-from datalog_gate.point.settings import Settings
-from datalog_gate.sources import read_stack
+from datalog_gate.base.errors import RulesError
+from datalog_gate.decision.denial_text import reason
+from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.doors.wsgi import filter_factory, wrap
+from datalog_gate.files.templates import read_stack
 from tests.fake_heat import Client, FakeHeat, point_of
 
 RULES = """

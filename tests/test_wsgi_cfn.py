@@ -9,11 +9,11 @@ from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
-from datalog_gate.enforce.wsgi import wrap_cfn
-from datalog_gate.errors import InputError
-from datalog_gate.point.asked import Answer
-from datalog_gate.point.definition import Definition
-from datalog_gate.point.settings import Settings
+from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.operation import Answer
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.doors.wsgi import wrap_cfn
 from tests.fake_heat import FakeHeat
 from tests.test_wsgi_operations import ALLOWED, DENIED, Point
 

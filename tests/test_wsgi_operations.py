@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.enforce.wsgi import cfn_filter_factory, filter_factory, wrap
-from datalog_gate.errors import InputError
-from datalog_gate.point.asked import REASON, Answer, Asked
-from datalog_gate.point.definition import Definition
-from datalog_gate.point.settings import Settings
+from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.operation import REASON, Answer, Asked
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.doors.wsgi import cfn_filter_factory, filter_factory, wrap
 from datalog_gate.preflight.plugin import Outcome
 from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat
 
@@ -334,7 +334,7 @@ def test_the_decision_point_hears_of_what_could_not_be_forwarded(monkeypatch: py
         raise ZeroDivisionError
 
     point = Point(look=True)
-    monkeypatch.setattr("datalog_gate.enforce.wsgi.api.put_body", fails)
+    monkeypatch.setattr("datalog_gate.doors.wsgi.api.put_body", fails)
     assert client(point).ask("PATCH", STACK, {"files": {"a": "b"}}) == (503, "The gate failed (ZeroDivisionError).")
     assert point.finished == [(ALLOWED.id, "failed")]
 

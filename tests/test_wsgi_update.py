@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.enforce.wsgi import wrap
-from datalog_gate.point.point import Point
-from datalog_gate.point.settings import Settings
+from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.doors.wsgi import wrap
 from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat, point_of
 
 RULES = """

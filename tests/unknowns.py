@@ -16,18 +16,18 @@ from itertools import combinations, count, product
 from random import Random
 from types import MappingProxyType
 
-from datalog_gate.analysis.parts import resting
-from datalog_gate.analysis.possible import POSSIBLE, possible, split
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.unknowns import POSSIBLE, possible, split
+from datalog_gate.base.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key
+from datalog_gate.decision.case_analysis import Seen, Unsettled, branches
+from datalog_gate.decision.locations import deciding, support
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.intervals import kinds_of
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.gate.blame import deciding, support
-from datalog_gate.gate.settling import Seen, Unsettled, branches
-from datalog_gate.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key
 from tests.differential import smallest, written
 from tests.programs import Choose, Facts, Vocabulary, draw_facts, draw_program
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import datalog_gate as dg
 from datalog_gate.api import Rules
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.errors import InputError
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import Row, Unknown, to_json
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.finding import Violation
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.stack import Data, Parameter, Stack
-from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.finding import Violation
-from datalog_gate.values import Row, Unknown, to_json
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Data, Parameter, Stack
 
 ROOT = Path(__file__).parents[1]
 CORPUS = Path(os.environ.get("DATALOG_GATE_SHARED", ROOT.parent / "shared")) / "corpus" / "templates"

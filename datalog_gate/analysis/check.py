@@ -8,24 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from datalog_gate.analysis.congress import modern
-from datalog_gate.analysis.domains import strangers
-from datalog_gate.analysis.kinds import Inference, infer
-from datalog_gate.analysis.lowering import Lowering
-from datalog_gate.analysis.names import Names
-from datalog_gate.analysis.once import texts_once
-from datalog_gate.analysis.past import stand_ins, with_past
+from datalog_gate.analysis.congress.normalize import modern
+from datalog_gate.analysis.lint.allowed_values import strangers
+from datalog_gate.analysis.lint.single_use import texts_once
+from datalog_gate.analysis.lower import Lowering
+from datalog_gate.analysis.old_state import stand_ins, with_past
 from datalog_gate.analysis.policy import Policies, Policy, Unlock
 from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Var
+from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import reads, stratify
-from datalog_gate.catalogue import SHIPPED, Catalogue
-from datalog_gate.catalogue.relations import FIXED, OLD
-from datalog_gate.catalogue.schema import Column, Relation
-from datalog_gate.diagnostics import Diagnostic, did_you_mean, in_order, slip
-from datalog_gate.errors import RulesError
+from datalog_gate.analysis.types import Inference, infer
+from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
+from datalog_gate.base.errors import RulesError
+from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import NOWHERE, Module, Rule
-from datalog_gate.values import Kind
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.schema.declaration import Column, Relation
+from datalog_gate.schema.relations import FIXED, OLD
 
 UNLOCKED = "gate:unlocked"
 EFFECTIVE = Relation(

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal as OneOf
 
-from datalog_gate.analysis.identity import computed, keys_of
-from datalog_gate.analysis.kept import Kept
+from datalog_gate.analysis.cache import Kept
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import (
     CheckedLiteral,
@@ -25,7 +24,8 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.values import Row
+from datalog_gate.analysis.violation_key import computed, keys_of
+from datalog_gate.base.values import Row
 
 Direction = OneOf[">", "<"]
 _KEPT = Kept["dict[str, Measure]"]()

@@ -13,12 +13,12 @@ from datetime import date
 from typing import Literal as OneOf
 from typing import get_args
 
-from datalog_gate.analysis.names import ANNOTATIONS, Names
-from datalog_gate.catalogue.schema import Relation
-from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
+from datalog_gate.analysis.resolve import ANNOTATIONS, Names
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
-from datalog_gate.language.library import LEVEL_OF_HEAD
-from datalog_gate.values import Kind
+from datalog_gate.schema.declaration import Relation
 
 Level = OneOf["deny", "warn", "record"]
 Action = OneOf["create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot", "rollback"]

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from datalog_gate.catalogue.schema import Relation
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import Value
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.values import Value
+from datalog_gate.schema.declaration import Relation
 
 FoldFunction = AggregateFunction | Literal["tuples"]
 """With the analysis's own that collects the tuples for a `Call` of the aggregate: see `Fold`."""

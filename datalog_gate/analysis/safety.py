@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from datalog_gate.analysis.lowering import Conjunction, Draft, variables
+from datalog_gate.analysis.lower import Conjunction, Draft, variables
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
-from datalog_gate.diagnostics import Diagnostic, Slips
+from datalog_gate.base.diagnostics import Diagnostic, Slips
 
 
 def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:

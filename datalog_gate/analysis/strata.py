@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Fold, Match, Stratum, Var, Without
-from datalog_gate.diagnostics import Diagnostic, Span, in_order
+from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 
 MOST_CYCLES = 100
 """The cycles of one component that are looked for: each takes a walk through it."""

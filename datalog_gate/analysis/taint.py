@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate.analysis.possible import POSSIBLE
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -24,7 +23,8 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.diagnostics import Span
+from datalog_gate.analysis.unknowns import POSSIBLE
+from datalog_gate.base.diagnostics import Span
 
 PASSED, MADE = 1, 2
 

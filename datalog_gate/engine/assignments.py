@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Operand, Var, Without
 from datalog_gate.analysis.safety import Scoped, inner, scoped
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import Row, Unknown, Value, in_order
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
 from datalog_gate.engine.model import Table
-from datalog_gate.values import Row, Unknown, Value, in_order
 
 FEW = 16
 """As many rows are gone through sooner than an index is made."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from datalog_gate.analysis.program import CheckedRule
-from datalog_gate.errors import BudgetError
+from datalog_gate.base.errors import BudgetError
 
 BETWEEN_CHECKS = 10_000
 """How many rows are looked at between two looks at the clock: some milliseconds' work."""

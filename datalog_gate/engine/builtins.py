@@ -14,13 +14,13 @@ from typing import cast
 
 from datalog_gate.analysis.patterns import searcher
 from datalog_gate.analysis.program import FoldFunction
-from datalog_gate.catalogue.builtins import CALLS
+from datalog_gate.base.errors import GateError
+from datalog_gate.base.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
 from datalog_gate.engine.dates import DATES
 from datalog_gate.engine.intervals import Tuples, aggregated, computed, decided, kinds_of
 from datalog_gate.engine.networks import NETWORKS
-from datalog_gate.errors import GateError
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
+from datalog_gate.schema.signatures import CALLS
 
 Number = int | Decimal
 DIGITS = 4000

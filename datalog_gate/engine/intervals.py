@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
 
+from datalog_gate.base.values import EXACT, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
 from datalog_gate.language.ast import Comparator
-from datalog_gate.values import EXACT, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
 
 Number = int | Decimal
 

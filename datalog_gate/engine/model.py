@@ -11,10 +11,10 @@ from operator import itemgetter
 from typing import Any, Protocol
 
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.budget import UNLIMITED, Budget
-from datalog_gate.errors import BudgetError
-from datalog_gate.values import Row, Value
 
 Constants = tuple[tuple[int, Value], ...]
 """Columns and what they hold."""

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from datalog_gate.analysis.kept import Kept
+from datalog_gate.analysis.cache import Kept
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
 from datalog_gate.analysis.strata import reads
-from datalog_gate.collection import paused
+from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.gc import paused
+from datalog_gate.base.values import Row, row_key
 from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
-from datalog_gate.engine.code import Access, Compiled, compiled
+from datalog_gate.engine.codegen import Access, Compiled, compiled
 from datalog_gate.engine.model import Model, ModelError, Table
 from datalog_gate.engine.plan import plan
 from datalog_gate.engine.steps import NEW, TooDeepError
-from datalog_gate.errors import BudgetError
-from datalog_gate.values import Row, row_key
 
 Emit = Callable[[Row], None]
 Rounds = Mapping[str, Mapping[Row, int]]

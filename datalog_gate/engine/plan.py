@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from datalog_gate.analysis.lowering import variables
+from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.program import (
     Call,
     CheckedLiteral,
@@ -27,6 +27,8 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
+from datalog_gate.base.errors import EngineError
+from datalog_gate.base.values import sort_key
 from datalog_gate.engine.steps import (
     MOST_LOOPS,
     NEW,
@@ -44,8 +46,6 @@ from datalog_gate.engine.steps import (
     slots_filled,
     slots_read,
 )
-from datalog_gate.errors import EngineError
-from datalog_gate.values import sort_key
 
 TELLING_APART = 3
 """How often variables are told apart by what stands around them."""

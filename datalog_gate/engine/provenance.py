@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate.analysis.kept import Kept
+from datalog_gate.analysis.cache import Kept
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Compare, Const, Match, Operand, Stratum, Var
 from datalog_gate.analysis.safety import Scoped, binds
+from datalog_gate.base.values import Row, in_order
 from datalog_gate.engine.assignments import Assignments, Binding, head_row
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.native import Rounds, errors_of, rounds
-from datalog_gate.values import Row, in_order
 
 Fact = tuple[str, Row]
 

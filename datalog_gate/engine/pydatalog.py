@@ -12,10 +12,10 @@ import sys
 from collections.abc import Collection, Mapping
 
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.base.errors import BudgetError, EngineError
+from datalog_gate.base.values import Row
 from datalog_gate.engine.budget import UNLIMITED, Budget
 from datalog_gate.engine.model import Model, Table
-from datalog_gate.errors import BudgetError, EngineError
-from datalog_gate.values import Row
 
 # -P: the folder that the gate was started in may hold files of strangers, and must not be imported from
 COMMAND = (sys.executable, "-P", "-m", "datalog_gate.engine.pydatalog_worker")

@@ -37,9 +37,9 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
+from datalog_gate.base.errors import EngineError
+from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
-from datalog_gate.errors import EngineError
-from datalog_gate.values import Row, Value
 
 ALWAYS = pyEngine.Const("always")
 """The first term of every literal: pyDatalog takes no predicate without terms."""

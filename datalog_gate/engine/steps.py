@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from datalog_gate.analysis.program import Const, FoldFunction
-from datalog_gate.errors import EngineError
+from datalog_gate.base.errors import EngineError
 from datalog_gate.language.ast import Comparator
 
 NEW = "+"

@@ -12,11 +12,11 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
-from datalog_gate.catalogue.relations import FIXED
-from datalog_gate.facts.stack import Data, Resource
+from datalog_gate.base.values import ResourceId, Row, Unknown, Value, bases
 from datalog_gate.facts.tables import Fact, Home, wildcard
-from datalog_gate.facts.typed import as_text, leaves, typed
-from datalog_gate.values import ResourceId, Row, Unknown, Value, bases
+from datalog_gate.schema.relations import FIXED
+from datalog_gate.stack.model import Data, Resource
+from datalog_gate.stack.property_values import as_text, leaves, typed
 
 _RELATION = FIXED["heat:deployment"]
 _SINGLE = frozenset({"OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment"})

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from datalog_gate.catalogue.relations import OLD
-from datalog_gate.diagnostics import Span
-from datalog_gate.facts.stack import Locate, Path
-from datalog_gate.values import SECRET, ResourceId, Row, Unknown
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown
+from datalog_gate.schema.relations import OLD
+from datalog_gate.stack.model import Locate, Path
 
 
 class Located(Protocol):

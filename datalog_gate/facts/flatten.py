@@ -9,16 +9,13 @@ from functools import lru_cache
 from itertools import repeat
 from operator import attrgetter
 
-from datalog_gate.catalogue import Catalogue
-from datalog_gate.catalogue.relations import FIXED
-from datalog_gate.catalogue.resource_types import tables_of
-from datalog_gate.catalogue.schema import Relation
-from datalog_gate.collection import paused
+from datalog_gate.base.gc import paused
+from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.facts.grants import GRANT_ROWS, POLICY
-from datalog_gate.facts.moved import as_heat_reads, to_move
-from datalog_gate.facts.resources import (
+from datalog_gate.facts.grant_relations import GRANT_ROWS, POLICY
+from datalog_gate.facts.source_relations import SOURCE_ROWS
+from datalog_gate.facts.stack_relations import (
     NEEDED,
     RESOURCE_ROWS,
     STACK_ROWS,
@@ -26,11 +23,14 @@ from datalog_gate.facts.resources import (
     identities,
     live_rows,
 )
-from datalog_gate.facts.source import SOURCE_ROWS
-from datalog_gate.facts.stack import Alike, Path, Resource, Stack
 from datalog_gate.facts.tables import Batch, Fact, Found, Home, Rows, TableRows, wildcard
-from datalog_gate.facts.typed import path_text
-from datalog_gate.values import ResourceId, Unknown
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.relations import FIXED
+from datalog_gate.schema.resource_types import tables_of
+from datalog_gate.stack.model import Alike, Path, Resource, Stack
+from datalog_gate.stack.property_values import path_text
+from datalog_gate.stack.translation import as_heat_reads, to_move
 
 _NAMES = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 """Columns that say which resource it is, or which item of a list."""

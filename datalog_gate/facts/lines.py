@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 
-from datalog_gate.catalogue import SHIPPED, Catalogue
-from datalog_gate.catalogue.schema import Relation
-from datalog_gate.diagnostics import Diagnostic, Span, closest
-from datalog_gate.errors import InputError
-from datalog_gate.facts.factset import FactSet, place_of
-from datalog_gate.values import (
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import (
     HIDDEN,
     Kind,
     ResourceId,
@@ -30,6 +27,9 @@ from datalog_gate.values import (
     show,
     to_json,
 )
+from datalog_gate.facts.factset import FactSet, place_of
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.schema.declaration import Relation
 
 LONG = 1000
 """The characters of a text that a person is shown."""

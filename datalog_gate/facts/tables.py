@@ -12,15 +12,15 @@ from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from datalog_gate.catalogue.resource_types import Table, member_of
-from datalog_gate.catalogue.schema import Property, Relation, ResourceType
+from datalog_gate.base.values import ResourceId, Row, Unknown, Value, show
 from datalog_gate.facts.factset import Kept
-from datalog_gate.facts.stack import Alike, Data, Path, Resource, Resources, Stack
-from datalog_gate.facts.typed import EMPTY, Leaf, leaves, path_text, typed
-from datalog_gate.values import ResourceId, Row, Unknown, Value, show
+from datalog_gate.schema.declaration import Property, Relation, ResourceType
+from datalog_gate.schema.resource_types import Table, member_of
+from datalog_gate.stack.model import Alike, Data, Path, Resource, Resources, Stack
+from datalog_gate.stack.property_values import EMPTY, Leaf, leaves, path_text, typed
 
 if TYPE_CHECKING:
-    from datalog_gate.facts.source import Use
+    from datalog_gate.facts.source_relations import Use
 
 Fact = tuple[Row, Path, Unknown | None]
 """A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
-from datalog_gate.diagnostics import Span
-from datalog_gate.values import Value
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import Value
 
 Operator = OneOf["+", "-", "*", "/", "%", "??"]
 Comparator = OneOf["=", "!=", "<", "<=", ">", ">="]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, get_args
 
-from datalog_gate.diagnostics import Diagnostic, closest
+from datalog_gate.base.diagnostics import Diagnostic, closest
+from datalog_gate.base.values import FALSE, TRUE, Value
 from datalog_gate.language import ast
 from datalog_gate.language.cursor import Cursor
 from datalog_gate.language.lexer import RANKS, Refused
-from datalog_gate.values import FALSE, TRUE, Value
 
 MAX_OPERATORS: Final = 100
 """How many operators a term holds at most."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from datalog_gate.diagnostics import Span, slip
+from datalog_gate.base.diagnostics import Span, slip
 from datalog_gate.language.lexer import RESERVED, STATEMENTS, Refused, Source, Token
 
 MAX_NESTING: Final = 25

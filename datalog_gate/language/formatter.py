@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from datalog_gate.diagnostics import Span
-from datalog_gate.errors import RulesError
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import RulesError
 from datalog_gate.language.ast import NOWHERE
 from datalog_gate.language.layout import Item, groups, lines
 from datalog_gate.language.lexer import Source, Token

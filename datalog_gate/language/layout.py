@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
 from datalog_gate.language.ast import NOWHERE
 
 WIDTH: Final = 120

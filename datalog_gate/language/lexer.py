@@ -12,9 +12,9 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from datalog_gate.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.values import number
 from datalog_gate.language.ast import Operator
-from datalog_gate.values import number
 
 RANKS: Final[dict[Operator, int]] = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "??": 3}
 """The operators, and how tightly they bind; all group from the left."""

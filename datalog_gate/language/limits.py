@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.language.ast import Declaration, Module, Rule
 
 FILE = "limits.yaml"

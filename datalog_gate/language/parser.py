@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from datalog_gate.diagnostics import Diagnostic, in_order
+from datalog_gate.base.diagnostics import Diagnostic, in_order
 from datalog_gate.language import ast
 from datalog_gate.language.bodies import WORDS, BodyParser, check_order
 from datalog_gate.language.lexer import STATEMENTS, Refused

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, assert_never
 
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.language import ast
 from datalog_gate.language.layout import Doc, Group, Item, flat, lines
 from datalog_gate.language.lexer import RANKS
-from datalog_gate.values import ResourceId, Value
 
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.possible import possible
-from datalog_gate.diagnostics import Span
-from datalog_gate.errors import EngineError
-from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.finding import Violation
-from datalog_gate.values import ResourceId
+from datalog_gate.analysis.unknowns import possible
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import EngineError
+from datalog_gate.base.values import ResourceId
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.finding import Violation
 
 Expected = Mapping[str, Any]
 LISTS = ("violations", "undetermined", "diagnostics")
@@ -177,7 +177,7 @@ def _why(found: Finding, decision: Decision | None) -> Iterator[str]:
     for unknown in found.violation.because:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
     if found.list == "violations":
-        from datalog_gate.gate.explanation import told
+        from datalog_gate.explain.explanation import told
 
         yield from told(decision.explanation.why(found.violation))
 
@@ -209,7 +209,7 @@ def _fails(decision: Decision | None, relation: str, row: Sequence[object]) -> I
     """The literal at which each rule fails; nothing if there is such a row, or if it would take too long."""
     if decision is None or decision.explanation is None:
         return
-    from datalog_gate.gate.explanation import told
+    from datalog_gate.explain.explanation import told
 
     try:
         lines = dict.fromkeys(decision.explanation.why_not(relation, row))

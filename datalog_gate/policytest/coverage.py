@@ -13,21 +13,21 @@ from itertools import islice
 from pathlib import Path
 
 from datalog_gate.analysis.check import matches
-from datalog_gate.analysis.possible import MAY_FAIL, POSSIBLE
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedProgram, CheckedRule, Compare, Const, Fold, Var
 from datalog_gate.analysis.safety import Scoped, binds, scoped
-from datalog_gate.catalogue.relations import OLD
-from datalog_gate.diagnostics import Span
+from datalog_gate.analysis.unknowns import MAY_FAIL, POSSIBLE
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import BudgetError
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.policy_set import RuleFile, load, parse_all
 from datalog_gate.engine.assignments import Assignments, Binding
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.native import errors_of
-from datalog_gate.errors import BudgetError
-from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.policyset import RuleFile, load, parse_all
+from datalog_gate.files.rules import read_rules
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_literal
 from datalog_gate.policytest.suite import Suite, near
-from datalog_gate.rulefiles import read_rules
+from datalog_gate.schema.relations import OLD
 
 LOOKS = 200_000
 """How many rows are looked at for a rule and a case: some seconds. What they do not show counts as never seen."""

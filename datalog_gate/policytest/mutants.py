@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from datalog_gate.diagnostics import Span
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import Boolean, Value, boolean
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_literal, print_term
 from datalog_gate.language.walk import terms, with_terms
-from datalog_gate.values import Boolean, Value, boolean
 
 LONGEST = 100
 """How many characters of what was changed are told."""

@@ -13,22 +13,22 @@ from pathlib import Path
 
 import datalog_gate as dg
 from datalog_gate.analysis.check import check, matches
-from datalog_gate.analysis.parts import resting
 from datalog_gate.analysis.program import CheckedRule
-from datalog_gate.catalogue import Catalogue
-from datalog_gate.catalogue.relations import OLD
-from datalog_gate.diagnostics import Diagnostic
-from datalog_gate.errors import EngineError, InputError, RulesError, UsageError
-from datalog_gate.facts.stack import Stack
-from datalog_gate.gate.decision import Decision
-from datalog_gate.gate.finding import PolicyError, Violation
-from datalog_gate.gate.policyset import PolicySet, RuleFile, load, parse_all, rests_on
+from datalog_gate.analysis.slices import resting
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.finding import PolicyError, Violation
+from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, rests_on
+from datalog_gate.files.rules import read_rules
 from datalog_gate.language import ast
 from datalog_gate.policytest.comparison import Answer, differences, row_differences
 from datalog_gate.policytest.mutants import Mutant, mutants
 from datalog_gate.policytest.suite import Suite, near
 from datalog_gate.policytest.testfile import Case
-from datalog_gate.rulefiles import read_rules
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.relations import OLD
+from datalog_gate.stack.model import Stack
 
 NOW = "2027-01-01"
 """When the stacks that mutants are to agree on are judged."""

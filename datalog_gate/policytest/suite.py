@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import datalog_gate as dg
-from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
-from datalog_gate.errors import InputError, RulesError, UsageError
-from datalog_gate.facts.stack import Stack
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.errors import InputError, RulesError, UsageError
+from datalog_gate.files.templates import read_before, read_text
 from datalog_gate.policytest.comparison import Answer, Finding, report
 from datalog_gate.policytest.testfile import Case, read_cases
-from datalog_gate.sources import read_before, read_text
+from datalog_gate.stack.model import Stack
 
 if TYPE_CHECKING:
     import pytest

@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.diagnostics import Diagnostic, Span, did_you_mean
-from datalog_gate.errors import InputError
-from datalog_gate.sources import read_text
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.errors import InputError
+from datalog_gate.files.templates import read_text
 from datalog_gate.template.document import Document, read_document
 
 Steps = tuple[str | int, ...]

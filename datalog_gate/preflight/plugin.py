@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from datalog_gate.errors import GateError
+from datalog_gate.base.errors import GateError
 from datalog_gate.preflight.snapshot import Snapshot
 
 Outcome = Literal["accepted", "complete", "failed", "unknown"]

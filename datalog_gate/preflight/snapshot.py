@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from datalog_gate.facts.stack import Data, Path, Stack
-from datalog_gate.values import SECRET, ResourceId
+from datalog_gate.base.values import SECRET, ResourceId
+from datalog_gate.stack.model import Data, Path, Stack
 
 CALLER = (
     *("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id", "system_scope"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from datalog_gate.services.approvals import ApprovalError, Approvals, Asked
-from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, Status, UnavailableError
+from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status, UnavailableError
 
 Answer = TypeVar("Answer")
 MODES = ("stop", "wait")

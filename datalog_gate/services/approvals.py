@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from datalog_gate.errors import GateError
+from datalog_gate.base.errors import GateError
 from datalog_gate.services import database
-from datalog_gate.services.service import Request, digest, plain
+from datalog_gate.services.contract import Request, digest, plain
 
 State = Literal["awaiting", "approved", "refused", "used", "superseded", "expired"]
 OPEN = "('awaiting', 'approved', 'refused')"

@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from datalog_gate.preflight.breaker import Breaker
+from datalog_gate.plugins.breaker import Breaker
+from datalog_gate.plugins.deadline import within
 from datalog_gate.preflight.chain import printable
-from datalog_gate.preflight.deadline import within
+from datalog_gate.services.contract import Decision, RefusedError, Request, Service, ServiceError, UnavailableError
 from datalog_gate.services.journal import Claim, Journal, LostError, State
-from datalog_gate.services.service import Decision, RefusedError, Request, Service, ServiceError, UnavailableError
 
 LOG = logging.getLogger(__name__)
 Answer = TypeVar("Answer")

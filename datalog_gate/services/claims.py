@@ -26,8 +26,8 @@ from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
 from datalog_gate.services import database
+from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Status, UnavailableError
 from datalog_gate.services.placement import Amounts, ChangedError, FullError, Placement, Provider
-from datalog_gate.services.service import Decision, Held, RefusedError, Request, Status, UnavailableError
 
 LOCKS = 64
 """Files that lock stacks: two stacks may meet at one, and then wait for each other."""

@@ -28,9 +28,9 @@ from typing import Any, get_args
 
 import pytest
 
-from datalog_gate.facts.stack import Data
 from datalog_gate.preflight.snapshot import Part
-from datalog_gate.services.service import Held, RefusedError, Request, Service, ServiceError, Status
+from datalog_gate.services.contract import Held, RefusedError, Request, Service, ServiceError, Status
+from datalog_gate.stack.model import Data
 
 HOLDS = ("held", "committed")
 CROWD = 8

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 from uuid import uuid4
 
-from datalog_gate.errors import GateError
+from datalog_gate.base.errors import GateError
 from datalog_gate.services import database
-from datalog_gate.services.service import Decision, Held, Request
+from datalog_gate.services.contract import Decision, Held, Request
 
 State = Literal["intent", "reserved", "committed", "releasing", "released", "failed"]
 MOVES: dict[State, tuple[State, ...]] = {

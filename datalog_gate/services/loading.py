@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from datalog_gate.preflight.loading import load_plugins
-from datalog_gate.services.service import Service
+from datalog_gate.plugins.loader import load_plugins
+from datalog_gate.services.contract import Service
 
 GROUP = "datalog_gate.services"
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from datalog_gate.preflight.address import checked_address, seconds
-from datalog_gate.services.service import UnavailableError
+from datalog_gate.plugins.address import checked_address, seconds
+from datalog_gate.services.contract import UnavailableError
 
 MICROVERSION = "1.38"
 """The first with types of consumers; Yoga has it."""

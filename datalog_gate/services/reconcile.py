@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from datalog_gate.services.broker import Broker
+from datalog_gate.services.contract import ServiceError
 from datalog_gate.services.journal import Claim
-from datalog_gate.services.service import ServiceError
 
 LOG = logging.getLogger(__name__)
 FREE = "heat-manage reset_stack_status {stack}"

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from datalog_gate.diagnostics import Diagnostic, closest
-from datalog_gate.facts.stack import Data
+from datalog_gate.base.diagnostics import Diagnostic, closest
+from datalog_gate.base.values import Unknown
+from datalog_gate.stack.model import Data
 from datalog_gate.template.expressions import LOGIC
-from datalog_gate.values import Unknown
 
 ASSUMED = "<assumptions>"
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from datalog_gate.diagnostics import Diagnostic, Span
-from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Locate, Path
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import InputError
+from datalog_gate.stack.model import Data, Locate, Path
 
 MAX_CHARACTERS = 4_000_000
 MAX_NODES = 500_000

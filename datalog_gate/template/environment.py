@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from datalog_gate.diagnostics import Diagnostic, closest
-from datalog_gate.facts.stack import Data, Path
+from datalog_gate.base.diagnostics import Diagnostic, closest
+from datalog_gate.stack.model import Data, Path
 from datalog_gate.template.document import Document
 from datalog_gate.template.parameters import Given
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
 
-from datalog_gate.diagnostics import Span
-from datalog_gate.facts.stack import Data
-from datalog_gate.values import FALSE, TRUE, ResourceId, Unknown, bases
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import FALSE, TRUE, ResourceId, Unknown, bases
+from datalog_gate.stack.model import Data
 
 LONGEST = 200
 QUOTE = '"'

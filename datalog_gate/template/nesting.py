@@ -10,9 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from datalog_gate.diagnostics import Span
-from datalog_gate.facts.stack import Data, Locate, Path, Resource
-from datalog_gate.template.attributes import (
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.stack.model import Data, Locate, Path, Resource
+from datalog_gate.template.dialect import RESOURCE_KEYS
+from datalog_gate.template.document import Document
+from datalog_gate.template.expressions import of_member
+from datalog_gate.template.functions.attributes import (
     CHAIN,
     DEPLOYMENTS,
     ELSEWHERE,
@@ -21,11 +25,7 @@ from datalog_gate.template.attributes import (
     SCALING_GROUP,
     STACK,
 )
-from datalog_gate.template.dialect import RESOURCE_KEYS
-from datalog_gate.template.document import Document
-from datalog_gate.template.expressions import of_member
 from datalog_gate.template.tree import MAX_RESOURCES, Hidden, Tree
-from datalog_gate.values import ResourceId, Unknown
 
 _HOT_NAMES: Mapping[str, str] = {}
 GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS, *DEPLOYMENTS)

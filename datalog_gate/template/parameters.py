@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from datalog_gate.diagnostics import Span, closest
-from datalog_gate.facts.stack import Data, Locate, Parameter, nowhere
+from datalog_gate.base.diagnostics import Span, closest
+from datalog_gate.base.values import ResourceId, Unknown, Value, from_python
+from datalog_gate.stack.model import Data, Locate, Parameter, nowhere
 from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.dialect import Dialect
 from datalog_gate.template.document import size_of
 from datalog_gate.template.expressions import leaves, undecided, unknown
-from datalog_gate.values import ResourceId, Unknown, Value, from_python
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 SCALARS = ("string", "number", "boolean")

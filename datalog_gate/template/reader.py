@@ -11,23 +11,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.collection import paused
-from datalog_gate.diagnostics import Diagnostic
-from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, EnvironmentFile, Stack
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.gc import paused
+from datalog_gate.base.values import Unknown, Value, to_json
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Data, EnvironmentFile, Stack
 from datalog_gate.template.assumptions import Assumptions
-from datalog_gate.template.attributes import TypeOf
+from datalog_gate.template.dependencies import circles
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Registry, read_environments
 from datalog_gate.template.expressions import unknown
-from datalog_gate.template.order import circles
+from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
+from datalog_gate.template.resolver import Scope
 from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
-from datalog_gate.template.scope import Scope
 from datalog_gate.template.tree import Fetch, Tree
-from datalog_gate.values import Unknown, Value, to_json
 
 _SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outputs", "conditions")
 _CFN_SECTIONS = ("Description", "Parameters", "Mappings", "Resources", "Outputs", "Conditions")

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from dataclasses import replace as with_changes
 from itertools import count
 
-from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Path, Resource, Resources, Stack
-from datalog_gate.template.attributes import ELSEWHERE, STACK
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.stack.model import Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import Document, data_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Registry
+from datalog_gate.template.functions.attributes import ELSEWHERE, STACK
 from datalog_gate.template.nesting import GROUPS, NESTING, VERSIONS, Group, Member, Where, names_of, read_group
 from datalog_gate.template.parameters import Given, pseudo_parameters
-from datalog_gate.template.scope import Scope
-from datalog_gate.template.simple import finished, simple_resources
+from datalog_gate.template.plain import finished, simple_resources
+from datalog_gate.template.resolver import Scope
 from datalog_gate.template.tree import Tree, is_remote
-from datalog_gate.values import ResourceId, Unknown
 
 MAX_NESTING = 5
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy", "external_id"})

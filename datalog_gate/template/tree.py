@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from dataclasses import replace as with_changes
 from typing import Never
 
-from datalog_gate.diagnostics import Diagnostic, Span, closest
-from datalog_gate.errors import InputError
-from datalog_gate.facts.stack import Data, Locate, Path
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest
+from datalog_gate.base.errors import InputError
+from datalog_gate.stack.model import Data, Locate, Path
 from datalog_gate.template.assumptions import Assumptions
-from datalog_gate.template.attributes import TypeOf
 from datalog_gate.template.document import Document, read_document
 from datalog_gate.template.expressions import leaves
+from datalog_gate.template.functions.attributes import TypeOf
 
 MAX_WORK = 2_000_000
 """Parts that all functions, members and nested stacks together may make; sixteen characters of text count as one."""

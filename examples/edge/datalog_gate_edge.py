@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, Status
+from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status
 
 Places = dict[str, dict[str, int] | None]
 """The place of each resource, by key; None for a key that was released, which is dead."""

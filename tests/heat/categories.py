@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from datalog_gate.values import Unknown
+from datalog_gate.base.values import Unknown
 from tests.heat.compare import Difference
 from tests.heat.heat_side import Refused
 

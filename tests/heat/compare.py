@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from datalog_gate.facts.stack import Resource, Stack
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.stack.model import Resource, Stack
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.template.nesting import GROUPS
-from datalog_gate.values import ResourceId, Unknown
 from tests.heat.heat_side import Refused, Seen, SeenResource, reference
 from tests.heat.verdicts import Contradiction
 

@@ -38,11 +38,11 @@ from heat.objects import service
 from oslo_config import cfg
 from oslo_log import log
 
-from datalog_gate.catalogue import SHIPPED
-from datalog_gate.facts.stack import Resource
-from datalog_gate.template.arguments import Undecided
-from datalog_gate.template.echo import echo
-from datalog_gate.values import ResourceId
+from datalog_gate.base.values import ResourceId
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Resource
+from datalog_gate.template.functions.arguments import Undecided
+from datalog_gate.template.functions.echo import echo
 
 _MADE = (stack_resource.StackResource, remote_stack.RemoteStack, value.Value, LaunchConfiguration)
 """The classes of which an instance is made: it needs no cloud to say what it holds."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.sources import read_stack
+from datalog_gate.files.templates import read_stack
 from tests.heat.compare import Report, compare
 from tests.heat.heat_side import SHAPES, Refused, Seen, resolve
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.catalogue import SHIPPED, resource_types
-from datalog_gate.catalogue.schema import Property
-from datalog_gate.facts.moved import as_heat_reads
-from datalog_gate.facts.stack import Resource
-from datalog_gate.values import ResourceId
+from datalog_gate.base.values import ResourceId
+from datalog_gate.schema import resource_types
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.schema.declaration import Property
+from datalog_gate.stack.model import Resource
+from datalog_gate.stack.translation import as_heat_reads
 
 pytest.importorskip("heat.engine.resources", reason="openstack-heat is not installed")
 DATA = Path(resource_types.__file__).parent / "data"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.facts.stack import Stack
+from datalog_gate.stack.model import Stack
 from tests.heat.heat_side import SHAPES, Refused, Seen, SeenResource, resolve
 from tests.heat.inputs import compare_body, ours_of
 from tests.heat.verdicts import contradictions

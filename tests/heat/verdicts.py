@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from datalog_gate import Rules, load_rules
-from datalog_gate.facts.stack import Data, Resource, Stack
-from datalog_gate.gate.finding import Violation
-from datalog_gate.values import ResourceId, Unknown
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.decision.finding import Violation
+from datalog_gate.stack.model import Data, Resource, Stack
 from tests.heat.heat_side import Refused, Seen, SeenResource, reference
 
 _RULES = Path(__file__).parents[2] / "rules"

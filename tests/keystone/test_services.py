@@ -10,12 +10,12 @@ from uuid import uuid4
 
 import pytest
 
-from datalog_gate.enforce.attendance import claims_of
-from datalog_gate.enforce.cli import main
-from datalog_gate.enforce.heatconf import read_settings
-from datalog_gate.enforce.live import Heat as Client
-from datalog_gate.enforce.stacks import HeatStacks
-from datalog_gate.point.services import broker_of
+from datalog_gate.decision_point.service_broker import broker_of
+from datalog_gate.doors.cli.commands.services import claims_of
+from datalog_gate.doors.cli.heat_client import Heat as Client
+from datalog_gate.doors.cli.heat_conf import read_settings
+from datalog_gate.doors.cli.main import main
+from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.reconcile import Became
 from tests.heat.doors.rig import wait

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from datalog_gate.rack_affinity.service import RackAffinity
 from datalog_gate.services.conformance import Conformance, asked
-from datalog_gate.services.licence import Licence
-from datalog_gate.services.rack_affinity.service import RackAffinity
-from datalog_gate.services.service import Request, Service
+from datalog_gate.services.contract import Request, Service
+from datalog_gate.services.licence_pool import Licence
 from tests.placement.rig import Cloud
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from heatclient.common import template_utils
 
-from datalog_gate.enforce.approving import answer, listed
+from datalog_gate.doors.cli.commands.approval_requests import answer, listed
 from tests.heat.doors.stacks import refusal
 from tests.placement.grounds import SAMPLES, Ground, emptied, ground
 from tests.placement.rig import Cloud

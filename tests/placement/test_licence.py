@@ -15,10 +15,10 @@ from uuid import uuid4
 import pytest
 
 from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.contract import Held, RefusedError, Request, ServiceError, UnavailableError
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.licence import Licence
+from datalog_gate.services.licence_pool import Licence
 from datalog_gate.services.reconcile import Became, reconcile
-from datalog_gate.services.service import Held, RefusedError, Request, ServiceError, UnavailableError
 from tests.ledger import request
 from tests.placement.rig import Cloud, running
 

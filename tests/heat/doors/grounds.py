@@ -13,8 +13,8 @@ from typing import Any
 from datalog_gate_edge import Edge
 
 from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.contract import Service
 from datalog_gate.services.journal import Claim, Journal
-from datalog_gate.services.service import Service
 from tests.heat.doors.rig import HERE, Heat, running
 from tests.heat.doors.trial import ENTRY_POINTS, Trial
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from threading import Lock
 
-from datalog_gate.point import point
-from datalog_gate.point.asked import Answer, Asked
+from datalog_gate.decision_point import point
+from datalog_gate.decision_point.operation import Answer, Asked
 from datalog_gate.preflight.plugin import Outcome
 
 LOCK = Lock()

@@ -20,7 +20,7 @@ from typing import Any
 import requests
 from heatclient import client as heatclient
 
-from datalog_gate.enforce import heat as ours
+from datalog_gate.doors import heat as ours
 
 HERE = Path(__file__).parent
 PATIENCE = 150.0

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.enforce.cli import main
+from datalog_gate.doors.cli.main import main
 from tests.heat.doors.rig import PROJECT, running
 from tests.heat.doors.stacks import string, template
 
-pytest.importorskip("datalog_gate.enforce.heat.grant")
+pytest.importorskip("datalog_gate.doors.heat.grant_resource")
 RULES = """\
 @unlock("approval") asked(grant) :- gate:grant(id=grant, service="approval").
 @deny("long", "{string} is long") long(string) :- os:heat:random_string(_id=string, length=length), length > 64.

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import requests
 
+from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.service import Request
 from tests.heat.doors.rig import HERE, PROJECT, Heat, running
 from tests.heat.doors.stacks import CLEAN, refusal, string, template
 

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import pytest
 
-from datalog_gate.enforce.live import Heat as Client
-from datalog_gate.enforce.stacks import HeatStacks
+from datalog_gate.doors.cli.heat_client import Heat as Client
+from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.reconcile import Stacks, reconcile
 from tests.heat.doors.grounds import LATE, STEP, Ground, failing, grant, ground
 from tests.heat.doors.rig import PROJECT, started, wait

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.enforce.heat import plugin
-from datalog_gate.enforce.heat.operation import asked
-from datalog_gate.enforce.heat.plugin import LifecyclePlugin, VetoError
-from datalog_gate.errors import EngineError, RulesError
-from datalog_gate.point.asked import CLOSED, REASON, Answer, Asked
-from datalog_gate.point.definition import Definition
+from datalog_gate.base.errors import EngineError, RulesError
+from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Asked
+from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.doors.heat import lifecycle
+from datalog_gate.doors.heat.heat_objects import asked
+from datalog_gate.doors.heat.lifecycle import LifecyclePlugin, VetoError
 from datalog_gate.preflight.plugin import Outcome
 from tests.heat.doors.stacks import CLEAN
 
@@ -54,7 +54,7 @@ def stack(**changed: Any) -> Any:
 
 
 def given(monkeypatch: pytest.MonkeyPatch, point: Point) -> Point:
-    module = ModuleType("datalog_gate.point.point")
+    module = ModuleType("datalog_gate.decision_point.point")
     module.__dict__["shared"] = lambda: point
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return point
@@ -70,8 +70,8 @@ def outcome(action: str, of: Any) -> tuple[object, ...] | None:
 
 
 def test_the_plugin_says_what_the_point_says() -> None:
-    assert sorted(plugin.STOPPED) == sorted(one.upper() for one in CLOSED)
-    assert plugin.ROOM == REASON
+    assert sorted(lifecycle.STOPPED) == sorted(one.upper() for one in CLOSED)
+    assert lifecycle.ROOM == REASON
 
 
 def test_an_update_is_asked_of_the_new_stack_with_the_old_ones_name() -> None:
@@ -88,10 +88,10 @@ def test_an_update_is_asked_of_the_new_stack_with_the_old_ones_name() -> None:
 
 @pytest.mark.parametrize("action", ["CREATE", "UPDATE", "ADOPT", "RESTORE", "DELETE", "SUSPEND", "CHECK", "ROLLBACK"])
 def test_a_heat_that_is_not_known_stops_what_builds_and_is_named(action: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("datalog_gate.enforce.heat.operation.version", lambda _name: "99.0")
+    monkeypatch.setattr("datalog_gate.doors.heat.heat_objects.version", lambda _name: "99.0")
     del (changed := stack()).t
     said = f"The policies could not be evaluated: {VERSION.format('99.0')}"
-    assert outcome(action, changed) == ((said,) if action in plugin.STOPPED else None)
+    assert outcome(action, changed) == ((said,) if action in lifecycle.STOPPED else None)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_is_broken_in_the_gate_stops_what_builds_in_words(
 
 
 def test_a_point_that_can_not_be_imported_stops_what_builds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datalog_gate.point.point", None)
+    monkeypatch.setitem(sys.modules, "datalog_gate.decision_point.point", None)
     said = "The policies could not be evaluated: ModuleNotFoundError, see the log of heat-engine"
     assert [outcome(action, stack()) for action in ("CREATE", "DELETE")] == [(said,), None]
 
@@ -146,5 +146,5 @@ def test_nothing_that_an_end_raises_goes_to_heat(monkeypatch: pytest.MonkeyPatch
     given(monkeypatch, Point(Answer("allowed", "1")))
     made = LifecyclePlugin()
     made.do_pre_op(context(), stack(), None, "CREATE")
-    monkeypatch.setitem(sys.modules, "datalog_gate.point.point", None)
+    monkeypatch.setitem(sys.modules, "datalog_gate.decision_point.point", None)
     made.do_post_op(context(), stack(), None, "CREATE")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.enforce.attendance import settle
-from datalog_gate.enforce.cli import main
+from datalog_gate.doors.cli.commands.services import settle
+from datalog_gate.doors.cli.main import main
 from tests.heat.doors.conftest import API, CFN
 from tests.heat.doors.rig import PROJECT, Heat, running
 from tests.heat.doors.stacks import CLEAN, template

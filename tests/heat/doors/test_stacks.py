@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from datalog_gate.enforce.live import Heat as Client
-from datalog_gate.enforce.stacks import HeatStacks
+from datalog_gate.doors.cli.heat_client import Heat as Client
+from datalog_gate.doors.cli.stack_states import HeatStacks
 from tests.heat.doors.rig import PROJECT, Heat, wait
 from tests.heat.doors.stacks import template
 from tests.ledger import Seats, broker, request

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.catalogue import SHIPPED
+from datalog_gate.base.values import ResourceId, show
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.past import add_past
-from datalog_gate.sources import read_stack
-from datalog_gate.values import ResourceId, show
+from datalog_gate.facts.old_relations import add_past
+from datalog_gate.files.templates import read_stack
+from datalog_gate.schema.catalogue import SHIPPED
 from tests.heat.doors.rig import Heat
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.enforce.cli import main
+from datalog_gate.doors.cli.main import main
 from tests.heat.doors.conftest import API, CFN
 from tests.heat.doors.rig import HERE, Heat, running
 from tests.heat.doors.stacks import LONG, refusal, why

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from datalog_gate.services.service import Decision, Held, RefusedError, Request, Service, Status
+from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status
 
 ENTRY_POINTS = "[datalog_gate.services]\ntrial = tests.heat.doors.trial:Trial\n"
 LATE = 2.5

@@ -1,0 +1,177 @@
+"""From a module of Congress to the text that we would write (layer 1).
+
+In: a module that `analysis.congress` has said in our words, and the comments of its rules. Out: the text of a rule file
+that means the same: policies have annotations, actions are records, and rules that differ only in what is null in one
+and compared in the other are one rule.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
+from datalog_gate.language import ast
+from datalog_gate.language.formatter import format_text
+from datalog_gate.language.lexer import RESERVED
+from datalog_gate.language.printer import print_literal, print_module
+from datalog_gate.language.walk import terms, variables, with_terms
+
+MOST_PASSES = 10
+MOST_PARTS = 100
+"""Literals and variables of a rule that is worth comparing with others."""
+NULL = ast.Constant(None)
+UPDATES = {"+": ".insert", "-": ".delete"}
+REFLEXIVE = ("<=", ">=")
+
+
+@dataclass(slots=True)
+class _Told:
+    """A rule and the comments that are said of it."""
+
+    rule: ast.Rule
+    comments: list[str]
+
+    def key(self) -> str:
+        return _key(self.rule)
+
+
+def converted(module: ast.Module, comments: Sequence[str] = ()) -> str:
+    """The text of the module; `comments` are those of its statements, in order."""
+    rules = [one for one in module.statements if isinstance(one, ast.Rule)]
+    said = [*comments, *[""] * (len(rules) - len(comments))]
+    told = _merged([_Told(rule, [said[at]]) for at, rule in enumerate(rules)])
+    annotated = {one.rule.head.name for one in told if one.rule.annotation}
+    names = tuple(dict.fromkeys(_renamed(one.rule.head).name for one in told))
+    text = print_module(ast.Module(module.name, module.file, (ast.Export(names),) if names else ()))
+    for one in told:
+        one.rule = _tidy(one.rule)
+        head = one.rule.head.name
+        level = "record" if head.startswith("execute.") else LEVEL_OF_HEAD.get(head)
+        if level and head not in annotated:
+            annotated.add(head)
+            one.rule = replace(one.rule, annotation=ast.Annotation(level))
+        shown = "" if one.rule.annotation and one.rule.annotation.attributes else "\n".join(dict.fromkeys(one.comments))
+        lines = [f"// {line}\n" for line in shown.splitlines() if line.strip()]
+        text += "\n" + "".join(lines) + print_module(ast.Module(module.name, module.file, (one.rule,)))
+    return format_text(text, module.file)
+
+
+def _tidy(rule: ast.Rule) -> ast.Rule:
+    """The rule with `_` for variables that occur once, and names of relations that this language can write."""
+    counts = Counter(one.name for one in variables((rule.head, *rule.body)))
+    once = {name for name, count in counts.items() if count == 1}
+    return replace(rule, head=_renamed(rule.head), body=tuple(_tidy_literal(one, once) for one in rule.body))
+
+
+def _tidy_literal(literal: ast.Literal, once: set[str]) -> ast.Literal:
+    match literal:
+        case ast.Atom():
+            return with_terms(_renamed(literal), [_tidy_term(one, once) for one in terms(literal)])
+        case ast.Negation():
+            return replace(literal, body=tuple(_tidy_literal(one, set()) for one in literal.body))
+        case ast.Disjunction():
+            branches = tuple(tuple(_tidy_literal(one, once) for one in branch) for branch in literal.branches)
+            return replace(literal, branches=branches)
+    return literal
+
+
+def _tidy_term(term: ast.Term, once: set[str]) -> ast.Term:
+    return ast.Wildcard() if isinstance(term, ast.Variable) and term.name in once else term
+
+
+def _renamed(atom: ast.Atom) -> ast.Atom:
+    return replace(atom, name=atom.name[:-1] + UPDATES.get(atom.name[-1], atom.name[-1]))
+
+
+def _merged(rules: list[_Told]) -> list[_Told]:
+    """The rules, two of them as one for as long as there are two that differ in one optional argument."""
+    for _ in range(MOST_PASSES):
+        places = {one.key(): at for at, one in enumerate(rules)}
+        gone: set[int] = set()
+        for at, one in enumerate(rules):
+            for without, joined in _optional(one.rule):
+                other = places.get(_key(without), at)
+                if at in gone or other in gone or other == at:
+                    continue
+                first, last = sorted((at, other))
+                annotation = rules[first].rule.annotation or rules[last].rule.annotation
+                rules[first] = _Told(
+                    replace(joined, annotation=annotation), [*rules[first].comments, *rules[last].comments]
+                )
+                gone |= {last}
+                del places[_key(without)]
+                places.pop(one.key(), None)
+                places[rules[first].key()] = first
+                break
+        if not gone:
+            break
+        rules = [one for at, one in enumerate(rules) if at not in gone]
+    return rules
+
+
+def _key(rule: ast.Rule) -> str:
+    """Equal for rules that are the same but for the order of their literals."""
+    return "\n".join([print_literal(rule.head), *sorted(map(print_literal, rule.body))])
+
+
+def _optional(rule: ast.Rule) -> Iterator[tuple[ast.Rule, ast.Rule]]:
+    """For each argument of the rule that may be optional: the rule where it is null, and the rule for both."""
+    if len(rule.body) > MOST_PARTS or sum(1 for _ in variables(rule.body)) > MOST_PARTS:
+        return
+    for at, atom in enumerate(rule.body):
+        if not isinstance(atom, ast.Atom):
+            continue
+        for place, term in enumerate(terms(atom)):
+            if isinstance(term, ast.Variable):
+                yield _both(rule, at, atom, place, term)
+
+
+def _both(rule: ast.Rule, at: int, atom: ast.Atom, place: int, term: ast.Variable) -> tuple[ast.Rule, ast.Rule]:
+    about = [one for one in rule.body if one is not atom and term in variables((one,))]
+    compared = [one for one in about if isinstance(one, ast.Comparison)]
+    if len(compared) == len(about) and [*variables((rule.head, atom))].count(term) == 1:
+        value, choice = term, _choices(term, compared)
+    else:
+        compared = []
+        value = ast.Variable(_fresh(rule, atom, place, term))
+        choice = (ast.Disjunction(((ast.Comparison("=", value, NULL),), (ast.Comparison("=", value, term),))),)
+
+    def body(argument: ast.Term) -> ast.Body:
+        kept = ((here, one) for here, one in enumerate(rule.body) if one not in compared)
+        return tuple(_with(atom, place, argument) if here == at else one for here, one in kept)
+
+    return replace(rule, body=body(NULL)), replace(rule, body=(*body(value), *choice))
+
+
+def _choices(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Body:
+    """The variable is null, or what is said of it holds; nothing, if nothing is said of it."""
+    bounds = [one for one in compared if one != ast.Comparison("!=", variable, NULL)]
+    if len(bounds) == 1 and len(compared) == 2 and bounds[0].comparator in REFLEXIVE:
+        (bound,) = bounds
+        other = bound.right if bound.left == variable else bound.left
+        if (
+            isinstance(other, ast.Variable | ast.Constant) and other != variable
+        ):  # it is not null, or this would not load
+            given = ast.Operation("??", variable, other)
+            left, right = (given, other) if bound.left == variable else (other, given)
+            return (ast.Comparison(bound.comparator, left, right),)
+    return (ast.Disjunction(((ast.Comparison("=", variable, NULL),), tuple(compared))),) if compared else ()
+
+
+def _with(atom: ast.Atom, place: int, term: ast.Term) -> ast.Atom:
+    """The atom with another term at that place among its arguments."""
+    before = terms(atom)
+    return with_terms(atom, (*before[:place], term, *before[place + 1 :]))
+
+
+def _fresh(rule: ast.Rule, atom: ast.Atom, place: int, term: ast.Variable) -> str:
+    """A name that the rule does not use, its column's if it can be."""
+    taken = {one.name for one in variables((rule.head, *rule.body))} | RESERVED
+    name = term.name
+    if place >= len(atom.arguments) and atom.named[place - len(atom.arguments)].column.isidentifier():
+        name = atom.named[place - len(atom.arguments)].column
+    while name in taken:
+        name += "_"
+    return name

@@ -1,0 +1,66 @@
+"""From the rules of a Congress library to a module (layer 1).
+
+In: the text, place and comment of each rule, as a YAML file of Congress lists them. Out: one module, written for
+Congress, in which every rule is one statement; a comment is the message of what it says of errors and warnings.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
+from datalog_gate.language import ast
+from datalog_gate.language.parser import parse
+
+LEVEL_OF_HEAD = {"error": "deny", "warning": "warn"}
+"""Heads that are policies without an annotation, as Congress reports them, and their levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One rule of a library: its text, where that starts in the file, and its comment."""
+
+    text: str
+    line: int
+    column: int
+    comment: str = ""
+
+
+def parse_library(
+    entries: Sequence[Entry], file: str, name: str, title: str = ""
+) -> tuple[ast.Module, tuple[Diagnostic, ...]]:
+    """The module of the entries; `title` is the library's own name. The diagnostics, all errors, stand in
+    order of place."""
+    rules: list[ast.Statement] = []
+    comments: list[str] = []
+    found: list[Diagnostic] = []
+    for entry in entries:
+        module, wrong = parse(entry.text, file, name, congress=True, line=entry.line, column=entry.column)
+        found += wrong
+        if not wrong and len(module.statements) != 1:
+            span = Span(file, entry.line, entry.column, entry.line, entry.column + 1)
+            message = f"a rule of a library is one statement, here are {len(module.statements)}"
+            found.append(Diagnostic("bad-library", message, span, "write each as a rule of its own"))
+        rules += module.statements
+        comments += [entry.comment] * len(module.statements)
+    return ast.Module(name, file, _annotated(rules, comments), congress=True, title=title), in_order(found)
+
+
+def _annotated(rules: list[ast.Statement], comments: list[str]) -> tuple[ast.Statement, ...]:
+    """The rules, of errors and of warnings the first with their comment as message where all have the same one."""
+    places = defaultdict(list)
+    for at, rule in enumerate(rules):
+        if isinstance(rule, ast.Rule) and rule.head.name in LEVEL_OF_HEAD:
+            places[rule.head.name].append(at)
+    for head, several in places.items():
+        first, said = rules[several[0]], {comments[at] for at in several}
+        if len(said) == 1 and isinstance(first, ast.Rule) and not first.annotation and (comment := said.pop()):
+            variables = [term.name for term in first.head.arguments if isinstance(term, ast.Variable)]
+            text = comment.strip().replace("{", "(").replace("}", ")")
+            message = ": ".join(filter(None, [text, ", ".join(f"{{{one}}}" for one in variables)]))
+            attribute = ast.Attribute("message", message, first.head.span)
+            annotation = ast.Annotation(LEVEL_OF_HEAD[head], (), (attribute,), first.head.span)
+            rules[several[0]] = replace(first, annotation=annotation)
+    return tuple(rules)

@@ -1,0 +1,211 @@
+"""What rules mean that are written for Congress, said in this language (layer 2).
+
+In: a module as its text has it, and what is known of the kinds of columns. Out: the same rules as we would write them,
+and a note wherever a text is read as something else. Congress knows neither null nor booleans, but ``'None'`` and
+``'True'``; columns by number; comparisons as relations, false on null; and variables of any name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from datalog_gate.analysis.resolve import Names
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.values import FALSE, TRUE, Kind, Value
+from datalog_gate.language import ast
+from datalog_gate.language.walk import nodes, terms, variables, with_terms
+from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.signatures import Builtin
+
+WORDS: Mapping[str, tuple[Kind, Value]] = {
+    "true": (Kind.BOOLEAN, TRUE), "false": (Kind.BOOLEAN, FALSE), "null": (Kind.NULL, None),
+    "True": (Kind.BOOLEAN, TRUE), "False": (Kind.BOOLEAN, FALSE), "None": (Kind.NULL, None),
+}  # fmt: skip
+"""What a word or text stands for against a column that can hold that kind."""
+NO_KIND = Kind(0)
+TEXTS = ("True", "False", "None")
+NO_VARIABLES = (*WORDS, "or", "in")
+COMPARATORS: Mapping[str, ast.Comparator] = {"lt": "<", "lteq": "<=", "gt": ">", "gteq": ">=", "equal": "="}
+
+
+def modern(
+    modules: Sequence[ast.Module], names: Names, relations: Mapping[str, Relation]
+) -> tuple[tuple[ast.Module, ...], list[Diagnostic]]:
+    """The modules, those of Congress in our words, with notes. `relations` are those whose kinds are known by now."""
+    notes: list[Diagnostic] = []
+    result = []
+    for module in modules:
+        if module.congress:
+            module = replace(
+                module,
+                statements=tuple(
+                    _Rewriting(names, relations, module.name, one, notes).rule() if isinstance(one, ast.Rule) else one
+                    for one in module.statements
+                ),
+            )
+        result.append(module)
+    return tuple(result), notes
+
+
+@dataclass(slots=True)
+class _Rewriting:
+    """The rewriting of one rule of a module."""
+
+    names: Names
+    relations: Mapping[str, Relation]
+    module: str
+    written: ast.Rule
+    notes: list[Diagnostic]
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    variables: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+
+    def rule(self) -> ast.Rule:
+        rule = self.written
+        self.variables = {one.name for one in variables((rule.head, *rule.body))}
+        if [second := one for one in nodes(rule.body) if isinstance(one, ast.Wildcard)][1:]:
+            message = "in Congress all `_` of a rule are the same value, here each is any value"
+            self.notes.append(Diagnostic("congress", message, second.span, "name the variable, if they are", "warning"))
+        for atom in _positive(rule.body):
+            self._learn(atom)
+        head = replace(rule.head, arguments=tuple(map(self._term, rule.head.arguments)))
+        return replace(rule, head=head, body=self._body(rule.body))
+
+    def _learn(self, atom: ast.Atom) -> None:
+        """Note the kinds that the atom's variables can have; what two atoms hold is never null."""
+        relation = self._meaning(atom)
+        if isinstance(relation, Relation):
+            for at, term in _places(atom, relation):
+                if isinstance(term, ast.Variable):
+                    known = self.kinds.get(term.name)
+                    kinds = relation.columns[at].kinds
+                    self.kinds[term.name] = kinds if known is None else known & kinds & ~Kind.NULL
+
+    def _meaning(self, atom: ast.Atom) -> Relation | Builtin | None:
+        meaning = self.names.relation(atom, self.module)
+        return self.relations.get(meaning.name, meaning) if isinstance(meaning, Relation) else meaning
+
+    def _body(self, body: ast.Body) -> ast.Body:
+        return tuple(one for literal in body for one in self._literal(literal))
+
+    def _literal(self, literal: ast.Literal) -> ast.Body:
+        match literal:
+            case ast.Atom():
+                meaning = self._meaning(literal)
+                return (
+                    self._builtin(literal, meaning) if isinstance(meaning, Builtin) else (self._atom(literal, meaning),)
+                )
+            case ast.Negation():
+                return (replace(literal, body=self._body(literal.body)),)
+            case ast.Disjunction():
+                return (replace(literal, branches=tuple(map(self._body, literal.branches))),)
+            case ast.Comparison():
+                return (replace(literal, left=self._value(literal.left), right=self._value(literal.right)),)
+            case ast.Membership():
+                return (replace(literal, term=self._value(literal.term), items=tuple(map(self._value, literal.items))),)
+            case ast.Truth():
+                return (literal,)
+
+    def _atom(self, atom: ast.Atom, relation: Relation | None) -> ast.Atom:
+        if relation is None:
+            return replace(atom, arguments=tuple(map(self._term, atom.arguments)))
+        atom = self._by_name(atom, relation)
+        title, colon, bare = atom.name.rpartition(":")
+        if title in self.names.titles and title not in self.names.scopes:
+            atom = replace(atom, name=f"{self.names.titles[title]}{colon}{bare}")
+        kinds = {id(term): relation.columns[at].kinds for at, term in _places(atom, relation)}
+        return with_terms(atom, [self._term(one, kinds.get(id(one), NO_KIND)) for one in terms(atom)])
+
+    def _by_name(self, atom: ast.Atom, relation: Relation) -> ast.Atom:
+        """The atom with the names of columns that it gives by number; another number is no column, as is said later."""
+        named = [
+            replace(one, column=relation.columns[at].name)
+            if (at := _position(one.column, relation)) is not None
+            else one
+            for one in atom.named
+        ]
+        return replace(atom, named=tuple(named))
+
+    def _builtin(self, atom: ast.Atom, builtin: Builtin) -> ast.Body:
+        """A builtin as a condition; comparisons of Congress are false on null."""
+        if len(atom.arguments) != len(builtin.inputs) + len(builtin.outputs):
+            return (atom,)
+        others = reversed(atom.arguments) if builtin.name == "equal" else [None] * len(atom.arguments)
+        kinds = (self.kinds.get(one.name, NO_KIND) if isinstance(one, ast.Variable) else NO_KIND for one in others)
+        arguments = tuple(map(self._term, atom.arguments, kinds))
+        guards: ast.Body = ()
+        if builtin.fixed and builtin.name != "equal" and (not builtin.outputs or builtin.name == "max"):
+            nullable = dict.fromkeys(
+                one
+                for one in arguments
+                if isinstance(one, ast.Variable) and Kind.NULL in self.kinds.get(one.name, NO_KIND)
+            )
+            guards = tuple(ast.Comparison("!=", one, ast.Constant(None, one.span), atom.span) for one in nullable)
+        if builtin.name in COMPARATORS:
+            return (*guards, ast.Comparison(COMPARATORS[builtin.name], arguments[0], arguments[1], atom.span))
+        return (*guards, replace(atom, arguments=arguments))
+
+    def _term(self, term: ast.Term, kinds: Kind = NO_KIND) -> ast.Term:
+        """An argument of an atom, against a column of these kinds."""
+        match term:
+            case ast.Constant(value=str() as word) if word in TEXTS:
+                return self._word(word, kinds, term)
+            case ast.Variable(name=word) if word in NO_VARIABLES:
+                return self._word(word, kinds, term)
+        return self._value(term)
+
+    def _word(self, word: str, kinds: Kind, term: ast.Constant | ast.Variable) -> ast.Term:
+        kind, value = WORDS.get(word, (Kind(0), None))
+        shown = f"'{word}'" if isinstance(term, ast.Constant) else word
+        if kind & kinds and kinds != Kind.ANY:
+            self._note(f"{shown} is read as the value {'null' if value is None else value}", term.span)
+            return ast.Constant(value, term.span)
+        if isinstance(term, ast.Constant):
+            return term
+        if word not in self.renamed:
+            self.renamed[word] = next(one for one in (word + "_" * at for at in count(1)) if one not in self.variables)
+        other = self.renamed[word]
+        self._note(f"{shown} is read as a variable, {other}", term.span)
+        return replace(term, name=other)
+
+    def _value(self, term: ast.Term) -> ast.Term:
+        """A term in one of our own constructs, where the words are what they are here."""
+        match term:
+            case ast.Variable(name=word) if word in WORDS:
+                return ast.Constant(WORDS[word][1], term.span)
+            case ast.Operation():
+                return replace(term, left=self._value(term.left), right=self._value(term.right))
+            case ast.Aggregate():
+                return replace(term, terms=tuple(map(self._value, term.terms)), body=self._body(term.body))
+        return term
+
+    def _note(self, message: str, span: Span) -> None:
+        self.notes.append(Diagnostic("congress", message, span, None, "note"))
+
+
+def _positive(body: ast.Body) -> Iterator[ast.Atom]:
+    """The atoms of a body that are not negated."""
+    for literal in body:
+        match literal:
+            case ast.Atom():
+                yield literal
+            case ast.Disjunction():
+                for branch in literal.branches:
+                    yield from _positive(branch)
+
+
+def _places(atom: ast.Atom, relation: Relation) -> Iterator[tuple[int, ast.Term]]:
+    """The atom's arguments with the positions of the columns that they stand for, as far as there are such."""
+    yield from zip(range(len(relation.columns)), atom.arguments, strict=False)
+    for one in atom.named:
+        if (at := _position(one.column, relation)) is not None:
+            yield at, one.term
+
+
+def _position(column: str, relation: Relation) -> int | None:
+    """The position of a column that is given by its name or number."""
+    if column not in relation.positions and column.isascii() and column.isdigit() and len(column) < 7:
+        return int(column) if int(column) < len(relation.columns) else None
+    return relation.positions.get(column)

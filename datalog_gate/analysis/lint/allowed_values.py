@@ -1,0 +1,242 @@
+"""Texts that can't occur (layer 2): constants that no row holds, by the lists of the catalogue and of the rules.
+
+In: checked rules and the relations they speak of. Which texts a column can hold is known of one that the catalogue
+lists, and of a derived one that only constants and such columns flow into (a least fixpoint, like that of the kinds).
+Out: a diagnostic for each constant that is not among them: an error if the list is the catalogue's and closed, or has a
+text that is near; else a warning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.strata import settle
+from datalog_gate.analysis.types import name_of
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, did_you_mean
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import Column, Relation
+from datalog_gate.schema.relations import OLD
+
+OF_PROPERTIES = ("heat:property", "heat:reference", "heat:unknown")
+"""Relations whose `path` begins with the name of a property."""
+MOST_VISITS = 20
+"""After as many visits in a fixpoint that is slow to come, what a rule derives is taken as anything."""
+MOST_TEXTS = 1000
+"""A column with more is taken as one that can hold any."""
+LONGEST = 200
+"""In a longer body no fact is judged by what it is joined with: that takes time by the square of its length."""
+
+
+class Domain(NamedTuple):
+    """The texts that a column or variable can hold: `complete` says that there are no others, `listed` that they come
+    from the catalogue alone."""
+
+    texts: frozenset[str]
+    complete: bool = True
+    listed: bool = False
+
+
+Domains = dict[tuple[str, int], Domain | None]
+"""By relation and column; None where any text can occur."""
+Held = dict[Var, Domain | None]
+
+
+def strangers(
+    rules: Sequence[CheckedRule], relations: Mapping[str, Relation], catalogue: Catalogue, whole: bool
+) -> list[Diagnostic]:
+    """What is wrong with the constants of the rules, which best stand in the order of their strata. Of derived columns
+    nothing is known unless the rules are the `whole` program."""
+    types = catalogue.types()
+    facts, others = [one for one in rules if not one.body], [one for one in rules if one.body]
+    derived = {rule.relation for rule in rules}
+    texts: dict[tuple[str, int], set[str]] = {}
+    for rule in facts:
+        for at, argument in enumerate(rule.arguments):
+            texts.setdefault((rule.relation, at), set()).update(_texts(argument))
+    domains: Domains = {
+        (name, at): _bounded(Domain(frozenset(texts.get((name, at), ()))))
+        if whole and name in derived
+        else _listed(name, column, types)
+        for name, relation in relations.items()
+        for at, column in enumerate(relation.columns)
+    }
+    visits: Counter[int] = Counter()
+
+    def flow(rule: CheckedRule) -> bool:
+        visits[id(rule)] += 1
+        before = [domains[rule.relation, at] for at in range(len(rule.arguments))]
+        if visits[id(rule)] > MOST_VISITS:
+            after: list[Domain | None] = [None] * len(before)
+        else:
+            held = _held(rule.body, {}, domains) if any(before) else {}
+            after = [_either(old, _of(one, held)) for old, one in zip(before, rule.arguments, strict=True)]
+        domains.update(((rule.relation, at), new) for at, new in enumerate(after))
+        return before != after
+
+    if whole:
+        settle(others, flow)
+    judge = _Judge(domains, relations, facts, catalogue)
+    return [one for rule in others for one in judge.body(rule.body, {})]
+
+
+def _listed(name: str, column: Column, types: Sequence[str]) -> Domain | None:
+    if name.removeprefix(OLD) == "heat:resource" and column.name in ("type", "declared"):
+        return Domain(frozenset(types), complete=False, listed=True)
+    return Domain(frozenset(column.allowed), column.closed, listed=True) if column.allowed else None
+
+
+def _texts(operand: Operand) -> tuple[str, ...]:
+    return (operand.value,) if isinstance(operand, Const) and isinstance(operand.value, str) else ()
+
+
+def _of(operand: Operand, held: Held) -> Domain | None:
+    return Domain(frozenset(_texts(operand))) if isinstance(operand, Const) else held.get(operand)
+
+
+def _either(one: Domain | None, other: Domain | None) -> Domain | None:
+    if one is None or other is None:
+        return None
+    full = [domain for domain in (one, other) if domain.texts]
+    listed = bool(full) and all(domain.listed for domain in full)
+    return _bounded(Domain(one.texts | other.texts, one.complete and other.complete, listed))
+
+
+def _both(one: Domain | None, other: Domain | None) -> Domain | None:
+    if one is None or other is None:
+        return one or other
+    if one.complete and other.complete:
+        return Domain(one.texts & other.texts, listed=one.listed or other.listed)
+    return other if other.complete else one
+
+
+def _bounded(domain: Domain) -> Domain | None:
+    return domain if len(domain.texts) <= MOST_TEXTS else None
+
+
+def _held(body: Sequence[CheckedLiteral], outer: Held, domains: Domains) -> Held:
+    """What the variables of a body can hold; equations with a constant, which are judged by it, left out."""
+    held, before = dict(outer), None
+    while held != before:
+        before = dict(held)
+        for literal in body:
+            match literal:
+                case Match(relation, arguments):
+                    for at, one in enumerate(arguments):
+                        if isinstance(one, Var):
+                            held[one] = _both(held.get(one), domains[relation, at])
+                case Compare("=", Var() as left, Var() as right):
+                    held[left] = held[right] = _both(held.get(left), held.get(right))
+                case Call("??", (value, default), (Var() as result,)):
+                    held[result] = _both(held.get(result), _either(_of(value, held), _of(default, held)))
+                case _:
+                    pass
+    return held
+
+
+class _Judge:
+    """Judges bodies by the domains of all columns. `facts` say where a relation's own constants stand."""
+
+    def __init__(
+        self,
+        domains: Domains,
+        relations: Mapping[str, Relation],
+        facts: Iterable[CheckedRule],
+        catalogue: Catalogue,
+    ) -> None:
+        self._domains, self._relations, self._catalogue = domains, relations, catalogue
+        self._facts: dict[str, list[CheckedRule]] = {}
+        for fact in facts:
+            self._facts.setdefault(fact.relation, []).append(fact)
+
+    def body(self, body: Sequence[CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
+        """What is wrong with the constants of a body and its inner bodies."""
+        held = _held(body, outer, self._domains)
+        for literal in body:
+            match literal:
+                case Match():
+                    yield from self._match(literal, body, outer)
+                case Compare("=" | "!=", left, right, span):
+                    for one, other in ((left, right), (right, left)):
+                        if isinstance(one, Var):
+                            yield from _strange(f"{name_of(one)} is never", other, held.get(one), span)
+                case Call("??", (Var() as value, default), _, span):
+                    if (known := held.get(value)) and known.listed:
+                        yield from _strange(f"{name_of(value)} is never", default, known._replace(complete=False), span)
+                case Without(inner) | Fold(_, _, inner):
+                    yield from self.body(inner, held)
+                case _:
+                    pass
+
+    def _match(self, match: Match, body: Sequence[CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
+        for at, argument in enumerate(match.arguments):
+            domain = self._domains[match.relation, at]
+            column = self._relations[match.relation].columns[at].name
+            if isinstance(argument, Const):
+                what = f"{column} of {match.relation} is never"
+                if column == "path" and match.relation.removeprefix(OLD) in OF_PROPERTIES:
+                    domain = self._properties(match, body)
+                    argument = Const(str(argument.value).partition(".")[0])
+                yield from _strange(what, argument, domain, match.span)
+            elif argument and domain and not domain.listed and match.relation in self._facts and len(body) <= LONGEST:
+                rest = _held([one for one in body if one is not match], outer, self._domains).get(argument)
+                if rest and rest.listed:
+                    yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
+
+    def _facts_beside(self, match: Match, at: int, rest: Domain, what: str) -> Iterator[Diagnostic]:
+        """What is wrong with facts, or with the choices of a list, that are joined with what the catalogue lists. A
+        fact that merely is not listed may be meant for another rule."""
+        for fact in self._facts.get(match.relation, ()):
+            for one in _strange(what, fact.arguments[at], rest, fact.span):
+                if "#" in match.relation or "mean" in (one.suggestion or ""):
+                    yield one
+
+    def _properties(self, match: Match, body: Sequence[CheckedLiteral]) -> Domain:
+        """The properties of the type that the body says the resource is of; of all types, if it does not."""
+        of_type = [
+            argument.value
+            for one in body
+            if isinstance(one, Match)
+            and one.relation.removeprefix(OLD) == "heat:resource"
+            and one.arguments[0] == match.arguments[0]
+            for argument in one.arguments[3:]
+            if isinstance(argument, Const)
+        ]
+        kinds = [self._catalogue.type(str(name)) for name in of_type or self._catalogue.types()]
+        return Domain(frozenset(one.name for kind in kinds if kind for one in kind.properties), False, True)
+
+
+def _strange(what: str, constant: Operand | None, domain: Domain | None, span: Span) -> Iterator[Diagnostic]:
+    """The diagnostic for a text that is not in the domain."""
+    if domain is None or not isinstance(constant, Const):
+        return
+    for text in _texts(constant):
+        if text in domain.texts or not domain.texts:
+            continue
+        near = closest(text, domain.texts)
+        severe = (domain.complete and domain.listed) or (near is not None and _letters_apart(text, near) <= 2)
+        suggestion = did_you_mean(text, domain.texts, "one of " + ", ".join(sorted(domain.texts)[:12]))
+        yield Diagnostic("unknown-value", f"{what} {text!r}", span, suggestion, "error" if severe else "warning")
+
+
+def _letters_apart(one: str, other: str) -> int:
+    """The edit distance of two words."""
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        above, row[0] = row[0], at
+        for place, against in enumerate(other, 1):
+            above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (letter != against))
+    return row[-1]

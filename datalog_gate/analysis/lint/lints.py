@@ -1,0 +1,178 @@
+"""Lints (layer 2): what is no error in rules, but hardly meant. They change no evaluation.
+
+In: modules that were checked, what the check made of them, and the ids of the policies that some test expects. Out: a
+warning for each finding, with what to write instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
+
+from datalog_gate.analysis.check import Checked, matches
+from datalog_gate.analysis.lint.single_use import once
+from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
+from datalog_gate.analysis.resolve import Names
+from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
+from datalog_gate.base.values import Value
+from datalog_gate.language.ast import Aggregate, Atom, Constant, Declaration, Import, Module, Rule
+from datalog_gate.language.walk import nodes
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.schema.relations import OLD
+
+ONE_ROW = frozenset({"gate:now", "gate:request", "gate:caller"})
+"""Relations of the catalogue that have one row at most."""
+
+
+def lint(
+    modules: Sequence[Module], checked: Checked, tested: Collection[str], catalogue: Catalogue = SHIPPED
+) -> tuple[Diagnostic, ...]:
+    """The warnings of the check, and those that only a lint gives."""
+    names = Names(modules, {}, catalogue=catalogue)
+    by_relation: dict[str, list[CheckedRule]] = {}
+    for stratum in checked.program.strata:
+        for rule in stratum.rules:
+            by_relation.setdefault(rule.relation, []).append(rule)
+    found = [*checked.warnings, *_of_policies(checked, tested)]
+    live = _live(checked)
+    used = _used(modules, checked, names, by_relation)
+    for module in modules:
+        found += _unused(module, names, used)
+        for written in module.statements:
+            if isinstance(written, Rule):
+                name = names.head(written.head, module.name).name
+                ways = [rule for rule in by_relation.get(name, ()) if rule.span == written.span]
+                found += once(written, partial(names.relation, module=module.name), every=True)
+                found += _constant_aggregates(written)
+                found += _never_fires(written, ways, live)
+                found += (one for way in ways for one in _cartesian(way.body, (), by_relation))
+    return in_order(found)
+
+
+def _warning(code: str, message: str, span: Span, suggestion: str) -> Diagnostic:
+    return Diagnostic(code, message, span, suggestion, "warning")
+
+
+def _of_policies(checked: Checked, tested: Collection[str]) -> Iterator[Diagnostic]:
+    for policy in checked.policies:
+        if "message" not in policy.texts:
+            suggestion = f'write @{policy.level}("{policy.id}", "...") with a text for who is refused'
+            yield _warning("no-message", f"{policy.id} has no message", policy.span, suggestion)
+        if policy.id not in tested:
+            suggestion = f"write a case into the test.yaml beside it that expects {{policy: {policy.id}}}"
+            yield _warning("no-test", f"no test expects {policy.id}", policy.span, suggestion)
+
+
+def _live(checked: Checked) -> set[str]:
+    """The relations that can have a row: a least fixpoint over the strata."""
+    live = set(checked.program.inputs)
+    for stratum in checked.program.strata:
+        size = -1
+        while size != (size := len(live)):
+            live.update(rule.relation for rule in stratum.rules if not _dead(rule, live))
+    return live
+
+
+def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[str]) -> Iterator[Diagnostic]:
+    """A rule none of whose alternatives can hold; one with ``false`` in each has none left."""
+    reasons = [_dead(way, live) for way in ways]
+    if all(reasons):
+        reason = next(iter(reasons), None) or "its body is false"
+        suggestion = "correct the condition, or remove the rule"
+        yield _warning("never-fires", f"this rule never holds: {reason}", written.head.name_span, suggestion)
+
+
+def _dead(rule: CheckedRule, live: Set[str]) -> str | None:
+    """Why the rule can't hold, if it can't: a relation without rows, or conditions that exclude each other."""
+    for literal in rule.body:
+        if isinstance(literal, Match) and literal.relation not in live:
+            return f"nothing ever is in {literal.relation}"
+    equal: dict[Var, Value] = {}
+    for one in rule.body:
+        if not isinstance(one, Compare):
+            continue
+        if one.left == one.right and one.comparator in ("!=", "<", ">"):
+            return f"both sides of {one.comparator} are the same"
+        if isinstance(one.left, Const) and isinstance(one.right, Const):
+            if one.comparator == "=" and one.left != one.right:
+                return "two constants that differ are said to be equal"
+            continue
+        for side, other in ((one.left, one.right), (one.right, one.left)):
+            if not isinstance(side, Var) or not isinstance(other, Const) or one.comparator != "=":
+                continue
+            if equal.setdefault(side, other.value) != other.value:
+                return f"{side.name.partition('#')[0]} is said to be two things"
+    return None
+
+
+def _used(
+    modules: Iterable[Module], checked: Checked, names: Names, by_relation: Mapping[str, Sequence[CheckedRule]]
+) -> set[str]:
+    """The relations that a policy, an unlock or an export rests on."""
+    waiting = [*(one.relation for one in checked.policies), *(one.relation for one in checked.unlocks)]
+    waiting += [f"{module.name}:{name}" for module in modules for name in names.scopes[module.name].exports]
+    used: set[str] = set()
+    while waiting:
+        name = waiting.pop().removeprefix(OLD)
+        if name not in used:
+            used.add(name)
+            waiting += (match.relation for rule in by_relation.get(name, ()) for match in matches(rule.body))
+    return used
+
+
+def _unused(module: Module, names: Names, used: Set[str]) -> Iterator[Diagnostic]:
+    """Each relation of the module that nothing uses, once, and each import that no bare name needs."""
+    scope = names.scopes[module.name]
+    bodies = [
+        literal for one in module.statements if isinstance(one, Rule) for literal in (*one.head.arguments, *one.body)
+    ]
+    read = {atom.name for atom in nodes(bodies) if isinstance(atom, Atom)} - scope.relations.keys()
+    told: set[str] = set()
+    for statement in module.statements:
+        match statement:
+            case Import(imported, span) if not read & names.scopes[names.imported(imported, module.name)].exports:
+                yield _warning("never-used", f"no name here is from {imported}", span, "remove the import")
+            case Declaration(name, span=span) | Rule(Atom(name, name_span=span)):
+                bare = name.rpartition(":")[2]
+                if bare not in told and scope.relations[bare].name not in used:
+                    told.add(bare)
+                    suggestion = f"remove it, or say `export {bare}.` if it is for others"
+                    yield _warning("never-used", f"no policy or export needs {bare}", span, suggestion)
+
+
+def _constant_aggregates(rule: Rule) -> Iterator[Diagnostic]:
+    """``sum{ 1 : q(y) }`` is 1, however many rows there are, since an aggregate takes each tuple once."""
+    for node in nodes((*rule.head.arguments, *rule.body)):
+        if isinstance(node, Aggregate) and all(isinstance(term, Constant) for term in node.terms):
+            message = f"{node.function} takes the same tuple again and again, which counts once"
+            yield _warning(
+                "constant-aggregate", message, node.span, "name the variables that tell the rows apart first"
+            )
+
+
+def _cartesian(
+    body: Sequence[CheckedLiteral], outer: Collection[Var], by_relation: Mapping[str, Sequence[CheckedRule]]
+) -> Iterator[Diagnostic]:
+    """Two relations of a body that no variable leads from one to the other: every row meets every row."""
+    groups: list[tuple[set[Var], list[Match]]] = []
+    for literal in body:
+        own = set(variables(literal)) - set(outer)
+        several = (
+            [literal] if own and isinstance(literal, Match) and not _one_row(literal.relation, by_relation) else []
+        )
+        touching = [group for group in groups if group[0] & own]
+        merged = (own.union(*(group[0] for group in touching)), [*(m for g in touching for m in g[1]), *several])
+        groups = [group for group in groups if group not in touching] + [merged]
+        if isinstance(literal, Without | Fold):
+            around = {*outer, *(var for other in body if other is not literal for var in variables(other))}
+            yield from _cartesian(literal.body, around, by_relation)
+    apart = [group[1][0] for group in groups if group[1]]
+    for other in apart[1:]:
+        message = f"every row of {apart[0].relation} meets every row of {other.relation}"
+        yield _warning("cartesian", message, other.span, "join the two by a variable, or split the rule")
+
+
+def _one_row(relation: str, by_relation: Mapping[str, Sequence[CheckedRule]]) -> bool:
+    rules = by_relation.get(relation, ())
+    return relation in ONE_ROW or (len(rules) == 1 and not any(isinstance(one, Match) for one in rules[0].body))

@@ -1,0 +1,120 @@
+"""What occurs once (layer 2): a variable in its rule joins nothing, so most are slips of the hand; a text in its module
+that is much like another may be one.
+
+In: a rule as written, and what its atoms stand for; or a module. Out: an error where such a name can't be meant (a
+forgotten quote, a misspelt ``null``, a name under ``not``); a warning where it may be, but is much like another, or
+stands for a column that could be left out. A name that begins with ``_`` is meant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
+from datalog_gate.language import ast
+from datalog_gate.language.walk import Node, children, nodes, variables
+from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.signatures import Builtin
+
+WORDS = ("null", "true", "false")
+_WORDS = Slips(WORDS)
+Meaning = Callable[[ast.Atom], Relation | Builtin | None]
+
+
+def once(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnostic]:
+    """What is said of the variables that occur once: of those that are likely slips, or of `every` one."""
+    counts = Counter(variable.name for variable in variables((rule.head, *rule.body)))
+    if 1 not in counts.values():
+        return []
+    whole = (*rule.head.arguments, *rule.body)
+    negations = (node for node in nodes(whole) if isinstance(node, ast.Negation))
+    negated = {variable.name for node in negations for variable in variables(node.body)}
+    places = (place for place in _places(whole, meaning) if counts[place.variable.name] == 1)
+    slips = Slips(counts)
+    found = (_judged(place, slips, place.variable.name in negated, every) for place in places)
+    return [one for one in found if one]
+
+
+def texts_once(module: ast.Module) -> list[Diagnostic]:
+    """A warning for each text that occurs once in the rules of a module, and but for a letter too few, too many, or two
+    swapped would be another there; unless the two stand side by side, as facts of a relation or choices of a list."""
+    places: dict[str, list[tuple[object, Span]]] = {}
+    for group, constant, text in _texts(module):
+        places.setdefault(text, []).append((group, constant.span))
+    slips = Slips(text for text in places if len(text) > 2 and any(map(str.isalpha, text)))
+    found = []
+    for text, [(group, span), *more] in places.items():
+        near = (one for one in slips.of(text) if len(one) != len(text) or sorted(one) == sorted(text))
+        apart = (one for one in near if group is None or any(other != group for other, _ in places[one]))
+        if not more and (one := next(apart, None)):
+            message = f"{text!r} occurs once in the module"
+            found.append(Diagnostic("used-once", message, span, f"did you mean {one!r}?", "warning"))
+    return found
+
+
+def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
+    """The texts of a module's rules, each after what it shares with those beside it, or None."""
+    for rule in module.statements:
+        if isinstance(rule, ast.Rule):
+            for parent in nodes((rule.head, *rule.body)):
+                group = parent.span if isinstance(parent, ast.Membership) else None if rule.body else rule.head.name
+                for child in children(parent):
+                    if isinstance(child, ast.Constant) and isinstance(child.value, str):
+                        yield group, child, child.value
+
+
+class _Place(NamedTuple):
+    """Where a variable stands: in the named column `column`, if any; as a side of an equation, which holds of whatever
+    a variable without other occurrences could be. `text` says that it looks like a text without its quotes."""
+
+    variable: ast.Variable
+    column: str = ""
+    equation: bool = False
+    text: bool = False
+
+
+def _places(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Place]:
+    for node in nodes(whole):
+        match node:
+            case ast.Atom():
+                relation = meaning(node)
+                columns = relation.columns if isinstance(relation, Relation) else ()
+                allowed = {column.name: column.allowed for column in columns}
+                for at, term in enumerate(node.arguments):
+                    if isinstance(term, ast.Variable):
+                        listed = columns[at].allowed if at < len(columns) else ()
+                        loud = len(term.name) > 1 and term.name.isupper()
+                        yield _Place(term, text=loud or term.name in listed)
+                for column, term in ((named.column, named.term) for named in node.named):
+                    if isinstance(term, ast.Variable):
+                        loud = term.name[0].isupper()
+                        yield _Place(term, column, text=loud or term.name in allowed.get(column, ()))
+            case ast.Comparison("=", left, right):
+                yield from (_Place(one, equation=True) for one in (left, right) if isinstance(one, ast.Variable))
+            case ast.Membership(term, items):
+                yield from (_Place(one, equation=True) for one in (term, *items) if isinstance(one, ast.Variable))
+
+
+def _judged(place: _Place, names: Slips, negated: bool, every: bool) -> Diagnostic | None:
+    name, span = place.variable.name, place.variable.span
+    near = next(iter((*_WORDS.of(name), *names.of(name))), None)
+    meant = f"did you mean {near}?" if near else None
+    message = f"{name} is a variable that occurs once"
+    if near in WORDS:
+        return Diagnostic("used-once", message, span, meant)
+    if place.equation:
+        message += ": the condition holds of any value"
+        return Diagnostic("forgotten-quotes", message, span, meant or f'write "{name}" for the text')
+    quoted = f'write {place.column}="{name}" for the text, or leave the column out'
+    if place.text:
+        return Diagnostic(
+            "forgotten-quotes", message, span, quoted if place.column else f'write "{name}" for the text, or `_`'
+        )
+    wildcard = "write `_` if any value will do"
+    if negated:
+        return Diagnostic("negated-once", f"{name} occurs only here, under not", span, meant or wildcard)
+    if name.startswith("_") or not (every or near or place.column):
+        return None
+    return Diagnostic("used-once", message, span, meant or (quoted if place.column else wildcard), "warning")

@@ -1,0 +1,400 @@
+"""From the syntax tree to plain rules (layer 2).
+
+In: a rule as written. Out: one `Draft` for each way to make its body true: alternatives (``or``) are multiplied out,
+operators become calls, negated bodies and aggregates literals with locals of their own, arguments stand in the order of
+the relation's columns. Nothing is ordered or checked for kinds yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from datalog_gate.analysis.lint.single_use import once
+from datalog_gate.analysis.patterns import refusal
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.resolve import Names
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.values import Kind, Value
+from datalog_gate.language import ast
+from datalog_gate.language.walk import shared
+from datalog_gate.schema.declaration import Column, Relation
+from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.signatures import PATTERN, Builtin
+
+MOST_ALTERNATIVES = 1000
+MOST_CONDITIONS = 1000  # of one conjunction: finding their order takes the square of that
+MOST_LITERALS = 20_000  # of a rule, alternatives multiplied out, those inside of negations and aggregates too
+LARGE, MOST_IN_ALL = 100, 100_000  # literals of a large rule, and of all such together
+NOW = "gate:now"
+Conjunction = tuple[CheckedLiteral, ...]
+Scope = Mapping[str, Var]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A rule before its body is ordered. `spans` holds where each variable was written first."""
+
+    relation: str
+    arguments: tuple[Operand, ...]
+    body: Conjunction
+    span: Span
+    spans: Mapping[Var, Span] = field(compare=False)
+
+
+@dataclass(slots=True)
+class Lowering:
+    """Lowers the rules of one program. `drafts` collects the results, `relations` every relation that occurs."""
+
+    names: Names
+    drafts: list[Draft] = field(default_factory=list)
+    relations: dict[str, Relation] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    _module: str = ""
+    _spans: dict[Var, Span] = field(default_factory=dict)
+    _fresh: int = 0
+    _literals: int = 0
+
+    def lower(self, rule: ast.Rule, module: str) -> None:
+        """Add the drafts of a rule of the module, or diagnostics."""
+        if self._literals > MOST_IN_ALL:
+            return
+        said, named = len(self.diagnostics), len(self.names.diagnostics)
+        relation = self.names.head(rule.head, module)
+        if len(relation.columns) != len(rule.head.arguments):
+            return  # the names say so
+        self.relations.setdefault(relation.name, relation)
+        self._module, self._spans, self._fresh = module, {}, 0
+        slips = once(rule, lambda atom: self.names.relation(atom, module))
+        if module in self.names.congress:  # there a variable that occurs once is how to say "any"
+            quotes = [replace(one, severity="warning") for one in slips if one.code == "forgotten-quotes"]
+            slips = [one for one in slips if one.code == "negated-once"] + quotes
+        self.diagnostics += slips
+        scope = {name: Var(name) for name in shared((rule.head, *rule.body))}
+        arguments, extra = self._terms(rule.head.arguments, scope)
+        if any(argument is None for argument in arguments):
+            self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
+        bodies = self._body(rule.body, scope, rule.span)
+        found = (*self.diagnostics[said:], *self.names.diagnostics[named:])
+        if any(one.severity == "error" for one in found):
+            return
+        size = sum(map(_size, bodies))
+        self._literals += size if size > LARGE else 0
+        if self._literals > MOST_IN_ALL:
+            message = f"the large rules have more than {MOST_IN_ALL} conditions, alternatives multiplied out"
+            self._report("too-complex", message, rule.span, "write alternatives as rules of a relation of their own")
+            return
+        head = tuple(argument for argument in arguments if argument is not None)
+        spans = dict(self._spans)
+        self.drafts += [Draft(relation.name, head, body + extra, rule.span, spans) for body in bodies]
+
+    def _body(self, body: ast.Body, scope: Scope, span: Span) -> list[Conjunction]:
+        """The alternatives of a conjunction."""
+        alternatives: list[Conjunction] = [()]
+        size = longest = 0
+        for literal in body:
+            choices = self._literal(literal, scope)
+            longest += max(map(len, choices), default=0)
+            size = size * len(choices) + len(alternatives) * sum(map(_size, choices))
+            message = ""
+            if longest > MOST_CONDITIONS:
+                message = f"this rule has more than {MOST_CONDITIONS} conditions that hold together"
+            elif len(alternatives) * len(choices) > MOST_ALTERNATIVES:
+                message = f"the alternatives of this rule multiply to more than {MOST_ALTERNATIVES}"
+            elif size > MOST_LITERALS:
+                message = f"the alternatives of this rule multiply to more than {MOST_LITERALS} conditions"
+            if message:
+                self._report("too-complex", message, span, "write some of them as rules of a relation of their own")
+                return [()]
+            alternatives = [one + choice for one in alternatives for choice in choices]
+        return alternatives
+
+    def _literal(self, literal: ast.Literal, scope: Scope) -> list[Conjunction]:
+        match literal:
+            case ast.Atom():
+                return [self._atom(literal, scope)]
+            case ast.Truth():
+                return [()] if literal.truth else []
+            case ast.Comparison():
+                (left, right), extra = self._operands((literal.left, literal.right), scope)
+                return [(*extra, Compare(literal.comparator, left, right, literal.span))]
+            case ast.Membership():
+                return self._membership(literal, scope)
+            case ast.Disjunction():
+                return [one for branch in literal.branches for one in self._body(branch, scope, literal.span)]
+            case ast.Negation():
+                inner = self._with_locals(literal.body, (), scope)
+                bodies = self._body(literal.body, inner, literal.span)
+                apart = [self._own_locals(body, scope, at) for at, body in enumerate(bodies)]
+                return [tuple(Without(body, literal.span) for body in apart)]
+
+    def _atom(self, atom: ast.Atom, scope: Scope) -> Conjunction:
+        meaning = self.names.relation(atom, self._module)
+        if meaning is None:
+            return ()
+        if isinstance(meaning, Builtin):
+            return self._call(atom, meaning, scope)
+        self.relations.setdefault(meaning.name, meaning)
+        written = self._columns(atom, meaning)
+        patterns, extra = self._terms(tuple(term for _, term in written), scope)
+        row: list[Pattern] = [None] * len(meaning.columns)
+        for (at, _), pattern in zip(written, patterns, strict=True):
+            row[at] = pattern
+        return (*extra, Match(meaning.name, tuple(row), atom.span))
+
+    def _columns(self, atom: ast.Atom, relation: Relation) -> list[tuple[int, ast.Term]]:
+        """The atom's arguments with the positions of their columns."""
+        positional, wide = len(atom.arguments), len(relation.columns)
+        loose = relation.name.removeprefix(OLD) in self.names.undeclared
+        if relation.named_only and positional:
+            suggestion = f"write {relation.name}({relation.columns[0].name}=...)"
+            self._report("arity", f"{relation.name} takes named columns only", atom.span, suggestion)
+            return []
+        if positional > wide or (loose and positional != wide and not atom.named):
+            columns = ", ".join(column.name for column in relation.columns)
+            message = f"{relation.name} has {wide} columns, here {positional}"
+            self._report("arity", message, atom.span, f"write {atom.name}({columns}), with `_` for any value")
+            return []
+        written = dict(enumerate(atom.arguments))
+        for named in atom.named:
+            at = None if loose else relation.positions.get(named.column)
+            if at is None:
+                self._unknown_column(named, relation, loose)
+            elif at in written:
+                message = f"the column {named.column} is given twice"
+                self._report("duplicate-column", message, named.span, "keep one of the two")
+            else:
+                written[at] = named.term
+        return list(written.items())
+
+    def _unknown_column(self, named: ast.NamedArgument, relation: Relation, loose: bool) -> None:
+        suggestion: str | None
+        if loose:
+            suggestion = f"declare it: `relation {relation.name.rpartition(':')[2]}(...).`"
+        elif inner := self.names.nested_relation(relation.name, named.column):
+            suggestion = f"it is a list or a map: read {inner}(_id=...)"
+        else:
+            columns = "the columns are " + ", ".join(relation.positions)
+            suggestion = did_you_mean(named.column, relation.positions, columns)
+        message = f"{relation.name} has no column {named.column}"
+        self._report("unknown-column", message, named.span, suggestion)
+
+    def _call(self, atom: ast.Atom, builtin: Builtin, scope: Scope) -> Conjunction:
+        takes, gives = len(builtin.inputs), len(builtin.outputs)
+        if atom.named or len(atom.arguments) != takes + gives:
+            columns = ", ".join(column.name for column in (*builtin.inputs, *builtin.outputs))
+            message = f"{builtin.name} takes {takes + gives} arguments"
+            self._report("arity", message, atom.span, f"write {builtin.name}({columns})")
+            return ()
+        inputs, extra = self._operands(atom.arguments[:takes], scope)
+        outputs, more = self._terms(atom.arguments[takes:], scope)
+        self._check_patterns(atom, builtin)
+        if builtin.timed:
+            moment = self._temporary(atom.span)
+            extra += (self._now(moment, atom.span),)
+            inputs += (moment,)
+        given = [outputs[at : at + 1] for at in range(max(1, gives))]
+        calls = zip(builtin.calls(), given, strict=True)
+        return (*extra, *more, *(Call(name, inputs, output, atom.span) for name, output in calls))
+
+    def _now(self, moment: Var, span: Span) -> Match:
+        """The time is a fact: no builtin looks at a clock."""
+        relation = self.names.catalogue.relation(NOW)
+        assert relation
+        self.relations.setdefault(NOW, relation)
+        return Match(NOW, (moment,), span)
+
+    def _check_patterns(self, atom: ast.Atom, builtin: Builtin) -> None:
+        for column, term in zip(builtin.inputs, atom.arguments, strict=False):
+            if column.name == PATTERN and (why := refusal(term.value if isinstance(term, ast.Constant) else None)):
+                suggestion = "https://github.com/google/re2/wiki/Syntax has the syntax"
+                if "installed" in why:
+                    suggestion = "pip install datalog-gate[re2]"
+                self._report("bad-pattern", why, term.span, suggestion)
+
+    def _membership(self, literal: ast.Membership, scope: Scope) -> list[Conjunction]:
+        (subject,), extra = self._operands((literal.term,), scope)
+        constants = [item.value for item in literal.items if isinstance(item, ast.Constant) and item.value is not None]
+        if len(constants) < max(2, len(literal.items)):
+            alternatives = []
+            for item in literal.items:
+                (operand,), more = self._operands((item,), scope)
+                alternatives.append((*extra, *more, Compare("=", subject, operand, literal.span)))
+            return alternatives
+        choice = self._choice(literal, constants)
+        return [(*extra, Match(choice, (subject,), literal.span))]
+
+    def _choice(self, literal: ast.Membership, constants: Sequence[Value]) -> str:
+        """A relation of the given constants, so that many items cost one literal and not many rules."""
+        name = self._relation("in", 1, literal.span)
+        for constant in dict.fromkeys(constants):
+            self.drafts.append(Draft(name, (Const(constant),), (), literal.span, {}))
+        return name
+
+    def _relation(self, what: str, width: int, span: Span) -> str:
+        """The name of a new relation that the analysis derives for what stands at the place."""
+        name = f"{self._module}:{what}#{span.line}.{span.column}"
+        while name in self.relations:
+            name += "'"
+        self.relations[name] = Relation(name, tuple(Column(f"{at}", Kind(0)) for at in range(width)))
+        return name
+
+    def _terms(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Pattern, ...], Conjunction]:
+        """Terms as arguments; the literals that compute them come extra."""
+        patterns: list[Pattern] = []
+        extra: list[CheckedLiteral] = []
+        for term in terms:
+            match term:
+                case ast.Wildcard():
+                    patterns.append(None)
+                case ast.Constant():
+                    patterns.append(Const(term.value))
+                case ast.Variable():
+                    patterns.append(self._variable(term, scope))
+                case ast.Operation():
+                    inputs, more = self._operands((term.left, term.right), scope)
+                    target = self._temporary(term.span)
+                    extra += [*more, Call(term.operator, inputs, (target,), term.span)]
+                    patterns.append(target)
+                case ast.Aggregate():
+                    target = self._temporary(term.span)
+                    extra.append(self._fold(term, scope, target))
+                    patterns.append(target)
+        return tuple(patterns), tuple(extra)
+
+    def _operands(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Operand, ...], Conjunction]:
+        """Terms that must have a value: `_` is refused."""
+        terms = tuple(terms)
+        patterns, extra = self._terms(terms, scope)
+        for pattern, term in zip(patterns, terms, strict=True):
+            if pattern is None:
+                self._report("unsafe-variable", "`_` has no value", term.span, "name a bound variable")
+        return tuple(pattern or Const(None) for pattern in patterns), extra
+
+    def _fold(self, term: ast.Aggregate, scope: Scope, target: Var) -> Fold:
+        inner = self._with_locals(term.body, term.terms, scope)
+        terms, extra = self._operands(term.terms, inner)
+        bodies = [body + extra for body in self._body(term.body, inner, term.span)]
+        for written in term.terms:
+            if isinstance(written, ast.Variable) and written.name in scope:
+                message = f"{written.name} is aggregated and occurs outside"
+                self._report("aggregate-scope", message, written.span, "use another name in one of the two places")
+        if len(bodies) != 1:
+            bodies = [self._united(terms, bodies, scope, term.span)]
+        return Fold(term.function, terms, bodies[0], target, term.span)
+
+    def _united(self, terms: tuple[Operand, ...], bodies: list[Conjunction], scope: Scope, span: Span) -> Conjunction:
+        """The one body of an aggregate over alternatives: a relation of its own, with a rule for each, of the variables
+        that the rest needs. What all of them test against the outside stays beside it: only there it has a value.
+        """
+        known = frozenset(scope.values())
+        inside = [list(body) for body in bodies]
+        beside: list[CheckedLiteral] = []
+        for one in bodies[0] if bodies else ():
+            if (
+                not isinstance(one, Match)
+                and known.intersection(variables(one))
+                and all(one in body for body in inside)
+            ):
+                beside.append(one)
+                for body in inside:
+                    body.remove(one)
+        own = {one for one in terms if isinstance(one, Var)}
+        wanted = known.union(own, *map(variables, beside))
+        inner = (var for body in inside for one in body for var in variables(one))
+        columns = tuple(dict.fromkeys(var for var in (inner if bodies else own) if var in wanted))
+        for var in (one for one in columns if one in known):
+            if not all(any(_gives(one, var) for one in body) for body in inside):
+                message = f"{var.name.partition('#')[0]} groups this aggregate: each branch of `or` must match it"
+                self._report("unsafe-variable", message, span, "aggregate over a relation that has a rule for each")
+                return ()
+        name = self._relation("or", len(columns), span)
+        spans = {var: at for var, at in self._spans.items() if var not in known}
+        self.drafts += [Draft(name, columns, tuple(body), span, spans) for body in inside]
+        return (Match(name, columns, span), *beside)
+
+    def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:
+        """The scope inside a negation or an aggregate: names not known outside become locals of their own."""
+        self._fresh += 1
+        return {**scope, **{name: Var(f"{name}#{self._fresh}") for name in shared(body, terms) if name not in scope}}
+
+    def _own_locals(self, body: Conjunction, scope: Scope, alternative: int) -> Conjunction:
+        """The body of one alternative; the first keeps its locals, later ones share none with it."""
+        own = {var for literal in body for var in variables(literal)}.difference(scope.values())
+        names = {var: Var(f"{var.name}.{alternative}") for var in own if alternative}
+        self._spans.update({new: self._spans[old] for old, new in names.items() if old in self._spans})
+        own_body: Conjunction = renamed(body, names)
+        return own_body
+
+    def _variable(self, term: ast.Variable, scope: Scope) -> Var:
+        var = scope.get(term.name, Var(term.name))
+        self._spans.setdefault(var, term.span)
+        return var
+
+    def _temporary(self, span: Span) -> Var:
+        self._fresh += 1
+        var = Var(f"#{self._fresh}")
+        self._spans[var] = span
+        return var
+
+    def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, suggestion))
+
+
+def variables(literal: CheckedLiteral) -> Iterator[Var]:
+    """Every variable of a literal, those of its inner bodies too."""
+    match literal:
+        case Match():
+            yield from (one for one in literal.arguments if isinstance(one, Var))
+        case Compare():
+            yield from (one for one in (literal.left, literal.right) if isinstance(one, Var))
+        case Call():
+            yield from (one for one in (*literal.inputs, *literal.outputs) if isinstance(one, Var))
+        case Without():
+            for inner in literal.body:
+                yield from variables(inner)
+        case Fold():
+            yield literal.target
+            yield from (one for one in literal.terms if isinstance(one, Var))
+            for inner in literal.body:
+                yield from variables(inner)
+
+
+def _size(body: Conjunction) -> int:
+    return sum(1 + _size(one.body) if isinstance(one, Without | Fold) else 1 for one in body)
+
+
+def _gives(literal: CheckedLiteral, var: Var) -> bool:
+    """Whether the literal holds for no null and gives the variable its value."""
+    match literal:
+        case Match():
+            return var in literal.arguments
+        case Compare("=", left, right):
+            return (
+                not literal.null_test and var in (left, right) and any(isinstance(one, Const) for one in (left, right))
+            )
+    return False
+
+
+def renamed(part: Any, names: Mapping[Var, Var]) -> Any:
+    """The literal, operand or tuple of such with other variables."""
+    match part:
+        case Var():
+            return names.get(part, part)
+        case tuple():
+            return tuple(renamed(one, names) for one in part)
+        case Match() | Compare() | Call() | Without() | Fold():
+            return replace(part, **{name: renamed(getattr(part, name), names) for name in part.__match_args__})
+    return part

@@ -1,0 +1,363 @@
+"""What every name of a program means (layer 2).
+
+In: the modules, the catalogue, and the relations that facts were given for. Out: for each name in a rule the relation
+or builtin it stands for, or a diagnostic with the nearest name there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
+from datalog_gate.base.diagnostics import Diagnostic, Severity, Slips, Span, closest, did_you_mean
+from datalog_gate.base.values import Kind
+from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.schema.declaration import Column, Relation
+from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.signatures import BUILTINS, Builtin
+
+MOST_SUGGESTIONS = 50
+"""Each is searched among all names there are; who misspells more has another file in mind."""
+ANNOTATIONS = ("deny", "warn", "record", "unlock")
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+KINDS = {
+    "null": Kind.NULL,
+    "boolean": Kind.BOOLEAN,
+    "number": Kind.NUMBER,
+    "string": Kind.STRING,
+    "resource": Kind.RESOURCE,
+    "any": Kind.ANY,
+}
+
+
+@dataclass(slots=True)
+class Scope:
+    """One module's own names: relations by bare name, what it exports, which modules it imports."""
+
+    relations: dict[str, Relation] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)
+    derived: set[str] = field(default_factory=set)
+    exports: set[str] = field(default_factory=set)
+    imports: list[Import] = field(default_factory=list)
+
+
+class Names:
+    """The names of a whole program. `diagnostics` collects what is wrong with them.
+
+    `given` are relations that facts fill, with the kinds of their columns. The module `query`, if any, sees private
+    relations and finds bare names wherever they are defined. With `lenient` an undefined relation is an empty one.
+    `consequences` are those diagnostics that only follow from a rule which could not be read.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[Module],
+        given: Mapping[str, tuple[Kind, ...]],
+        query: str | None = None,
+        lenient: bool = False,
+        catalogue: Catalogue = SHIPPED,
+    ) -> None:
+        self.catalogue = catalogue
+        self.diagnostics: list[Diagnostic] = []
+        self.consequences: set[Diagnostic] = set()
+        self._refused = {module.name: module.refused for module in modules}
+        self.given = {name: _given(name, kinds) for name, kinds in given.items()}
+        self.query = query
+        self.lenient = lenient
+        self._read: set[str] = set()
+        self.congress = {module.name for module in modules if module.congress}
+        titles = Counter(module.title for module in modules if module.title)
+        self.titles = {module.title: module.name for module in modules if titles[module.title] == 1}
+        self._empty: dict[str, Relation] = {}
+        self._near: dict[str, str | None] = {}
+        self.scopes: dict[str, Scope] = {}
+        for module in modules:
+            if module.name in self.scopes:
+                self._report("redefined", f"two files are the module {module.name}", Span(module.file, 1, 1, 1, 1))
+            self.scopes.setdefault(module.name, Scope())
+        for module in modules:
+            self._define(module, self.scopes[module.name])
+        for module in modules:
+            self._link(module, self.scopes[module.name])
+        self.undeclared = {
+            scope.relations[name].name for scope in self.scopes.values() for name in scope.derived - scope.declared
+        }
+
+    def relation(self, atom: Atom, module: str) -> Relation | Builtin | None:
+        """What an atom of a module's body stands for; None, and a diagnostic, if nothing."""
+        meaning = self._meaning(atom, module)
+        if meaning:
+            self._read.add(meaning.name)
+        return meaning
+
+    def unread(self, modules: Sequence[Module]) -> Iterator[Diagnostic]:
+        """Relations that are no policies and that no rule reads, but for a slip would be another of the module, or an
+        annotation. A declaration with rules says that one is meant."""
+        for module in modules:
+            scope = self.scopes[module.name]
+            slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
+            rules = [one for one in module.statements if isinstance(one, Rule)]
+            annotated = {one.head.name.rpartition(":")[2] for one in rules if one.annotation}
+            meant = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
+            for statement in module.statements:
+                match statement:
+                    case Rule(head):
+                        name, span = head.name.rpartition(":")[2], head.name_span
+                    case Declaration(name, span=span):
+                        name = name.rpartition(":")[2]
+                    case _:
+                        continue
+                if name in meant or scope.relations[name].name in self._read:
+                    continue
+                meant.add(name)
+                for other in [name] if name in ANNOTATIONS else slips.of(name)[:1]:
+                    near = f"@{other}" if other in ANNOTATIONS else other
+                    declare = "" if name in scope.declared else f" Else declare it: `relation {name}(...).`"
+                    severity: Severity = "warning" if module.congress else "error"
+                    suggestion = f"did you mean {near}?{declare}"
+                    yield Diagnostic("never-read", f"nothing reads {name}", span, suggestion, severity)
+
+    def _meaning(self, atom: Atom, module: str) -> Relation | Builtin | None:
+        prefix, _, bare = atom.name.rpartition(":")
+        if not prefix:
+            return self._bare(atom, module)
+        if prefix == "builtin":
+            if bare not in BUILTINS:
+                self._unknown(atom, "unknown-builtin", "builtin", self._builtin_names())
+            return BUILTINS.get(bare)
+        if module in self.congress and prefix not in self.scopes:
+            prefix = self.titles.get(prefix, prefix)
+        if atom.name.startswith(OLD) and atom.name not in self.given:
+            return self._older(atom, module)
+        if atom.name in self.given and not (prefix in self.scopes and bare in self.scopes[prefix].relations):
+            return self.given[atom.name]
+        if prefix in self.scopes:
+            return self._in_module(atom, prefix, bare, module)
+        return self.catalogue.relation(atom.name) or self._undefined(atom, module)
+
+    def _older(self, atom: Atom, module: str) -> Relation | Builtin | None:
+        """What `old:` makes of the relation that the rest of the name stands for."""
+        rest, span = atom.name.removeprefix(OLD), atom.name_span
+        now = self._meaning(replace(atom, name=rest, name_span=replace(span, column=span.column + len(OLD))), module)
+        if now is None or now.name in self._empty:
+            return now
+        owner, _, bare = now.name.rpartition(":")
+        if owner in self.scopes and bare in self.scopes[owner].relations:
+            self._read.add(now.name)
+            return replace(now, name=OLD + now.name)
+        older = self.catalogue.relation(OLD + now.name)
+        if older is None:
+            message = f"there is no {atom.name}: no stack, old or new, fills {rest}"
+            self._report("undefined-relation", message, span, f"read {rest} itself")
+        return older
+
+    def head(self, atom: Atom, module: str) -> Relation:
+        """The relation that a head of a module defines."""
+        return self.scopes[module].relations[atom.name.rpartition(":")[2]]
+
+    def own(self) -> dict[str, Relation]:
+        """The relations that the modules define or declare, by full name."""
+        return {one.name: one for scope in self.scopes.values() for one in scope.relations.values()}
+
+    def nested_relation(self, relation: str, column: str) -> str | None:
+        """The relation that a list or map property of a resource type has for itself, if that is what `column` is."""
+        name = f"{relation}.{column}"
+        return name if self.catalogue.relation(name) else None
+
+    def _bare(self, atom: Atom, module: str) -> Relation | Builtin | None:
+        scope = self.scopes[module]
+        if atom.name in scope.relations:
+            return scope.relations[atom.name]
+        if module == self.query:
+            owners = [one for one in self.scopes if atom.name in self.scopes[one].relations]
+        else:
+            imported = [one.module for one in scope.imports if one.module in self.scopes]
+            scopes = {one: self.scopes[one] for one in imported}
+            owners = [one for one, its in scopes.items() if atom.name in its.exports & its.relations.keys()]
+        if len(owners) > 1:
+            several = " and ".join(f"{owner}:{atom.name}" for owner in owners)
+            self._report("ambiguous-name", f"{atom.name} is {several}", atom.name_span, "write the full name")
+            return None
+        if owners:
+            return self.scopes[owners[0]].relations[atom.name]
+        return BUILTINS.get(atom.name) or self.given.get(atom.name) or self._undefined(atom, module)
+
+    def _in_module(self, atom: Atom, owner: str, bare: str, module: str) -> Relation | None:
+        scope = self.scopes[owner]
+        if bare not in scope.relations:
+            return self._undefined(atom, module)
+        if owner != module and bare not in scope.exports and module != self.query:
+            message = f"{bare} is private to the module {owner}"
+            self._report("private-relation", message, atom.name_span, f"write `export {bare}.` in {owner}")
+        return scope.relations[bare]
+
+    def _undefined(self, atom: Atom, module: str) -> Relation | None:
+        said = len(self.diagnostics)
+        relation = self._absent(atom, module)
+        prefix, _, bare = atom.name.rpartition(":")
+        imported = [one.module for one in self.scopes[module].imports]
+        seen = [prefix] if prefix else self._refused if module == self.query else [module, *imported]
+        if any(bare in self._refused.get(one, ()) for one in seen):
+            self.consequences.update(self.diagnostics[said:])
+        return relation
+
+    def _absent(self, atom: Atom, module: str) -> Relation | None:
+        """What a relation that nothing defines is taken for, with its diagnostic."""
+        if module in self.congress and not self.lenient:
+            return self._unfilled(atom, module)
+        if self.lenient:
+            message = f"nothing defines {atom.name}: it is empty"
+            self._report("undefined-relation", message, atom.name_span, severity="warning")
+            columns = [str(at) for at in range(len(atom.arguments))] + [named.column for named in atom.named]
+            empty = Relation(atom.name, tuple(Column(column, Kind(0)) for column in columns))
+            return self._empty.setdefault(atom.name, empty)
+        self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
+        return None
+
+    def _unfilled(self, atom: Atom, module: str) -> Relation | None:
+        """What Congress takes an undefined relation for: one without rows, whose columns have no names."""
+        name = atom.name if ":" in atom.name else f"{module}:{atom.name}"
+        message = f"nothing defines {atom.name}: it is empty"
+        suggestion = self._suggestion(atom.name, self._relation_names(module))
+        if atom.named:
+            message = f"nothing defines {atom.name}, so its columns have no names"
+            self._report("undefined-relation", message, atom.name_span, suggestion)
+            return None
+        self._report("undefined-relation", message, atom.name_span, suggestion, severity="warning")
+        self.undeclared.add(name)
+        columns = tuple(Column(str(at), Kind(0)) for at in range(len(atom.arguments)))
+        return self._empty.setdefault(name, Relation(name, columns))
+
+    def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
+        declare = f"declare it: `relation {atom.name}(...).`" if ":" not in atom.name else None
+        suggestion = self._suggestion(atom.name, candidates) or declare
+        self._report(code, f"there is no {what} {atom.name}", atom.name_span, suggestion)
+
+    def _suggestion(self, name: str, candidates: Iterable[str]) -> str | None:
+        """What else was meant by a name, which is looked for as long as there are not too many."""
+        if name not in self._near and len(self._near) < MOST_SUGGESTIONS:
+            self._near[name] = did_you_mean(name, candidates)
+        return self._near.get(name)
+
+    def _relation_names(self, module: str) -> Iterable[str]:
+        yield from self.scopes[module].relations
+        for name, scope in self.scopes.items():
+            yield from (f"{name}:{bare}" for bare in scope.exports)
+        yield from self.catalogue.names()
+        yield from filter(str.isidentifier, BUILTINS)
+        yield from self.given
+
+    @staticmethod
+    def _builtin_names() -> Iterable[str]:
+        return (f"builtin:{name}" for name in BUILTINS if name[0].isalpha())
+
+    def _define(self, module: Module, scope: Scope) -> None:
+        for segment in module.name.split(":"):
+            if module.name != self.query and not IDENTIFIER.match(segment):
+                where = Span(module.file, 1, 1, 1, 1)
+                self._report("reserved-name", f"{segment!r} in the path of a rule file is no identifier", where)
+        if module.name.partition(":")[0] in self.catalogue.namespaces():
+            where = Span(module.file, 1, 1, 1, 1)
+            self._report("reserved-name", f"the module name {module.name} is reserved", where, "rename the file")
+        for statement in module.statements:
+            match statement:
+                case Declaration():
+                    self._declare(module, scope, statement)
+                case Import():
+                    scope.imports.append(replace(statement, module=self.imported(statement.module, module.name)))
+        for statement in module.statements:
+            if isinstance(statement, Rule):
+                self._define_by_rule(module, scope, statement)
+
+    def _declare(self, module: Module, scope: Scope, declaration: Declaration) -> None:
+        prefix, _, bare = declaration.name.rpartition(":")
+        if prefix and prefix != module.name:
+            message = f"{module.name} can't declare {declaration.name}"
+            suggestion = f"name it {bare}, which other modules read as {module.name}:{bare}"
+            self._report("reserved-name", message, declaration.span, suggestion)
+        if bare in scope.relations:
+            self._report("redefined", f"{bare} is declared twice", declaration.span, "keep one of the two")
+        self._check_name(bare, module.name, declaration.span)
+        columns = []
+        for column in declaration.columns:
+            kinds = Kind(0)
+            for word in column.kinds:
+                if word not in KINDS:
+                    near = closest(word, KINDS) or ", ".join(KINDS)
+                    self._report("kind-mismatch", f"there is no kind {word}", column.span, f"did you mean {near}?")
+                kinds |= KINDS.get(word, Kind.ANY)
+            columns.append(Column(column.name, kinds or Kind.ANY))
+        names = [column.name for column in columns]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            message = f"{declaration.name} declares {name} twice"
+            self._report("duplicate-column", message, declaration.span, "rename one")
+        for name in declaration.key:
+            if name not in names:
+                message = f"{declaration.name} has no column {name}"
+                self._report("unknown-column", message, declaration.span, did_you_mean(name, names))
+        full = f"{module.name}:{bare}"
+        scope.relations[bare] = Relation(full, tuple(columns), declaration.key, declaration.meaning)
+        scope.declared.add(bare)
+
+    def _define_by_rule(self, module: Module, scope: Scope, rule: Rule) -> None:
+        name = rule.head.name
+        prefix, _, bare = name.rpartition(":")
+        if prefix and prefix != module.name:
+            message = f"a rule of {module.name} can't define {name}"
+            suggestion = f"name it {bare}, which other modules read as {module.name}:{bare}"
+            self._report("reserved-name", message, rule.head.name_span, suggestion)
+        self._check_name(bare, module.name, rule.head.name_span)
+        if bare not in scope.relations:
+            columns = [
+                Column(term.name if isinstance(term, Variable) else f"column{at + 1}", Kind(0))
+                for at, term in enumerate(rule.head.arguments)
+            ]
+            scope.relations[bare] = Relation(f"{module.name}:{bare}", tuple(columns))
+        elif len(scope.relations[bare].columns) != len(rule.head.arguments):
+            message = f"{bare} has {len(scope.relations[bare].columns)} columns, here {len(rule.head.arguments)}"
+            self._report("arity", message, rule.head.span, "give every rule of a relation the same arguments")
+        for named in rule.head.named:
+            self._report("syntax", "a head has no named arguments", named.span, "write the terms in order")
+        scope.derived.add(bare)
+
+    def _check_name(self, bare: str, module: str, span: Span) -> None:
+        if bare in BUILTINS and BUILTINS[bare].fixed:
+            self._report("redefined", f"{module} can't redefine the builtin {bare}", span, "choose another name")
+
+    def _link(self, module: Module, scope: Scope) -> None:
+        if module.congress:
+            scope.exports.update(scope.relations)
+        for statement in module.statements:
+            match statement:
+                case Export():
+                    for name in statement.names:
+                        if name not in scope.relations:
+                            message = f"{module.name} has no relation {name} to export"
+                            suggestion = self._suggestion(name, scope.relations)
+                            self._report("unknown-module", message, statement.span, suggestion)
+                            if name in module.refused:
+                                self.consequences.add(self.diagnostics[-1])
+                    scope.exports.update(statement.names)
+                case Import() if self.imported(statement.module, module.name) not in self.scopes:
+                    message = f"there is no module {statement.module}"
+                    path = "a module is a file: net:ssh is net/ssh.dl"
+                    suggestion = self._suggestion(statement.module, self.scopes) or path
+                    self._report("unknown-module", message, statement.span, suggestion)
+
+    def imported(self, name: str, module: str) -> str:
+        """The module that an import means: in a pack that is loaded alone, the one beside that has the last word."""
+        beside = name.rpartition(":")[2]
+        return beside if name not in self.scopes and ":" not in module and beside in self.scopes else name
+
+    def _report(
+        self, code: str, message: str, span: Span, suggestion: str | None = None, severity: Severity = "error"
+    ) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, suggestion, severity))
+
+
+def _given(name: str, kinds: tuple[Kind, ...]) -> Relation:
+    return Relation(name, tuple(Column(str(at), kind) for at, kind in enumerate(kinds)))

@@ -1,0 +1,287 @@
+"""Kinds and nullability (layer 2): which kinds each column and variable can hold, across all rules.
+
+In: checked rules and the relations they speak of. Out: the kinds of the derived columns (a least fixpoint: a column
+holds what some rule puts there) and a diagnostic for each comparison, join or builtin whose kinds can't fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.safety import binds
+from datalog_gate.analysis.strata import reads, settle
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.values import Kind, kind_of, show
+from datalog_gate.schema.declaration import Column, Relation
+from datalog_gate.schema.signatures import CALLS
+
+NOT_NULL = Kind.ANY & ~Kind.NULL
+ORDERED = Kind.NUMBER | Kind.STRING
+NEVER_MEET = "the two never meet: compare values of one kind"
+ADVICE = {
+    (Kind.STRING, Kind.NUMBER): "write it in quotes",
+    (Kind.NUMBER, Kind.STRING): "write the number without quotes",
+    (Kind.BOOLEAN, Kind.STRING): "write true or false without quotes",
+    (Kind(0), Kind.STRING): "only a template makes resources: join with the _id of another relation",
+    (Kind.STRING, Kind.NULL): "it is never null: leave the test out",
+    (Kind.NUMBER, Kind.NULL): "it is never null: leave the test out",
+}
+Kinds = dict[Var, Kind]
+
+
+def infer(rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str]) -> Inference:
+    """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say."""
+    inference = Inference(rules, dict(relations), frozenset(fixed))
+    settle(rules, inference.spread)
+    inference.judging = True
+    for rule in rules:
+        inference.judge(rule)
+    return inference
+
+
+@dataclass(slots=True)
+class Inference:
+    """The rules, `relations` with the kinds of their columns, `diagnostics` once `judging` is on."""
+
+    rules: Sequence[CheckedRule]
+    relations: dict[str, Relation]
+    fixed: frozenset[str]
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    judging: bool = False
+    _told: set[Var] = field(default_factory=set)
+    _settled: dict[int, Kinds] = field(default_factory=dict)
+
+    def spread(self, rule: CheckedRule) -> bool:
+        """Let a rule's kinds flow into its head; True if that changed a column."""
+        relation = self.relations[rule.relation]
+        if relation.name in self.fixed:
+            return False
+        kinds = self._settled[id(rule)] = self._settle(rule.body, {})
+        columns = list(relation.columns)
+        for at, argument in enumerate(rule.arguments):
+            given = self._kind(argument, kinds)
+            if given not in columns[at].kinds:
+                columns[at] = replace(columns[at], kinds=columns[at].kinds | given)
+        if tuple(columns) == relation.columns:
+            return False
+        self.relations[rule.relation] = replace(relation, columns=tuple(columns))
+        return True
+
+    def judge(self, rule: CheckedRule) -> None:
+        """Report what can't fit in a rule, now that all kinds are known."""
+        self._told.clear()
+        kinds = self._settled.get(id(rule))
+        if kinds is None or any(self._unfilled(match.relation) for _, match in reads(rule.body)):
+            kinds = self._settle(rule.body, {})
+        else:
+            self._judge_all(rule.body, kinds)
+        relation = self.relations[rule.relation]
+        for column, argument in zip(relation.columns, rule.arguments, strict=True):
+            given = self._kind(argument, kinds)
+            if relation.name in self.fixed and given & ~column.kinds:
+                if not given & column.kinds:
+                    self._mismatch(f"the column {column.name} of {relation.name} is", column.kinds, given, rule.span)
+                elif Kind.NULL in given & ~column.kinds:
+                    message = f"null may flow into the column {column.name} of {relation.name}"
+                    self._report("nullable", message, rule.span, "say `!= null`, or declare the column `... or null`")
+
+    def _settle(self, body: Sequence[CheckedLiteral], outer: Mapping[Var, Kind]) -> Kinds:
+        """The kinds of a body's variables: each literal narrows them until nothing changes, then each is judged."""
+        kinds: Kinds = dict(outer)
+        binders = _binders(body, outer)
+        before = None
+        while kinds != before:
+            before = dict(kinds)
+            for literal in body:
+                self._narrow(literal, kinds, binders)
+        if self.judging:
+            self._judge_all(body, kinds)
+        return kinds
+
+    def _judge_all(self, body: Sequence[CheckedLiteral], kinds: Kinds) -> None:
+        for literal in body:
+            self._judge(literal, kinds)
+
+    def _unfilled(self, relation: str) -> bool:
+        """Whether nothing fills a column of the relation: its kinds are then others in the end."""
+        return any(not column.kinds for column in self.relations[relation].columns)
+
+    def _narrow(self, literal: CheckedLiteral, kinds: Kinds, binders: Counter[Var]) -> None:
+        match literal:
+            case Match():
+                for column, argument in zip(self._columns(literal), literal.arguments, strict=True):
+                    if isinstance(argument, Var):
+                        self._meet(kinds, argument, column.kinds, binders[argument] > 1)
+            case Compare(comparator="="):
+                for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                    if isinstance(one, Var):
+                        self._meet(kinds, one, self._kind(other, kinds), binders[one] > 1)
+            case Compare(comparator="!="):
+                for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                    if isinstance(one, Var) and other == Const(None):
+                        kinds[one] = kinds.get(one, Kind.ANY) & NOT_NULL
+            case Call():
+                for column, output in zip(CALLS[literal.builtin].outputs, literal.outputs, strict=True):
+                    if isinstance(output, Var):
+                        self._meet(kinds, output, self._given(literal, column, kinds), binders[output] > 1)
+            case Fold():
+                inner = {**kinds, **self._quietly(literal.body, kinds)}
+                self._meet(kinds, literal.target, self._folded(literal, inner), False)
+            case Without() | Compare():
+                pass
+
+    def _columns(self, match: Match) -> Iterable[Column]:
+        """The columns of a match. Once all kinds are known, one that nothing fills takes any kind but null."""
+        columns = self.relations[match.relation].columns
+        if not self.judging:
+            return columns
+        return (column if column.kinds else replace(column, kinds=NOT_NULL) for column in columns)
+
+    @staticmethod
+    def _meet(kinds: Kinds, var: Var, given: Kind, joined: bool) -> None:
+        known = kinds.get(var)
+        if joined:
+            given &= NOT_NULL
+        kinds[var] = given if known is None else known & given
+
+    def _given(self, call: Call, column: Column, kinds: Kinds) -> Kind:
+        if call.builtin == "??":
+            left, right = (self._kind(one, kinds) for one in call.inputs)
+            return (left & NOT_NULL) | right
+        return column.kinds
+
+    def _folded(self, fold: Fold, kinds: Kinds) -> Kind:
+        match fold.function:
+            case "list":
+                return Kind.STRING
+            case "min" | "max":
+                return self._kind(fold.terms[0], kinds) & NOT_NULL
+            case _:
+                return Kind.NUMBER
+
+    def _quietly(self, body: Sequence[CheckedLiteral], kinds: Kinds) -> Kinds:
+        judging, self.judging = self.judging, False
+        inner = self._settle(body, kinds)
+        self.judging = judging
+        return inner
+
+    def _judge(self, literal: CheckedLiteral, kinds: Kinds) -> None:
+        match literal:
+            case Match():
+                self._judge_match(literal, kinds)
+            case Compare():
+                self._judge_compare(literal, kinds)
+            case Call():
+                builtin, name = CALLS[literal.builtin], literal.builtin.partition(".")[0]
+                for column, operand in zip(builtin.inputs, literal.inputs, strict=True):
+                    if not builtin.total:
+                        self._need(operand, column.kinds, kinds, f"{name} takes", literal.span)
+                for column, output in zip(builtin.outputs, literal.outputs, strict=True):
+                    given = self._given(literal, column, kinds)
+                    if output and given and not given & self._kind(output, kinds) and not self._tell(output):
+                        message = f"{name_of(output)} can never be the {given.describe()} that {name} gives"
+                        self._report("kind-mismatch", message, literal.span, NEVER_MEET)
+            case Without():
+                self._settle(literal.body, kinds)
+            case Fold():
+                inner = {**kinds, **self._settle(literal.body, kinds)}
+                if literal.function in ("sum", "avg"):
+                    given = self._kind(literal.terms[0], inner)
+                    if given and not given & Kind.NUMBER:
+                        self._mismatch(f"{literal.function} takes", Kind.NUMBER, given, literal.span)
+
+    def _judge_match(self, match: Match, kinds: Kinds) -> None:
+        for column, argument in zip(self._columns(match), match.arguments, strict=True):
+            given = self._kind(argument, kinds) if argument else Kind.ANY
+            if isinstance(argument, Const):
+                if not given & column.kinds:
+                    self._mismatch(f"the column {column.name} of {match.relation} is", column.kinds, given, match.span)
+            elif argument and given == Kind(0) and not self._tell(argument):
+                message = f"{name_of(argument)} can never be the {column.kinds.describe()} that {column.name} is"
+                self._report("kind-mismatch", message, match.span, NEVER_MEET)
+
+    def _judge_compare(self, compare: Compare, kinds: Kinds) -> None:
+        left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
+        if compare.comparator in ("=", "!="):
+            told = self._tell(compare.left, compare.right) if not left & right else True
+            if not told and not compare.null_test:
+                message = f"{name_of(compare.left)} and {name_of(compare.right)} are of kinds that are never equal"
+                self._report("kind-mismatch", message, compare.span, NEVER_MEET)
+            return
+        for operand in (compare.left, compare.right):
+            self._need(operand, ORDERED, kinds, f"{compare.comparator} compares", compare.span)
+        if left & ORDERED and right & ORDERED and not left & right & ORDERED:
+            self._mismatch(f"{compare.comparator} compares", left & ORDERED, right, compare.span)
+
+    def _tell(self, *operands: Operand) -> bool:
+        """Whether it was said of one of the variables already that nothing fits it; it is, from now on."""
+        named = {one for one in operands if isinstance(one, Var)}
+        known = bool(named & self._told)
+        self._told |= named
+        return known
+
+    def _need(self, operand: Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:
+        given = self._kind(operand, kinds)
+        if given and not given & wanted:
+            self._mismatch(what, wanted, given, span)
+        elif Kind.NULL in given and Kind.NULL not in wanted:
+            name = name_of(operand)
+            message = f"{name} may be null here"
+            self._report("nullable", message, span, f"say `{name} != null`, or give a default: `{name} ?? ...`")
+
+    def _kind(self, operand: Pattern, kinds: Mapping[Var, Kind]) -> Kind:
+        match operand:
+            case Var():
+                return kinds.get(operand, Kind.ANY)
+            case Const():
+                return kind_of(operand.value)
+            case None:
+                return Kind.ANY
+
+    def _mismatch(self, what: str, wanted: Kind, given: Kind, span: Span) -> None:
+        message = f"{what} {wanted.describe()}, not {given.describe()}"
+        self._report("kind-mismatch", message, span, ADVICE.get((wanted & ~Kind.RESOURCE, given), NEVER_MEET))
+
+    def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, suggestion))
+
+
+def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Var]:
+    """How often something gives each variable a value: more than once is a join. A match that has a variable twice
+    joins with itself. An equation gives a variable the value of another, and so both what gives either."""
+    found = Counter(outer)
+    same: dict[Var, set[Var]] = {}
+    for literal in body:
+        if not isinstance(literal, Compare):
+            found.update(variables(literal) if isinstance(literal, Match) else binds(literal))
+        elif literal.comparator == "=":
+            pair = {side for side in (literal.left, literal.right) if isinstance(side, Var)}
+            group = pair.union(*(same.get(var, ()) for var in pair))
+            same.update(dict.fromkeys(group, group))
+    joined = {var: sum(found[one] for one in group) for var, group in same.items()}
+    for var, count in joined.items():
+        found[var] = count
+    return found
+
+
+def name_of(operand: Operand) -> str:
+    """The operand as its author knows it."""
+    if isinstance(operand, Const):
+        return repr(operand.value) if isinstance(operand.value, str) else show(operand.value)
+    return operand.name.partition("#")[0] or "the result"

@@ -1,0 +1,306 @@
+"""The certain and the possible version of a program, for facts that hold unknowns (layer 2).
+
+In: a checked program, and which of its inputs hold unknowns or rows that may not be there. Out: a checked program in
+which a relation that this can change has two versions: `p` holds the rows that are there whatever the unknowns turn out
+to be, `p?` every row that is there for some outcome, perhaps with an unknown where the value depends on it.
+
+Certain ignores maybe rows and lets an unknown equal only itself (the same expression; that both may be null, and then
+do not join, is left out of account). Possible includes maybe rows and lets an unknown equal anything but what it can't
+be. Under ``not`` each reads the other. What a builtin makes of an unknown is the unknown of that application, known by
+its text. Both versions gather for an aggregate the tuples that are there for certain and those that may be, of which a
+call makes its value or its bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from datalog_gate.analysis.lower import renamed, variables
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Pattern,
+    Stratum,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.strata import reads
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import Unknown
+
+POSSIBLE = "?"
+"""What the name of a possible version ends with."""
+MAY_FAIL = ("min", "max", "avg")
+"""Aggregates that are false of nothing."""
+
+
+def split(
+    program: CheckedProgram,
+    unknown_columns: Mapping[str, frozenset[int]],
+    maybe: Collection[str],
+    certain_only: Collection[str] = (),
+) -> CheckedProgram:
+    """The program with certain and possible versions; the program itself if no rule reads what is not known.
+
+    `unknown_columns` are by input the columns that hold an unknown in some row, `maybe` the inputs with rows that may
+    not be there: the result has the inputs `p`, rows that are there, and `p?`, all rows. Of `certain_only` relations
+    only what is certain counts, for the possible versions too.
+    """
+    reach = _Reach(
+        {name: set(columns) for name, columns in unknown_columns.items() if name in program.inputs},
+        {name for name in maybe if name in program.inputs} - set(certain_only),
+        frozenset(certain_only),
+    )
+    if not reach.size():
+        return program
+    strata = tuple(one for stratum in program.strata for one in _versions(stratum, reach))
+    if strata == program.strata:
+        return program
+    used = {match.relation for stratum in strata for rule in stratum.rules for _, match in reads(rule.body)}
+    given = {name + POSSIBLE for name in program.inputs} & used
+    derived = {name for stratum in strata for name in stratum.relations}
+    described = {
+        name: replace(program.relations[name.removesuffix(POSSIBLE)], name=name)
+        for name in sorted((given | derived) - program.relations.keys())
+    }
+    plain = {id(rule) for stratum in program.strata for rule in stratum.rules}
+    rewritten = sum(id(rule) not in plain for stratum in strata for rule in stratum.rules)
+    return CheckedProgram({**program.relations, **described}, program.inputs | given, strata, rewritten)
+
+
+def possible(relation: str, program: CheckedProgram) -> str:
+    """The name of the possible version of a relation in a program that was split: its own if it has but one version."""
+    name = relation + POSSIBLE
+    return name if name in program.relations else relation
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """How far the unknowns reach: the columns that may hold one, by relation, and the relations with two versions."""
+
+    columns: dict[str, set[int]]
+    versions: set[str]
+    certain_only: frozenset[str]
+
+    def touches(self, rule: CheckedRule) -> bool:
+        """Whether the rule reads a column that may hold an unknown, or a relation with two versions."""
+        return any(
+            match.relation in self.versions
+            or any(match.arguments[at] is not None for at in self.columns.get(match.relation, ()))
+            for _, match in reads(rule.body)
+        )
+
+    def size(self) -> int:
+        return len(self.versions) + sum(map(len, self.columns.values()))
+
+
+def _versions(stratum: Stratum, reach: _Reach) -> Iterator[Stratum]:
+    """The stratum of the certain versions, and that of the possible ones if there are any; `reach` learns of both."""
+    size = -1
+    pairs: list[tuple[CheckedRule, CheckedRule]] = []
+    while size < reach.size():
+        size = reach.size()
+        pairs = [_pair(rule, reach) for rule in stratum.rules]
+        if not stratum.recursive:
+            break
+    yield replace(stratum, rules=tuple(certain for certain, _ in pairs))
+    if two := tuple(name + POSSIBLE for name in stratum.relations if name in reach.versions):
+        rules = (replace(one, relation=one.relation + POSSIBLE) for _, one in pairs)
+        yield Stratum(two, tuple(one for one in rules if one.relation in two), stratum.recursive)
+
+
+def _pair(rule: CheckedRule, reach: _Reach) -> tuple[CheckedRule, CheckedRule]:
+    """The certain version of a rule, and the possible one."""
+    if not reach.touches(rule):
+        return rule, rule
+    certain, possible = _rewritten(rule, reach, False), _rewritten(rule, reach, True)
+    if certain != possible and rule.relation not in reach.certain_only:
+        reach.versions.add(rule.relation)
+    return certain, possible
+
+
+def _rewritten(rule: CheckedRule, reach: _Reach, possible: bool) -> CheckedRule:
+    body = _Body(reach, possible, False, count(), {}, {})
+    body.take(rule.body)
+    arguments = tuple(body.value(one) for one in rule.arguments)
+    unsure = {at for at, one in enumerate(arguments) if body.unsure(one)}
+    if unsure:
+        reach.columns.setdefault(rule.relation, set()).update(unsure)
+    made = replace(rule, arguments=arguments, body=tuple(body.literals))
+    return rule if made == rule else made
+
+
+@dataclass(slots=True)
+class _Body:
+    """Rewrites one conjunction. Both versions come out alike, literal for literal, where no unknown makes a difference.
+
+    Within a possible version, `loose`, an unknown may stand for several values, and does not equal itself for certain.
+    `bound` says of each variable that has a value whether it may be an unknown. A variable that only an equation gives
+    its value is replaced by that value, `equal`: an equation which holds of an unknown must not choose what to bind.
+    """
+
+    reach: _Reach
+    possible: bool
+    loose: bool
+    numbers: Iterator[int]
+    bound: dict[Var, bool]
+    equal: dict[Var, Operand]
+    literals: list[CheckedLiteral] = field(default_factory=list)
+
+    def take(self, body: Sequence[CheckedLiteral]) -> None:
+        """Rewrite the literals of a body. The matches come first: they need nothing, and a variable shall have its
+        value from a column without unknowns if any match gives it one."""
+        self._matches([one for one in body if isinstance(one, Match)])
+        for literal in body:
+            match literal:
+                case Compare():
+                    self._compare(literal)
+                case Call():
+                    self._call(literal)
+                case Without():
+                    inner = self._inner(literal.body, not self.possible)
+                    self.literals.append(replace(literal, body=tuple(inner.literals)))
+                case Fold():
+                    self._fold(literal)
+
+    def value(self, operand: Operand) -> Operand:
+        """The operand, or what it is replaced by."""
+        return self.equal.get(operand, operand) if isinstance(operand, Var) else operand
+
+    def unsure(self, operand: Operand) -> bool:
+        """Whether the operand may be an unknown."""
+        return isinstance(operand, Var) and self.bound[operand]
+
+    def _matches(self, matches: Sequence[Match]) -> None:
+        given = set(self.bound)
+        for one in matches:
+            columns = self.reach.columns.get(one.relation, ())
+            for at, argument in enumerate(one.arguments):
+                if isinstance(argument, Var) and argument not in given and argument not in self.equal:
+                    self.bound[argument] = at in columns and self.bound.get(argument, True)
+        tests: list[CheckedLiteral] = []
+        for one in matches:
+            soft = () if one.relation in self.reach.certain_only else self.reach.columns.get(one.relation, ())
+            patterns: list[Pattern] = []
+            for at, argument in enumerate(one.arguments):
+                wanted = argument and self.value(argument)
+                first = isinstance(wanted, Var) and self.bound[wanted] and wanted not in given
+                if self.possible and wanted and not first and (at in soft or self.unsure(wanted)):
+                    wanted = self._same(wanted, one.span, tests)
+                elif isinstance(wanted, Var):
+                    given.add(wanted)
+                patterns.append(wanted)
+            two = self.possible and one.relation in self.reach.versions
+            name = one.relation + POSSIBLE if two else one.relation
+            self.literals.append(replace(one, relation=name, arguments=tuple(patterns)))
+        self.literals += tests
+
+    def _compare(self, literal: Compare) -> None:
+        left, right = self.value(literal.left), self.value(literal.right)
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Var) and one not in self.bound:
+                if other == Const(None):  # written out, null equals null: it can't stand for a variable elsewhere
+                    self.bound[one] = False
+                    break
+                self.equal[one] = other
+                return
+        answer = literal.when_unknown
+        if self.unsure(left) or self.unsure(right):
+            answer = self.possible
+            if left == right:  # one value, even of an unknown that stands for several
+                answer = literal.comparator in ("=", "<=", ">=")
+            elif literal.comparator == "=" and self.loose and self.unsure(left) and self.unsure(right):
+                self.literals.append(self._equal(left, right, literal.span))
+                return
+        self.literals.append(replace(literal, left=left, right=right, when_unknown=answer))
+
+    def _call(self, literal: Call) -> None:
+        inputs = tuple(map(self.value, literal.inputs))
+        unsure = any(map(self.unsure, inputs))
+        tests: list[CheckedLiteral] = []
+        outputs = tuple(self._output(one, unsure, literal.span, tests) for one in literal.outputs)
+        answer = self.possible if unsure and not outputs else literal.when_unknown
+        self.literals += [replace(literal, inputs=inputs, outputs=outputs, when_unknown=answer), *tests]
+
+    def _fold(self, literal: Fold) -> None:
+        """An aggregate over what is not known is what a call makes of the tuples that are there for certain and those
+        that may be; as an unknown it is known by the place of the set and by what it is grouped by."""
+        possible, certain = self._inner(literal.body, True), self._inner(literal.body, False)
+        terms = tuple(map(possible.value, literal.terms))
+        alike = certain.literals == possible.literals
+        unsure = not alike or any(map(possible.unsure, terms))
+        tests: list[CheckedLiteral] = []
+        target = self._output(literal.target, unsure, literal.span, tests)
+        inside = {one: self.value(one) for one in variables(literal) if one != literal.target}
+        assert target
+        if isinstance(target, Const) or target in inside.values():  # what groups an aggregate can't be its target too
+            target = self._same(target, literal.span, tests)
+        if unsure:
+            group = {one: by for one, by in inside.items() if isinstance(by, Const) or by in self.bound}
+            known_by = " ".join((f"the set at {literal.span}", *["by", ", ".join(map(_name, group))] * bool(group)))
+            some = self._tuples(terms, possible.literals, literal.span)
+            sure = some
+            if not alike:
+                own = {var: self._new(var.name) for one in certain.literals for var in variables(one)}
+                names = {var: new for var, new in own.items() if var not in self.bound}
+                sure = self._tuples(renamed(terms, names), renamed(tuple(certain.literals), names), literal.span)
+            inputs = (Const(Unknown(known_by)), *group.values(), sure, some)
+            self.literals.append(Call(literal.function, inputs, (target,), literal.span))
+            if literal.function in MAY_FAIL:
+                size = self._new()
+                self.literals.append(Call("count", inputs, (size,), literal.span))
+                self.literals.append(Compare(">", size, Const(0), literal.span, self.possible))
+        else:
+            self.literals.append(replace(literal, terms=terms, body=tuple(possible.literals), target=target))
+        self.literals += tests
+
+    def _tuples(self, terms: tuple[Operand, ...], body: Sequence[CheckedLiteral], span: Span) -> Var:
+        """A new variable that holds the tuples of a set."""
+        new = self._new()
+        self.literals.append(Fold("tuples", terms, tuple(body), new, span))
+        return new
+
+    def _inner(self, body: Sequence[CheckedLiteral], possible: bool) -> _Body:
+        """The body of a negation or an aggregate, rewritten."""
+        loose = self.possible or self.loose
+        inner = _Body(self.reach, possible, loose, self.numbers, dict(self.bound), dict(self.equal))
+        inner.take(body)
+        return inner
+
+    def _output(self, wanted: Pattern, unsure: bool, span: Span, tests: list[CheckedLiteral]) -> Pattern:
+        """What to write for an output: itself if it gets its value here, or if the result is known and so is it."""
+        wanted = wanted and self.value(wanted)
+        if isinstance(wanted, Var) and wanted not in self.bound:
+            self.bound[wanted] = unsure
+            return wanted
+        if wanted and (unsure or self.unsure(wanted)):
+            return self._same(wanted, span, tests)
+        return wanted
+
+    def _same(self, wanted: Operand, span: Span, tests: list[CheckedLiteral]) -> Var:
+        """A new variable, and among the tests that it equals the wanted value, or may."""
+        new = self._new()
+        tests.append(self._equal(new, wanted, span))
+        return new
+
+    def _equal(self, left: Operand, right: Operand, span: Span) -> CheckedLiteral:
+        """That both are equal, or may be. Of certain ones those that may differ are not."""
+        if self.loose and not self.possible:
+            return Without((Compare("!=", left, right, span, True),), span)
+        return Compare("=", left, right, span, self.possible)
+
+    def _new(self, name: str = "?") -> Var:
+        return Var(f"{name.partition('#')[0]}#?{next(self.numbers)}")
+
+
+def _name(var: Var) -> str:
+    return var.name.partition("#")[0]

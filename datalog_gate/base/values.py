@@ -1,0 +1,273 @@
+"""The values that facts and rules are made of, and their one total order (layer 0).
+
+In: plain data of a template, a JSON document or a rule. Out: values of the six kinds null, boolean, number, string,
+resource, unknown (that is also their order). A value is hashable, immutable, and equal only to a value of its own
+kind: Python's ``True == 1`` and ``"web/db" == ResourceId("web/db")`` do not hold here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from enum import IntFlag
+from typing import NamedTuple, final
+
+from datalog_gate.base.diagnostics import Span
+
+
+class Kind(IntFlag):
+    """A set of kinds: what a column or a variable can hold. The bits ascend in the order of the kinds."""
+
+    NULL = 1
+    BOOLEAN = 2
+    NUMBER = 4
+    STRING = 8
+    RESOURCE = 16
+    UNKNOWN = 32
+    ANY = NULL | BOOLEAN | NUMBER | STRING | RESOURCE
+
+    def __and__(self, other: int) -> Kind:
+        return _KINDS[int.__and__(self, other)]
+
+    def __or__(self, other: int) -> Kind:
+        return _KINDS[int.__or__(self, other)]
+
+    def describe(self) -> str:
+        """The kinds in words, ``string or null``."""
+        if self == Kind.ANY:
+            return "anything"
+        order = (Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE, Kind.UNKNOWN, Kind.NULL)
+        return " or ".join(str(kind.name).lower() for kind in order if kind & self) or "nothing"
+
+
+_KINDS = tuple(map(Kind, range(64)))
+"""Every set of kinds: the operators of `enum` look one up ten times as long."""
+
+
+@final
+class Boolean:
+    """One of the two truth values `TRUE` and `FALSE`: a kind of its own, since Python's ``True`` equals ``1``."""
+
+    __slots__ = ("truth",)
+    truth: bool
+
+    def __init__(self, truth: bool) -> None:
+        self.truth = truth
+
+    def __reduce__(self) -> str:
+        return "TRUE" if self.truth else "FALSE"
+
+    def __repr__(self) -> str:
+        return "true" if self.truth else "false"
+
+
+TRUE = Boolean(True)
+FALSE = Boolean(False)
+
+
+class ResourceId(NamedTuple):
+    """A resource of the stack under judgement, by its path ``web/db``. Only the reader of templates makes one."""
+
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The resource's name within its own stack."""
+        return self.path.rpartition("/")[2]
+
+
+class Bounds(NamedTuple):
+    """What a number is no less and no more than; None is open."""
+
+    low: int | Decimal | None = None
+    high: int | Decimal | None = None
+
+
+OPEN = Bounds()
+"""Any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that nobody knows yet: the result of `expression`, which is written so that equal text is equal value.
+
+    `apart` ones stand for resources that nobody could read, such as members of a group of unknown size: whatever they
+    are, they are none of the known values. `unread` ones Heat knows before it builds anything, and only this reader
+    does not: a user can choose them. `scalar` ones are no list and no map. `several` ones stand for as many values as
+    there are rows in what nobody could read, which need not be equal. The value is of one of the `kinds`, and if it is
+    a number within the `bounds`. `of` are the `bases` of those that a function made it of, if one did. `domain` holds
+    all values that it can turn out to have, where these are few and known. `place` says where the user wrote the
+    expression. Of all these only `apart` is part of equality.
+    """
+
+    expression: str
+    apart: bool = field(default=False, kw_only=True)
+    unread: bool = field(default=False, kw_only=True, compare=False)
+    scalar: bool = field(default=False, kw_only=True, compare=False)
+    several: bool = field(default=False, kw_only=True, compare=False)
+    kinds: Kind = field(default=Kind.ANY, kw_only=True, compare=False)
+    bounds: Bounds = field(default=OPEN, kw_only=True, compare=False)
+    of: tuple[Unknown, ...] = field(default=(), kw_only=True, compare=False, repr=False)
+    domain: tuple[Value, ...] = field(default=(), kw_only=True, compare=False, repr=False)
+    place: Span | None = field(default=None, compare=False)
+
+    def __hash__(self) -> int:  # few differ in more, and rows with unknowns are hashed again and again
+        return hash(self.expression)
+
+
+HIDDEN = "hidden value of "
+"""How the expression of an unknown starts that stands for the value of a hidden parameter."""
+SECRET = Unknown(f"{HIDDEN}a parameter")
+"""What is printed instead of any such value, and of what was made of one."""
+MAX_DIGITS = 4000
+MAX_BITS = 13287
+"""The bits of a number of `MAX_DIGITS` digits: Python won't write integers of more than 4300."""
+EXACT = Context(prec=3 * MAX_DIGITS)
+
+Value = None | Boolean | int | Decimal | str | ResourceId | Unknown
+Row = tuple[Value, ...]
+
+
+def bases(unknowns: Iterable[Unknown]) -> tuple[Unknown, ...]:
+    """What these rest on in the end: what no function made, and conditions where not all that they rest on has a
+    domain, as they themselves have one: they hold or they don't."""
+    found: dict[Unknown, None] = {}
+    for one in unknowns:
+        deeper = one.of and (not one.domain or all(part.domain for part in one.of))
+        found.update(dict.fromkeys(one.of if deeper else (one,)))
+    return tuple(found)
+
+
+def boolean(truth: bool) -> Boolean:
+    """`TRUE` or `FALSE`."""
+    return TRUE if truth else FALSE
+
+
+def number(value: int | Decimal) -> int | Decimal:
+    """The number in its one form: whole ones are ints, so ``1.0`` is ``1``; others have no trailing zeros.
+
+    Errors: ValueError for what is not finite, or has more than `MAX_DIGITS` digits before or after the point.
+    """
+    if isinstance(value, int):
+        if value.bit_length() > MAX_BITS:
+            raise ValueError(f"a number of more than {MAX_DIGITS} digits")
+        return value
+    if not value.is_finite() or value.adjusted() > MAX_DIGITS or -value.adjusted() > MAX_DIGITS:
+        raise ValueError(f"a number must be finite and of at most {MAX_DIGITS} digits")
+    whole = value.to_integral_value()
+    return int(whole) if whole == value else EXACT.normalize(value)
+
+
+def from_python(data: object) -> Value:
+    """The value of a scalar of plain Python data (None, bool, int, float, Decimal, str) or of a value itself.
+
+    A float stands for its shortest decimal writing. A float that is not finite is its text.
+    Errors: ValueError for a number that `number` refuses, TypeError for anything else.
+    """
+    match data:
+        case bool():
+            return boolean(data)
+        case None | str() | Boolean() | ResourceId() | Unknown():
+            return data
+        case int():
+            return number(data)
+        case float():
+            exact = Decimal(repr(data))
+            return number(exact) if exact.is_finite() else repr(data)
+        case Decimal():
+            return number(data)
+    raise TypeError(f"{type(data).__name__} is no value")
+
+
+def kind_of(value: Value) -> Kind:
+    """The one kind of a value."""
+    return _KIND_OF.get(type(value)) or next(kind for of, kind in _KIND_OF.items() if isinstance(value, of))
+
+
+_KIND_OF: dict[type, Kind] = {
+    type(None): Kind.NULL,
+    Boolean: Kind.BOOLEAN,
+    int: Kind.NUMBER,
+    Decimal: Kind.NUMBER,
+    str: Kind.STRING,
+    ResourceId: Kind.RESOURCE,
+    Unknown: Kind.UNKNOWN,
+}
+
+
+def types_of(kinds: Kind) -> frozenset[type]:
+    """The types of the values of these kinds."""
+    return frozenset(of for of, kind in _KIND_OF.items() if kind & kinds)
+
+
+def sort_key(value: Value) -> tuple[int, object]:
+    """A key under which all values sort: first by kind, then in the kind's own order (strings by code point)."""
+    kind = int(kind_of(value))
+    match value:
+        case None:
+            return kind, 0
+        case Boolean():
+            return kind, value.truth
+        case ResourceId():
+            return kind, value.path
+        case Unknown():
+            return kind, value.expression
+        case _:
+            return kind, value
+
+
+def row_key(row: Row) -> tuple[tuple[int, object], ...]:
+    """The key under which rows sort."""
+    return tuple(sort_key(value) for value in row)
+
+
+def in_order(rows: Collection[Row]) -> list[Row]:
+    """The rows sorted by `row_key`. Values of one kind compare as their keys do, and where two rows differ first in
+    values of different kinds, or of one that does not compare, Python refuses."""
+    try:
+        return sorted(rows)
+    except TypeError:
+        return sorted(rows, key=row_key)
+
+
+def show(value: Value) -> str:
+    """The value as a person reads it in a message: a string bare, a resource by its path, an unknown as `?(...)` or as
+    what it lies between, `98..105` or `98..`, one that is hidden as `***`."""
+    match value:
+        case None:
+            return "null"
+        case str():
+            return value
+        case ResourceId():
+            return value.path
+        case Unknown():
+            if value.expression.startswith(HIDDEN):
+                return "***"
+            low, high = ("" if one is None else show(one) for one in value.bounds)
+            return f"?({value.expression})" if value.bounds == OPEN else f"{low}..{high}"
+        case Decimal():
+            return format(value, "f")
+        case _:
+            return repr(value)
+
+
+def to_json(value: Value, tagged: bool = False) -> object:
+    """The value as JSON data. A resource is its path, or ``{"$resource": path}`` if `tagged`; an unknown is always an
+    object ``{"$unknown": {"expression", "place"}}``, or if hidden ``{"$hidden": true}``. A decimal that no double holds
+    exactly is its text."""
+    match value:
+        case None | str() | int():
+            return value
+        case Boolean():
+            return value.truth
+        case Decimal():
+            near = float(value)
+            return near if Decimal(repr(near)) == value else format(value, "f")
+        case ResourceId():
+            return {"$resource": value.path} if tagged else value.path
+        case Unknown() if value.expression.startswith(HIDDEN):
+            return {"$hidden": True}
+        case Unknown():
+            place = value.place.to_json() if value.place else None
+            return {"$unknown": {"expression": value.expression, "place": place}}

@@ -1,0 +1,257 @@
+"""Undetermined findings, settled by trying every value that decides them (layer 4).
+
+In: the findings of stacks in which something is not known, and a way to judge these stacks anew. Out: the findings that
+hold whatever the unknowns turn out to be, and those that hang on them, with the values for which they hold; what holds
+for none of the values is left out.
+
+An unknown is tried where it has a domain: all values that it can have. What a function makes of unknowns is tried by
+these, since two conditions on one parameter hang together; a condition whose own unknowns have no domain is true or
+false. The stacks are read again under each value, and where the finding is then still open, with whatever it hangs on
+then, there again under each value of that.
+
+Why the answer is right: a stack that is read so is right in every world in which all that was assumed for it is true,
+and it is judged as soundly as the first one. Every world is in one branch at each step, as a domain leaves out no
+value; so it is in one of the branches that end. A finding that is certain in all of these holds in every world, and one
+that is possible in none holds in no world. Branches that no world is in, as where two conditions exclude each other,
+can only keep a finding from being settled. So can a branch that can't be read, errs, or is one too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import prod
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
+
+from datalog_gate.analysis.slices import resting
+from datalog_gate.base.errors import EngineError, InputError
+from datalog_gate.base.values import SECRET, Unknown, Value, bases
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.dependence import Case, Dependence
+from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.engine.budget import Budget
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.stack.model import Stack
+
+TRIES = 256
+"""How many values, of all that decide one finding together, are tried for it."""
+WORK = 30_000
+"""What may be judged anew for all findings of a decision together: about a second of facts, resources and findings. No
+clock, so that the same is settled everywhere."""
+LARGEST = WORK // 8
+"""What is larger is judged once only: a few values more would not settle much of it, and cost as much again."""
+ALWAYS = 100
+"""What it takes to judge anything, in such units."""
+PER_FINDING = 5
+"""What it takes to tell where a finding stands."""
+WORDINGS = 3
+"""How many messages are told of a finding that holds in each case for another reason."""
+KNOWLEDGE = "heat:unknown"
+"""The relation that says what is not known: a policy that reads it judges that, and not what it may turn out to be."""
+Again = Callable[[PolicySet, Sequence[Stack], Budget], Decision]
+T = TypeVar("T")
+Seen = tuple[T, Sequence[Unknown] | None]
+"""What is found in a case, and on what it hangs there; None if on nothing more."""
+
+
+@dataclass(slots=True)
+class Settlement:
+    """What became of undetermined findings. `origins` pairs each new one with the finding that it was, `identity`
+    tells decisions apart that came to something else."""
+
+    violations: list[Violation] = field(default_factory=list)
+    waived: list[Violation] = field(default_factory=list)
+    undetermined: list[Violation] = field(default_factory=list)
+    origins: list[tuple[Violation, Violation]] = field(default_factory=list)
+    identity: list[str] = field(default_factory=list)
+
+
+class Unsettled(Exception):  # noqa: N818 - an answer, not an error
+    """There is no telling, or not with the work that is left."""
+
+
+class _End(NamedTuple):
+    """A branch in which the finding is open no more: what was assumed, and the violations and waived ones in it."""
+
+    case: Case
+    violations: list[Violation]
+    waived: list[Violation]
+
+
+def settle(
+    rules: PolicySet,
+    stacks: Sequence[Stack],
+    facts: FactSet,
+    certain: Sequence[Violation],
+    undetermined: Sequence[Violation],
+    budget: Budget,
+    again: Again,
+) -> Settlement:
+    """Settle the undetermined findings, as far as that goes, and say of some others when they hold. `again` judges
+    stacks by some of the rules, without settling; all of it together may take what one group of policies may."""
+    found = Settlement()
+    said = Dependence(stacks)
+    branches = _Branches(rules, stacks, facts, certain, undetermined, budget, again)
+    for finding in undetermined:
+        ends = branches.of(finding)
+        if ends is None:
+            found.undetermined.append(finding)
+            continue
+        held = [one for one in ends if one.violations]
+        if len(held) == len(ends):
+            result = _merged([one.violations for one in ends])
+            found.violations.append(result)
+        elif held:
+            because, words = said.cases(finding.level, [one.case for one in held])
+            shown = _merged([one.violations for one in held])
+            result = replace(
+                finding,
+                message=shown.message,
+                place=shown.place,
+                because=because,
+                depends=words,
+                change=shown.change,
+                tolerated=shown.tolerated,
+            )
+            found.undetermined.append(result)
+        elif all(one.waived for one in ends):
+            result = _merged([one.waived for one in ends])
+            found.waived.append(result)
+        else:
+            found.identity.append(f"never {finding.policy} {finding.resource}")
+            continue
+        found.origins.append((result, finding))
+        found.identity.append(f"{result.policy} {result.resource} {result.depends or result.message}")
+    return found
+
+
+def _merged(violations: Sequence[Sequence[Violation]]) -> Violation:
+    """One finding for those of all branches: their common row, or else that of the first with what each says. It is
+    tolerated if all of them are."""
+    rows = set.intersection(*({one.row for one in some} for some in violations))
+    result = next((one for one in violations[0] if one.row in rows), None)
+    if result is None:
+        messages = dict.fromkeys(some[0].message for some in violations)
+        more = ["..."] if len(messages) > WORDINGS else []
+        result = replace(violations[0][0], message="; or ".join([*list(messages)[:WORDINGS], *more]))
+    new = next((one for some in violations for one in some if not one.tolerated), result)
+    return replace(result, change=new.change, tolerated=new.tolerated)
+
+
+def branches(
+    because: Sequence[Unknown],
+    looked: Callable[[Sequence[Case]], Iterable[Seen[T]]],
+    under: Case = MappingProxyType({}),
+    tries: int = 1,
+) -> Iterator[T]:
+    """What is found in all branches under a case, where something hangs on these unknowns. `looked` sees what is found
+    in each of the cases that the values of one unknown make. Errors: Unsettled."""
+    chosen = min((one for one in _bases(because) if one not in under), key=lambda one: one.expression, default=None)
+    if chosen is None:
+        raise Unsettled
+    tries *= len(chosen.domain)
+    if tries > TRIES:
+        raise Unsettled
+    cases = [{**under, chosen: value} for value in chosen.domain]
+    for case, (found, still) in zip(cases, looked(cases), strict=True):
+        if still is None:
+            yield found
+        else:
+            yield from branches(still, looked, case, tries)
+
+
+class _Branches:
+    """Judges the stacks under assumptions, each set of them once for all findings."""
+
+    def __init__(
+        self,
+        rules: PolicySet,
+        stacks: Sequence[Stack],
+        facts: FactSet,
+        certain: Sequence[Violation],
+        undetermined: Sequence[Violation],
+        budget: Budget,
+        again: Again,
+    ) -> None:
+        ready = {one.policy for one in undetermined if _bases(one.because)}
+        ready -= {one.id for one in rules.policies if KNOWLEDGE in rules.reads[one.relation]}
+        policies = tuple(one for one in rules.policies if one.id in ready)
+        wanted = frozenset(one.relation for one in policies)
+        self._rules = replace(rules, program=resting(rules.program, wanted), policies=policies, unlocks=())
+        self._size = ALWAYS + sum(len(facts.rows.get(name, ())) for name in self._rules.program.inputs)
+        self._size += sum(len(each.resources) for one in stacks for each in one.walk())
+        self._size += sum(PER_FINDING for one in (*certain, *undetermined) if one.policy in ready)
+        self._stacks, self._again = stacks, again
+        self._known = {(one.policy, one.row) for one in certain if SECRET not in one.row}
+        self._subjects = {(one.policy, one.resource) for one in (*certain, *undetermined) if one.resource}
+        self._ready, self._budget = ready, budget
+        self._until = None if budget.seconds is None else budget.clock() + budget.seconds
+        self._judged: dict[frozenset[tuple[str, Value]], Decision | None] = {}
+        self._left = WORK
+
+    def of(self, finding: Violation) -> list[_End] | None:
+        """All branches in which the finding is open no more; None if it can't be settled."""
+        if finding.policy not in self._ready or prod(len(one.domain) for one in _bases(finding.because)) > TRIES:
+            return None
+        try:
+            return list(branches(finding.because, partial(self._looked, finding)))
+        except Unsettled:
+            return None
+
+    def _looked(self, finding: Violation, cases: Sequence[Case]) -> Iterator[Seen[_End]]:
+        """What the finding comes to in each case. Errors: Unsettled."""
+        work = self._size * sum(_key(one) not in self._judged for one in cases)
+        if work > self._left or self._size > LARGEST:
+            raise Unsettled
+        for one in cases:
+            decision = self._under(one)
+            if any(each.policy == finding.policy for each in decision.errors):
+                raise Unsettled
+            violations = [each for each in decision.violations if self._is(each, finding)]
+            waived = [each for each in decision.waived if self._is(each, finding)]
+            still = [each for each in decision.undetermined if self._is(each, finding)]
+            because = [unknown for each in still for unknown in each.because]
+            yield _End(one, violations, waived), because if still and not violations else None
+
+    def _under(self, case: Mapping[Unknown, Value]) -> Decision:
+        """What is decided if the unknowns have these values. Errors: Unsettled."""
+        key = _key(case)
+        if key not in self._judged:
+            self._left -= self._size
+            self._judged[key] = self._read(dict(key))
+        decision = self._judged[key]
+        if decision is None:
+            raise Unsettled
+        return decision
+
+    def _read(self, values: Mapping[str, Value]) -> Decision | None:
+        seconds = None if self._until is None else self._until - self._budget.clock()
+        if seconds is not None and seconds <= 0:
+            return None
+        try:
+            read = [replace(one.assuming(values), live=one.live) if one.assuming else one for one in self._stacks]
+            return self._again(self._rules, read, replace(self._budget, seconds=seconds))
+        except (InputError, EngineError):
+            return None
+
+    def _is(self, one: Violation, finding: Violation) -> bool:
+        """Whether a finding under assumptions is of those that this one stands for without them: all about the same
+        resource, or, as what a group may hold has no name yet, about one that nothing was found of."""
+        if one.policy != finding.policy or (one.policy, one.row) in self._known:
+            return False
+        return one.resource == finding.resource or not (
+            finding.resource or (one.policy, one.resource) in self._subjects
+        )
+
+
+def _key(case: Case) -> frozenset[tuple[str, Value]]:
+    return frozenset((unknown.expression, value) for unknown, value in case.items())
+
+
+def _bases(unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
+    """The unknowns whose values decide all of these; none if one of them has no domain."""
+    found = bases(unknowns)
+    return found if all(one.domain for one in found) else ()

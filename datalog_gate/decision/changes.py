@@ -1,0 +1,109 @@
+"""Which findings an older state had already (layer 4).
+
+In: what was evaluated, and a request with the stacks as they were. Out: for each row of a policy whether the operation
+introduces it. What was is evaluated like what is, with the same inventory, request, budget and time, if there is
+anything to compare: only what the policies rest on that found something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from datalog_gate.analysis.measure import Measure, measures
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.unknowns import POSSIBLE, possible
+from datalog_gate.analysis.violation_key import judges_transition
+from datalog_gate.base.values import Row, row_key
+from datalog_gate.decision.evaluation import Evaluation, evaluation
+from datalog_gate.decision.finding import Change
+from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.decision.request import Request
+from datalog_gate.engine.model import Engine
+
+ASKED = frozenset({"gate:caller", "gate:role", "gate:now"})
+"""Who asks, and when: what is judged by these may be there as it was and still not be done by this one, or now. So it
+is tolerated only where the policy says so."""
+
+
+class Changes:
+    """The comparison of one evaluation with the older state of its request."""
+
+    def __init__(
+        self, rules: PolicySet, policies: Sequence[Policy], request: Request, now: Evaluation, engine: Engine
+    ) -> None:
+        self._rules, self._request, self._engine = rules, request, engine
+        self._subtracted = {
+            one.id: one
+            for one in policies
+            if request.against
+            and (now.model.rows(one.relation) or now.model.rows(possible(one.relation, now.program)))
+            and not judges_transition(one, rules.reads)
+        }
+
+    @property
+    def identity(self) -> list[str]:
+        """What the comparison depends on: whether there is any, and what was, where that was looked at."""
+        if not self._request.against:
+            return []
+        digests = self._base.digests if self._subtracted else {}
+        return ["against", *sorted(f"{digest} {name}" for name, digest in digests.items() if name != "gate:now")]
+
+    def of(self, policy: Policy, row: Row) -> Change | None:
+        """Whether the row is a violation that the older state had for certain, and no better; None without one."""
+        if not self._request.against:
+            return None
+        if policy.id not in self._subtracted:
+            return "introduced"
+        by = self._measures[policy.id]
+        was = self._before[policy.id].get(by.key(row))
+        return "introduced" if was is None or was.exceeded(by.measured(row), by) else "preexisting"
+
+    def tolerates(self, policy: Policy, row: Row) -> bool:
+        """Whether the row stops nothing, for it was there before."""
+        if self.of(policy, row) != "preexisting":
+            return False
+        usual = "allow" if ASKED.isdisjoint(self._rules.reads[policy.relation]) else "deny"
+        return policy.texts.get("preexisting", usual) == "allow"
+
+    @cached_property
+    def _base(self) -> Evaluation:
+        stacks = sorted(self._request.against, key=lambda one: one.id)
+        return evaluation(
+            self._rules, stacks, self._request, tuple(self._subtracted.values()), self._engine, whole=False
+        )
+
+    @cached_property
+    def _measures(self) -> dict[str, Measure]:
+        return measures(self._rules.program, tuple(self._subtracted.values()))
+
+    @cached_property
+    def _before(self) -> dict[str, dict[Row, _Was]]:
+        """By policy and key what the older state had for certain. A policy that met an error or went beyond its budget
+        there has nothing that anybody could trust."""
+        model = self._base.model
+        failed = {one.relation.removesuffix(POSSIBLE) for one in model.errors}
+        found: dict[str, dict[Row, _Was]] = {}
+        for policy in self._subtracted.values():
+            by = self._measures[policy.id]
+            rows = found[policy.id] = {}
+            trusted = failed.isdisjoint(self._rules.reads[policy.relation])
+            for row in sorted(model.rows(policy.relation), key=row_key) if trusted else ():
+                measured = by.measured(row)
+                was = rows.setdefault(by.key(row), _Was(set(), measured))
+                was.values.add(measured)
+                was.worst = measured if by.exceeds(measured, was.worst) else was.worst
+        return found
+
+
+@dataclass(slots=True)
+class _Was:
+    """How bad the violations of one key were: the values, and the worst."""
+
+    values: set[Row]
+    worst: Row
+
+    def exceeded(self, measured: Row, by: Measure) -> bool:
+        """Whether a value is worse than all of them."""
+        return measured not in self.values and by.exceeds(measured, self.worst)

@@ -1,0 +1,90 @@
+"""An inventory, loaded for a policy set (layer 4): what lies in the cloud, indexed, with all that rests on it alone.
+
+In: rows by relation. Out: an `Inventory` that any number of decisions share, and that none of them changes. When rows
+change, a new one is made of the old one beside the decisions, and takes its place with one assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from datalog_gate.analysis.check import EFFECTIVE
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.slices import grounded
+from datalog_gate.analysis.strata import reads
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import Row
+from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.engine.budget import BUDGET, Budget
+from datalog_gate.engine.model import Model, Table
+from datalog_gate.engine.native import evaluate
+from datalog_gate.facts.digests import Summary, summary
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.cloud import relation
+from datalog_gate.schema.relations import OLD
+
+Rows = Mapping[Row, Span]
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """`rows` are those of relations that nothing but an inventory fills, with their places; `model` has their tables,
+    and what rests on them alone. `added` are rows of relations that stacks fill too."""
+
+    rules: str
+    rows: Mapping[str, Rows]
+    added: Mapping[str, Rows]
+    model: Model
+    summary: Summary
+
+    def bare(self) -> Inventory:
+        """The same without what rests on its rows: for an engine that shall derive that itself."""
+        return replace(self, model=Model({name: self.model.tables[name] for name in self.rows}))
+
+
+def loaded(
+    rules: PolicySet, rows: Mapping[str, Rows], before: Inventory | None = None, budget: Budget = BUDGET
+) -> Inventory:
+    """The inventory of these rows. What did not change since the one `before` it, of the same policy set, is shared
+    with it; what did is indexed as it was there. What the budget does not allow is left to the decisions."""
+    program = rules.program
+    own = {name: rows.get(name, {}) for name in program.inputs if _fills(rules.catalogue, name)}
+    added = {name: found for name, found in rows.items() if found and name not in own}
+    old = before.model if before and before.rules == rules.digest else Model()
+    tables = {
+        name: old.tables[name]
+        if name in old.tables and old.tables[name].rows.keys() == found.keys()
+        else Table(dict.fromkeys(found))
+        for name, found in own.items()
+    }
+    known = summary(FactSet({name: table.rows for name, table in tables.items() if table.rows}))
+    model = Model(tables)
+    if not known.unknown:
+        part = grounded(program, frozenset(own))
+        kept = _unchanged(part, tables, old)
+        errors = tuple(one for one in old.errors if one.relation in kept)
+        model = evaluate(part, {}, budget, Model({**tables, **kept}, errors))
+    for name, table in model.tables.items():
+        if name in old.tables:
+            table.index_like(old.tables[name])
+    return Inventory(rules.digest, own, added, model, known)
+
+
+def _fills(catalogue: Catalogue, name: str) -> bool:
+    """Whether nothing but an inventory fills the relation: one of the cloud, or one that the rules declare."""
+    found = catalogue.relation(name)
+    return found is relation(name) if found else name.removeprefix(OLD) != EFFECTIVE.name
+
+
+def _unchanged(part: CheckedProgram, tables: Mapping[str, Table], old: Model) -> dict[str, Table]:
+    """The derived tables of the old model that rest on tables which are still the same."""
+    same = {name for name, table in tables.items() if old.tables.get(name) is table}
+    kept: dict[str, Table] = {}
+    for stratum in part.strata:
+        read = {match.relation for rule in stratum.rules for _, match in reads(rule.body)}
+        if read <= same.union(stratum.relations) and old.tables.keys() >= set(stratum.relations):
+            same.update(stratum.relations)
+            kept.update((name, old.tables[name]) for name in stratum.relations)
+    return kept

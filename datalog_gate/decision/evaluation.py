@@ -1,0 +1,166 @@
+"""The model of a policy set over some stacks (layer 4), with the facts that it is of.
+
+In: `Stack` values, a `Request`, the policies that matter, an engine. Out: an `Evaluation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from datalog_gate.analysis.cache import Kept
+from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
+from datalog_gate.analysis.policy import LEVELS, Level, Policy
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.slices import layers, resting
+from datalog_gate.analysis.unknowns import POSSIBLE, possible, split
+from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.values import Row
+from datalog_gate.decision.cloud_state import Inventory
+from datalog_gate.decision.grants import effective
+from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.decision.request import Request
+from datalog_gate.engine.model import Engine, Model
+from datalog_gate.facts.digests import Summary, summary
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.old_relations import add_past
+from datalog_gate.schema.relations import OLD
+from datalog_gate.stack.model import Stack
+
+GRANTS = ("gate:grant", "gate:grant_scope")
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The facts with their digests by relation, the program in the versions that what is unknown of them asks for, its
+    model, and by level what went beyond the budget."""
+
+    facts: FactSet
+    digests: Mapping[str, str]
+    program: CheckedProgram
+    model: Model
+    exceeded: Mapping[Level, BudgetError]
+
+
+def evaluation(
+    rules: PolicySet,
+    stacks: Sequence[Stack],
+    request: Request,
+    policies: Sequence[Policy],
+    engine: Engine,
+    whole: bool = True,
+    against: Sequence[Stack] = (),
+) -> Evaluation:
+    """The model over the stacks as one set of facts, which tell of the stacks that they are held `against`, too. What
+    no policy rests on is in it as well if it is to be `whole` and the budgets allow it. Errors: EngineError if the
+    engine refuses the program or runs out of time."""
+    facts = FactSet()
+    for stack in stacks:
+        flatten(stack, rules.catalogue, {*rules.program.inputs, *GRANTS}, facts)
+    _add_request(facts, stacks, request)
+    if against:
+        _add_against(facts, rules, stacks, against, request)
+    known = _with_inventory(facts, request.inventory)
+    program = _split(rules.program, known, facts)
+    model, exceeded = _evaluated(policies, program, facts, request, engine, whole)
+    return Evaluation(facts, known.digests, program, model, exceeded)
+
+
+def _add_request(facts: FactSet, stacks: Sequence[Stack], request: Request) -> None:
+    caller = request.caller
+    facts.add("gate:request", (request.action,))
+    facts.add("gate:now", (request.now.isoformat(),))
+    if caller:
+        facts.add("gate:caller", (caller.user, caller.project, caller.domain))
+        for role in caller.roles:
+            facts.add("gate:role", (role,))
+    for service in sorted(request.services):
+        facts.add("gate:service", (service,))
+    for grant in effective(facts, stacks, request.services, request.now):
+        facts.add(EFFECTIVE.name, (grant,))
+
+
+def _add_against(
+    facts: FactSet, rules: PolicySet, stacks: Sequence[Stack], against: Sequence[Stack], request: Request
+) -> None:
+    """Add what rules read of the older state, the grants among it that are in effect now."""
+    past = add_past(facts, against, stacks, rules.catalogue, rules.program.inputs)
+    name = OLD + EFFECTIVE.name
+    if name in rules.program.inputs:
+        for grant in effective(past, against, request.services, request.now):
+            facts.add(name, (grant,))
+        for row, doubt in past.maybe.get("gate:grant", {}).items():
+            facts.add(name, row[:1], maybe=doubt)
+
+
+def _with_inventory(facts: FactSet, inventory: Inventory | None) -> Summary:
+    """Put the inventory under the facts; the summary of both."""
+    if inventory is None:
+        return summary(facts)
+    for relation, rows in inventory.added.items():
+        for row in rows:
+            facts.add(relation, row)
+    known = summary(facts)
+    for relation, table in inventory.model.tables.items():
+        if relation in inventory.rows and table.rows:
+            facts.rows[relation] = table.rows
+    return Summary({**known.digests, **inventory.summary.digests}, {**known.unknown, **inventory.summary.unknown})
+
+
+_SPLIT = Kept[CheckedProgram]()
+
+
+def _split(program: CheckedProgram, known: Summary, facts: FactSet) -> CheckedProgram:
+    """The program in the versions that what is not known of these facts asks for."""
+    maybe = frozenset(name for name, rows in facts.maybe.items() if rows)
+    key = frozenset(known.unknown.items()), maybe
+    return _SPLIT.get(program, key, lambda: split(program, known.unknown, maybe, (UNLOCKED, EFFECTIVE.name)))
+
+
+def _evaluated(
+    policies: Sequence[Policy],
+    program: CheckedProgram,
+    facts: FactSet,
+    request: Request,
+    engine: Engine,
+    whole: bool,
+) -> tuple[Model, dict[Level, BudgetError]]:
+    """The model, and by level what went beyond the budget. Each level has a budget of its own: first come the policies
+    that deny, with what unlocks services, then those that warn, those that record, and for the `whole` model whatever
+    no policy reads if none went beyond its budget: what took it would take it again."""
+    model = request.inventory.model if request.inventory else Model()
+    inputs = _inputs(facts)
+    exceeded: dict[Level, BudgetError] = {}
+    by_level, rest = _LAYERS.get(program, tuple([one.id for one in policies]), lambda: _layers(program, policies))
+    for level, wanted, layer in by_level:
+        # what a level that went beyond its budget did not derive, a later one may need
+        model = engine(resting(program, wanted) if exceeded else layer, inputs, request.budget, model)
+        if model.exceeded:
+            exceeded[level] = model.exceeded
+    return model if exceeded or not whole else engine(rest, inputs, request.budget, model), exceeded
+
+
+_Layers = tuple[list[tuple[Level, frozenset[str], CheckedProgram]], CheckedProgram]
+_LAYERS = Kept[_Layers]()
+
+
+def _layers(program: CheckedProgram, policies: Sequence[Policy]) -> _Layers:
+    """By level what its policies need, and the part of the program that derives it after earlier levels; the rest."""
+    needs: dict[Level, frozenset[str]] = {}
+    for level in LEVELS:
+        wanted = {one.relation for one in policies if one.level == level} | ({UNLOCKED} if level == "deny" else set())
+        if wanted:
+            needs[level] = frozenset(wanted | {possible(one, program) for one in wanted})
+    *parts, rest = layers(program, needs.values())
+    return [(level, needs[level], part) for level, part in zip(needs, parts, strict=True)], rest
+
+
+def _inputs(facts: FactSet) -> dict[str, Collection[Row]]:
+    """The rows of each relation that are sure, and under the name of its possible version all rows."""
+    inputs: dict[str, Collection[Row]] = {}
+    for name, rows in facts.rows.items():
+        maybe = facts.maybe.get(name)
+        inputs[name] = [row for row in rows if row not in maybe] if maybe else rows
+        inputs[name + POSSIBLE] = rows
+    return inputs

@@ -1,0 +1,163 @@
+"""Grants (layer 4): which of the template's grants can unlock anything, and what became of each.
+
+In: the template's ``DatalogGate::Policy`` resources with their facts, the services that are enabled and that the caller
+may use, and the time. Out: the rows that tell the rules which grants are in effect, and a reason for every grant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+
+from datalog_gate.base.diagnostics import closest
+from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value, row_key, show
+from datalog_gate.decision.finding import Grant, instant
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.facts.grant_relations import required
+from datalog_gate.stack.model import Data, Resource, Stack
+
+PERHAPS = (
+    "whether the grant is in the template is not known yet",
+    "whether what is in its scope is in the template is not known yet",
+    "it hangs on parameters, and not all have a value yet",
+)
+"""The reasons for which a grant unlocks nothing and may still become one: a door refuses any other."""
+LATE = "write it, or take it from a parameter that is known and not hidden"
+
+
+def effective(facts: FactSet, stacks: Sequence[Stack], services: Collection[str], now: datetime) -> list[ResourceId]:
+    """The grants that are surely there and that nothing is wrong with: see `problems_of`."""
+    return [grant for grant, _, reason in _judge(facts, stacks, services, now) if not reason]
+
+
+def grants_of(
+    facts: FactSet,
+    stacks: Sequence[Stack],
+    services: Collection[str],
+    now: datetime,
+    derived: Collection[Row],
+    unlocked: Collection[Row],
+) -> tuple[Grant, ...]:
+    """Every grant of the facts with its reason. `derived` are the rows (service, grant) that rules with ``@unlock``
+    derive, `unlocked` those of ``gate:unlocked`` (service, resource): another grant may have unlocked the resource."""
+    scopes: dict[Value, set[Value]] = {}
+    maybe = facts.maybe.get("gate:grant_scope", ())
+    for row in facts.rows.get("gate:grant_scope", ()):
+        grant, resource = row
+        scopes.setdefault(grant, set()).update(() if row in maybe else (resource,))
+    open_to = {(service, resource) for service, resource in unlocked}
+    found = []
+    for grant, service, reason in _judge(facts, stacks, services, now):
+        scope = scopes.get(grant)
+        unlocks = not reason and (service, grant) in derived and any((service, one) in open_to for one in scope or ())
+        why = "no rule unlocks it" if scope else "nothing is in its scope" if scope is None else PERHAPS[1]
+        found.append(Grant(grant, show(service), unlocks, reason or ("unlocked" if unlocks else why)))
+    return tuple(found)
+
+
+def problems_of(
+    *,
+    service: Data,
+    scope: Data,
+    expires: Data,
+    deletion_policy: str | None,
+    external_id: Data,
+    names: Collection[str],
+    needed: Collection[str],
+    services: Collection[str],
+    now: datetime,
+) -> list[str]:
+    """What keeps a grant from being one, whatever the rules say, and what to change. Properties are as resolved from
+    literals, parameters and conditions, with an `Unknown` for what else they hold and None for what is not there.
+    `names` are all that the template of its own stack defines, `needed` those of them that the grant waits for,
+    `services` those that are enabled and that the caller may use."""
+    found = []
+    if isinstance(service, Unknown):
+        found.append(f"its service hangs on {service.expression}: {LATE}")
+    elif service not in services:
+        found.append(
+            f"the service {service} is not enabled here, or not for this caller: it takes --services {service} at the "
+            f"command line, and at the gate the operator and the policy datalog_gate:grant:{service}"
+        )
+    found += _scope_problems(scope, names, needed)
+    if expires is not None and (why := _expiry(expires, now)):
+        found.append(why)
+    if external_id is not None:
+        found.append("its external_id names something that exists: leave it out")
+    elif deletion_policy not in (None, "Delete"):
+        found.append(f"its deletion_policy is {deletion_policy}, by which nothing would be given back: leave it out")
+    return found
+
+
+def _judge(
+    facts: FactSet, stacks: Sequence[Stack], services: Collection[str], now: datetime
+) -> list[tuple[ResourceId, Value, str]]:
+    """Each grant with its service and the reason why it is not in effect, empty if it is; sorted."""
+    rows = sorted(facts.rows.get("gate:grant", ()), key=row_key)
+    maybe = facts.maybe.get("gate:grant", ())
+    homes = {one.id: (one, home) for root in stacks if rows for home in root.walk() for one in home.resources}
+    given = all(one.origin != "none" for root in stacks for one in root.parameters)  # else Heat builds nothing of it
+    judged = []
+    for row in rows:
+        if not isinstance(row[0], ResourceId):
+            continue
+        grant, home = homes[row[0]]
+        service, expires = (
+            SECRET if grant.hides(("properties", name), True) else value
+            for name, value in zip(("service", "expires"), row[1:], strict=True)
+        )
+        problems = [PERHAPS[0]] if row in maybe else _problems(grant, home, service, expires, services, now)
+        late = [one for one in problems if one.endswith(LATE)]
+        if late and not given:
+            problems = [one for one in problems if one not in late] or [PERHAPS[2]]
+        judged.append((grant.id, service, "; ".join(problems)))
+    return judged
+
+
+def _problems(
+    grant: Resource, home: Stack, service: Value, expires: Value, services: Collection[str], now: datetime
+) -> list[str]:
+    named = {one.name: one for one in home.resources}
+    own = home.template if home.template and home.template.stack == home.id else None
+    return problems_of(
+        service=service,
+        scope=SECRET if grant.hides(("properties", "scope"), True) else grant.properties.get("scope"),
+        expires=expires,
+        deletion_policy=grant.deletion_policy,
+        external_id=grant.written(("external_id",), frozenset()).get("external_id"),
+        names={*named, *(own.resources if own else ())},
+        needed=required(named, [grant.name]) - {grant.name},
+        services=services,
+        now=now,
+    )
+
+
+def _scope_problems(scope: Data, names: Collection[str], needed: Collection[str]) -> Iterator[str]:
+    if scope is None:
+        return
+    if isinstance(scope, Unknown):
+        yield f"its scope hangs on {scope.expression}: {LATE}"
+    elif not isinstance(scope, list):
+        yield "its scope is no list of names"
+    for one in scope if isinstance(scope, list) else ():
+        name = str(one) if str(one) in names else str(one).partition(".")[0]
+        if isinstance(one, Unknown):
+            yield f"its scope hangs on {one.expression}: {LATE}"
+        elif isinstance(one, ResourceId):
+            yield f"its scope refers to {one.name}, so that each waits for the other: write the name alone"
+        elif name not in names:
+            near = closest(name, names)
+            yield f"its scope names {one}, and there is no such resource" + (f": did you mean {near}?" if near else "")
+        elif name in needed:
+            yield f"its scope names {name}, which the grant itself waits for: take it out of either"
+
+
+def _expiry(expires: Data, now: datetime) -> str:
+    """Why the date of expiry ends the grant, or nothing. A date is good through the day before it, in UTC."""
+    if isinstance(expires, Unknown):
+        return f"its day of expiry hangs on {expires.expression}: {LATE}"
+    try:
+        until = instant(str(expires))
+    except ValueError:
+        return f"expires is no date: {expires}"
+    return f"expired {expires}: leave the grant out, or take a later day" if now >= until else ""

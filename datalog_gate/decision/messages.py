@@ -1,0 +1,175 @@
+"""Rows and literals in words (layer 4): in, those of a finished model with the values of variables; out, text in which
+secrets are covered and long values are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Pattern,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.unknowns import POSSIBLE
+from datalog_gate.base.values import Value, row_key, show
+from datalog_gate.decision.secrets import Secrets
+from datalog_gate.engine.assignments import Binding
+from datalog_gate.engine.model import Model
+from datalog_gate.explain.why import FIRST, Node, Total
+from datalog_gate.schema import cloud
+from datalog_gate.schema.relations import FIXED
+
+LONGEST = 60
+"""How many characters of a value are shown."""
+LISTED = ":in#"
+"""What the name of the relation holds that stands for the list of an `in`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Puts one model into words."""
+
+    program: CheckedProgram
+    model: Model
+    secrets: Secrets
+
+    def row(self, node: Node) -> str:
+        """A row as text: of a resource type's relation the key, and what is read if it is little; of others all."""
+        name, described = plain(node.relation), self.program.relations[node.relation]
+        row = self.secrets.row(name, node.row)
+        if LISTED in name:
+            return f"{_word(row[0])} in [{self.members(node.relation)}]"
+        if not described.named_only:
+            return f"{self.name(name)}({', '.join(map(_word, row))})"
+        keys = [described.positions[one] for one in described.key]
+        read = [at for at in node.columns if at not in keys]
+        cells = [_word(row[at]) for at in keys]
+        cells += [f"{described.columns[at].name}={_word(row[at])}" for at in read if len(read) < 3]
+        return f"{self.name(name)}({', '.join(cells)}{', ...' if len(cells) < len(row) else ''})"
+
+    def name(self, relation: str) -> str:
+        """A relation as its own file calls it; one of the catalogue by its whole name."""
+        name = relation.partition("#")[0]
+        known = name in FIXED or self.program.relations[relation].named_only or cloud.relation(name)
+        return name if known else name.rpartition(":")[2]
+
+    def members(self, relation: str) -> str:
+        """The first values of a list that a rule writes."""
+        rows = sorted(self.model.rows(relation), key=row_key)
+        return ", ".join([*(_word(row[0]) for row in rows[:FIRST]), *["..."] * (len(rows) > FIRST)])
+
+    def of(self, rule: CheckedRule, binding: Binding) -> Told:
+        """The wording of a rule's literals with these values of its variables."""
+        return Told(self, rule, binding)
+
+
+class Told:
+    """The literals of one rule in words, with the values of its variables."""
+
+    def __init__(self, wording: Wording, rule: CheckedRule, binding: Binding) -> None:
+        self._wording, self._binding = wording, binding
+        self._secret = wording.secrets.values(rule, binding)
+
+    def total(self, total: Total) -> str:
+        """An aggregate with its first contributors."""
+        literal = total.literal
+        if literal.target in self._secret:
+            return f"{literal.function} of *** = ***"
+        listed = [*map(_word, total.first), *["..."] * (total.contributors > len(total.first))]
+        if any(one in self._secret for one in literal.terms):
+            listed = ["***"]
+        values = f"{total.contributors} value{'' if total.contributors == 1 else 's'}"
+        first = f": {', '.join(listed)}" if total.contributors else ""
+        return f"{literal.function} of {values} = {_word(total.value)}{first}"
+
+    def absent(self, literal: Without) -> str:
+        """What nothing matched."""
+        match literal.body:
+            case (Match(relation, (argument,)),) if LISTED in relation:
+                return f"{self.operand(argument)} not in [{self._wording.members(relation)}]"
+        said = ", ".join(map(self.literal, literal.body))
+        return f"no {said}" if any(isinstance(one, Match) for one in literal.body) else f"not ({said})"
+
+    def literal(self, literal: CheckedLiteral) -> str:
+        """A literal, with the values that are known."""
+        match literal:
+            case Match(relation, arguments):
+                return self._pattern(relation, arguments)
+            case Without(body):
+                return f"not ({', '.join(map(self.literal, body))})"
+            case Fold(function, terms, body, target):
+                inner = f"{', '.join(map(self.operand, terms))} : {', '.join(map(self.literal, body))}"
+                return f"{self.operand(target)} = {function}{{ {inner} }}"
+            case Compare(comparator, left, right):
+                return " ".join(self._covered(literal, (left, right), comparator))
+            case Call(name, inputs, outputs):
+                said = list(self._covered(literal, inputs, ""))
+                given = "".join(f" = {one}" for one in self._covered(literal, outputs, "") if one != "_")
+                if not name[0].isalpha():
+                    return f"{said[0]} {name} {said[1]}{given}"
+                return f"{name}({', '.join(said)}){given}"
+
+    def operand(self, one: Pattern) -> str:
+        """A value, or the name of a variable without one."""
+        match one:
+            case Var(name):
+                if one in self._secret and one in self._binding:
+                    return "***"
+                return _word(self._binding[one]) if one in self._binding else name.partition("#")[0] or "_"
+            case Const(value):
+                return _word(value)
+        return "_"
+
+    def check(self, literal: Compare | Call) -> str:
+        """A check in words; nothing for one that only gives a value another name, or a default that was not needed."""
+        match literal:
+            case Compare("=", Var(name) as left, right) if literal.left not in self._secret:
+                other = right.name if isinstance(right, Var) else ""
+                if self._binding[left] == (self._binding[right] if isinstance(right, Var) else right.value):
+                    return "" if "#" in name + other else f"{name} = {self.operand(left)}"
+            case Call("??", (Var() as left, _)) if self._binding[left] is not None:
+                return ""
+        return self.literal(literal)
+
+    def _covered(self, literal: Compare | Call, operands: Sequence[Pattern], between: str) -> Iterator[str]:
+        """The operands; all are covered if the literal tells something of a secret."""
+        secret = any(one in self._secret for one in variables(literal))
+        for at, one in enumerate(operands):
+            if at and between:
+                yield between
+            yield "***" if secret and one is not None else self.operand(one)
+
+    def _pattern(self, relation: str, arguments: Sequence[Pattern]) -> str:
+        """An atom: of a resource type's relation the columns that it names, of others all."""
+        described, name = self._wording.program.relations[relation], plain(relation)
+        if LISTED in name:
+            return f"{self.operand(arguments[0])} in [{self._wording.members(relation)}]"
+        said = [
+            "***" if isinstance(one, Const) and self._wording.secrets.guarded(name, at) else self.operand(one)
+            for at, one in enumerate(arguments)
+        ]
+        if described.named_only:
+            columns = zip(described.columns, arguments, said, strict=True)
+            said = [f"{column.name}={word}" for column, one, word in columns if one is not None]
+        return f"{self._wording.name(name)}({', '.join(said)})"
+
+
+def plain(relation: str) -> str:
+    """The name of a relation, of whichever version."""
+    return relation.removesuffix(POSSIBLE)
+
+
+def _word(value: Value) -> str:
+    text = show(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -1,0 +1,115 @@
+"""A policy set (layer 4): checked rules ready to judge with, immutable, so that a new one swaps in with one assignment.
+
+In: the texts of rule files. Out: `PolicySet`, or a RulesError with all that is wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from datalog_gate.analysis.check import check, matches
+from datalog_gate.analysis.congress.library import Entry, parse_library
+from datalog_gate.analysis.policy import Policy, Unlock
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import RulesError
+from datalog_gate.base.gc import paused
+from datalog_gate.language.ast import Module
+from datalog_gate.language.limits import Limit, with_limits
+from datalog_gate.language.parser import parse
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """A rule file: the module it is by its path (``net:ssh``), its name in messages, its text. One that is a library of
+    Congress has `entries` and a `title`; `congress` ones are read as Congress reads them. One that declares the limits
+    of a pack has what another file gives for them."""
+
+    module: str
+    file: str
+    text: str
+    congress: bool = False
+    entries: tuple[Entry, ...] | None = None
+    title: str = ""
+    limits: tuple[Limit, ...] | None = None
+    limits_file: str = ""
+    limits_text: str = ""
+
+    def parse(self) -> tuple[Module, tuple[Diagnostic, ...]]:
+        """The module, and what is wrong with its text."""
+        if self.entries is not None:
+            return parse_library(self.entries, self.file, self.module, self.title)
+        module, found = parse(self.text, self.file, self.module, congress=self.congress)
+        if self.limits is None:
+            return module, found
+        module, wrong = with_limits(module, self.limits)
+        return module, (*found, *wrong)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """`reads` maps each derived relation to all relations it rests on, itself among them."""
+
+    program: CheckedProgram
+    policies: tuple[Policy, ...]
+    unlocks: tuple[Unlock, ...]
+    warnings: tuple[Diagnostic, ...]
+    digest: str
+    sources: Mapping[str, str]
+    reads: Mapping[str, frozenset[str]]
+    catalogue: Catalogue
+
+
+def load(files: Sequence[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet:
+    """Parse and check the files as one program with at least one policy. The set of files that did not change since
+    they were loaded last is the same one. Errors: RulesError."""
+    return _loaded(tuple(files), catalogue)
+
+
+@lru_cache(maxsize=2)
+@paused()
+def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
+    sources = texts(files)
+    modules, found = parse_all(files)
+    checked = check(modules, found=found, sources=sources, catalogue=catalogue)
+    if not checked.policies:
+        where = Span(files[0].file, 1, 1, 1, 1) if files else None
+        message = "the rules hold no policy: everything would pass"
+        suggestion = 'write @deny("id", "message") above a rule'
+        raise RulesError([Diagnostic("no-policy", message, where, suggestion)], sources)
+    text = "\n".join(
+        f"{one.module}{' congress' * one.congress}\n{one.text}{one.limits_text}"
+        for one in sorted(files, key=lambda one: one.module)
+    )
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    reads = rests_on(checked.program, checked.policies)
+    return PolicySet(
+        checked.program, checked.policies, checked.unlocks, checked.warnings, digest, sources, reads, catalogue
+    )
+
+
+def texts(files: Sequence[RuleFile]) -> dict[str, str]:
+    """The texts by file, for excerpts."""
+    limits = {one.limits_file: one.limits_text for one in files if one.limits is not None}
+    return {one.file: one.text for one in files} | limits
+
+
+def parse_all(files: Sequence[RuleFile]) -> tuple[list[Module], list[Diagnostic]]:
+    """The module of each file, and all that is wrong with their texts."""
+    parsed = [one.parse() for one in files]
+    return [module for module, _ in parsed], [one for _, diagnostics in parsed for one in diagnostics]
+
+
+def rests_on(program: CheckedProgram, policies: Sequence[Policy] = ()) -> dict[str, frozenset[str]]:
+    """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all. A
+    policy whose rules all say `false` has no stratum: it rests on itself."""
+    reads = {one.relation: frozenset({one.relation}) for one in policies}
+    for stratum in program.strata:
+        direct = {match.relation for rule in stratum.rules for match in matches(rule.body)} | set(stratum.relations)
+        whole = frozenset(direct.union(*(reads.get(one, frozenset()) for one in direct)))
+        reads.update(dict.fromkeys(stratum.relations, whole))
+    return reads

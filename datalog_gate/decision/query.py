@@ -1,0 +1,155 @@
+"""A query over rules and facts (layer 4): what an operator asks while writing rules.
+
+In: rule files, the text of a query, lines of facts. Out: sorted rows. A query sees the private relations of every file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from datalog_gate.analysis.check import GIVEN, check, input_of
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.resolve import MOST_SUGGESTIONS, Names
+from datalog_gate.analysis.types import NOT_NULL
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.errors import InputError, RulesError
+from datalog_gate.base.values import Kind, Row, kind_of, row_key
+from datalog_gate.decision.policy_set import RuleFile, parse_all, rests_on
+from datalog_gate.engine.budget import BUDGET
+from datalog_gate.engine.model import Engine, ModelError
+from datalog_gate.facts.lines import Line
+from datalog_gate.language.ast import NOWHERE, Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
+from datalog_gate.language.parser import parse_query
+from datalog_gate.language.walk import shared, terms, with_terms
+from datalog_gate.schema import cloud
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.signatures import BUILTINS
+
+QUERY = "query#"
+ANSWER = "answer#"
+"""Where a query is a rule of its own. No text can write these names, so that they hide none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows in order, each once; the warnings met on the way; the errors of the relations that the query rests on."""
+
+    rows: tuple[Row, ...]
+    warnings: tuple[Diagnostic, ...]
+    errors: tuple[ModelError, ...]
+
+
+def ask(
+    files: Sequence[RuleFile],
+    text: str,
+    lines: Sequence[Line],
+    engine: Engine,
+    lenient: bool = True,
+    catalogue: Catalogue = SHIPPED,
+    now: datetime | None = None,
+) -> Answer:
+    """The answer to a query. With `lenient` a relation that nothing defines is empty, with a warning. `now` is the time
+    (UTC) where no line of facts gives it.
+
+    Errors: RulesError for rules or query, InputError for facts, EngineError, also where it takes more than `BUDGET`.
+    """
+    sources = {one.file: one.text for one in files} | {"<query>": text}
+    modules, found = parse_all(files)
+    congress = any(one.congress for one in files)
+    asked, diagnostics = parse_query(text, congress=congress)
+    found += diagnostics
+    if any(one.severity == "error" for one in diagnostics):
+        raise RulesError(found, sources)
+    given = _kinds(lines, catalogue)
+    rule = _whole(asked, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
+    modules.append(Module(QUERY, "<query>", (rule,), congress))
+    checked = check(
+        modules, given=given, query=QUERY, lenient=lenient, found=found, sources=sources, catalogue=catalogue
+    )
+    inputs = bind(checked.program, lines, lenient=True)
+    if now and inputs.get("gate:now") == {}:
+        inputs["gate:now"] = {(now.isoformat(),): NOWHERE}
+    model = engine(checked.program, inputs, BUDGET)
+    if model.exceeded:
+        raise model.exceeded
+    answer = f"{QUERY}:{ANSWER}"
+    needed = rests_on(checked.program).get(answer, frozenset())
+    errors = tuple(one for one in model.errors if one.relation in needed)
+    return Answer(tuple(sorted(model.rows(answer), key=row_key)), checked.warnings, errors)
+
+
+def bind(
+    program: CheckedProgram, lines: Sequence[Line], lenient: bool = False, catalogue: Catalogue = SHIPPED
+) -> dict[str, dict[Row, Span]]:
+    """The rows of each input of the program, each with its place. Lines of a relation of the catalogue that no rule
+    reads are left out. Errors: InputError for a relation that nothing declares, or a row that does not fit it. With
+    `lenient` only what lies in the cloud needs to be declared and of the kinds declared.
+    """
+    inputs: dict[str, dict[Row, Span]] = {name: {} for name in program.inputs}
+    diagnostics: list[Diagnostic] = []
+    meant: dict[str, str | None] = {}
+    for line in lines:
+        cloud_table = cloud.relation(line.relation)
+        try:
+            if "#" in line.relation:
+                raise ValueError(f"{line.relation} is no name of a relation")
+            target = input_of(program, line.relation)
+            if target is not None:
+                row_of = line.positional if lenient and not cloud_table else line.typed
+                inputs[target].setdefault(row_of(program.relations[target.removesuffix(GIVEN)]), line.span)
+            elif cloud_table:
+                line.typed(cloud_table)
+            elif line.relation in BUILTINS:
+                message = f"{line.relation} is a builtin, and no rule declares such a relation"
+                diagnostics.append(Diagnostic("bad-facts", message, line.span, "give the relation another name"))
+            elif not lenient and catalogue.relation(line.relation) is None:
+                message = f"no rule declares the relation {line.relation}"
+                known = [one.partition("#")[0] for one in program.inputs]
+                known += [*(one.rpartition(":")[2] for one in known), *catalogue.names()]
+                if line.relation not in meant and len(meant) < MOST_SUGGESTIONS:
+                    meant[line.relation] = did_you_mean(line.relation, known)
+                suggestion = meant.get(line.relation)
+                diagnostics.append(Diagnostic("bad-facts", message, line.span, suggestion))
+        except ValueError as error:
+            diagnostics.append(Diagnostic("bad-facts", str(error), line.span))
+        except InputError as error:
+            diagnostics += error.diagnostics
+    if diagnostics:
+        raise InputError(diagnostics)
+    return inputs
+
+
+def _kinds(lines: Sequence[Line], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
+    """The relations that lines fill and the catalogue does not have. Nothing says their kinds, so that their columns
+    may hold anything, and null where one does."""
+    kinds: dict[str, list[Kind]] = {}
+    for line in lines:
+        if isinstance(line.row, tuple) and catalogue.relation(line.relation) is None:
+            columns = kinds.setdefault(line.relation, [NOT_NULL] * len(line.row))
+            for at, value in enumerate(line.row[: len(columns)]):
+                columns[at] |= kind_of(value) & Kind.NULL
+    return {name: tuple(columns) for name, columns in kinds.items()}
+
+
+def _whole(asked: Atom | Body, names: Names) -> Rule:
+    """The query as a rule whose head holds what is to be answered."""
+    if not isinstance(asked, Atom):
+        body = asked
+        return Rule(Atom(ANSWER, tuple(Variable(name) for name in shared(body))), body)
+    blanks = (Variable(f"#{at}") for at in range(1, 1_000_000))
+    relation = names.relation(asked, QUERY)
+    if asked.named and isinstance(relation, Relation):
+        asked = _with_all_columns(asked, relation)
+    filled = tuple(next(blanks) if isinstance(term, Wildcard) else term for term in terms(asked))
+    return Rule(Atom(ANSWER, filled, span=asked.span), (with_terms(asked, filled),), span=asked.span)
+
+
+def _with_all_columns(asked: Atom, relation: Relation) -> Atom:
+    written: Mapping[str, NamedArgument] = {one.column: one for one in asked.named}
+    rest = relation.columns[len(asked.arguments) :]
+    unknown = [one for one in asked.named if one.column not in relation.positions]
+    named = [written.get(column.name, NamedArgument(column.name, Wildcard(asked.span), asked.span)) for column in rest]
+    return replace(asked, named=(*named, *unknown))

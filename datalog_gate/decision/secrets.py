@@ -1,0 +1,66 @@
+"""What of a decision may be shown (layer 4): in, values of the finished model; out, the same with secrets covered.
+
+A value is one where its column can hold a secret (`analysis.taint`) and either it is one of those that the facts hold,
+or the column can also hold what rules made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Set
+from dataclasses import replace
+
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Var
+from datalog_gate.analysis.taint import MADE, levels, taint
+from datalog_gate.analysis.unknowns import POSSIBLE
+from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value
+from datalog_gate.engine.model import ModelError
+from datalog_gate.facts.factset import FactSet
+
+
+class Secrets:
+    """The secrets of the facts that a program judges."""
+
+    def __init__(self, facts: FactSet, program: CheckedProgram) -> None:
+        cells = [(name, row, at) for name, rows in facts.hidden.items() for row, held in rows.items() for at in held]
+        self._values = {row[at] for _, row, at in cells}
+        columns: dict[str, set[int]] = {}
+        for name, _, at in cells:
+            columns.setdefault(name, set()).add(at)
+        self._taint = taint(program, columns) if cells else None
+
+    def rows(self, relation: str, rows: Collection[Row]) -> tuple[Row, ...]:
+        """The rows of a derived relation."""
+        return tuple(self.row(relation, row) for row in rows) if self._taint else tuple(rows)
+
+    def row(self, relation: str, row: Row) -> Row:
+        """A row of a derived relation."""
+        return tuple(self._shown(relation, at, value) for at, value in enumerate(row)) if self._taint else row
+
+    def values(self, rule: CheckedRule, binding: Mapping[Var, Value]) -> Set[Var]:
+        """The variables of a rule that hold a secret, or may."""
+        if self._taint is None:
+            return frozenset()
+        found = levels(self._taint, rule).items()
+        return {var for var, level in found if level == MADE or var not in binding or binding[var] in self._values}
+
+    def guarded(self, relation: str, at: int) -> bool:
+        """Whether a column can hold a secret."""
+        return self._taint is not None and bool(self._level(relation, at))
+
+    def unknown(self, unknown: Unknown) -> Unknown:
+        """An unknown that decides a finding."""
+        return replace(unknown, expression=SECRET.expression, of=(), domain=()) if unknown in self._values else unknown
+
+    def message(self, error: ModelError) -> str:
+        """What an error says."""
+        secret = self._taint and error.span in self._taint.spans
+        return "what a hidden parameter gives has no value here" if secret else error.message
+
+    def _shown(self, relation: str, at: int, value: Value) -> Value:
+        level = self._level(relation, at)
+        open_ = value is None or isinstance(value, ResourceId) or not level
+        return value if open_ or (level < MADE and value not in self._values) else SECRET
+
+    def _level(self, relation: str, at: int) -> int:
+        columns = self._taint.columns if self._taint else {}
+        return max(columns.get((name, at), 0) for name in (relation, relation + POSSIBLE))

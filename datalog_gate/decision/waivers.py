@@ -1,0 +1,184 @@
+"""Waivers (layer 4): violations that an operator lets be, each until a day.
+
+In: the text of a `waivers.yaml`, and the rules that it is for. Out: `Waiver` values, or all that is wrong with them;
+for a violation the waiver that it has, if any.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.violation_key import Cell, computed, keys_of
+from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import ResourceId, Row, Value
+from datalog_gate.decision.finding import WRITTEN, Waiver, instant
+from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.engine.builtins import EvaluationError, compare
+from datalog_gate.language.ast import Comparison, Constant, Variable
+from datalog_gate.language.parser import parse_query
+
+if TYPE_CHECKING:
+    from datalog_gate.template.document import Document
+
+TEXTS = (*WRITTEN, "while")
+KEYS = (*TEXTS, "key")
+NEEDED = ("id", "policy", "owner", "reason", "expires")
+BOUNDS = ("subject", "key", "project", "while")
+"""Of these a waiver has one at least: else it would switch its policy off."""
+
+
+def read_waivers(document: Document, rules: PolicySet) -> tuple[Waiver, ...]:
+    """The waivers of a document, in its order. Errors: InputError."""
+    reader = _Reader(document, {one.id: one for one in rules.policies}, computed(rules.program))
+    waivers = tuple(reader.waivers())
+    if reader.found:
+        raise InputError(reader.found, {document.file: document.text or ""})
+    return waivers
+
+
+def waiver_of(
+    waivers: Sequence[Waiver],
+    columns: Sequence[str],
+    row: Row,
+    subject: ResourceId | None,
+    project: str | None,
+    now: datetime,
+) -> tuple[Waiver | None, str]:
+    """The first of a policy's waivers that waives this row of it, or else the last that would if it were in force,
+    with why it is not. What is unknown or hidden in the row is no value that a waiver could name."""
+    lapsed: tuple[Waiver | None, str] = None, ""
+    named = dict(zip(columns, row, strict=True))
+    for one in waivers:
+        same = all(name in named and _is(named[name], value) for name, value in one.key)
+        if not same or (one.subject and not _is(subject, one.subject)) or (one.project and one.project != project):
+            continue
+        if now >= one.until:
+            lapsed = one, f"expired {one.expires}"
+        elif one.bound and not _bounded(one.bound, named):
+            lapsed = one, f"holds only while {one.bound}"
+        else:
+            return one, ""
+    return lapsed
+
+
+def comparison(text: str) -> Comparison | str:
+    """What a bound says: a column of the head compared with a constant or another column; or else what is wrong."""
+    body, found = parse_query(f":- {text}")
+    match body:
+        case (Comparison(_, Variable() | Constant() as left, Variable() | Constant() as right) as one,):
+            return one if Variable in (type(left), type(right)) else "it names no column"
+    return found[0].message if found else "it is no comparison of a column"
+
+
+def _bounded(text: str, named: Mapping[str, Value]) -> bool:
+    """Whether the bound holds for certain; what does not compare is out of bounds."""
+    bound = comparison(text)
+    if isinstance(bound, str):
+        return False
+    terms = (bound.left, bound.right)
+    left, right = (one.value if isinstance(one, Constant) else named.get(getattr(one, "name", "")) for one in terms)
+    try:
+        return compare(bound.comparator, left, right, False, Constant(None) in terms)
+    except EvaluationError:
+        return False
+
+
+def _is(value: Value, wanted: Value) -> bool:
+    """Whether a value is the one that a waiver names: a resource by its path, with or without the root's id."""
+    if isinstance(value, ResourceId):
+        return wanted in (value.path, value.path.partition("/")[2])
+    return value == wanted
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads the entries of a document. `found` collects what is wrong with them."""
+
+    document: Document
+    policies: Mapping[str, Policy]
+    worked_out: Set[Cell]
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def waivers(self) -> Iterator[Waiver]:
+        data: Any = self.document.data
+        entries = data.get("waivers", ()) if isinstance(data, dict) else ()
+        if not isinstance(data, dict) or list(data) != ["waivers"] or not isinstance(entries, list | None):
+            self._bad("here stands the one key `waivers` with a list", (), "write `waivers:`, and each with a dash")
+            return
+        ids = Counter(str(one["id"]) for one in entries or () if isinstance(one, dict) and "id" in one)
+        for at, entry in enumerate(entries or ()):
+            before = len(self.found)
+            self._check(at, entry)
+            if isinstance(entry, dict) and ids[str(entry.get("id"))] > 1:
+                self._bad(f"{entry['id']} is the id of more than one waiver", (at, "id"), "give each its own")
+            if len(self.found) == before:
+                yield Waiver.from_json(entry)
+
+    def _check(self, at: int, entry: Any) -> None:
+        """Collect what is wrong with one entry."""
+        if not isinstance(entry, dict):
+            self._bad("a waiver is a mapping", (at,), f"of {', '.join(KEYS)}")
+            return
+        for key, value in entry.items():
+            if key not in KEYS:
+                known = "one of " + ", ".join(KEYS)
+                self._bad(f"a waiver has no key `{key}`", (at, key), did_you_mean(str(key), KEYS, known), True)
+            elif key == "key" and not isinstance(value, dict):
+                self._bad("`key` is a mapping of columns to values", (at, key))
+            elif key in TEXTS and (not isinstance(value, str) or not value):
+                self._bad(f"`{key}` is a text", (at, key), f'write "{value}" in quotes' if value else None)
+        for key in NEEDED:
+            if key not in entry:
+                more = ": no waiver lasts for ever" if key == "expires" else ""
+                self._bad(f"`{key}` is missing here{more}", (at,))
+        if not any(entry.get(key) for key in BOUNDS):
+            self._bad("it would waive all that the policy finds", (at,), f"name one at least of {', '.join(BOUNDS)}")
+        if isinstance(date := entry.get("expires"), str):
+            try:
+                instant(date)
+            except ValueError:
+                self._bad(f"{date} is no date", (at, "expires"), "write one like 2027-03-01, the first day without it")
+        name = entry.get("policy")
+        if policy := self.policies.get(name) if isinstance(name, str) else None:
+            self._check_by(policy, at, entry)
+        elif isinstance(name, str):
+            self._bad(f"there is no policy {name}", (at, "policy"), did_you_mean(name, self.policies))
+
+    def _check_by(self, policy: Policy, at: int, entry: Mapping[str, Any]) -> None:
+        """Collect what does not go with the policy."""
+        if "subject" in entry and policy.subject is None:
+            self._bad(f"{policy.id} blames no resource", (at, "subject"), "leave `subject` out")
+        columns = [name for name in policy.columns if name]
+        keys = keys_of(policy, self.worked_out)
+        given = entry.get("key")
+        for name, value in given.items() if isinstance(given, dict) else ():
+            if name in columns and name not in keys:
+                why = f"{name} is no key column of {policy.id}: it may change and the violation be the same"
+                self._bad(why, (at, "key", name), f'bound it, `while: "{name} <= {value}"`', True)
+            elif name not in keys:
+                suggestion = did_you_mean(str(name), keys, f"its key columns are {', '.join(keys) or 'none'}")
+                self._bad(f"{policy.id} has no column {name}", (at, "key", name), suggestion, True)
+            elif isinstance(value, dict | list):
+                self._bad(f"`{name}` is a text, a number, true, false or null", (at, "key", name))
+        if isinstance(text := entry.get("while"), str) and text:
+            bound = comparison(text)
+            if isinstance(bound, str):
+                self._bad(f"`while` can't be `{text}`: {bound}", (at, "while"), 'write one like `while: "n <= 120"`')
+                return
+            for one in (bound.left, bound.right):
+                if isinstance(one, Variable) and one.name not in columns:
+                    known = f"the columns of {policy.id} are {', '.join(columns) or 'none'}"
+                    suggestion = did_you_mean(one.name, columns, known)
+                    self._bad(f"{policy.id} has no column {one.name}", (at, "while"), suggestion)
+
+    def _bad(self, what: str, path: tuple[str | int, ...], suggestion: str | None = None, key: bool = False) -> None:
+        if self.document.text is None and path:
+            what = f"waivers[{path[0]}]: {what}"
+        place = self.document.key_place if key else self.document.place
+        self.found.append(Diagnostic("bad-waiver", what, place(("waivers", *path) if path else ()), suggestion))

@@ -1,0 +1,46 @@
+"""The filters before Heat's two APIs (layer 6), as paste takes them and as a plain WSGI wrapper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from datalog_gate.decision_point.point import Point, make, shared
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.doors.wsgi import api, cfn
+from datalog_gate.doors.wsgi.fault import cfn_fault, heat_fault
+from datalog_gate.doors.wsgi.filter import Filter, Judge
+from datalog_gate.doors.wsgi.stored import Application
+
+DEFAULTS = Settings()
+Factory = Callable[[Application], Filter]
+
+
+def filter_factory(_global: Mapping[str, str], **options: str) -> Factory:
+    """The paste filter for heat-api. Its options are those of ``[datalog_gate]`` in heat.conf, over these. Errors:
+    RulesError, InputError or ValueError, which keep the pipeline from starting: a gate without rules must not look
+    like one."""
+    point = _point(options)
+    return partial(wrap, point=point, settings=point.settings)
+
+
+def cfn_filter_factory(_global: Mapping[str, str], **options: str) -> Factory:
+    """The paste filter for heat-api-cfn, as `filter_factory`."""
+    point = _point(options)
+    return partial(wrap_cfn, point=point, settings=point.settings)
+
+
+def wrap(application: Application, *, point: Judge, settings: Settings = DEFAULTS) -> Filter:
+    """Heat's API behind the gate, in plain WSGI."""
+    return Filter(application, point, api.opened, heat_fault, settings)
+
+
+def wrap_cfn(application: Application, *, point: Judge, settings: Settings = DEFAULTS) -> Filter:
+    """Heat's API in the manner of CloudFormation behind the gate, in plain WSGI."""
+    return Filter(application, point, cfn.opened, partial(cfn_fault, as_json=False), settings)
+
+
+def _point(options: Mapping[str, str]) -> Point:
+    from oslo_config import cfg
+
+    return make(cfg.CONF, options) if options else shared()

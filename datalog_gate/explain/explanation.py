@@ -1,0 +1,260 @@
+"""Why a decision is as it is (layer 4): its findings, their absence and what was looked at, in lines for people.
+
+In: the finished model and the facts, kept because somebody asked. Out: lines of text with places in the user's own
+files and in the rules, secrets covered. Nothing is worked out before it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from types import EllipsisType
+from typing import Literal as OneOf
+
+from datalog_gate.analysis.check import GIVEN
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.program import Call, Compare, Fold, Match, Without
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python
+from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.messages import LISTED, Wording, plain
+from datalog_gate.decision.secrets import Secrets
+from datalog_gate.engine.model import ModelError
+from datalog_gate.engine.provenance import Provenance
+from datalog_gate.explain.why import Failure, Node, Total, Why
+from datalog_gate.facts.factset import FactSet, place_of
+from datalog_gate.stack.model import Stack
+
+BYTES = 1700
+"""How much the steps of one finding take at most, as text or as JSON: with all around them 2 kB."""
+LONGEST = 160
+"""How many characters a line takes at most, without its place."""
+JOINED = 90
+"""How long a line of several checks gets."""
+WIDTH = 72
+"""Where the column of places begins at most."""
+Word = OneOf["row", "absent", "aggregate", "holds", "fails", "fix"]
+Raw = tuple[str, Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One step: what was there, was not there, came out or holds, where that was written, and how deep below the
+    finding it stands: a row rests on the deeper ones after it."""
+
+    depth: int
+    word: Word
+    text: str
+    place: Span | None
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON data: depth, step, text, place."""
+        place = self.place.to_json() if self.place else None
+        return {"depth": self.depth, "step": self.word, "text": self.text, "place": place}
+
+    @property
+    def where(self) -> str:
+        """File and line."""
+        return f"{self.place.file}:{self.place.line}" if self.place else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Why a finding holds, and a change under which it does not, if one was found."""
+
+    lines: tuple[Line, ...]
+    fix: Line | None
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON data: the steps, as many as have room, how many more there are, and the fix."""
+        steps = [one.to_json() for one in self.lines]
+        shown = within(BYTES, [json.dumps(one, ensure_ascii=False) for one in steps])
+        return {"steps": steps[:shown], "more": len(steps) - shown, "fix": self.fix and self.fix.text}
+
+
+@dataclass(slots=True)
+class Explanation:
+    """What explains one decision. `raw` has the row behind each finding, `inventory` the places of rows that no
+    template holds, `policies` those that judged; `fixed` finds a change."""
+
+    facts: FactSet
+    provenance: Provenance
+    secrets: Secrets
+    stacks: Sequence[Stack]
+    raw: Mapping[Violation, Raw]
+    inventory: Mapping[str, Mapping[Row, Span]]
+    policies: Sequence[Policy]
+    reads: Mapping[str, Set[str]]
+    fixed: Callable[[Violation, Node], Line | None]
+    _why: Why = field(init=False)
+    _wording: Wording = field(init=False)
+    _found: dict[Violation, Explained] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._why = Why(self.provenance)
+        self._wording = Wording(self.provenance.program, self.provenance.model, self.secrets)
+
+    def of(self, finding: Violation) -> Explained:
+        """Why the finding of this decision holds, and what to change."""
+        if finding not in self._found:
+            tree = self._why.why(*self.raw[finding])
+            self._found[finding] = Explained(self._lines(tree), None if finding.waiver else self.fixed(finding, tree))
+        return self._found[finding]
+
+    def why(self, finding: Violation) -> tuple[Line, ...]:
+        """Why the finding of this decision holds."""
+        return self._lines(self._why.why(*self.raw[finding]))
+
+    def why_not(self, relation: str, row: Sequence[object]) -> tuple[Line, ...]:
+        """Why no row like this one holds: for each rule, by place, the literal at which it fails. `row` is plain data,
+        a resource as its path, `...` for anything. Nothing if there is such a row.
+
+        Errors: KeyError for a relation that no rule derives, ValueError for a row of another width, EngineError if it
+        takes too long."""
+        program = self.provenance.program
+        if not any(relation in stratum.relations for stratum in program.strata):
+            raise KeyError(relation)
+        columns = program.relations[relation].columns
+        paths = {each.id.path for stack in self.stacks for one in stack.walk() for each in one.resources}
+        if len(row) != len(columns):
+            raise ValueError(f"{relation} has {len(columns)} columns, here {len(row)}")
+        asked = tuple(_asked(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))
+        return tuple(self._failure(one) for one in self._why.why_not(relation, asked) or ())
+
+    def clean(self, found: Set[str]) -> dict[str, dict[str, int]]:
+        """Of each policy but those `found`, how many rows there are of each relation of facts that it reads."""
+        inputs = self.provenance.program.inputs
+        return {
+            one.id: {
+                name.removesuffix(GIVEN): len(self.facts.rows.get(name, ()))
+                for name in sorted(self.reads[one.relation] & inputs)
+                if not name.endswith("#")
+            }
+            for one in sorted(self.policies, key=lambda one: one.id)
+            if one.id not in found
+        }
+
+    def _lines(self, tree: Node) -> tuple[Line, ...]:
+        if tree.rule is None:
+            return (Line(0, "holds", "it would take too long to tell why", None),)
+        lines: list[Line] = []
+        self._below(tree, 0, lines, set())
+        return tuple(lines) or (Line(0, "holds", "the rule has no conditions", tree.rule.span),)
+
+    def _below(self, node: Node, depth: int, lines: list[Line], seen: set[Raw]) -> None:
+        """The premises of a row: rows, then what else holds, with as many checks on a line as have room. A tree is no
+        deeper than the rows that are followed in it."""
+        assert node.rule
+        told = self._wording.of(node.rule, node.binding)
+        for one in node.premises:
+            if isinstance(one, Node):
+                self._row(one, depth, lines, seen)
+        for one in node.premises:
+            match one:
+                case Compare() | Call():
+                    if text := told.check(one):
+                        last = (
+                            lines[-1] if lines[-1:] and lines[-1].word == "holds" and lines[-1].depth == depth else None
+                        )
+                        if last and len(last.text) + len(text) < JOINED:
+                            lines[-1] = replace(last, text=f"{last.text}, {text}")
+                        else:
+                            lines.append(line(depth, "holds", text, one.span))
+                case Without():
+                    lines.append(line(depth, "absent", told.absent(one), one.span))
+                case Total():
+                    lines.append(line(depth, "aggregate", told.total(one), one.literal.span))
+
+    def _row(self, node: Node, depth: int, lines: list[Line], seen: set[Raw]) -> None:
+        while node.rule and node.premises and self._is_given(node):
+            (only,) = node.premises
+            assert isinstance(only, Node)
+            node = only
+        text = self._wording.row(node)
+        if LISTED in node.relation:
+            lines.append(line(depth, "row", text, node.rule.span if node.rule else None))
+            return
+        if node.rule is None:
+            more = "" if node.followed else " and so on"
+            lines.append(line(depth, "row", text + more, self._place(node) if node.followed else None))
+            return
+        raw = node.relation, node.row
+        again = raw in seen and bool(node.premises)
+        seen.add(raw)
+        lines.append(line(depth, "row", f"{text} as above" if again else text, node.rule.span))
+        if not again:
+            self._below(node, depth + 1, lines, seen)
+
+    def _is_given(self, node: Node) -> bool:
+        only = node.premises[0]
+        return (
+            len(node.premises) == 1
+            and isinstance(only, Node)
+            and plain(only.relation) == f"{plain(node.relation)}{GIVEN}"
+        )
+
+    def _place(self, node: Node) -> Span | None:
+        """Where a fact was written: if its literal reads one value of it, that one."""
+        name = plain(node.relation)
+        origin = self.facts.origin(name, node.row)
+        if origin is None:
+            return self.inventory.get(name, {}).get(node.row)
+        described = self.provenance.program.relations[node.relation]
+        read = [described.columns[at].name for at in node.columns if described.columns[at].name not in described.key]
+        single = described.named_only and len(read) == 1 and not read[0].startswith("_")
+        return place_of(origin, read[0] if single else None)
+
+    def _failure(self, one: Failure) -> Line:
+        told = self._wording.of(one.rule, one.binding)
+        place = one.literal.span if one.literal else one.rule.span
+        if one.error:
+            text = self.secrets.message(ModelError(one.rule.relation, one.error.span, one.error.message, ()))
+            return line(0, "fails", text, place)
+        match one.literal:
+            case None:
+                text = "the rule gives no such row"
+            case Match():
+                text = f"there is no {told.literal(one.literal)}"
+            case Without(body):
+                text = f"there is {', '.join(map(told.literal, body))}"
+            case Fold(target=target):
+                assert one.total
+                text = f"{told.total(one.total)}, not {told.operand(target)}"
+            case _:
+                text = f"not {told.literal(one.literal)}"
+        return line(0, "fails", text, place)
+
+
+def within(limit: int, texts: Sequence[str]) -> int:
+    """How many of the texts have room together."""
+    size = 0
+    for at, one in enumerate(texts):
+        size += len(one.encode("utf-8", "surrogatepass")) + 2
+        if size > limit:
+            return at
+    return len(texts)
+
+
+def told(steps: Sequence[Line], heading: str = "why") -> Iterator[str]:
+    """The steps below each other under a heading, their places in a column, as many as have room."""
+    texts = [f"{'  ' * one.depth}{one.text}" for one in steps]
+    width = min(WIDTH, max(map(len, texts), default=0))
+    lines = [f"{text:{width}}   {one.where}".rstrip() for text, one in zip(texts, steps, strict=True)]
+    shown = within(BYTES, [f"        {one}" for one in lines])
+    for at, line in enumerate(lines[:shown]):
+        yield f"  {'' if at else heading:6}{line}"
+    if more := len(lines) - shown:
+        yield f"        and {more} more"
+
+
+def _asked(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType:
+    if isinstance(value, EllipsisType):
+        return value
+    named = isinstance(value, str) and (kinds == Kind.RESOURCE or (value in paths and kinds & Kind.RESOURCE))
+    return ResourceId(str(value)) if named else from_python(value)
+
+
+def line(depth: int, word: Word, text: str, place: Span | None) -> Line:
+    """A line that is no longer than lines are."""
+    return Line(depth, word, text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...", place)

@@ -1,0 +1,282 @@
+"""A change of the template under which a finding does not hold (layer 4): tried, not guessed.
+
+In: the tree that explains a finding. Out: a change of one property, or a grant, after which judging anew gives no such
+finding, no other one and no error; it need not be the smallest. What rules select by a constant, and what they never
+test, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+from datalog_gate.analysis.check import UNLOCKED
+from datalog_gate.analysis.program import Call, Compare, Const, Match, Operand, Pattern, Var, Without
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import EngineError
+from datalog_gate.base.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show, to_json
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.locations import NAMELESS
+from datalog_gate.decision.messages import plain
+from datalog_gate.decision.secrets import Secrets
+from datalog_gate.engine.model import Model
+from datalog_gate.explain.explanation import Line, line
+from datalog_gate.explain.why import Node
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.facts.grant_relations import POLICY
+from datalog_gate.schema.declaration import Property, Relation, ResourceType
+from datalog_gate.schema.resource_types import member_of
+from datalog_gate.stack.model import Data, Path, Resource, Stack
+from datalog_gate.stack.property_values import path_text, typed
+
+TRIES = 64
+"""How many changes are tried for one finding."""
+WORK = 100_000
+"""How many facts are judged anew for all findings of a decision together: a few seconds."""
+OFFERS = 20
+"""How many rows of a relation are looked through for values that a rule accepts."""
+
+
+class Change(NamedTuple):
+    """A resource with other properties, or a new one, of the stack `home`; in words, and where the value stands now."""
+
+    home: str
+    resource: Resource
+    text: str
+    place: Span | None
+
+
+class _Cell(NamedTuple):
+    """A value of a template that a finding rests on: in which stack, whose, where, and the values it is tested as."""
+
+    home: str
+    resource: Resource
+    path: Path
+    value: Value
+    faces: frozenset[Value]
+
+
+@dataclass(slots=True)
+class Fixes:
+    """Finds changes for the findings of one decision. `again` judges other stacks by the same rules and request."""
+
+    stacks: Sequence[Stack]
+    facts: FactSet
+    model: Model
+    relations: Mapping[str, Relation]
+    type_of: Callable[[str], ResourceType | None]
+    secrets: Secrets
+    decision: Decision
+    again: Callable[[Sequence[Stack]], Decision]
+    _left: int = field(default=WORK, init=False)
+
+    def of(self, finding: Violation, tree: Node) -> Line | None:
+        """A change that was found to settle the finding, if one was."""
+        for change in islice(self._changes(tree), TRIES):
+            if self._left <= 0:
+                break
+            self._left -= len(self.facts)
+            if self._settles(change, finding):
+                return line(0, "fix", change.text, change.place)
+        return None
+
+    def _settles(self, change: Change, finding: Violation) -> bool:
+        try:
+            judged = self.again([with_resource(one, change.home, change.resource) for one in self.stacks])
+        except EngineError:
+            return False
+        if any(one.code == "budget" for one in judged.errors):
+            self._left = 0  # the next one would take as long
+            return False
+        before, after = _findings(self.decision), _findings(judged)
+        gone = finding.policy, finding.row
+        return after[gone] < before[gone] and after <= before
+
+    def _changes(self, tree: Node) -> Iterator[Change]:
+        """The changes to try, in the order of the tree: grants, then values, first those that the finding's row has."""
+        nodes = [tree]
+        for one in nodes:
+            nodes += [each for each in one.premises if isinstance(each, Node)]
+        for node in nodes:
+            yield from self._grants(node)
+        cells = {(cell.resource.id, cell.path): cell for node in nodes for cell in self._cells(node)}
+        for cell in sorted(cells.values(), key=lambda one: one.faces.isdisjoint(tree.row)):
+            found = (value for node in nodes for value in self._offers(cell, node))
+            offers = dict.fromkeys(one for one in found if not isinstance(one, ResourceId | Unknown | None))
+            equated = any(self._equates(cell, node) for node in nodes)
+            if offers or equated:
+                near = sorted(offers, key=lambda one: -_alike(one, cell.value))
+                for value in dict.fromkeys((*near, *self._allowed(cell))):
+                    if value != cell.value and (change := _changed(cell, value)):
+                        yield change
+
+    def _grants(self, node: Node) -> Iterator[Change]:
+        """A grant for each resource that a premise wants a service to be unlocked for."""
+        for one in node.premises:
+            match one:
+                case Without((Match(relation, (service, wanted)),)) if plain(relation) == UNLOCKED:
+                    name, resource = _value(service, node.binding), _value(wanted, node.binding)
+                    home = self._home(resource) if isinstance(resource, ResourceId) else None
+                    if home and isinstance(name, str) and isinstance(resource, ResourceId):
+                        called = f"grant of {name} for {resource.name}"
+                        made = {"service": name, "scope": [resource.name]}
+                        grant = Resource(ResourceId(f"{home.id}/{called}"), called, POLICY, POLICY, made)
+                        text = f"add a resource of type {POLICY} with service: {name}, scope: [{resource.name}]"
+                        yield Change(home.id, grant, text, None)
+
+    def _home(self, resource: ResourceId) -> Stack | None:
+        """The stack that the resource is of."""
+        stacks = (each for one in self.stacks for each in one.walk())
+        return next((one for one in stacks if any(each.id == resource for each in one.resources)), None)
+
+    def _cells(self, node: Node) -> Iterator[_Cell]:
+        """The values of resources that the rule of a row reads into variables. What is secret is left alone, so is what
+        is not known, and what refers to another resource: the template would be another one."""
+        matches = [one for one in node.rule.body if isinstance(one, Match)] if node.rule else []
+        matches.sort(key=lambda one: one.span)
+        for match, leaf in zip(matches, (one for one in node.premises if isinstance(one, Node)), strict=True):
+            name = plain(leaf.relation)
+            of, path = self.facts.origin(name, leaf.row) or (None, ())
+            open_ = self.secrets.row(name, leaf.row) == leaf.row
+            if not isinstance(of, Resource) or of.nested or path[:1] != ("properties",) or not open_:
+                continue
+            for at, column in enumerate(self.relations[leaf.relation].columns):
+                variable, value = match.arguments[at], leaf.row[at]
+                hidden = self.secrets.guarded(name, at) or isinstance(value, Unknown | ResourceId)
+                if not isinstance(variable, Var) or column.name in (*NAMELESS, "path") or hidden:
+                    continue
+                whole = path if column.name in ("value", "_value") else (*path, column.name)
+                home = self._home(of.id)
+                if home:
+                    yield _Cell(home.id, of, whole, value, frozenset(_faces(variable, value, node)))
+
+    def _offers(self, cell: _Cell, node: Node) -> Iterator[Value]:
+        """What the value is compared with in a rule, and for bounds what lies beside; what a relation holds that lacks
+        it."""
+        secret = self.secrets.values(node.rule, node.binding) if node.rule else ()
+        for one in node.premises:
+            match one:
+                case Compare(comparator, left, right) if comparator != "=" and not {left, right} & set(secret):
+                    sides = _value(left, node.binding), _value(right, node.binding)
+                    for side, other in (sides, sides[::-1]):
+                        if side in cell.faces:
+                            if not isinstance(other, EllipsisType):
+                                yield other
+                            if comparator != "!=" and isinstance(other, int):
+                                yield from (other - 1, other + 1)
+                case Without((Match(relation, arguments),)):
+                    for at, term in enumerate(arguments):
+                        if term and _value(term, node.binding) in cell.faces and not self.secrets.guarded(relation, at):
+                            rows = sorted(self.model.rows(relation), key=row_key)[:OFFERS]
+                            yield from (row[at] for row in rows)
+                case _:
+                    pass
+
+    def _equates(self, cell: _Cell, node: Node) -> bool:
+        """Whether a rule tests the value by a builtin, or asks that it equals a constant."""
+        for one in node.premises:
+            match one:
+                case Compare("=", left, right) if Const in (type(left), type(right)):
+                    terms: Sequence[Operand] = (left, right)
+                case Call(_, inputs, ()):
+                    terms = inputs
+                case _:
+                    continue
+            if any(_value(term, node.binding) in cell.faces for term in terms):
+                return True
+        return False
+
+    def _allowed(self, cell: _Cell) -> Iterator[Value]:
+        """The values that Heat allows there, and the one that it takes if nothing is said. Where that is none, nothing
+        may mean everything: to leave a value out is never a fix."""
+        kind = self.type_of(cell.resource.type)
+        found: Property | None = None
+        among = kind.properties if kind else ()
+        for step in cell.path[1:]:
+            if isinstance(step, str):
+                found = next((one for one in among if one.name == step), None)
+                among = found.children if found else ()
+        if found:
+            yield from map(from_python, member_of(found).allowed if found.kind in ("list", "map") else found.allowed)
+            if found.kind == "boolean":
+                yield from (TRUE, FALSE)
+            if found.default is not None and not isinstance(found.default, list | dict):
+                yield from_python(found.default)
+
+
+def with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
+    """The stack in which this resource stands in place of its namesake in the stack `home`, or beside the others."""
+    if stack.id == home:
+        others = tuple(resource if one.id == resource.id else one for one in stack.resources)
+        return replace(stack, resources=others if resource in others else (*others, resource), assuming=None)
+    resources = tuple(
+        replace(one, nested=with_resource(one.nested, home, resource)) if one.nested else one for one in stack.resources
+    )
+    return replace(stack, resources=resources, assuming=None)
+
+
+def _findings(decision: Decision) -> Counter[tuple[str, object]]:
+    found = Counter[tuple[str, object]]((one.policy, one.row) for one in (*decision.violations, *decision.undetermined))
+    found.update((one.policy, one.message) for one in decision.errors)
+    return found
+
+
+def _value(term: Pattern, binding: Mapping[Var, Value]) -> Value | EllipsisType:
+    if isinstance(term, Const):
+        return term.value
+    return binding.get(term, ...) if term else ...
+
+
+def _faces(variable: Var, value: Value, node: Node) -> Iterator[Value]:
+    """The value as it is tested: itself, or what stands for a null."""
+    if value is not None:
+        yield value
+    for one in node.premises:
+        match one:
+            case Call("??", (left, _), (Var() as output,)) if value is None and left == variable:
+                yield node.binding[output]
+
+
+def _changed(cell: _Cell, value: Value) -> Change | None:
+    """The resource with the value in the cell; None if that makes no sense."""
+    try:
+        properties = _put(cell.resource.properties, cell.path[1:], to_json(value))
+    except ValueError:
+        return None
+    text = f"set {path_text(cell.path[1:])} of {cell.resource.name} to {show(value)}"
+    resource = replace(cell.resource, properties=properties)
+    return Change(cell.home, resource, text, cell.resource.locate(cell.path))
+
+
+def _put(data: Data, path: Path, value: Data) -> Any:
+    """A copy of the data with the value at the path. Errors: ValueError where the data has no such place, and for a
+    least above a most."""
+    step, *rest = path
+    match data, step:
+        case dict(), str():
+            changed = {**data, step: _put(data.get(step), tuple(rest), value) if rest else value}
+            if _in_order(changed, step):
+                return changed
+        case list(), int() if step < len(data):
+            return [*data[:step], _put(data[step], tuple(rest), value) if rest else value, *data[step + 1 :]]
+    raise ValueError(path)
+
+
+def _in_order(data: Mapping[str, Data], changed: str) -> bool:
+    """Whether the least is no more than the most where one of them was changed, `port_range_min` and `_max`."""
+    stem, _, end = changed.rpartition("_")
+    if end not in ("min", "max") or not {f"{stem}_min", f"{stem}_max"} & data.keys():
+        return True
+    least, most = (typed("integer", data.get(f"{stem}_{one}")) for one in ("min", "max"))
+    return isinstance(least, int) and isinstance(most, int) and least <= most
+
+
+def _alike(one: Value, other: Value) -> int:
+    """How far two texts begin alike."""
+    pairs = zip(str(one), str(other), strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))

@@ -1,0 +1,272 @@
+"""Why a row holds, and why another does not (layer 3): what stands behind a row, step by step.
+
+In: a program, its finished model, a row. Out: a tree of first derivations whose leaves are facts, in which no row
+supports itself; or for each rule the literal where it fails. The order of rules, literals and facts chooses nothing:
+premises stand in the order in which their literals were written, rows first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from types import EllipsisType
+from typing import cast
+
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Operand,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.safety import Scoped, inner, scoped
+from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.values import Row, Value, in_order
+from datalog_gate.engine.assignments import Assignments, Binding, Cause
+from datalog_gate.engine.budget import Budget, Watch
+from datalog_gate.engine.builtins import aggregate
+from datalog_gate.engine.native import errors_of
+from datalog_gate.engine.provenance import Derivation, Provenance
+from datalog_gate.language.ast import AggregateFunction
+
+ROWS = 40
+DEPTH = 6
+"""How many rows of a tree are followed, those nearest to its root first, and how deep they lie at most."""
+FIRST = 5
+"""How many contributors of an aggregate are kept."""
+STEPS = 5000
+BRANCHES = 1000
+"""How long the search for the furthest-reaching assignment is: steps in all, rows that one of them tries."""
+LOOKS = 200_000
+"""How many rows are looked at in all for what aggregates and negations found: some seconds."""
+Asked = tuple[Value | EllipsisType, ...]
+"""A row that may be there, `...` where any value will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """An aggregate with its value, how many values it has, and the first of them."""
+
+    literal: Fold
+    value: Value
+    contributors: int
+    first: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A row, the columns of it that its literal reads, and unless it is a fact its first derivation: a rule, the values
+    of its variables, and a premise for each literal. One that is not `followed` has a derivation too, left out, or too
+    long to find."""
+
+    relation: str
+    row: Row
+    columns: tuple[int, ...] = ()
+    rule: CheckedRule | None = None
+    binding: Binding = field(default_factory=dict)
+    premises: tuple[Premise, ...] = ()
+    followed: bool = True
+
+
+Premise = Node | Total | Compare | Call | Without
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The literal of a rule at which the assignment that reaches furthest fails, None if it is the head. What a
+    negation found is in the binding; of an aggregate `total` is what it is; `error` is what went wrong instead."""
+
+    rule: CheckedRule
+    literal: CheckedLiteral | None
+    binding: Binding
+    total: Total | None = None
+    error: Cause | None = None
+
+
+class Why:
+    """Explains rows of one model. Ask one about many rows: it remembers what it found."""
+
+    def __init__(self, provenance: Provenance) -> None:
+        self.provenance = provenance
+        watch = Watch(Budget(looks=LOOKS))
+        self._search = Assignments(provenance.model.tables, errors_of(provenance.model), watch, ordered=True)
+        self._derived = {name for stratum in provenance.program.strata for name in stratum.relations}
+
+    def why(self, relation: str, row: Row, most: int = ROWS, deepest: int = DEPTH) -> Node:
+        """The tree of a row of the model, of which the `most` rows next to the root are followed, down to `deepest`."""
+        drafts: list[_Draft] = []
+        waiting = deque([_Draft(relation, row, (), 0)])
+        while waiting:
+            draft = waiting.popleft()
+            drafts.append(draft)
+            if draft.relation in self._derived and len(drafts) <= most and draft.depth <= deepest:
+                try:
+                    draft.derivation = self._derive(draft.relation, draft.row)
+                except BudgetError:
+                    continue
+                matches = [one for one in draft.derivation.rule.body if isinstance(one, Match)]
+                for match, fact in zip(matches, draft.derivation.matched, strict=True):
+                    draft.below.append(_Draft(*fact, match.columns, draft.depth + 1))
+                waiting.extend(draft.below)
+        for draft in reversed(drafts):  # those below were drafted later
+            draft.node = self._node(draft)
+        assert drafts[0].node
+        return drafts[0].node
+
+    def why_not(self, relation: str, asked: Asked) -> tuple[Failure, ...] | None:
+        """Where each rule of the relation fails, by place; None if such a row holds after all. Errors: BudgetError."""
+        model = self.provenance.model
+        if any(_fits(row, asked) for row in model.rows(relation)):
+            return None
+        rules = [
+            rule for stratum in self.provenance.program.strata for rule in stratum.rules if rule.relation == relation
+        ]
+        return tuple(self._furthest(rule, asked) for rule in sorted(rules, key=lambda one: one.span))
+
+    def total(self, rule: CheckedRule, literal: Fold, binding: Binding) -> Total:
+        """What an aggregate of the rule's body is. Errors: BudgetError."""
+        needs = next(one.needs for one in _scoped(rule) if one.literal is literal)
+        found = self._search.of_body(inner(literal, needs), {var: binding[var] for var in needs})
+        terms = {tuple(_value(term, each) for term in literal.terms) for each, _ in found}
+        rows = in_order([row for row in terms if row[0] is not None])
+        if call := _aggregates(rule).get(literal.target):
+            (target,) = call.outputs
+            assert isinstance(target, Var)
+            fold = replace(literal, function=cast(AggregateFunction, call.builtin), target=target)
+            return Total(fold, binding[target], len(rows), tuple(row[0] for row in rows[:FIRST]))
+        return Total(literal, aggregate(literal.function, rows), len(rows), tuple(row[0] for row in rows[:FIRST]))
+
+    def _derive(self, relation: str, row: Row) -> Derivation:
+        found = self.provenance.derive(relation, row)
+        assert found, f"{relation}{row} has no derivation"
+        return found
+
+    def _node(self, draft: _Draft) -> Node:
+        if draft.derivation is None:
+            followed = draft.relation not in self._derived
+            return Node(draft.relation, draft.row, draft.columns, followed=followed)
+        rule, binding = draft.derivation.rule, draft.derivation.binding
+        rows = iter(draft.below)
+        premises: list[tuple[CheckedLiteral, Premise]] = []
+        aggregates = _aggregates(rule)
+        for literal in rule.body:
+            match literal:
+                case Match():
+                    node = next(rows).node
+                    assert node
+                    premises.append((literal, node))
+                case Call() if literal.inputs[-1:] and literal.inputs[-1] in aggregates:
+                    pass  # told with the tuples that may be there
+                case Fold("tuples") if literal.target not in aggregates:
+                    pass
+                case Fold():
+                    try:
+                        premises.append((literal, self.total(rule, literal, binding)))
+                    except BudgetError:
+                        return Node(draft.relation, draft.row, draft.columns, followed=False)
+                case _:
+                    premises.append((literal, literal))
+        premises.sort(key=lambda pair: (not isinstance(pair[1], Node), pair[0].span))
+        return Node(draft.relation, draft.row, draft.columns, rule, binding, tuple(one for _, one in premises))
+
+    def _furthest(self, rule: CheckedRule, asked: Asked) -> Failure:
+        known: Binding = {}
+        for term, value in zip(rule.arguments, asked, strict=True):
+            if isinstance(value, EllipsisType):
+                continue
+            given = term.value if isinstance(term, Const) else known.get(term, value)
+            if given != value:
+                return Failure(rule, None, known)
+            if isinstance(term, Var) and value is not None:
+                known[term] = value
+        best, failure = -1, Failure(rule, None, known)
+        open_: list[Iterator[tuple[tuple[Scoped, ...], Binding]]] = [iter([(_scoped(rule), known)])]
+        for _ in range(STEPS):
+            if not open_:
+                break
+            state = next(open_[-1], None)
+            if state is None:
+                open_.pop()
+                continue
+            waiting, binding = state
+            if not waiting:
+                if best < len(rule.body):
+                    best, failure = len(rule.body), Failure(rule, None, binding)
+                continue
+            chosen = _next(waiting, binding)
+            rest = tuple(one for one in waiting if one is not chosen)
+            tried = list(islice(self._search.of_body((chosen,), binding), BRANCHES))
+            found = [each for each, cause in tried if cause is None]
+            if not found and best < len(rule.body) - len(waiting):
+                error = min((cause for _, cause in tried if cause), default=None)
+                best = len(rule.body) - len(waiting)
+                failure = (
+                    Failure(rule, chosen.literal, binding, error=error)
+                    if error
+                    else self._failure(rule, chosen, binding)
+                )
+            open_.append(iter([(rest, each) for each in found]))
+        return failure
+
+    def _failure(self, rule: CheckedRule, one: Scoped, binding: Binding) -> Failure:
+        match one.literal:
+            case Without() as without:
+                held = self._search.of_body(inner(without, one.needs), {var: binding[var] for var in one.needs})
+                against = next((each for each, cause in held if cause is None), binding)
+                return Failure(rule, without, {**binding, **against})
+            case Fold() as fold:
+                return Failure(rule, fold, binding, self.total(rule, fold, binding))
+        return Failure(rule, one.literal, binding)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A node whose premises are not all known yet."""
+
+    relation: str
+    row: Row
+    columns: tuple[int, ...]
+    depth: int
+    derivation: Derivation | None = None
+    below: list[_Draft] = field(default_factory=list)
+    node: Node | None = None
+
+
+def _scoped(rule: CheckedRule) -> tuple[Scoped, ...]:
+    return scoped(rule.body, [one for one in rule.arguments if isinstance(one, Var)])
+
+
+def _aggregates(rule: CheckedRule) -> dict[Operand, Call]:
+    """The calls that make an aggregate of tuples, by the variable of those that may be there."""
+    folds = {one.target for one in rule.body if isinstance(one, Fold) and one.function == "tuples"}
+    calls = [one for one in rule.body if isinstance(one, Call) and folds.intersection(one.inputs)]
+    return {one.inputs[-1]: one for one in reversed(calls)}
+
+
+def _next(waiting: Sequence[Scoped], binding: Binding) -> Scoped:
+    """The first literal that can be told now, or else the match that is known best."""
+    computed = [one for one in waiting if not isinstance(one.literal, Match) and one.ready(binding)]
+    if computed:
+        return min(computed, key=lambda one: one.literal.span)
+
+    def known(one: Scoped) -> int:
+        terms = one.literal.arguments if isinstance(one.literal, Match) else ()
+        return sum(isinstance(term, Const) or term in binding for term in terms)
+
+    matches = [one for one in waiting if isinstance(one.literal, Match)]
+    return min(matches, key=lambda one: (-known(one), one.literal.span))
+
+
+def _fits(row: Row, asked: Asked) -> bool:
+    return all(wanted is ... or value == wanted for value, wanted in zip(row, asked, strict=True))
+
+
+def _value(term: Operand, binding: Binding) -> Value:
+    return term.value if isinstance(term, Const) else binding[term]

@@ -1,0 +1,74 @@
+"""The rows of grants, ``gate:grant*`` (layer 2): in, a resource of type `POLICY`; out, what it grants and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.facts.tables import Fact, Home, entries, wildcard
+from datalog_gate.schema.relations import FIXED
+from datalog_gate.stack.model import Data, Path, Resource
+from datalog_gate.stack.property_values import leaves, typed
+
+POLICY = "DatalogGate::Policy"
+
+
+def _grant(one: Resource, _home: Home) -> Iterator[Fact]:
+    service, expires = (typed("string", one.properties.get(name)) for name in ("service", "expires"))
+    yield (one.id, service, expires), ("properties",), None
+
+
+def _options(one: Resource, _home: Home) -> Iterator[Fact]:
+    path = ("properties", "options")
+    yield from entries(FIXED["gate:grant_option"], (one.id,), leaves(one.properties.get("options")), path)
+
+
+def _scope(one: Resource, home: Home) -> Iterator[Fact]:
+    """The resources that the scope names; a name that nothing has gives no row. A scope that nobody knows grants
+    nothing for certain."""
+    scope = one.properties.get("scope")
+    path = ("properties", "scope")
+    if scope is None:
+        scope = [each.id for each in by_default(home.own.named)]
+    names: list[tuple[Path, Data]] = [(path, scope)] if isinstance(scope, Unknown) else []
+    if isinstance(scope, list):
+        names = [((*path, index), name) for index, name in enumerate(scope)]
+    for place, name in names:
+        if isinstance(name, Unknown):
+            yield wildcard(FIXED["gate:grant_scope"], (one.id,), place, name)
+        elif named := addressed(name, home.own.named):
+            yield (one.id, named.id), place, named.maybe
+
+
+def by_default(named: Mapping[str, Resource]) -> list[Resource]:
+    """What a grant without a scope is for: every resource of the stack but grants and what any grant requires."""
+    outside = required(named, [name for name, one in named.items() if one.type == POLICY])
+    return [resource for name, resource in named.items() if name not in outside]
+
+
+def addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:
+    """The resource of the stack by its name or reference; ``tr.srv``, a resource within `tr`, addresses `tr`."""
+    if isinstance(name, ResourceId):
+        own = named.get(name.name)
+        return own if own and own.id == name else None
+    text = str(name)
+    return named.get(text) or named.get(text.partition(".")[0])
+
+
+def required(named: Mapping[str, Resource], names: Iterable[str]) -> set[str]:
+    """These names, and those of all that their resources need to be there."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name in named:
+            found.add(name)
+            waiting.extend(named[name].requires)
+    return found
+
+
+GRANT_ROWS: dict[str, Callable[[Resource, Home], Iterator[Fact]]] = {
+    "gate:grant": _grant,
+    "gate:grant_option": _options,
+    "gate:grant_scope": _scope,
+}

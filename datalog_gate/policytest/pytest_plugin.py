@@ -1,0 +1,86 @@
+"""The pytest plugin (layer 5): each case of a `test.yaml` that stands beside rule files (`*.dl`) is a test.
+
+The package is imported only once there is such a file, so that other projects' pytest starts as fast as without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from datalog_gate.policytest.suite import Suite
+    from datalog_gate.policytest.testfile import Case
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Policy tests may need an operator's resource types, and to know which folder holds the packs."""
+    group = parser.getgroup("datalog_gate")
+    group.addoption(
+        "--datalog-catalogue", action="append", default=[], metavar="FILE", help="resource types of a plugin"
+    )
+    group.addoption("--datalog-packs", action="append", default=[], metavar="DIR", help="the top folder of the packs")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """A `test.yaml` without a rule file beside it belongs to somebody else."""
+    if file_path.name == "test.yaml" and any(file_path.parent.glob("*.dl")):
+        collector: pytest.Collector = PolicyFile.from_parent(parent, path=file_path)
+        return collector
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Say in the report, which a worker of xdist sends home, what the command exits with."""
+    report = yield
+    if isinstance(collector, PolicyFile) and collector.exit is not None:
+        report.datalog_exit = collector.exit  # type: ignore[attr-defined]
+    return report
+
+
+class PolicyFile(pytest.File):
+    """A test file. One that can't be read, or whose rules can't, is an error of collection."""
+
+    exit: int | None = None
+    """What the command exits with for a file that can't be read."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        from datalog_gate.base.errors import DiagnosticsError
+        from datalog_gate.policytest.suite import exit_code, read_suite
+
+        try:
+            options = (self.config.getoption(f"datalog_{name}") for name in ("catalogue", "packs"))
+            suite = read_suite(self.path, *options)
+        except DiagnosticsError as error:
+            self.exit = exit_code(error)
+            raise self.CollectError(str(error)) from error
+        for case in suite.cases:
+            item: pytest.Item = PolicyCase.from_parent(self, name=case.name, suite=suite, case=case)
+            yield item
+
+
+class PolicyCase(pytest.Item):
+    """One case of a test file."""
+
+    def __init__(self, *, suite: Suite, case: Case, **rest: Any) -> None:
+        super().__init__(**rest)
+        self._suite, self._case = suite, case
+
+    def runtest(self) -> None:
+        from datalog_gate.base.errors import GateError
+
+        try:
+            report = self._suite.report(self._case)
+        except GateError as error:
+            report = str(error)
+        if report:
+            pytest.fail(report, pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self._case.line - 1, self.name

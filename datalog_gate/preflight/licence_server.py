@@ -1,0 +1,198 @@
+"""The plugin `licence` (layer 5): asks a licence server over HTTP before a stack is built or changed.
+
+In: a `Snapshot`. Out: nothing, or a refusal with the server's reason. ``POST {url}`` asks, as JSON:
+
+    {"action": "create", "project": "p1", "stack": "web", "decision": "7f3a91",
+     "resources": [{"id": "web/db", "type": "OS::Nova::Server", "image": "debian", "flavor": null, "open": false}]}
+
+with null for what is not there, not known yet or hidden, and `open` for a group that may get more members than are
+told. The server says, with 200, ``{"allowed": true}`` or ``{"allowed": false, "reason": "..."}``; anything else is no
+answer. ``POST {url}/outcome`` tells it afterwards ``{"action", "project", "stack", "decision", "outcome"}``; any 2xx
+does. Both carry the same ``Idempotency-Key``, which is the same for the same request: a server counts a key once, and
+forgets one of which it is never told the outcome.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from http.cookiejar import DefaultCookiePolicy
+from pathlib import Path
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.exceptions import HTTPError
+from urllib3.util.retry import Retry
+
+from datalog_gate.analysis.policy import ACTIONS
+from datalog_gate.plugins.address import checked_address, seconds
+from datalog_gate.plugins.breaker import Breaker
+from datalog_gate.plugins.deadline import within
+from datalog_gate.preflight.plugin import Outcome, Plugin, RefusedError, UnavailableError
+from datalog_gate.preflight.snapshot import Snapshot
+from datalog_gate.stack.model import Data
+
+Answer = tuple[int, bytes]
+LOG = logging.getLogger(__name__)
+DEFAULTS = {
+    "url": "",
+    "actions": "create,update,adopt,restore",
+    "connect_timeout": "2",
+    "read_timeout": "5",
+    "deadline": "10",
+    "retries": "2",
+    "cafile": "",
+    "cert": "",
+    "token_file": "",
+}
+"""The settings, all of text. `deadline` bounds one consultation with all its retries; times are seconds. `cafile` holds
+the authorities to trust instead of those of certifi, `cert` a client's certificate with its key, `token_file` a bearer
+token, read each time."""
+ANSWER_LIMIT = 64 * 1024
+"""Bytes of an answer at most."""
+
+
+class Licence(Plugin):
+    """The mandatory consultation. Errors: ValueError for settings that are wrong or unknown, OSError for a file."""
+
+    def __init__(self, settings: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+        if unknown := sorted(settings.keys() - DEFAULTS.keys()):
+            raise ValueError(f"there is no setting {', '.join(unknown)}")
+        given = {**DEFAULTS, **settings}
+        self._url = checked_address("url", given["url"])
+        self._actions = frozenset(one.strip() for one in given["actions"].split(","))
+        if wrong := sorted(self._actions - set(ACTIONS) | self._actions & {"rollback"}):
+            raise ValueError(f"actions: nobody is consulted before {', '.join(wrong)}")
+        self._timeouts = (
+            seconds("connect_timeout", given["connect_timeout"]),
+            seconds("read_timeout", given["read_timeout"]),
+        )
+        self._deadline = seconds("deadline", given["deadline"])
+        self._token_file = Path(given["token_file"]) if given["token_file"] else None
+        self._token()
+        self._breaker = Breaker(clock)
+        for name in ("cafile", "cert"):
+            if given[name] and not Path(given[name]).exists():
+                raise ValueError(f"{name}: there is no {given[name]}")
+        if not 0 <= int(given["retries"]) <= 10:
+            raise ValueError("retries must be 0 to 10")
+        self._session = _session(int(given["retries"]), given["cafile"], given["cert"])
+
+    def pre(self, snapshot: Snapshot) -> None:
+        """As `Plugin.pre`."""
+        if snapshot.action not in self._actions:
+            return
+        resources = [
+            {
+                "id": part.id,
+                "type": part.type,
+                "image": _text(part.properties.get("image")),
+                "flavor": _text(part.properties.get("flavor")),
+                "open": part.open,
+            }
+            for part in snapshot.parts
+        ]
+        status, body = self._ask(self._url, snapshot, {"resources": resources})
+        match _parsed(body) if status == 200 else None:
+            case {"allowed": True, **rest} if not rest:
+                self._breaker.succeeded()
+            case {"allowed": False, "reason": str(reason), **rest} if not rest:
+                self._breaker.succeeded()
+                raise RefusedError(reason or "the licence server refuses without a reason")
+            case _:
+                self._breaker.failed()
+                raise UnavailableError(f"the licence server gave no answer that can be read, with status {status}")
+
+    def post(self, snapshot: Snapshot, outcome: Outcome) -> None:
+        """As `Plugin.post`."""
+        if snapshot.action not in self._actions:
+            return
+        status, _ = self._ask(f"{self._url}/outcome", snapshot, {"outcome": outcome})
+        if not 200 <= status < 300:
+            self._breaker.failed()
+            raise UnavailableError(f"the licence server answered {status}")
+        self._breaker.succeeded()
+
+    def _ask(self, url: str, snapshot: Snapshot, data: Mapping[str, object]) -> Answer:
+        """Status and body of the answer, which the caller tells the breaker about. Errors: UnavailableError."""
+        if not self._breaker.admits():
+            raise UnavailableError("the licence server has not answered for a while and is not asked now")
+        what = {
+            "action": snapshot.action,
+            "project": snapshot.project,
+            "stack": snapshot.stack_name,
+            "decision": snapshot.decision_id,
+        }
+        try:
+            headers = {"Content-Type": "application/json", "Idempotency-Key": _key(snapshot), **self._token()}
+            return within(
+                self._deadline, "licence", lambda: self._send(url, json.dumps({**what, **data}).encode(), headers)
+            )
+        except TimeoutError:
+            why = f"did not answer within {self._deadline:g} seconds"
+        except (OSError, ValueError, HTTPError) as error:  # what requests raises is an OSError too
+            LOG.warning("%s: %s: %s", url, type(error).__name__, error)
+            why = "can't be asked, or broke off its answer"
+        self._breaker.failed()
+        raise UnavailableError(f"the licence server {why}")
+
+    def _send(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        with self._session.post(
+            url, data=body, headers=headers, timeout=self._timeouts, allow_redirects=False, stream=True
+        ) as response:
+            return response.status_code, response.raw.read(ANSWER_LIMIT + 1, decode_content=False)
+
+    def _token(self) -> dict[str, str]:
+        """The header that holds the token. Errors: OSError, or ValueError, which does not show it."""
+        if self._token_file is None:
+            return {}
+        token = self._token_file.read_bytes().strip()
+        if not token or any(not 0x21 <= byte <= 0x7E for byte in token):
+            raise ValueError(f"{self._token_file} holds no token")
+        return {"Authorization": f"Bearer {token.decode('ascii')}"}
+
+
+def _session(retries: int, cafile: str, cert: str) -> requests.Session:
+    """A session that takes nothing from the environment, keeps no cookies, and retries what carries its key."""
+    retry = Retry(
+        total=retries,
+        status_forcelist=(502, 503, 504),
+        allowed_methods=None,
+        backoff_factor=0.1,
+        respect_retry_after_header=False,  # it may ask for any time
+        raise_on_status=False,
+    )
+    session = requests.Session()
+    session.trust_env = False
+    session.verify = cafile or True
+    session.cert = cert or None
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    session.headers["Accept-Encoding"] = "identity"
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(max_retries=retry))
+    return session
+
+
+def _key(snapshot: Snapshot) -> str:
+    """The host names each request, the same at its API and in its engine: two doors that both ask are one request, and
+    the same stack once more is another."""
+    request = snapshot.request_id or snapshot.decision_id
+    parts = snapshot.project, snapshot.stack_name, snapshot.action, request
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _parsed(body: bytes) -> object:
+    """The JSON data, None for what is none or too long."""
+    if len(body) > ANSWER_LIMIT:
+        return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text(value: Data) -> str | None:
+    return value if isinstance(value, str) else None

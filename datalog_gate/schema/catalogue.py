@@ -1,0 +1,100 @@
+"""The one schema of all relations and resource types (layer 1): what rules may read and stacks are flattened to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from datalog_gate.schema import cloud
+from datalog_gate.schema.declaration import Relation, ResourceType
+from datalog_gate.schema.relations import FIXED, NAMESPACES, OLD, TIMELESS
+from datalog_gate.schema.resource_types import SOURCES, shipped, tables_of, type_of_line
+
+
+class Catalogue:
+    """Relations and resource types. It is immutable to all who read it: threads may share it.
+
+    `given` types stand beside the shipped ones, and in the place of those of the same name. `sources` are the shipped
+    files that it has. A shipped type is parsed when it is first asked for.
+    """
+
+    __slots__ = ("_given", "_owners", "_parsed", "_relations", "_sources")
+
+    def __init__(
+        self, given: Mapping[str, ResourceType] = MappingProxyType({}), sources: tuple[str, ...] = SOURCES
+    ) -> None:
+        self._given = given
+        self._sources = sources
+        self._parsed: dict[str, ResourceType] = {}
+        self._relations: dict[str, dict[str, Relation]] = {}
+        self._owners: dict[str, str] = {}
+
+    def type(self, name: str) -> ResourceType | None:
+        """The resource type by the name that templates use."""
+        if name in self._given:
+            return self._given[name]
+        if name not in self._parsed:
+            line = shipped(self._sources).get(name)
+            if line is None:
+                return None
+            self._parsed[name] = type_of_line(name, line)
+        return self._parsed[name]
+
+    def types(self) -> tuple[str, ...]:
+        """The names of all resource types."""
+        return tuple({**shipped(self._sources), **self._given})
+
+    def relation(self, name: str) -> Relation | None:
+        """The relation of that full name, such as ``heat:resource`` or ``os:neutron:security_group.rules``; after
+        ``old:`` the same of the stack as it was."""
+        if name.startswith(OLD):
+            now = self._of_stack(name.removeprefix(OLD))
+            return now and replace(now, name=name)
+        if name in FIXED:
+            return FIXED[name]
+        if found := cloud.relation(name):
+            return found
+        owner = self.owner(name.partition(".")[0])
+        return self._of_type(owner).get(name) if owner else None
+
+    def _of_stack(self, name: str) -> Relation | None:
+        """The relation of that full name if the stack fills it, or grants do."""
+        known = None if name.startswith(OLD) or name in TIMELESS else self.relation(name)
+        return None if known is cloud.relation(name) else known
+
+    def names(self) -> Iterator[str]:
+        """The names of all relations. It parses every resource type: for suggestions, not for looking up."""
+        yield from FIXED
+        yield from cloud.names()
+        for one in self.types():
+            yield from self._of_type(one)
+
+    def owner(self, relation: str) -> str | None:
+        """The name of the resource type of that relation. A shipped line begins ``{"relation":"os:nova:server",``."""
+        if not self._owners:
+            lines = {name: line for name, line in shipped(self._sources).items() if name not in self._given}
+            owners = {line.split('"', 4)[3]: name for name, line in lines.items()}
+            self._owners = owners | {one.relation: one.name for one in self._given.values()}
+        return self._owners.get(relation)
+
+    def namespaces(self) -> frozenset[str]:
+        """The first segments of names that are not the author's."""
+        return NAMESPACES | cloud.CLOUD | {one.relation.partition(":")[0] for one in self._given.values()}
+
+    def _of_type(self, type_name: str) -> dict[str, Relation]:
+        """The relations of a resource type that the catalogue has, by name."""
+        if type_name not in self._relations:
+            kind = self.type(type_name)
+            assert kind is not None
+            self._relations[type_name] = {one.name: one for one in relations_of(kind)}
+        return self._relations[type_name]
+
+
+def relations_of(kind: ResourceType) -> tuple[Relation, ...]:
+    """The relations of a resource type: its own, and one for each list or map among its properties."""
+    return tuple(table.relation for table in tables_of(kind))
+
+
+SHIPPED = Catalogue()
+"""What the wheel holds: the types of the newest Heat, and our own."""

@@ -1,0 +1,57 @@
+"""What there is in a cloud: the relations of an inventory, with the names and columns of Congress (layer 1).
+
+In: `data/inventory.json`, a relation a line, read when a rule first names one. Out: `Relation` values.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache, reduce
+from operator import or_
+from pathlib import Path
+
+from datalog_gate.base.values import Kind, from_python
+from datalog_gate.schema.declaration import Column, Relation
+
+CLOUD = frozenset((
+    "nova", "neutronv2", "neutronv2_qos", "cinder", "keystone", "keystonev3", "glancev2", "swift", "ironic", "monasca",
+    "monasca_webhook", "aodh", "mistral", "tacker", "vitrage", "doctor", "config", "plexxi", "vcenter",
+))  # fmt: skip
+"""The namespaces that hold nothing else. Congress's tables of Heat stand in `heat`, beside those of the template."""
+KINDS = {
+    "s": Kind.STRING,
+    "n": Kind.NUMBER,
+    "b": Kind.BOOLEAN,
+    "m": Kind.NUMBER | Kind.STRING,
+    "a": Kind.ANY,
+    "?": Kind.NULL,
+}
+"""What the letters of the data stand for; several are any of their kinds."""
+
+
+def relation(name: str) -> Relation | None:
+    """The relation of the inventory by its full name, ``nova:servers``."""
+    return _all().get(name) if name.partition(":")[0] in CLOUD or name.startswith("heat:") else None
+
+
+def names() -> tuple[str, ...]:
+    """The names of all relations of the inventory."""
+    return tuple(_all())
+
+
+@cache
+def _all() -> dict[str, Relation]:
+    text = (Path(__file__).parent / "data" / "inventory.json").read_text("utf-8")
+    return {
+        name: Relation(
+            name,
+            tuple(
+                Column(column, reduce(or_, map(KINDS.__getitem__, letters)))
+                for column, letters in told["columns"].items()
+            ),
+            tuple(told["key"]),
+            told["meaning"],
+            example=tuple(map(from_python, told["example"])),
+        )
+        for name, told in json.loads(text).items()
+    }

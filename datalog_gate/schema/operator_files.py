@@ -1,0 +1,231 @@
+"""Catalogue files of an operator: the resource types of a provider's plugin, or of another Heat (layer 1).
+
+In: texts in the format of the shipped data, one JSON object of resource types by name. Out: a `Catalogue`, or an
+InputError with everything that is wrong. What `data/harvest.py` prints is such a file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Never
+
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest
+from datalog_gate.base.errors import InputError
+from datalog_gate.schema import cloud
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import Property, ResourceType
+from datalog_gate.schema.relations import FIXED
+from datalog_gate.schema.resource_types import SCALARS, SOURCES, type_of
+
+RELATION = re.compile(r"[a-z][a-z0-9_]*(:[a-z][a-z0-9_]*)+")
+MAX_DEPTH = 20
+KINDS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "any": (object,),
+    "list": (list,),
+    "map": (dict,),
+}
+"""The kinds of properties, and what JSON has for them."""
+OF_TYPE: dict[str, type] = {
+    "relation": str,
+    "properties": dict,
+    "attributes": dict,
+    "moved": dict,
+    "status": list,
+    "creates_users": bool,
+    "attribute_status": dict,
+}
+OF_PROPERTY: dict[str, type] = {
+    "kind": str,
+    "required": bool,
+    "default": object,
+    "allowed": list,
+    "update_allowed": bool,
+    "immutable": bool,
+    "length": list,
+    "range": list,
+    "modulo": list,
+    "pattern": str,
+    "custom": str,
+    "status": list,
+    "children": dict,
+    "item": dict,
+}
+
+
+def catalogue_of(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Catalogue:
+    """The catalogue of the shipped types and those of the files, given as name and text, later over earlier. A file
+    whose source is openstack-heat says all that Heat has: no shipped type of Heat is left beside it; without `upgrade`
+    it is left out. Errors: InputError."""
+    sources: tuple[str, ...] = SOURCES
+    given: dict[str, ResourceType] = {}
+    problems: list[Diagnostic] = []
+    texts: dict[str, str] = {}
+    places: dict[str, Span] = {}
+    for file, text in files:
+        texts[file] = text
+        reader = _Reader(file, text)
+        types = reader.read()
+        problems += reader.problems
+        if reader.source.startswith("openstack-heat"):
+            types = types if upgrade else {}
+            sources = SOURCES[1:] if upgrade else SOURCES
+        given |= types
+        places |= {name: reader.place((name, "relation")) for name in types}
+    plain = Catalogue(sources=sources)
+    for name, one in given.items():
+        if other := _other_owner(one, given, plain):
+            problems.append(Diagnostic("bad-catalogue", f"{one.relation} is the relation of {other}", places[name]))
+    if problems:
+        raise InputError(problems, texts)
+    return Catalogue(given, sources)
+
+
+def _other_owner(one: ResourceType, given: Mapping[str, ResourceType], plain: Catalogue) -> str | None:
+    if one.relation in FIXED or cloud.relation(one.relation):
+        return "the gate"
+    owner = plain.owner(one.relation)
+    if owner and owner not in given:
+        return owner
+    return next((other.name for other in given.values() if other.relation == one.relation and other != one), None)
+
+
+class _WrongError(Exception):
+    """What stands under a path is not what it should be."""
+
+    def __init__(self, path: tuple[str, ...], message: str, suggestion: str | None = None) -> None:
+        super().__init__(message)
+        self.path, self.suggestion = path, suggestion
+
+
+class _Reader:
+    """Reads the types of one file; one thing that is wrong is told of each."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file, self.text = file, text
+        self.source = ""
+        self.problems: list[Diagnostic] = []
+
+    def read(self) -> dict[str, ResourceType]:
+        try:
+            data = json.loads(self.text, object_pairs_hook=_unique, parse_constant=_no_number)
+        except json.JSONDecodeError as error:
+            span = Span(self.file, error.lineno, error.colno, error.lineno, error.colno + 1)
+            self._report(f"this is no JSON: {error.msg}", span)
+            return {}
+        except (ValueError, RecursionError) as error:
+            self._report(str(error) if isinstance(error, ValueError) else "it is too deep", self.place(()))
+            return {}
+        if not isinstance(data, dict) or not data.keys() - {"source"}:
+            self._report("a catalogue is an object of resource types by name", self.place(()))
+            return {}
+        self.source = str(data.get("source", ""))
+        found = {}
+        for name in data.keys() - {"source"}:
+            try:
+                _check_type((name,), data[name])
+                found[name] = type_of(name, {"attributes": {}, **data[name]})
+                _check_moved(found[name])
+            except _WrongError as error:
+                self._report(f"{'.'.join(error.path)} {error}", self.place(error.path), error.suggestion)
+        return {name: found[name] for name in data if name in found}
+
+    def place(self, path: tuple[str, ...]) -> Span:
+        """Where the text has the last of the keys, as far as it has them."""
+        at = end = 0
+        for key in path:
+            if found := re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:").search(self.text, end):
+                at, end = found.start(), found.end()
+        line = self.text.count("\n", 0, at) + 1
+        column = at - self.text.rfind("\n", 0, at)
+        return Span(self.file, line, column, line, column + 1)
+
+    def _report(self, message: str, span: Span, suggestion: str | None = None) -> None:
+        self.problems.append(Diagnostic("bad-catalogue", message, span, suggestion))
+
+
+def _check_type(path: tuple[str, ...], told: Any) -> None:
+    _check_keys(path, told, OF_TYPE, ("relation", "properties"))
+    if not RELATION.fullmatch(told["relation"]):
+        raise _WrongError((*path, "relation"), "is no relation's name", "such as acme:load_balancer")
+    for name, one in told["properties"].items():
+        _check_property((*path, "properties", name), one)
+    for name, echoed in told.get("attributes", {}).items():
+        if echoed is not None and not (isinstance(echoed, str) and echoed in told["properties"]):
+            raise _WrongError((*path, "attributes", name), "names no property", "null, or the property it gives back")
+    for source, target in told.get("moved", {}).items():
+        if target is not None and not isinstance(target, str):
+            raise _WrongError((*path, "moved", source), "is neither null nor the path of a property")
+
+
+def _check_property(path: tuple[str, ...], told: Any, named: bool = True) -> None:
+    if len(path) > MAX_DEPTH:
+        raise _WrongError(path, "is too deep")
+    if named and (not path[-1] or path[-1].startswith("_") or "." in path[-1]):
+        raise _WrongError(path, "is no property's name: it is empty, begins with _ or has a dot")
+    _check_keys(path, told, OF_PROPERTY, ("kind",))
+    kind, default = told["kind"], told.get("default")
+    if kind not in KINDS:
+        raise _WrongError((*path, "kind"), f"is not one of {', '.join(KINDS)}")
+    if default is not None and not _is(default, KINDS[kind]):
+        raise _WrongError((*path, "default"), f"is no {kind}")
+    if not all(_is(one, (str, int, float, bool)) for one in told.get("allowed", ())):
+        raise _WrongError((*path, "allowed"), "is no list of scalars")
+    if ("children" in told and kind in SCALARS) or ("item" in told and (kind != "list" or "children" in told)):
+        raise _WrongError(path, "has children or an item: a list has one of them, a map may have children")
+    for name, one in told.get("children", {}).items():
+        _check_property((*path, "children", name), one)
+    if "item" in told:
+        _check_property((*path, "item"), told["item"], False)
+
+
+def _check_keys(path: tuple[str, ...], told: Any, kinds: Mapping[str, type], needed: Iterable[str]) -> None:
+    if not isinstance(told, dict):
+        raise _WrongError(path, "is no object")
+    for key, value in told.items():
+        if key not in kinds:
+            near = closest(key, kinds)
+            raise _WrongError((*path, key), "means nothing here", f"did you mean {near}?" if near else None)
+        if not _is(value, (kinds[key],)):
+            raise _WrongError(
+                (*path, key), f"is no {({dict: 'object', str: 'text', bool: 'boolean'}).get(kinds[key], 'list')}"
+            )
+    for key in needed:
+        if key not in told:
+            raise _WrongError(path, f"has no `{key}`")
+
+
+def _check_moved(kind: ResourceType) -> None:
+    for source, target in kind.moved:
+        for way in (source, target or source):
+            if not _leads(way, kind.properties):
+                raise _WrongError((kind.name, "moved", ".".join(source)), f"leads to no property: {'.'.join(way)}")
+
+
+def _leads(way: tuple[str, ...], properties: tuple[Property, ...]) -> bool:
+    found = next((one for one in properties if one.name == way[0]), None)
+    if found is None or not way[1:]:
+        return found is not None
+    return found.kind == "map" if not found.children else _leads(way[1:], found.children)
+
+
+def _is(value: object, kinds: tuple[type, ...]) -> bool:
+    """Whether a value of JSON is of one of the kinds: true is no number."""
+    return isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds or object in kinds)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is written twice")
+    return found
+
+
+def _no_number(text: str) -> Never:
+    raise ValueError(f"{text} is no number")

@@ -1,0 +1,153 @@
+"""Resource types and the relations that their properties make (layer 1).
+
+In: the shipped data, one resource type a line (`data/harvest.py` prints it); a line is parsed when its type is first
+asked for. Out: `ResourceType`, and its `Table` values: one for the type, and one for each list or map below it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from datalog_gate.base.values import Kind
+from datalog_gate.schema.declaration import Column, Property, Relation, ResourceType
+
+SOURCES = ("heat-27.0.1.json", "datalog_gate.json")
+SCALARS = {
+    "string": Kind.STRING | Kind.RESOURCE,
+    "integer": Kind.NUMBER,
+    "number": Kind.NUMBER,
+    "boolean": Kind.BOOLEAN,
+    "any": Kind.ANY,
+}
+"""Heat's kinds of property that make a column, and the kinds of its values. Where Heat takes a string a template may
+put a `get_resource`."""
+ANYTHING = Property("_value", "any")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A relation, and where its rows lie in the properties of a resource.
+
+    `steps` are the list and map properties on the way from the resource, none for the relation of the type itself.
+    `shape` says what follows the keys in a row: `columns`, or the `_value` of a list's member, or the `_key` (a dotted
+    path, since a map without a schema may hold anything) and `_value` of a `free` map's entry.
+    """
+
+    relation: Relation
+    steps: tuple[Property, ...]
+    shape: Literal["columns", "value", "free"]
+    columns: tuple[Property, ...]
+
+
+def tables_of(kind: ResourceType) -> tuple[Table, ...]:
+    """The tables of a resource type, its own first."""
+    scalars, containers = _split(kind.properties)
+    columns = (
+        Column("_id", Kind.RESOURCE, "The resource."),
+        Column("_stack", Kind.STRING, "The id of its stack."),
+        *map(_column, scalars),
+    )
+    relation = Relation(kind.relation, columns, ("_id",), f"Every resource of type {kind.name}.", named_only=True)
+    below = (table for one in containers for table in _below(one, relation, (columns[0],), ()))
+    return (Table(relation, (), "columns", scalars), *below)
+
+
+def _below(
+    container: Property, parent: Relation, keys: tuple[Column, ...], steps: tuple[Property, ...]
+) -> Iterator[Table]:
+    """The table of a list or map property, and those of the lists and maps within it."""
+    steps = (*steps, container)
+    item = member_of(container)
+    scalars, containers = _split(container.children)
+    shape: Literal["columns", "value", "free"] = "columns"
+    columns = tuple(map(_column, scalars))
+    if container.kind == "list":
+        keys = _keyed(keys, Column("_index", Kind.NUMBER, "The position, from 0."))
+    if not container.children and item.kind == "map":
+        keys = _keyed(keys, Column("_key", Kind.STRING, "The key; of nested data the path, `a.0.b`."))
+        shape, columns = "free", (_column(ANYTHING),)
+    elif not container.children:
+        shape, columns = "value", (_column(replace(item, name="_value", required=item.kind != "any")),)
+    name = f"{parent.name}.{container.name}"
+    meaning = f"The members of {name.partition('.')[2]}."
+    relation = Relation(name, (*keys, *columns), tuple(key.name for key in keys), meaning, named_only=True)
+    yield Table(relation, steps, shape, scalars)
+    for one in containers:
+        yield from _below(one, relation, keys, steps)
+
+
+def member_of(container: Property) -> Property:
+    """What a list without a schema of columns holds (anything, if Heat does not say), or the free map itself."""
+    if container.kind == "map":
+        return container
+    item = container.item or ANYTHING
+    return replace(item, allowed=item.allowed or container.allowed)
+
+
+def _keyed(keys: tuple[Column, ...], key: Column) -> tuple[Column, ...]:
+    """The keys and one more, which is numbered if there is one of its name: `_index`, `_index2`."""
+    level = 1 + sum(one.name.startswith(key.name) for one in keys)
+    return (*keys, key if level == 1 else replace(key, name=f"{key.name}{level}"))
+
+
+def _column(scalar: Property) -> Column:
+    """The column of a scalar property: it can be null unless Heat wants a value or has one."""
+    kinds = SCALARS[scalar.kind]
+    if not scalar.required and scalar.default is None:
+        kinds |= Kind.NULL
+    allowed = tuple(map(str, scalar.allowed)) if scalar.kind == "string" else ()
+    return Column(scalar.name, kinds, allowed=allowed, closed=bool(allowed))
+
+
+def _split(properties: tuple[Property, ...]) -> tuple[tuple[Property, ...], tuple[Property, ...]]:
+    """The scalar properties, and the lists and maps."""
+    scalars = tuple(one for one in properties if one.kind in SCALARS)
+    return scalars, tuple(one for one in properties if one.kind not in SCALARS)
+
+
+@cache
+def shipped(sources: tuple[str, ...]) -> dict[str, str]:
+    """The unparsed line of each resource type of the shipped files."""
+    lines = {}
+    for source in sources:
+        text = (Path(__file__).parent / "data" / source).read_text("utf-8")
+        for line in text.splitlines()[1:-1]:
+            name, _, body = line.removesuffix(",").partition(": ")
+            lines[name.strip('"')] = body
+    return lines
+
+
+def type_of_line(name: str, line: str) -> ResourceType:
+    """The type of a line."""
+    return type_of(name, json.loads(line))
+
+
+def type_of(name: str, data: Mapping[str, Any]) -> ResourceType:
+    """The type of the data, which is known to be well formed."""
+    moved = tuple((_way(source), target and _way(target)) for source, target in data.get("moved", {}).items())
+    return ResourceType(name, data["relation"], _properties(data["properties"]), data["attributes"], moved)
+
+
+def _way(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
+def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
+    return tuple(_property(name, told) for name, told in data.items())
+
+
+def _property(name: str, told: dict[str, Any]) -> Property:
+    """A property of the data, which tells the fields of `Property` that are not at their default, and more."""
+    fields: dict[str, Any] = {
+        key: told[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in told
+    }
+    fields["allowed"] = tuple(told.get("allowed", ()))
+    fields["children"] = _properties(told.get("children", {}))
+    if "item" in told:
+        fields["item"] = _property("_value", told["item"])
+    return Property(name, **fields)

@@ -1,0 +1,161 @@
+"""The builtins' signatures (layer 1): what the analysis checks a call against; `engine.builtins` computes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from datalog_gate.base.values import Kind
+from datalog_gate.schema.declaration import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A builtin: inputs first, outputs last; one without outputs is a test.
+
+    `total` ones never raise on a kind and take null (``??``); all others need their inputs non-null and of the kinds
+    that the columns name. `fixed` ones (those of Congress) can't be redefined. `timed` ones take
+    the time as well, which a rule does not write: the analysis adds it, as a last input.
+    """
+
+    name: str
+    inputs: tuple[Column, ...]
+    outputs: tuple[Column, ...]
+    meaning: str
+    total: bool = False
+    fixed: bool = False
+    timed: bool = False
+
+    def calls(self) -> dict[str, Builtin]:
+        """What an engine computes for it: one output at most, hence of several each is a part ``name.output``."""
+        inputs = (*self.inputs, *(Column("time", Kind.STRING),) * self.timed)
+        parts = {self.name: self.outputs}
+        if len(self.outputs) > 1:
+            parts = {f"{self.name}.{output.name}": (output,) for output in self.outputs}
+        return {name: replace(self, name=name, inputs=inputs, outputs=outputs) for name, outputs in parts.items()}
+
+
+def _signature(
+    name: str,
+    inputs: str,
+    outputs: str,
+    meaning: str,
+    *,
+    total: bool = False,
+    fixed: bool = False,
+    timed: bool = False,
+) -> Builtin:
+    """A builtin whose columns are written ``name:kinds``, apart by blanks; `_KINDS` says what the letters mean."""
+    return Builtin(name, _columns(inputs), _columns(outputs), meaning, total, fixed, timed)
+
+
+def _tests(prefix: str, inputs: str, meaning: str) -> tuple[Builtin, ...]:
+    """The five comparisons of Congress for one sort of values."""
+    signs = {"equal": "=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">="}
+    return tuple(
+        _signature(f"{prefix}_{name}", inputs, "", meaning.format(sign), fixed=True) for name, sign in signs.items()
+    )
+
+
+_KINDS = {
+    "n": Kind.NUMBER,
+    "s": Kind.STRING,
+    "o": Kind.NUMBER | Kind.STRING,
+    "f": Kind.NUMBER | Kind.BOOLEAN,
+    "a": Kind.ANY,
+}
+PATTERN = "pattern"
+"""The name of an input that is a regular expression."""
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    return tuple(Column(name, _KINDS[kinds]) for name, _, kinds in (one.partition(":") for one in text.split()))
+
+
+_ALL = (
+    # operators of the language
+    _signature("+", "left:n right:n", "sum:n", "The sum."),
+    _signature("-", "left:n right:n", "difference:n", "The difference."),
+    _signature("*", "left:n right:n", "product:n", "The product."),
+    _signature("/", "left:n right:n", "quotient:n", "The quotient, rounded half-even to 28 digits."),
+    _signature("%", "left:n right:n", "rest:n", "What flooring division leaves; it has the sign of the right."),
+    _signature("??", "value:a default:a", "result:a", "The value, or the default where it is null.", total=True),
+    # texts
+    _signature("starts_with", "text:s prefix:s", "", "The text starts with the prefix."),
+    _signature("ends_with", "text:s suffix:s", "", "The text ends with the suffix."),
+    _signature("contains", "text:s part:s", "", "The part occurs in the text."),
+    _signature("lower", "text:s", "result:s", "The text in lower case."),
+    _signature("upper", "text:s", "result:s", "The text in upper case."),
+    _signature("split", "text:s separator:s index:n", "part:s", "The part at the index, from 0; error past the end."),
+    _signature("replace", "text:s old:s new:s", "result:s", "The text with each old part replaced by the new one."),
+    _signature("trim", "text:s", "result:s", "The text without blanks at its ends."),
+    _signature("matches", "text:s pattern:s", "", "The pattern, in RE2's syntax, occurs in the text."),
+    # networks
+    _signature("cidr_contains", "network:s inner:s", "", "All addresses of the inner network or address are in it."),
+    _signature("cidr_overlaps", "one:s other:s", "", "The networks share an address."),
+    _signature("cidr_host_count", "network:s", "count:n", "How many addresses the network has."),
+    # numbers and dates
+    _signature("abs", "value:n", "result:n", "The number without its sign."),
+    _signature("min2", "one:o other:o", "result:o", "The lesser of two numbers or two texts."),
+    _signature("max2", "one:o other:o", "result:o", "The greater of two numbers or two texts."),
+    _signature("round", "value:n", "result:n", "The nearest whole number, of two the even one."),
+    _signature("parse_size", "text:s", "bytes:n", "The bytes that a size like 2 GiB or 500 MB means."),
+    _signature("days_until", "date:s", "days:n", "The days from today to the date, in UTC.", timed=True),
+    # of Congress
+    _signature("lt", "left:o right:o", "", "left < right.", fixed=True),
+    _signature("lteq", "left:o right:o", "", "left <= right.", fixed=True),
+    _signature("equal", "left:a right:a", "", "Both are the same value, and not null.", total=True, fixed=True),
+    _signature("gt", "left:o right:o", "", "left > right.", fixed=True),
+    _signature("gteq", "left:o right:o", "", "left >= right.", fixed=True),
+    _signature("max", "one:o other:o", "result:o", "The greater of two numbers or two texts.", fixed=True),
+    _signature("plus", "left:n right:n", "sum:n", "The sum.", fixed=True),
+    _signature("minus", "left:n right:n", "difference:n", "The difference.", fixed=True),
+    _signature("mul", "left:n right:n", "product:n", "The product.", fixed=True),
+    _signature("div", "left:n right:n", "quotient:n", "The quotient; of two whole numbers its floor.", fixed=True),
+    _signature("concat", "left:s right:s", "result:s", "The two texts joined.", fixed=True),
+    _signature("len", "text:s", "length:n", "How many characters the text has.", fixed=True),
+    _signature("int", "value:o", "result:n", "The number, or the one a text writes, without its fraction.", fixed=True),
+    _signature("float", "value:o", "result:n", "The number, or the one that a text writes.", fixed=True),
+    _signature("now", "", "time:s", "The time of the decision, 2027-03-01 12:00:00, in UTC.", fixed=True, timed=True),
+    _signature("unpack_date", "date:s", "year:n month:n day:n", "The parts of a date.", fixed=True),
+    _signature("unpack_time", "time:s", "hour:n minute:n second:n", "The parts of a time of day.", fixed=True),
+    _signature(
+        "unpack_datetime",
+        "date:s",
+        "year:n month:n day:n hour:n minute:n second:n",
+        "The parts of a date with its time.",
+        fixed=True,
+    ),
+    _signature("pack_date", "year:n month:n day:n", "date:s", "The date, without zeros before.", fixed=True),
+    _signature("pack_time", "hour:n minute:n second:n", "time:s", "The time, without zeros before.", fixed=True),
+    _signature(
+        "pack_datetime",
+        "year:n month:n day:n hour:n minute:n second:n",
+        "date:s",
+        "The date with its time, without zeros before.",
+        fixed=True,
+    ),
+    _signature("extract_date", "date:s", "day:s", "The day of a date with a time.", fixed=True),
+    _signature("extract_time", "date:s", "time:s", "The time of day of a date with a time.", fixed=True),
+    _signature("datetime_to_seconds", "date:s", "seconds:n", "The whole seconds since 1900-01-01.", fixed=True),
+    _signature("datetime_plus", "date:s length:o", "later:s", "The date later by seconds or h:m:s.", fixed=True),
+    _signature("datetime_minus", "date:s length:o", "earlier:s", "The date earlier by seconds or h:m:s.", fixed=True),
+    *_tests("datetime", "left:s right:s", "left {} right, as dates."),
+    *_tests("ips", "left:s right:s", "left {} right, as addresses; those of version 4 come first."),
+    _signature("networks_equal", "one:s other:s", "", "They are the same network.", fixed=True),
+    _signature("networks_overlap", "one:s other:s", "", "The networks share an address.", fixed=True),
+    _signature("ip_in_network", "address:s network:s", "", "The address is one of the network.", fixed=True),
+    _signature(
+        "validate_int", "least:n most:n value:o", "why:s", "Why it is no such whole number, or empty.", fixed=True
+    ),
+    _signature("validate_float", "least:n most:n value:o", "why:s", "Why it is no such number, or empty.", fixed=True),
+    _signature(
+        "validate_string",
+        "pattern:s longest:n quotes:f ignore_case:f text:s",
+        "why:s",
+        "Why the text does not match, is too long (0: any length) or has unbalanced quotes, or empty.",
+        fixed=True,
+    ),
+)
+BUILTINS: dict[str, Builtin] = {one.name: one for one in _ALL}
+CALLS: dict[str, Builtin] = {name: call for one in _ALL for name, call in one.calls().items()}
+"""What a call of a checked program names."""

@@ -1,0 +1,142 @@
+"""The service `licence` (layer 5): counted licences as resource classes of OpenStack Placement.
+
+The licence `acme_db` is the class CUSTOM_LICENSE_ACME_DB; the totals of its inventories are the seats that there are.
+Options of a grant: `name`, and `seats`, by default one for each resource in scope, where a group counts as its members.
+A template reads for each resource in scope the `licence` and the `seats` that all have together.
+
+Settings, besides those of `placement.Placement`:
+
+    file        where it writes down what it holds: one for all processes of the host
+    providers   names of the resource providers that have the seats, comma-separated; by default any that has some left
+    prefix      of the resource classes, CUSTOM_LICENSE_ by default
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from datalog_gate.base.values import Unknown
+from datalog_gate.preflight.snapshot import Part
+from datalog_gate.services.claims import Account, Claim, Claims
+from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status, names
+from datalog_gate.services.placement import Placement, Provider
+
+OWN = ("file", "providers", "prefix")
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+MOST = 10**6
+
+
+class Asked(NamedTuple):
+    """What a grant asks for; `seats` is None while nobody can count the resources."""
+
+    name: str
+    seats: int | None
+
+
+class Licence(Service):
+    """Counted licences. Errors: ValueError for settings, OSError for a file."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._providers = [one for text in settings.get("providers", "").split(",") if (one := text.strip())]
+        self._prefix = settings.get("prefix", "CUSTOM_LICENSE_")
+        if not re.fullmatch(r"CUSTOM_[A-Z0-9_]*", self._prefix):
+            raise ValueError("prefix must begin with CUSTOM_, and have capitals, digits and _ alone")
+        placement = Placement({name: text for name, text in settings.items() if name not in OWN})
+        self._claims = Claims(settings.get("file", ""), placement)
+
+    def facts(self, request: Request) -> None:
+        """As `Service.facts`."""
+        if any(isinstance(one, Unknown) for one in request.options.values()):
+            return
+        asked = _asked(request)
+        account = self._claims.account(request)
+        if asked.seats is not None and account.decided(request.key, mend=False) is None:
+            self._seats(request, account, asked.name, asked.seats)
+
+    def reserve(self, request: Request) -> Decision:
+        """As `Service.reserve`."""
+        name, seats = _asked(request)
+        if seats is None:
+            raise RefusedError("how many resources the grant is for is not known: give seats")
+        with self._claims.account(request).locked() as account:
+            if (before := account.decided(request.key)) is not None:
+                return before
+            line = account.line(request)
+            items = {f"{line} {self._class(name)}": self._seats(request, account, name, seats)}
+            decision = {one: {"licence": name, "seats": seats} for one in names(request)}
+            account.hold([account.claim(request, line=line, items=items, decision=decision)])
+        return decision
+
+    def release(self, held: Held) -> None:
+        """As `Service.release`."""
+        self._claims.release(held)
+
+    def status(self, held: Held) -> Status:
+        """As `Service.status`."""
+        return self._claims.status(held)
+
+    def _seats(self, request: Request, account: Account, name: str, seats: int) -> list[tuple[str, str, int]]:
+        """Where to take them: what the grant's line has first. Errors: RefusedError."""
+        resource_class, line = self._class(name), account.line(request)
+        known = self._claims.select("items LIKE ?", f'%"{resource_class}"%')
+        mine = {uuid for claim in known if claim.line == line for uuid in _places(claim, resource_class)}
+        there = self._there(resource_class, {uuid for claim in known for uuid in _places(claim, resource_class)})
+        free = account.free(there, [line])
+        left = sum(max(0, free[one.uuid, resource_class]) for one in there)
+        if left < seats:
+            total = sum(one.capacity.get(resource_class, 0) for one in there)
+            if not total:
+                raise RefusedError(f"there are no seats of the licence {name}, and {_many(seats)}")
+            raise RefusedError(f"the licence {name} has {left} of {total} seats left, and {_many(seats)}")
+        found = []
+        for one in sorted(there, key=lambda one: (one.uuid not in mine, one.name)):
+            if take := min(seats, max(0, free[one.uuid, resource_class])):
+                found.append((one.uuid, resource_class, take))
+                seats -= take
+        return found
+
+    def _there(self, resource_class: str, known: set[str]) -> list[Provider]:
+        """The providers that have seats; where any will do, those with some left and those where some are held."""
+        placement = self._claims.placement
+        if not self._providers:
+            found = placement.providers(resource_class)
+            more = [one for uuid in sorted(known - found.keys()) if (one := placement.provider(uuid))]
+            return [*found.values(), *more]
+        uuids = [uuid for name in self._providers if (uuid := placement.named(name))]
+        return [one for uuid in dict.fromkeys(uuids) if (one := placement.provider(uuid))]
+
+    def _class(self, name: str) -> str:
+        return self._prefix + re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+def _asked(request: Request) -> Asked:
+    """What the options say. Errors: RefusedError."""
+    options = request.options
+    if unknown := sorted(options.keys() - {"name", "seats"}):
+        raise RefusedError(f"there is no option {', '.join(unknown)}, only name and seats")
+    name, seats = options.get("name"), options.get("seats")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise RefusedError("the option name must be that of a licence, of letters, digits, and _ - .")
+    if seats is not None:
+        if type(seats) is not int or not 0 < seats <= MOST:
+            raise RefusedError(f"the option seats must be a whole number from 1 to {MOST}")
+        return Asked(name, seats)
+    holders = {one.id.rpartition("/")[0] for one in request.scope}
+    if any(one.open for one in request.scope):
+        return Asked(name, None)
+    return Asked(name, sum(_counts(one) for one in request.scope if one.id not in holders))
+
+
+def _counts(one: Part) -> bool:
+    """A group without members counts as none."""
+    return not one.type.startswith("OS::Heat::") or not one.type.endswith("Group")
+
+
+def _places(claim: Claim, resource_class: str) -> list[str]:
+    return [uuid for taken in claim.items.values() for uuid, name, _ in taken if name == resource_class]
+
+
+def _many(seats: int) -> str:
+    return f"{seats} {'is' if seats == 1 else 'are'} asked for"

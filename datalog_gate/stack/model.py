@@ -1,0 +1,267 @@
+"""A stack as it would be built: resources with resolved properties, nested stacks within (layer 2).
+
+In: what `template` read. Out: the value that `facts.flatten` turns into facts. Data is plain (None, bool, int, float,
+str, list, dict) with `ResourceId` where a template refers to a resource and `Unknown` where nobody knows yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, overload
+
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import ResourceId, Unknown, Value
+
+Data = object
+Path = tuple[str | int, ...]
+Locate = Callable[[Path], Span | None]
+"""Where the user wrote the part of a resource's definition under a path such as ``("properties", "rules", 0, "port")``:
+the deepest place that the text has; ``()`` is the resource's name."""
+
+
+class Definition(Protocol):
+    """What a template's text says of a resource. Called with a path it is a `Locate`."""
+
+    def __call__(self, path: Path, /) -> Span | None: ...
+
+    def hides(self, path: Path, partly: bool) -> bool:
+        """Whether what stands under such a path came from a hidden parameter: wholly, or if the flag is set in part."""
+
+    def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
+        """What the text says under those of the keys, as HOT names them (`properties`), that it has, before any
+        function is resolved; and the call under each where one of the functions makes the definition that holds it."""
+
+
+def nowhere(_path: Path) -> Span | None:
+    """The place of what no user's text holds."""
+    return None
+
+
+@dataclass(slots=True)
+class Resource:
+    """One resource of a stack; nobody changes one, and it is not frozen because that takes five times as long to make.
+
+    `type` is after registry mapping, `declared` as in the template.
+
+    `maybe` is the undecided condition under which it exists, if any. `nested` is the stack that it holds (template
+    resource or group, whose members are that stack's resources, named by index). `requires` maps each required
+    resource's name in the same stack to why: explicit, reference, attribute or implicit.
+    `open_members` says that the group has members whose number is not known. `hooks` and `restricted` are the
+    breakpoints and the restricted actions that the environments set for it. `external` says that Heat takes what its
+    `external_id` names as it is and reads no property, or what decides whether it does. `veiled` says that its
+    definition may hide something; `defined` gives the definition by the name, so that all resources of a template share
+    it: None if no user's text holds one.
+    """
+
+    id: ResourceId
+    name: str
+    type: str
+    declared: str
+    properties: Mapping[str, Data]
+    requires: Mapping[str, str] = field(default_factory=dict)
+    veiled: bool = field(default=False, compare=False, repr=False)
+    defined: Callable[[str], Definition] | None = field(default=None, compare=False, repr=False)
+    metadata: Data = None
+    deletion_policy: str | None = None
+    update_policy: Data = None
+    maybe: Unknown | None = None
+    nested: Stack | None = None
+    open_members: Unknown | None = None
+    hooks: tuple[str, ...] = ()
+    restricted: tuple[str, ...] = ()
+    external: bool | Unknown = False
+
+    def locate(self, path: Path) -> Span | None:
+        """Where the user wrote the part of the definition, as a `Locate`."""
+        return self.defined(self.name)(path) if self.defined else None
+
+    def hides(self, path: Path, partly: bool) -> bool:
+        """As `Definition.hides`."""
+        return self.veiled and self.defined is not None and self.defined(self.name).hides(path, partly)
+
+    def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
+        """As `Definition.written`."""
+        return self.defined(self.name).written(keys, functions) if self.defined else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Resources of one type: the properties of each by its name, and its id at the same index."""
+
+    properties: dict[str, Mapping[str, Data]] = field(default_factory=dict)
+    ids: list[ResourceId] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Simple:
+    """The *simple* resources of a template, by type: those of which nothing is said but properties, which refer to
+    others, if at all, as a whole. `ids` are those of all by name. A resource is made of all this when somebody asks for
+    it: most rules are content without."""
+
+    types: Mapping[str, Alike] = field(default_factory=dict)
+    ids: Mapping[str, ResourceId] = field(default_factory=dict)
+    defined: Callable[[str], Definition] | None = field(default=None, repr=False)
+    _made: dict[str, Resource] = field(default_factory=dict, repr=False)
+
+    def resource(self, name: str) -> Resource | None:
+        """The resource of that name, if it is one of these."""
+        for kind, alike in self.types.items() if name in self.ids and name not in self._made else ():
+            if name in alike.properties:
+                self._make(name, kind, alike.properties[name])
+        return self._made.get(name)
+
+    @cached_property
+    def named(self) -> Mapping[str, Resource]:
+        """All of them by name."""
+        return {
+            name: self._made.get(name) or self._make(name, kind, properties)
+            for kind, alike in self.types.items()
+            for name, properties in alike.properties.items()
+        }
+
+    def _make(self, name: str, kind: str, properties: Mapping[str, Data]) -> Resource:
+        requires = {value.name: "reference" for value in properties.values() if type(value) is ResourceId}
+        one = Resource(self.ids[name], name, kind, kind, properties, requires, False, self.defined)
+        return self._made.setdefault(name, one)  # another thread may have made it
+
+
+_NONE = Simple()
+
+
+@dataclass(frozen=True, eq=False)
+class Resources(Sequence[Resource]):
+    """The resources of a template, the simple ones apart from the others, in the order of these names: without it first
+    the simple ones."""
+
+    simple: Simple
+    others: Mapping[str, Resource]
+    order: Iterable[str] | None = field(default=None, repr=False)
+
+    @cached_property
+    def named(self) -> Mapping[str, Resource]:
+        """All of them by name, in order."""
+        found = {**self.simple.named, **self.others}
+        return found if self.order is None else {name: found[name] for name in self.order if name in found}
+
+    @cached_property
+    def _all(self) -> Sequence[Resource]:
+        return tuple(self.named.values())
+
+    def resource(self, name: str) -> Resource | None:
+        """The resource of that name, if there is one."""
+        return self.others.get(name) or self.simple.resource(name)
+
+    def __len__(self) -> int:
+        return len(self.simple.ids) + len(self.others)
+
+    @overload
+    def __getitem__(self, index: int) -> Resource: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Resource]: ...
+    def __getitem__(self, index: int | slice) -> Resource | Sequence[Resource]:
+        return self._all[index]
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        return self._all == tuple(other) if isinstance(other, Resources | tuple) else NotImplemented
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter with its effective value. `origin` is default, environment, parameters, parent or none."""
+
+    name: str
+    type: str
+    value: Data
+    origin: str
+    hidden: bool
+    attributes: Mapping[str, Data]
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentFile:
+    """An environment as written. `locate` gives the place of what stands under a path, ``("parameters", "key")``."""
+
+    file: str
+    data: Mapping[str, Data]
+    locate: Locate = field(default=nowhere, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What Heat says of a resource that it has: the last action, how that went, and the id of what it made."""
+
+    id: ResourceId
+    action: str
+    status: str
+    physical: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The template that defines a stack's resources: the id of the `stack` that its names are references in, its
+    resources, conditions and outputs as written, and the `functions` of its version, those of conditions among them."""
+
+    stack: str
+    resources: Mapping[str, Data]
+    conditions: Mapping[str, Data]
+    functions: frozenset[str]
+    outputs: Mapping[str, Data]
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A stack: `id` is its path, ``web`` or ``web/db`` for the nested stack of resource ``web/db``.
+
+    `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``.
+    `sections` are those of its own template as written; `template` defines the resources, for a group's members the one
+    that holds the group. The root has the `environments`, and the `live` resources of the whole tree if Heat told them;
+    `assuming` reads it again as it is where unknowns, by their expressions, have these values (Errors: InputError).
+    """
+
+    id: str
+    name: str
+    parent: ResourceId | None
+    depth: int
+    version: str
+    description: str | None
+    parameters: tuple[Parameter, ...] = ()
+    resources: Sequence[Resource] = ()
+    outputs: Mapping[str, Data] = field(default_factory=dict)
+    conditions: Mapping[str, Data] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    hidden: Set[Path] = frozenset()
+    sections: tuple[str, ...] = ()
+    environments: tuple[EnvironmentFile, ...] = ()
+    live: tuple[Live, ...] = ()
+    template: Template | None = field(default=None, compare=False, repr=False)
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    place: Span | None = field(default=None, compare=False)
+    defined: Locate = field(default=nowhere, compare=False, repr=False)
+    assuming: Callable[[Mapping[str, Value]], Stack] | None = field(default=None, compare=False, repr=False)
+
+    def locate(self, path: Path) -> Span | None:
+        """Where the user wrote the section, or what stands under its name in it; else the place of the stack."""
+        return (self.defined(path) if path else None) or self.place
+
+    @property
+    def apart(self) -> Resources:
+        """Its resources, the simple ones apart from the others as far as the reader told them apart."""
+        found = self.resources
+        return found if isinstance(found, Resources) else Resources(_NONE, {one.name: one for one in found})
+
+    @property
+    def others(self) -> Collection[Resource]:
+        """Those that are not simple: only these nest a stack, stand under a condition, or hide anything."""
+        return self.resources.others.values() if isinstance(self.resources, Resources) else self.resources
+
+    def walk(self) -> Iterator[Stack]:
+        """This stack and every stack within, parents first."""
+        yield self
+        for resource in self.others:
+            if resource.nested:
+                yield from resource.nested.walk()

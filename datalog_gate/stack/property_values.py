@@ -1,0 +1,145 @@
+"""Plain data of a template as values of declared kinds (layer 2).
+
+In: data as a `Stack` holds it, and the kind or `Property` that Heat declares for it. Out: values, and the scalars of
+nested data with their paths. Nothing is refused here: what Heat can't coerce, and will refuse, stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import NamedTuple
+
+from datalog_gate.base.values import FALSE, Boolean, ResourceId, Unknown, Value, bases, boolean, from_python, number
+from datalog_gate.schema.declaration import Property
+from datalog_gate.stack.model import Data, Path
+
+EMPTY: dict[str, Value] = {"string": "", "integer": 0, "number": 0, "boolean": FALSE}
+"""What Heat makes of a null where it wants a value of the kind (heat/engine/properties.py:258-348)."""
+
+_TEXTS = ("string", "any")
+"""Kinds whose texts stand as they are."""
+
+
+class Leaf(NamedTuple):
+    """A scalar of nested data and the way to it, in `text` as rules read it. `open` tells an unknown that may turn out
+    to be a list or a map."""
+
+    path: Path
+    text: str
+    value: Value
+    open: bool
+
+
+def leaves(data: Data, schema: Property | None = None) -> list[Leaf]:
+    """The scalars of the data in order, typed as far as the schema goes."""
+    found: list[Leaf] = []
+    _leaves(data, schema, (), "", found)
+    return found
+
+
+def _leaves(
+    data: Data, schema: Property | None, path: Path, text: str, found: list[Leaf], member: bool = False
+) -> None:
+    """A `member` is one of a list that has the schema."""
+    if (type(data) is str and (schema is None or schema.kind in _TEXTS)) or isinstance(data, ResourceId):
+        found.append(Leaf(path, text, data, False))
+    elif isinstance(data, dict):
+        parts = schema.parts if schema and (member or schema.kind == "map") else {}
+        before = f"{text}." if path else ""
+        for key, value in data.items():
+            name = str(key)
+            _leaves(value, parts.get(name), (*path, name), before + _step(name), found)
+    elif isinstance(data, list):
+        maps = schema is not None and bool(schema.children)
+        item = schema if schema is None or maps else schema.item
+        before = f"{text}." if path else ""
+        for index, value in enumerate(data):
+            _leaves(value, item, (*path, index), f"{before}{index}", found, maps)
+    else:
+        scalar = schema is not None and schema.kind in EMPTY
+        if schema is not None and scalar:
+            value = typed(schema.kind, schema.default if data is None else data)
+        else:
+            value = from_python(data)
+        if not isinstance(value, Unknown):
+            found.append(Leaf(path, text, value, False))
+        else:
+            found.append(Leaf(path, text, value, not (scalar or (schema is None and value.scalar))))
+
+
+def typed(kind: str, data: Data) -> Value:
+    """The value that Heat makes of the data for a property of a scalar kind (heat/engine/properties.py:258-348): an
+    integer in a string property is its text, ``"8080"`` and ``"true"`` are a number and a boolean where Heat wants
+    these, and a null that the template writes is false. A null of another kind stays null, though Heat sends 0 or an
+    empty text: services take that as nothing said, and so must rules. A list or map is its JSON text."""
+    if isinstance(data, ResourceId) or (isinstance(data, str) and kind in ("string", "any")):
+        return data
+    if type(data) is int and kind in ("integer", "number"):
+        return number(data)
+    if isinstance(data, list | dict):
+        return as_text(data)
+    value = from_python(data)
+    try:
+        match kind, value:
+            case "integer" | "string", Boolean(truth=truth):
+                return int(truth) if kind == "integer" else str(truth)
+            case "integer", (int() | Decimal() | str()) as whole:
+                return int(whole)
+            case "number", str(text):
+                return from_python(_number(text))
+            case "string", int(whole):
+                return str(whole)
+            case "boolean", None:
+                return FALSE
+            case "boolean", str(text) if text.lower() in ("true", "false"):
+                return boolean(text.lower() == "true")
+    except ValueError:
+        pass
+    return value
+
+
+def as_text(data: Data) -> str | Unknown:
+    """A list or map as JSON text with sorted keys; unknown if anything in it is."""
+    unknowns = [leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown)]
+    text = json.dumps(_writable(data), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    if not unknowns:
+        return text
+    unread = any(one.unread for one in unknowns)
+    return Unknown(f"json({text})", unread=unread, of=bases(unknowns), place=unknowns[0].place)
+
+
+def path_text(path: Path) -> str:
+    r"""The path as rules read it: ``networks.0.port``, with a dot in a key as ``\.`` and a backslash as ``\\``."""
+    return ".".join(map(_step, path))
+
+
+def _step(step: str | int) -> str:
+    text = str(step)
+    return text.replace("\\", r"\\").replace(".", r"\.") if "." in text or "\\" in text else text
+
+
+def _number(text: str) -> int | float:
+    """As Heat reads a number (heat/engine/constraints.py:173)."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _writable(data: Data) -> object:
+    """The data with what JSON does not have in a readable form."""
+    match data:
+        case dict():
+            return {str(key): _writable(value) for key, value in data.items()}
+        case list():
+            return [_writable(value) for value in data]
+        case ResourceId():
+            return data.path
+        case Unknown():
+            return {"$unknown": data.expression}
+        case Boolean():
+            return data.truth
+        case None | bool() | int() | float() | str():
+            return data
+    return str(data)

@@ -1,0 +1,148 @@
+"""What Heat does to a resource in an update (layer 2): everything that its types do otherwise than the catalogue says.
+
+In: a resource before and after, and how its properties differ. Out: `Effect` values. By the catalogue a property that
+can be updated is, and any other replaces the resource. The lines are those of openstack-heat 27.0.1, under heat/engine;
+whoever takes a newer one greps `def needs_replace` and `def _needs_update` there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from datalog_gate.base.values import Unknown
+from datalog_gate.schema.declaration import ResourceType
+from datalog_gate.stack.difference import Difference, Doubt, differ
+from datalog_gate.stack.model import Data, Live, Resource
+
+
+class Effect(NamedTuple):
+    """An update or a replacement, what it does to a server that is kept, if anything, and what decides it."""
+
+    change: str
+    disruption: str = ""
+    doubt: Doubt = None
+
+
+BY_POLICY: Mapping[tuple[str, str], tuple[str, Mapping[str, str]]] = {
+    ("OS::Nova::Server", "flavor"): ("flavor_update_policy", {"RESIZE": "resize"}),
+    ("OS::Nova::Server", "image"): (
+        "image_update_policy",
+        {"REBUILD": "rebuild", "REBUILD_PRESERVE_EPHEMERAL": "rebuild"},
+    ),
+    ("OS::Nova::Server", "user_data"): ("user_data_update_policy", {"REBUILD": "rebuild", "IGNORE": ""}),
+}
+"""Properties for which another says what a change does: where it has none of these values, it replaces
+(resources/openstack/nova/server.py:1381-1402 and 1431-1452)."""
+DISRUPTING = {("AWS::EC2::Instance", "InstanceType"): "resize"}
+"""Properties whose update disrupts (resources/aws/ec2/instance.py:741). No update of Heat merely reboots a server."""
+DISRUPTED = {type_name for type_name, _ in (*BY_POLICY, *DISRUPTING)}
+KINDS = ("rebuild", "resize")
+HANDLES = frozenset(
+    {"AWS::CloudFormation::WaitConditionHandle", "OS::Heat::SwiftSignalHandle", "OS::Heat::UpdateWaitConditionHandle"}
+)
+"""Types without properties that do exist. All others stand for what Heat no longer has, and an update does nothing to
+them (resources/openstack/heat/none_resource.py:36)."""
+SUBSTITUTED = {
+    "OS::Heat::SoftwareDeployments": "OS::Heat::SoftwareDeploymentGroup",
+    "OS::Heat::StructuredDeployments": "OS::Heat::StructuredDeploymentGroup",
+    "OS::Magnum::BayModel": "OS::Magnum::ClusterTemplate",
+}
+"""Types that a template may rename without a replacement (resource.py:1604)."""
+BY_NAME = frozenset(
+    {"AWS::S3::Bucket", "OS::Mistral::CronTrigger", "OS::Mistral::Workflow", "OS::Nova::KeyPair"}
+    | {"OS::Octavia::AvailabilityZone", "OS::Swift::Container", "OS::Zaqar::Queue"}
+)
+"""Types whose reference is a name, which the one that replaces it may have as well."""
+KEPT_MEMBERS = {
+    "AWS::AutoScaling::AutoScalingGroup": "AutoScalingRollingUpdate",
+    "OS::Heat::InstanceGroup": "RollingUpdate",
+}
+"""Groups whose members stay as they are unless the update policy has this (heat/scaling/template.py:20,
+resources/openstack/heat/instance_group.py:300)."""
+ASK_WHEN_FAILED = ("OS::Neutron::", "OS::Nova::Server", "OS::Cinder::Volume", "OS::Mistral::Workflow")
+"""How the types begin that ask the cloud whether a failed one can be kept (`needs_replace_failed`)."""
+
+
+def is_template(one: Resource) -> bool:
+    """Whether a template defines the resource: Heat takes all such as one type (environment.py:209)."""
+    return one.type.endswith((".yaml", ".template"))
+
+
+def effects(kind: ResourceType | None, name: str, found: Difference) -> Iterator[Effect]:
+    """What a change of the property does. Of a type that nobody knows it may do either."""
+    if kind is None:
+        yield Effect("update")
+        yield Effect("replace", doubt=Unknown(f"whether a change of {name} replaces it"))
+    elif (kind.name, name) in BY_POLICY:
+        policy, keeping = BY_POLICY[kind.name, name]
+        value = found.after[policy]
+        if isinstance(value, Unknown):
+            yield from (Effect("update", kept, value) for kept in keeping.values())
+            yield Effect("replace", doubt=value)
+        else:
+            kept = keeping.get(str(value))
+            yield Effect("replace") if kept is None else Effect("update", kept)
+    elif any(one.name == name and one.update_allowed for one in kind.properties):
+        yield Effect("update", DISRUPTING.get((kind.name, name), ""))
+    else:
+        yield Effect("replace")
+
+
+def further_effects(old: Resource, new: Resource, found: Difference) -> Iterator[Effect]:
+    """What else makes Heat update or replace a resource of this type."""
+    after, changed = found.after, found.properties
+    match new.type:
+        case "OS::Heat::UpdateWaitConditionHandle":  # resources/openstack/heat/wait_condition_handle.py:236
+            yield Effect("replace")
+        case "OS::Neutron::Port":  # resources/openstack/neutron/port.py:611
+            yield from _if(after["replacement_policy"], "REPLACE_ALWAYS")
+        case "AWS::AutoScaling::LaunchConfiguration":  # resources/aws/autoscaling/launch_config.py:216
+            yield from _differing(old.metadata, new.metadata)
+        case "OS::Heat::TestResource" if "value" in changed:  # resources/openstack/heat/test_resource.py:179
+            yield from (one._replace(doubt=one.doubt or changed["value"]) for one in _if(after["update_replace"], True))
+        case "AWS::EC2::EIPAssociation" if changed.keys() & {"EIP", "AllocationId"}:  # resources/aws/ec2/eip.py:352
+            for name in ("InstanceId", "NetworkInterfaceId"):
+                if name in changed and after[name]:
+                    yield Effect("replace", doubt=changed[name])
+        case "OS::Heat::Stack":  # resources/openstack/heat/remote_stack.py:353 and 451
+            yield Effect("update")
+            yield from _differing(
+                _under(old.properties.get("context"), "region_name"), _under(after["context"], "region_name")
+            )
+        case "OS::Mistral::ExternalResource":  # resources/openstack/mistral/external_resource.py:220
+            inputs = after["replace_on_change_inputs"]
+            for name in inputs if isinstance(inputs, list) else ():
+                yield from _differing(_under(old.properties.get("input"), name), _under(after["input"], name))
+            yield from (one._replace(change="update") for one in _if(after["always_update"], True))
+
+
+def status_effects(one: Resource, live: Live | None) -> Iterator[Effect]:
+    """What the state of a live resource makes of an update (resource.py:1369-1386, resources/stack_resource.py:105)."""
+    match live and (live.action, live.status):
+        case ("CHECK", "FAILED") if one.nested:
+            yield Effect("replace", doubt=Unknown(f"how the stack of {one.id.path} is"))
+        case (action, "FAILED") if not one.nested:
+            asks = one.type.startswith(ASK_WHEN_FAILED) and action != "CHECK"
+            yield Effect("replace", doubt=Unknown(f"how {one.id.path} is in the cloud") if asks else None)
+        case ("DELETE" | "INIT", "COMPLETE"):
+            yield Effect("replace")
+
+
+def _if(value: Data, wanted: object) -> Iterator[Effect]:
+    """A replacement if the value is the one that asks for it."""
+    if isinstance(value, Unknown):
+        yield Effect("replace", doubt=value)
+    elif value == wanted or str(value).lower() == str(wanted).lower():
+        yield Effect("replace")
+
+
+def _differing(one: Data, other: Data) -> Iterator[Effect]:
+    """A replacement if the two differ."""
+    surely, doubt = differ(one, other)
+    if surely or doubt:
+        yield Effect("replace", doubt=None if surely else doubt)
+
+
+def _under(data: Data, key: Data) -> Data:
+    return data.get(key) if isinstance(data, dict) else data

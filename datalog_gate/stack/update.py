@@ -1,0 +1,264 @@
+"""What an update does to each resource (layer 2): in, the stacks before and after; out, the `Outcome` of every resource
+of either.
+
+It is what Heat would do (heat/engine/update.py:98-224, resource.py:646-698 and 1369-1403): compare the definitions,
+replace where a property changed that can't be updated, and go on with what refers to what was replaced. What keeps us
+from knowing decides between several changes, of which one will be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import ResourceType
+from datalog_gate.stack.difference import Difference, Doubt, differ, difference
+from datalog_gate.stack.model import Data, Live, Path, Resource, Stack
+from datalog_gate.stack.replacement import (
+    BY_NAME,
+    DISRUPTED,
+    HANDLES,
+    KEPT_MEMBERS,
+    KINDS,
+    SUBSTITUTED,
+    Effect,
+    effects,
+    further_effects,
+    is_template,
+    status_effects,
+)
+
+STRENGTH = ("unchanged", "update", "replace")
+CUT = "...#"
+"""What stands in the expression of an unknown that was too long to be written out."""
+_NAMED = re.compile(r'\{(?:get_attr|get_resource|Fn::GetAtt|Ref): \[?("(?:[^"\\]|\\.)*"|[^\s,\]}]+)')
+"""The resource that an unknown's expression reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What may become of a resource: one change that nothing decides, or several. `disruptions` is what is done to it
+    besides. `of` with `path` is where the text says so. `stirred` says that something in it may be other than before,
+    and not only that Heat passes an update on to the stack that it holds."""
+
+    of: Resource
+    changes: dict[str, Doubt]
+    disruptions: dict[str, Doubt]
+    path: Path
+    stirred: bool
+
+
+def outcomes(old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue) -> list[Outcome]:
+    """The outcomes of all resources of both, those of nested stacks and groups among them. A resource is the same
+    before and after if it has one id: stacks that are the same must have one id too."""
+    before, after = ({stack.id: stack for stack in each} for each in (old, new))
+    live = {one.id: one for stack in (*old, *new) for one in stack.live}
+    pairs: list[_Pair] = []
+    for id in sorted(before.keys() | after.keys()):
+        pairs += _pairs(before.get(id), after.get(id), None)
+    for pair in pairs:
+        pair.compare(catalogue, live)
+    known = {pair.id: pair for pair in pairs}
+    moved = True
+    while moved:  # from what is replaced to what refers to it
+        stirred = {each.id.name for pair in pairs if pair.stirred for each in (pair, *pair.holders)}
+        moved = sum(pair.follow(known, stirred) for pair in pairs) > 0
+    stirred_ids = {each.id for pair in pairs if pair.stirred for each in (pair, *pair.holders)}
+    return [pair.outcome(pair.id in stirred_ids) for pair in pairs]
+
+
+def reads_stirred(unknown: Unknown, stirred: Collection[str]) -> bool:
+    """Whether the value of an unknown hangs on one of the resources of these names."""
+    text = unknown.expression
+    return bool(stirred) and (CUT in text or any(name.strip('"') in stirred for name in _NAMED.findall(text)))
+
+
+def _pairs(old: Stack | None, new: Stack | None, holder: _Pair | None) -> Iterator[_Pair]:
+    """The resources of a stack before and after, and of the stacks within."""
+    before, after = ({one.name: one for one in each.resources} if each else {} for each in (old, new))
+    for name in {**after, **before}:
+        pair = _Pair(before.get(name), after.get(name), holder)
+        yield pair
+        was, will = (one.nested if one else None for one in (pair.old, pair.new))
+        if was or will:
+            yield from _pairs(was, will, pair)
+
+
+@dataclass(slots=True)
+class _Pair:
+    """A resource before and after. `must` is the least that becomes of it, `may` what else, with what decides it."""
+
+    old: Resource | None
+    new: Resource | None
+    holder: _Pair | None
+    kind: ResourceType | None = None
+    found: Difference | None = None
+    must: str = "unchanged"
+    may: dict[str, Unknown] = field(default_factory=dict)
+    disruptions: dict[str, Doubt] = field(default_factory=dict)
+    path: Path = ()
+
+    @property
+    def of(self) -> Resource:
+        one = self.new or self.old
+        assert one
+        return one
+
+    @property
+    def id(self) -> ResourceId:
+        return self.of.id
+
+    @property
+    def holders(self) -> Iterator[_Pair]:
+        """The resources that hold its stack, from within."""
+        if self.holder:
+            yield self.holder
+            yield from self.holder.holders
+
+    @property
+    def stirred(self) -> bool:
+        return not (self.old and self.new) or self.must != STRENGTH[0] or bool(self.may)
+
+    def compare(self, catalogue: Catalogue, live: Mapping[ResourceId, Live]) -> None:
+        """See what its own definition does to it."""
+        old, new = self.old, self.new
+        if not old or not new:
+            return
+        self.kind = catalogue.type(new.type)
+        same_type = old.type == new.type or SUBSTITUTED.get(old.type) == new.type
+        if not same_type and not (is_template(old) and is_template(new)):
+            self._take(Effect("replace"), None, ())
+            return
+        gone = self.kind and not self.kind.properties and new.type not in HANDLES
+        if gone or self._kept or new.written(("external_id",), frozenset()):  # resource.py:1641
+            return
+        self.found = difference(old, new, self.kind)
+        self._judge(self.found)
+        for one in status_effects(old, live.get(old.id)):
+            self._take(one, None, ())
+        for section, doubt in _of_definition(old, new) if self.must == STRENGTH[0] else ():
+            self._take(Effect("update"), doubt, (section,))
+
+    def follow(self, known: Mapping[ResourceId, _Pair], stirred: Collection[str]) -> bool:
+        """Whether what becomes of others changes what becomes of this one."""
+        before = self._state()
+        if self.holder and self.old and self.new and not self._kept:
+            for one in self.holder.replacement():
+                self._take(one, None, ())
+        if self.found:
+            for name, symbols in self.found.same.items():
+                doubts = [doubt for one in symbols for doubt in _moved(one, known, stirred)]
+                if doubts and (name not in self.found.properties or self.found.properties[name]):
+                    self.found.properties[name] = None if None in doubts else doubts[0]
+            self._judge(self.found)
+        return before != self._state()
+
+    def replacement(self) -> list[Effect]:
+        """That it is replaced, if it may be."""
+        if self.must == "replace":
+            return [Effect("replace")]
+        return [Effect("replace", doubt=self.may["replace"])] if "replace" in self.may else []
+
+    def outcome(self, stirred: bool) -> Outcome:
+        old, new = self.old, self.new
+        was, will = self._doubts()
+        if old is None or new is None:
+            what, doubt = ("create", will) if old is None else ("delete", was)
+            if unread := self._unread():  # it may be one of the members that nobody read
+                done: dict[str, Doubt] = dict.fromkeys(KINDS if self.of.type in DISRUPTED else (), unread)
+                return Outcome(self.of, dict.fromkeys((what, *STRENGTH), unread), done, (), True)
+            return Outcome(self.of, {what: doubt}, {}, (), stirred)
+        must = "update" if self.must == STRENGTH[0] and (old.nested and new.nested) else self.must
+        may = {what: doubt for what, doubt in self.may.items() if STRENGTH.index(what) > STRENGTH.index(must)}
+        unsure = next(iter(may.values()), None)
+        changes: dict[str, Doubt] = {must: unsure, **may}
+        if was != will:
+            unsure = will or was
+            changes = {what: doubt or unsure for what, doubt in changes.items()}
+            changes |= {"delete": will} if will else {}
+            changes |= {"create": was} if was else {}
+        elif was:
+            unsure = was
+            changes = {what: doubt or was for what, doubt in changes.items()}
+        kinds = {} if must == "replace" else {kind: doubt or unsure for kind, doubt in self.disruptions.items()}
+        return Outcome(new, changes, kinds, self.path, stirred)
+
+    def _doubts(self) -> tuple[Doubt, Doubt]:
+        """The conditions under which it exists, before and after."""
+        outer = self.holder._doubts() if self.holder else (None, None)
+        was, will = (one.maybe if one else None for one in (self.old, self.new))
+        return outer[0] or was, outer[1] or will
+
+    def _unread(self) -> Doubt:
+        """Of what is only there before, or after, the group around it that may hold more on the other side."""
+        holders = [one.old if self.old is None else one.new for one in self.holders]
+        return next((one.open_members for one in holders if one and one.open_members), None)
+
+    @property
+    def _kept(self) -> bool:
+        """Whether the group that holds it leaves it as it is."""
+        group = self.holder.new if self.holder else None
+        policy = KEPT_MEMBERS.get(group.type) if group else None
+        if group is None or policy is None:
+            return False
+        return not (isinstance(group.update_policy, dict) and group.update_policy.get(policy))
+
+    def _judge(self, found: Difference) -> None:
+        """Take the effects of all properties that differ."""
+        template = is_template(self.of) or (self.kind is None and self.of.nested is not None)
+        for name, doubt in found.properties.items():
+            for one in [Effect("update")] if template else effects(self.kind, name, found):
+                self._take(one, doubt, ("properties", name))
+        assert self.old
+        for one in further_effects(self.old, self.of, found):
+            self._take(one, None, ("properties",))
+
+    def _take(self, effect: Effect, doubt: Doubt, path: Path) -> None:
+        """Take an effect that comes if what differs in doubt does."""
+        doubt = doubt or effect.doubt
+        stronger = STRENGTH.index(effect.change) > STRENGTH.index(self.must)
+        if stronger and doubt:
+            self.may.setdefault(effect.change, doubt)
+        elif stronger:
+            self.must = effect.change
+        if stronger:
+            self.path = path
+        if effect.disruption and self.disruptions.get(effect.disruption, Unknown("")):
+            self.disruptions[effect.disruption] = doubt
+
+    def _state(self) -> tuple[object, ...]:
+        return self.must, tuple(self.may), tuple(self.disruptions.items())
+
+
+def _of_definition(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
+    """The sections of two definitions that differ, each with what decides it. Heat takes a change of any as an update,
+    though there be nothing to do (resource.py:1388, rsrc_defn.py:374)."""
+    sections: dict[str, tuple[Data, Data]] = {
+        "properties": (dict(old.properties), dict(new.properties)),
+        "metadata": (old.metadata, new.metadata),
+        "update_policy": (old.update_policy, new.update_policy),
+        "deletion_policy": (old.deletion_policy, new.deletion_policy),
+    }
+    was, will = (one.written(("depends_on", "condition"), frozenset()) for one in (old, new))
+    sections |= {section: (was.get(section), will.get(section)) for section in {**was, **will}}
+    for section, (before, after) in sections.items():
+        surely, doubt = differ(before, after)
+        if surely or doubt:
+            yield section, None if surely else doubt
+
+
+def _moved(
+    symbol: ResourceId | Unknown, known: Mapping[ResourceId, _Pair], stirred: Collection[str]
+) -> Iterator[Doubt]:
+    """Whether a reference or an unknown that is written as before may be another value: what decides it; None if it is.
+    An attribute of what is updated may be the same or not."""
+    if isinstance(symbol, Unknown):
+        if reads_stirred(symbol, stirred):
+            yield symbol
+    elif symbol in known and known[symbol].new:
+        for one in known[symbol].replacement():
+            by_name = known[symbol].kind is None or known[symbol].of.type in BY_NAME
+            yield one.doubt or (Unknown(f"the id of {symbol.path}") if by_name else None)

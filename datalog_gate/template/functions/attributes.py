@@ -1,0 +1,121 @@
+"""Attributes whose value a template already says (layer 2).
+
+In: a resource that was read, and the keys of a `get_attr`. Out: the value: that of an OS::Heat::Value, an output of a
+nested stack, what a group makes of its members, or a property that the resource's type gives back. `Undecided` is
+raised for every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from datalog_gate.schema.declaration import ResourceType
+from datalog_gate.stack.model import Data, Resource, Stack
+from datalog_gate.template.expressions import unknown
+from datalog_gate.template.functions.arguments import Undecided
+from datalog_gate.template.functions.echo import echo
+from datalog_gate.template.functions.pure import select
+from datalog_gate.template.parameters import convert
+
+RESOURCE_GROUP = "OS::Heat::ResourceGroup"
+CHAIN = "OS::Heat::ResourceChain"
+SCALING_GROUP = "OS::Heat::AutoScalingGroup"
+INSTANCE_GROUPS = ("OS::Heat::InstanceGroup", "AWS::AutoScaling::AutoScalingGroup")
+DEPLOYMENTS = {
+    f"OS::Heat::{one}Deployment{form}": f"OS::Heat::{one}Deployment"
+    for one in ("Software", "Structured")
+    for form in ("Group", "s")
+}
+"""The groups of deployments, and of which type their members are."""
+_OF_EACH = {f"deploy_{one}s": f"deploy_{one}" for one in ("stdout", "stderr", "status_code")}
+"""The attributes of such a group that go by another name in its members."""
+STACK = "OS::Heat::Stack"
+ELSEWHERE = ("AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack")
+"""The types that hold a stack whose template is not at hand: the operator may choose it (heat/engine/resources/aws/lb/
+loadbalancer.py:525), or Heat's engine fetches it from an address (heat/engine/resources/aws/cfn/stack.py:55)."""
+
+TypeOf = Callable[[str], ResourceType | None]
+"""What the catalogue knows of a type."""
+
+
+def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
+    """The attribute named by the first key, then what the further keys select from it. Errors: Undecided."""
+    first, *rest = keys
+    if resource.maybe is not None or resource.external is not False or not isinstance(first, str):
+        raise Undecided
+    try:
+        if resource.type == "OS::Heat::Value" and first == "value":
+            kind = resource.properties.get("type")
+            value = resource.properties.get("value")
+            return select(convert(kind, value) if isinstance(kind, str) and value is not None else value, rest)
+        if resource.nested is None:
+            return echo(resource, type_of(resource.type), keys)
+        if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
+            return _of_group(resource, resource.nested, first, rest, type_of)
+        if resource.type in DEPLOYMENTS:
+            if resource.open_members is not None:
+                raise Undecided
+            keys = [_OF_EACH.get(first, first)]
+            return select({one.name: _of_member(one, keys, type_of) for one in resource.nested.resources}, rest)
+        if resource.type == STACK:
+            if first != "outputs":
+                raise Undecided
+            return select(dict(resource.nested.outputs), rest)
+        if first.startswith("resource."):
+            return _id(resource.nested, [*first.split(".", 2)[1:], *rest])
+        if first in resource.nested.outputs:
+            return select(resource.nested.outputs[first], rest)
+    except (LookupError, ValueError, TypeError, AttributeError):
+        return None
+    raise Undecided
+
+
+def hides(resource: Resource, keys: list[Data]) -> bool:
+    """Whether the attribute may hold what came from a hidden parameter."""
+    if resource.nested is None:
+        return resource.hides(("properties",), True)
+    outputs = {path[1] for path in resource.nested.hidden if path[0] == "outputs"}
+    named = keys[1:2] if resource.type == STACK else keys[:1]
+    if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *DEPLOYMENTS):
+        return any(hides(member, keys) or hides(member, []) for member in resource.nested.resources)
+    return bool(outputs.intersection(map(str, named)) if named else outputs)
+
+
+def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data], type_of: TypeOf) -> Data:
+    members = {member.name: member for member in nested.resources}
+    if first.startswith("resource."):
+        name, *attributes = first.split(".", 2)[1:]
+        if name not in members:
+            raise Undecided
+        keys = [*attributes, *rest]
+        return _of_member(members[name], keys, type_of) if keys else members[name].id
+    scaling = group.type == SCALING_GROUP
+    if group.open_members is not None or first in ("removed_rsrc_list", "show"):
+        raise Undecided
+    if scaling and first == "current_size":
+        return select(len(members), rest)
+    if first == "refs":
+        return select([member.id for member in members.values()], rest)
+    if first == "refs_map":
+        return select({name: member.id for name, member in members.items()}, rest)
+    if first == ("outputs" if scaling else "attributes") and rest:
+        return {name: _of_member(member, rest, type_of) for name, member in members.items()}
+    if scaling and (first != "outputs_list" or not rest):
+        raise Undecided
+    return [_of_member(member, rest if scaling else [first, *rest], type_of) for member in members.values()]
+
+
+def _id(nested: Stack, keys: list[Data]) -> Data:
+    """The id of a nested stack's resource (get_attribute, heat/engine/resources/template_resource.py)."""
+    inner = next((one for one in nested.resources if keys == [one.name]), None)
+    if inner is None or inner.maybe is not None:
+        raise Undecided
+    return inner.id
+
+
+def _of_member(member: Resource, keys: list[Data], type_of: TypeOf) -> Data:
+    try:
+        return attribute(member, keys, type_of)
+    except Undecided:
+        stack, _, name = member.id.path.rpartition("/")
+        return unknown("get_attr", [name, *keys], stack, {}, None)

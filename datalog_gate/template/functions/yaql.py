@@ -1,0 +1,261 @@
+"""The function `yaql`: a query over data, answered by Heat's own library within bounds (layer 2).
+
+In: an expression and data. Out: what Heat's engine gives with its default limits, and what that cost. That engine looks
+at a result after it was made, and for ever at a list without end; so here every call, every value and every comparison
+counts against a budget. Beyond it, and beyond Heat's limits, which an installation may have raised, the answer is not
+known. Nor is it where a function is called that can make much from little (`pow`), search for ever (regular
+expressions), define others, or answer otherwise the next time (clocks, chance, sets).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized, ValuesView
+from contextvars import ContextVar
+from copy import copy
+from functools import cache
+from typing import Any, NamedTuple, TypeGuard
+
+from datalog_gate.stack.model import Data
+from datalog_gate.template.functions.arguments import BadFunction, Undecided, all_known
+
+LIMITS = {"yaql.limitIterators": 200, "yaql.memoryQuota": 10_000}
+"""Those of heat/common/config.py where heat.conf says nothing."""
+BUDGET = 640_000
+"""Units of about a microsecond."""
+LONGEST = 10_000
+MAX_SIZE = 20_000
+MAX_BITS = 4_096
+_CALL, _ITERATOR, _NODE, _COMPARED, _LETTERS = 32, 320, 4, 2, 32
+"""Units for a call, an iterator, a part of a value that was made, a key compared, and letters for one unit."""
+_OPERATORS = (
+    "#operator_. #operator_?. #operator_-> #operator_+ #operator_- #operator_* #operator_/ #operator_mod #operator_in "
+    "#operator_< #operator_<= #operator_> #operator_>= #operator_and #operator_or #unary_operator_+ #unary_operator_- "
+    "#unary_operator_not *equal *not_equal #get_context_data #indexer #list #map #iter #finalize"
+)
+_FUNCTIONS = (
+    "abs accumulate aggregate all any append assert bitwiseAnd bitwiseNot bitwiseOr bitwiseXor bool coalesce concat "
+    "contains containsKey containsValue count delete deleteAll dict distinct endsWith enumerate examine filter first "
+    "flatten float get groupBy hex indexOf indexWhere insert insertMany int isBoolean isDict isEmpty isInteger "
+    "isIterable isList isNumber isString items join keys last lastIndexOf lastIndexWhere len let limit list map max "
+    "mergeWith min norm orderBy orderByDescending range reduce repeat replace replaceMany reverse rightSplit round "
+    "select selectAllCases selectCase selectMany set sign single skip skipWhile slice sliceWhere split splitAt "
+    "splitWhere startsWith str substring sum switch switchCase take takeWhile thenBy thenByDescending toCharArray "
+    "toDict toList toLower toUpper trim trimLeft trimRight unpack values where with zip zipLongest"
+)
+ALLOWED = frozenset((*_OPERATORS.split(), *_FUNCTIONS.split()))
+_WALKED = {"#operator_.", "#get_context_data"}
+"""Functions that take one part of what they are given, and look at nothing else."""
+_LIMITED = {"CollectionTooLargeException", "MemoryQuotaExceededException"}
+_FAILURES = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, NameError, RuntimeError, StopIteration, TypeError,
+    ValueError,
+)  # fmt: skip
+"""What the library lets through of its functions' failures."""
+_REASONS = {
+    "KeyError": "a key is not there",
+    "IndexError": "an item is not there",
+    "StopIteration": "a list has no item",
+    "AssertionError": "an assertion does not hold",
+    "NoFunctionRegisteredException": "it calls a function that there is not",
+    "NoMethodRegisteredException": "it calls a method that there is not",
+    "NoMatchingFunctionException": "a function does not take these arguments",
+    "NoMatchingMethodException": "a method does not take these arguments",
+}
+
+
+class _Stop(BaseException):  # not an Exception: the library ignores some of those
+    """The answer will not be known."""
+
+
+def answer(expression: str, data: Data, spend: Callable[[int], None]) -> Data:
+    """The value of the expression over the data. `spend` is told what it cost, also where there is none. Errors:
+    BadFunction where Heat refuses it too, Undecided. No message shows a value, for any may be hidden."""
+    if len(expression) > LONGEST:
+        raise Undecided
+    meter = _Meter()
+    token = _METER.set(meter)
+    try:
+        return _answered(_engine(), expression, data)
+    except (_Stop, RecursionError):
+        raise Undecided from None
+    finally:
+        _METER.reset(token)
+        spend(BUDGET - meter.left + len(expression))
+
+
+def _answered(engine: _Engine, expression: str, data: Data) -> Data:
+    try:
+        query = engine.parse(expression)
+    except (engine.problem, ValueError) as error:  # also a number or an escape that is none
+        at = getattr(error, "position", None)
+        where = "" if at is None else f" at character {at + 1}"
+        raise BadFunction(f"has an expression that can't be read{where}") from None
+    all_known(data)
+    _METER.get().size(data)
+    try:
+        value = query.evaluate(engine.frozen({"data": data}), engine.context.create_child_context())
+    except RecursionError:
+        raise
+    except (engine.problem, *_FAILURES) as error:
+        kind = type(error).__name__
+        if kind in _LIMITED:
+            raise Undecided from None
+        raise BadFunction(f"has an expression that gives no value: {_REASONS.get(kind, kind)}") from None
+    if not _plain(value):
+        raise Undecided
+    return value
+
+
+def _plain(value: object) -> TypeGuard[Data]:
+    """Whether a template can hold the value: the library also gives sets, its own contexts and `nan`."""
+    match value:
+        case dict():
+            return all(map(_plain, value)) and all(map(_plain, value.values()))
+        case list():
+            return all(map(_plain, value))
+        case float():
+            return math.isfinite(value)
+    return value is None or isinstance(value, bool | int | str)
+
+
+@cache
+def _engine() -> _Engine:
+    import yaql
+    from yaql.language import contexts, conventions, exceptions, factory, specs, utils
+
+    class Map(utils.FrozenDict):  # type: ignore[misc]
+        """A map that pays for its comparisons, which the library makes by copying both."""
+
+        def __eq__(self, other: object) -> Any:
+            if isinstance(other, Mapping) and len(other) != len(self):
+                return False
+            _METER.get().spend(_CALL + len(self) * _COMPARED)
+            return super().__eq__(other)
+
+        __hash__ = utils.FrozenDict.__hash__
+
+    def frozen(value: object) -> object:
+        if isinstance(value, dict):
+            return Map((key, frozen(part)) for key, part in value.items())
+        return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+    def metered(value: object) -> object:
+        return Map(value) if type(value) is utils.FrozenDict else value
+
+    class Context(contexts.Context):  # type: ignore[misc]
+        """The names that an expression sees. Every look for one costs, since contexts nest as deep as expressions."""
+
+        def register_function(self, spec: Any, *arguments: Any, **named: Any) -> None:
+            if not isinstance(spec, specs.FunctionDefinition):
+                spec = specs.get_function_definition(spec, *arguments, convention=self.convention, **named)
+            spec.payload = _paid(spec.name, spec.payload, metered)
+            super().register_function(spec)
+
+        def get_functions(self, *arguments: Any, **named: Any) -> Any:
+            _METER.get().spend(1)
+            return super().get_functions(*arguments, **named)
+
+        def get_data(self, *arguments: Any, **named: Any) -> Any:
+            _METER.get().spend(1)
+            return super().get_data(*arguments, **named)
+
+    context = yaql.create_context(context=Context(convention=conventions.CamelCaseConvention()))
+    shared = yaql.YaqlFactory().create({**LIMITS, "yaql.convertInputData": False})
+
+    def parse(expression: str) -> Any:  # lexer and parser keep a state, and threads share them
+        return factory.YaqlEngine(shared.lexer.clone(), copy(shared.parser), shared.options, shared.factory)(expression)
+
+    return _Engine(parse, context, frozen, exceptions.YaqlException)
+
+
+class _Engine(NamedTuple):
+    """The library's parser, the context that holds its functions, how it keeps data, and its exceptions."""
+
+    parse: Callable[[str], Any]
+    context: Any
+    frozen: Callable[[object], object]
+    problem: type[Exception]
+
+
+class _Meter:
+    """What is left of the budget, and the sizes of the collections of one answer, held so that none is built twice."""
+
+    def __init__(self) -> None:
+        self.left = BUDGET
+        self.sizes: dict[int, tuple[int, object]] = {}
+
+    def spend(self, units: int) -> None:
+        self.left -= units
+        if self.left < 0:
+            raise _Stop
+
+    def size(self, value: object) -> int:
+        """How many parts a value has, with what is shared counted wherever it occurs. What is new is paid for."""
+        if isinstance(value, str):
+            self.spend(len(value) // _LETTERS)
+        elif isinstance(value, int):
+            if value.bit_length() > MAX_BITS:
+                raise _Stop
+        elif isinstance(value, list | tuple | Mapping | Set | ValuesView):
+            if found := self.sizes.get(id(value)):
+                return found[0]
+            self.spend(len(value) * _NODE)
+            parts: Iterable[object] = (*value, *value.values()) if isinstance(value, Mapping) else value
+            size = 1 + sum(map(self.size, parts))
+            if size > MAX_SIZE:
+                raise _Stop
+            self.sizes[id(value)] = size, value
+            return size
+        return 1
+
+    def each(self, items: Iterator[object]) -> Iterator[object]:
+        """The items, each paid for when it is taken: so a list without end has one."""
+        for item in items:
+            self.spend(_NODE + self.size(item))
+            yield item
+
+
+_METER: ContextVar[_Meter] = ContextVar("meter")
+"""That of the query which this thread answers."""
+
+
+def _paid(name: str, payload: Callable[..., object], metered: Callable[[object], object]) -> Callable[..., object]:
+    """The function of the library, paid for. One that may not be called ends the query only when it is."""
+
+    def call(*arguments: object, **named: object) -> object:
+        if name not in ALLOWED:
+            raise _Stop
+        meter = _METER.get()
+        given = (*arguments, *named.values())
+        looked = () if name in _WALKED else given
+        meter.spend(_CALL + sum(meter.size(one) for one in looked if not isinstance(one, str)))
+        if name == "str" and not isinstance(given[0], str | int | float | None):
+            raise _Stop  # how Python writes it
+        if grown := _GROWN.get(name):
+            meter.spend(grown(*given))
+        value = metered(payload(*arguments, **named))
+        meter.size(value)
+        if isinstance(value, Iterator):
+            meter.spend(_ITERATOR)
+            return meter.each(value)
+        return value
+
+    return call
+
+
+def _repeated(left: object, right: object, *_: object) -> int:
+    """What a product costs: of lists the library makes any."""
+    times, value = (left, right) if isinstance(left, int) else (right, left)
+    return len(value) * times if isinstance(value, Sized) and isinstance(times, int) and times > 0 else 0
+
+
+def _replaced(value: object, old: object, new: object, *_: object) -> int:
+    """What a replacement costs: the library makes it before it looks at the length. That by a map makes one text after
+    the other, each longer."""
+    if not isinstance(value, str):
+        return 0
+    return value.count(old) * len(new) // _LETTERS if isinstance(old, str) and isinstance(new, str) else BUDGET + 1
+
+
+_GROWN: dict[str, Callable[..., int]] = {"#operator_*": _repeated, "replace": _replaced}

@@ -1,0 +1,391 @@
+"""One template's own names, and its functions resolved among them (layer 2).
+
+In: raw data of a template. Out: the same data with every function replaced by its value, unknowns where nobody knows it
+yet. What is wrong is reported to the `Tree`, which all templates of one reading share and which bounds their size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.stack.model import Data, Locate, Path, Resource, Simple, Template
+from datalog_gate.template.dependencies import in_order
+from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
+from datalog_gate.template.document import MAX_DEPTH, Document, size_of
+from datalog_gate.template.environment import Registry
+from datalog_gate.template.expressions import LOGIC, unknown
+from datalog_gate.template.functions.arguments import BadFunction, TooLarge, Undecided
+from datalog_gate.template.functions.attributes import attribute, hides
+from datalog_gate.template.functions.conditions import logic
+from datalog_gate.template.functions.pure import function, repeat, same, select
+from datalog_gate.template.functions.yaql import answer
+from datalog_gate.template.tree import Hidden, Tree, is_remote
+
+MAX_READING = 30
+"""Resources that are being read at once, each for an attribute of the next."""
+_CONTAINERS = (dict, list)
+SCALARS = frozenset({str, int, float, bool, type(None)})
+OMITTED = object()
+"""What an `if` without its third argument gives: its place is as if the template did not mention it."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names of one template. `read` gives a resource by its name, None while that very resource is being read;
+    `reading` of them are. `ids` are those that were asked of resources without a condition, `begun` the resources that
+    are read but for some properties. `ordered` says that each resource needs only such as stand before it.
+
+    `touched` counts how often a hidden value was read: what a function gives came from one if it grew on the way.
+    `hidden` are the paths of such results, `veiled` the values of the stack as `Stack.hidden`."""
+
+    tree: Tree
+    id: str
+    depth: int
+    document: Document
+    base: str
+    dialect: Dialect
+    registry: Registry
+    definitions: Mapping[str, Data]
+    read: Callable[[Scope, str], Resource | None]
+    facade: Mapping[str, tuple[Data, bool]] | None = None
+    parameters: dict[str, Data] = field(default_factory=dict)
+    given: dict[str, Locate] = field(default_factory=dict)
+    conditions: Mapping[str, Data] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    requires: dict[str, str] = field(default_factory=dict)
+    ancestors: tuple[str, ...] = ()
+    done: dict[str, Resource | None] = field(default_factory=dict)
+    decided: dict[str, bool | Unknown | None] = field(default_factory=dict)
+    hidden: Hidden = field(default_factory=Hidden)
+    veiled: set[Path] = field(default_factory=set)
+    touched: int = 0
+    reading: int = 0
+    ids: dict[str, ResourceId] = field(default_factory=dict)
+    begun: dict[str, tuple[Resource, list[str]]] = field(default_factory=dict)
+    simple: Simple = field(default_factory=Simple)
+    ordered: bool = False
+
+    def sure(self, name: str) -> ResourceId | None:
+        """The id of a resource that the template defines without a condition."""
+        found = self.ids.get(name)
+        if found is None and name in self.definitions:
+            definition = self.definitions[name]
+            if type(definition) is not dict or ("condition" if self.dialect.hot else "Condition") not in definition:
+                found = self.ids[name] = ResourceId(f"{self.id}/{name}")
+        return found
+
+    def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
+        """The data with the functions in `names` (default: the dialect's) replaced by their values. Data that has none
+        is given back itself, so that what is large and plain is neither copied nor held twice."""
+        value = self.part(data, path, names)
+        return None if value is OMITTED else value
+
+    def part(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
+        """The same, but OMITTED where the data is as if it were not there."""
+        return self._resolve(data, path, self.dialect.functions if names is None else names)
+
+    def _resolve(self, data: Data, path: Path, known: frozenset[str]) -> Data:
+        items: Iterable[tuple[str | int, Data]]
+        if isinstance(data, dict):
+            if len(data) == 1:
+                [(name, arguments)] = data.items()
+                if name in known:
+                    if name == "get_resource" and isinstance(arguments, str) and (own := self.sure(arguments)):
+                        self.requires.setdefault(arguments, "reference")
+                        return own
+                    touched = self.touched
+                    value = self._call(name, arguments, (*path, name), known)
+                    if self.touched != touched:
+                        self.hidden.add(path)
+                        self.tree.hide(value, self.id)
+                    return value
+                if name in self.dialect.removed:
+                    self._wrong("bad-function", f"version {self.dialect.version} has no function {name}", path)
+                elif name in self.dialect.functions:
+                    self._wrong("bad-function", f"a condition can't use the function {name}", path)
+            items = data.items()
+        elif isinstance(data, list):
+            items = enumerate(data)
+        else:
+            return data if type(data) in SCALARS else self._plain(data, path, known)
+        self.tree.work += len(data)
+        if len(path) > MAX_DEPTH:
+            self.tree.stop("too-large", f"nested deeper than {MAX_DEPTH} levels", self.document.place(path))
+        changed: dict[str | int, Data] = {}
+        for key, value in items:
+            if type(value) not in SCALARS:
+                resolved = self._resolve(value, (*path, key), known)
+                if resolved is not value:
+                    changed[key] = resolved
+        if not changed:
+            return data
+        if isinstance(data, list):
+            if OMITTED in changed.values() and self.hidden.holds(path, True):
+                self.hidden.add(path)  # its items do not stand where the text has them
+            return [item for at, one in enumerate(data) if (item := changed.get(at, one)) is not OMITTED]
+        return {key: value for key, value in {**data, **changed}.items() if value is not OMITTED}
+
+    def _plain(self, data: Data, path: Path, names: frozenset[str]) -> Data:
+        """What a template given as data may hold besides that which JSON has."""
+        match data:
+            case date():
+                return data.isoformat()
+            case tuple() if not isinstance(data, ResourceId):
+                return self._resolve(list(data), path, names)
+            case bool() | int() | float() | str() | ResourceId() | Unknown():
+                return data
+        self._wrong("yaml", f"a template holds no {type(data).__name__}", path)
+        return None
+
+    def condition(self, data: Data, path: Path) -> bool | Unknown:
+        """The truth of a condition: a boolean, a name of the section, a function, or null, which always holds. A wrong
+        one is reported."""
+        value = self.resolve(data, path, self.dialect.conditional)
+        if value is None:
+            return True
+        if isinstance(value, bool | Unknown):
+            return value
+        if not isinstance(value, str) or value not in self.conditions:
+            self._wrong("bad-reference", f"there is no condition `{value}`", path, self.conditions, value)
+            return False
+        touched = self.touched
+        if value not in self.decided:
+            self.decided[value] = None
+            self.decided[value] = self._defined(value)
+        if self.touched != touched or ("conditions", value) in self.veiled:
+            self.veiled.add(("conditions", value))
+            self.touched += 1
+        truth = self.decided[value]
+        if truth is None:
+            self._wrong("bad-reference", f"the condition `{value}` depends on itself", path)
+            return False
+        return truth
+
+    def _defined(self, name: str) -> bool | Unknown:
+        """What the section says of the condition of that name: there, another's name is no condition."""
+        path: Path = (self.dialect.key("conditions"), name)
+        value = self.resolve(self.conditions[name], path, self.dialect.conditional)
+        if isinstance(value, bool | Unknown):
+            return value
+        self._wrong("bad-template", f"the condition `{name}` must be a boolean or one of the functions", path)
+        return False
+
+    def exists(self, name: str) -> bool | Unknown:
+        """The condition of a resource that the template defines."""
+        definition, key = self.definitions[name], "condition" if self.dialect.hot else "Condition"
+        if not isinstance(definition, dict) or key not in definition or not self.dialect.conditional:
+            return True
+        touched = self.touched
+        exists = self.condition(definition[key], (self.dialect.resources, name, key))
+        self.touched = touched  # no value
+        return exists
+
+    def template(self, outputs: Mapping[str, Data]) -> Template:
+        """The template with these outputs, for those who read its text."""
+        functions = self.dialect.functions | self.dialect.conditional
+        return Template(self.id, self.definitions, self.conditions, functions, outputs)
+
+    def unknown(self, function: str, arguments: Data, path: Path) -> Unknown:
+        """The unknown value of a function over resolved arguments."""
+        self.tree.spend(len(self.tree.secrets))
+        made = unknown(function, arguments, self.id, self.tree.secrets, self.document.place(path))
+        self.tree.spend(len(made.of))
+        return made
+
+    def write(self, function: str, arguments: Data, path: Path) -> Data:
+        """The same, unless a value is assumed for it."""
+        return self.tree.assumed.of(self.unknown(function, arguments, path))
+
+    def known(self, function: str, arguments: Data) -> None:
+        """Note that nothing can be assumed of the function's value."""
+        if self.tree.assumed.values:
+            self.tree.assumed.known.add(self.unknown(function, arguments, ()).expression)
+
+    def _call(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:
+        arguments: Data = None
+        try:
+            if name in ("if", "Fn::If"):
+                return self._if(name, raw, path, names)
+            if name in LOGIC:
+                return logic(self, name, raw, path)
+            if (
+                name == "filter" and isinstance(raw, list) and len(raw) == 2
+            ):  # what is left out of nothing, Heat ignores
+                whole = self.resolve(raw[1], (*path, 1), names)
+                before = len(self.tree.problems)
+                arguments = [self.resolve(raw[0], (*path, 0), names), whole]
+                if not whole and not isinstance(whole, Unknown):
+                    said = self.tree.problems[before:]
+                    self.tree.problems[before:] = [one for one in said if one.code != "bad-function"]
+                    return whole
+            else:
+                arguments = self.resolve(raw, path, names) if isinstance(raw, _CONTAINERS) else raw
+            if own := _OWN.get(name):
+                value = own(self, arguments, path)
+            elif compute := function(name, self.dialect.date):
+                value = compute(arguments)
+            else:
+                value = repeat(arguments, self.dialect.date, lambda inner, what: self.write(inner, what, path[:-1]))
+        except Undecided:
+            return self.write(name, arguments, path[:-1])
+        except TooLarge as error:
+            self.tree.stop("too-large", f"`{name}` {error}", self.document.place(path[:-1]))
+        except BadFunction as error:
+            self._wrong("bad-function", f"`{name}` {error}", path[:-1])
+            return None
+        if not isinstance(value, Unknown):
+            self.known(name, arguments)
+        return self._measured(value, path[:-1])
+
+    def _measured(self, value: Data, path: Path) -> Data:
+        """The value of a function, after its size: what functions put together can grow and nest without end."""
+        if isinstance(value, _CONTAINERS):
+            size = size_of(value)
+            if size is None:
+                self.tree.stop("too-large", "this function gives too much, or too deep", self.document.place(path))
+            self.tree.spend(size)
+        elif isinstance(value, str):
+            self.tree.spend(len(value) // 16)
+        return value
+
+    def _wrong(self, code: str, message: str, path: Path, known: Iterable[str] = (), word: Data = None) -> None:
+        self.tree.report(code, message, self.document.place(path), self.tree.near(word, known))
+
+    def _if(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:
+        least = 2 if self.dialect.date >= "2021-04-16" else 3
+        if not isinstance(raw, list) or not least <= len(raw) <= 3:
+            raise BadFunction("takes [condition, value if true, value if false]")
+        truth = self.condition(raw[0], (*path, 0))
+        if not isinstance(truth, Unknown):
+            at = 1 if truth else 2
+            return self._resolve(raw[at], (*path, at), names) if at < len(raw) else OMITTED
+        choices = [self._resolve(raw[at], (*path, at), names) for at in range(1, len(raw))]
+        if len(choices) == 2 and OMITTED not in choices and same(*choices):
+            return choices[0]
+        shown = [{"omitted": True} if choice is OMITTED else choice for choice in choices]
+        return self.write(name, [truth, *shown], path[:-1])
+
+    def _get_param(self, arguments: Data, path: Path) -> Data:
+        name, *steps = arguments if isinstance(arguments, list) and arguments else [arguments]
+        if not isinstance(name, str):
+            raise BadFunction("takes a parameter's name, or [name, key, ...]")
+        if name not in self.parameters:
+            self._wrong("bad-reference", f"there is no parameter `{name}`", path, self.parameters, name)
+            return None
+        self.touched += ("parameters", name) in self.veiled
+        try:
+            return select(self.parameters[name], steps, parse=True)
+        except (LookupError, ValueError, TypeError):
+            return ""
+        except Undecided:
+            whole = self.parameters[name]
+            if isinstance(whole, Unknown) and whole != self.unknown("get_param", name, path):  # what the parent passed
+                return self.write("get_param", [whole, *steps], path[:-1])
+            raise
+
+    def _get_resource(self, arguments: Data, path: Path) -> Data:
+        if not self._names_resource(arguments, path, "reference"):
+            return None
+        return ResourceId(f"{self.id}/{arguments}")
+
+    def _get_attr(self, arguments: Data, path: Path) -> Data:
+        least = 1 if self.dialect.date >= "2015-10-15" else 2
+        if not isinstance(arguments, list) or len(arguments) < least or (not self.dialect.hot and len(arguments) > 2):
+            raise BadFunction(f"takes [resource, attribute{', key, ...' if self.dialect.hot else ''}]")
+        name, *keys = arguments
+        if not self._names_resource(name, path, "attribute"):
+            return None
+        if self.reading >= MAX_READING and name not in self.done:  # so that a long chain nests no calls
+            for other in in_order(self.definitions, str(name), self.done):
+                self.read(self, other)
+        touched = self.touched
+        resource = self.read(self, str(name))
+        self.touched = touched
+        if resource is None or not keys:
+            raise Undecided
+        value = self.tree.assumed.within(attribute(resource, keys, self.tree.type_of))
+        self.touched += hides(resource, keys)
+        return value
+
+    def _names_resource(self, name: Data, path: Path, why: str) -> bool:
+        """Whether the name is that of a resource which may exist, noted as required."""
+        if isinstance(name, Unknown | ResourceId):
+            raise Undecided
+        if not isinstance(name, str) or name not in self.definitions:
+            self._wrong("bad-reference", f"there is no resource `{name}`", path, self.definitions, name)
+            return False
+        if self.exists(name) is False:
+            if (
+                path[0] != self.dialect.key("outputs") or why == "attribute"
+            ):  # Heat shows such an output without a value
+                self._wrong("bad-reference", f"the condition of the resource `{name}` is false", path)
+            return False
+        self.requires.setdefault(name, why)
+        return True
+
+    def _ref(self, arguments: Data, path: Path) -> Data:
+        if isinstance(arguments, list):
+            raise BadFunction("takes the name of a parameter or a resource")
+        named = isinstance(arguments, str) and arguments in self.definitions
+        return self._get_resource(arguments, path) if named else self._get_param(arguments, path)
+
+    def _get_file(self, arguments: Data, path: Path) -> Data:
+        if isinstance(arguments, Unknown | ResourceId):
+            raise Undecided
+        if not isinstance(arguments, str):
+            raise BadFunction("takes a file's name")
+        found = self.tree.file(arguments, self.base, self.document.place(path))
+        if found is None:
+            if is_remote(arguments):
+                raise Undecided
+            return None
+        self.files[found[0]] = found[1]
+        return found[1]
+
+    def _resource_facade(self, arguments: Data, path: Path) -> Data:
+        keys = ("metadata", "deletion_policy", "update_policy")
+        names = {key if path[-1] == "resource_facade" else RESOURCE_KEYS[key]: key for key in keys}
+        if not isinstance(arguments, str) or arguments not in names:
+            raise BadFunction(f"takes {', '.join(names)}")
+        if self.facade is None:  # nobody nests this template yet
+            raise Undecided
+        value, hidden = self.facade[names[arguments]]
+        self.touched += hidden
+        return value
+
+    def _yaql(self, arguments: Data, _path: Path) -> Data:
+        if not isinstance(arguments, dict) or "expression" not in arguments or arguments.keys() - _YAQL:
+            raise BadFunction("takes a map of `expression` and `data`")
+        expression = arguments["expression"]
+        if isinstance(expression, Unknown | ResourceId):
+            raise Undecided
+        if not isinstance(expression, str):
+            raise BadFunction("takes a text as `expression`")
+        return answer(expression, arguments.get("data", {}), self.tree.spend)
+
+    def _find_in_map(self, arguments: Data, _path: Path) -> Data:
+        if not isinstance(arguments, list) or len(arguments) != 3:
+            raise BadFunction("takes [map, key, key]")
+        sections = self.document.data
+        try:
+            return select(sections.get("Mappings") if isinstance(sections, dict) else None, arguments)
+        except (LookupError, ValueError, TypeError):
+            raise BadFunction("finds nothing under these keys") from None
+
+
+_YAQL = {"expression", "data"}
+_OWN: dict[str, Callable[[Scope, Data, Path], Data]] = {
+    "get_param": Scope._get_param,
+    "get_resource": Scope._get_resource,
+    "get_attr": Scope._get_attr,
+    "get_file": Scope._get_file,
+    "resource_facade": Scope._resource_facade,
+    "yaql": Scope._yaql,
+    "Ref": Scope._ref,
+    "Fn::GetAtt": Scope._get_attr,
+    "Fn::FindInMap": Scope._find_in_map,
+    "Fn::ResourceFacade": Scope._resource_facade,
+}
