@@ -83,7 +83,7 @@ def changed(rounds: int) -> Iterator[str]:
     def decided(there: Inventory) -> Answer:
         body = json.loads(text)
         decision = rules.decide(dg.read_stack(template=body["template"]), inventory=there)
-        return {"": [one.row for one in decision.violations]}
+        return {"": [violation.row for violation in decision.violations]}
 
     decided(first)
     rows["job:host"][HOSTS // 2] = ("h-new", "az1", "r1")
@@ -106,9 +106,9 @@ def explained(rounds: int) -> Iterator[str]:
             decision = rules.decide(stack, explain=True)
             decided = time.process_time()
             assert decision.explanation
-            texts = ["\n".join(told(decision.explanation.why(one))) for one in decision.violations]
+            texts = ["\n".join(told(decision.explanation.why(violation))) for violation in decision.violations]
             times.append((decided - began, time.process_time() - decided))
-        longest = max(len(one.encode()) for one in texts)
+        longest = max(len(text.encode()) for text in texts)
         del stack, decision
     deciding, explaining = (statistics.median(one) for one in zip(*times, strict=True))
     yield "## Explanations\n\nOne that nobody asks for costs nothing.\n"

@@ -131,7 +131,7 @@ def _rate(heat: Heat) -> float:
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         answers = list(pool.map(lambda name: heat.ask("POST", "stacks", **{**made, "stack_name": name}), names))
     seconds = time.perf_counter() - began
-    if wrong := [one.text for one in answers if one.status_code != 201]:
+    if wrong := [answer.text for answer in answers if answer.status_code != 201]:
         raise SystemExit(f"{len(wrong)} of {len(names)} were not taken: {wrong[0]}")
     for name in names:  # what the engine still builds would slow the other's turn
         assert heat.ended(name)[0] == "CREATE_FAILED"

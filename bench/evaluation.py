@@ -45,7 +45,7 @@ From facts to findings, with joins, negation, aggregates and recursion. The refe
 
 def main(arguments: list[str]) -> None:
     """Print the tables, and write the page if asked."""
-    rounds = next((int(one) for one in arguments if one.isdecimal()), 9)
+    rounds = next((int(argument) for argument in arguments if argument.isdecimal()), 9)
     lines: list[str] = []
     for section in (memory, jobs, unsure, gates, changed, closed, chained, explained, stopped, packages):
         for line in section(rounds):

@@ -119,7 +119,9 @@ def inventory(size: int, seed: int = 5) -> Facts:
         "link": [(f"net-{at}", f"net-{at + draw.randint(1, 9)}") for at in range(networks - 9) if at % 20],
         "image": [(f"image-{at}", "active" if at % 9 else "queued", 512 << at % 5) for at in range(size // 200)],
         "flavor": [(f"flavor-{at}", 1 + at % 16, 1024 << at % 6) for at in range(60)],
-        "quota": [(one, item, draw.randint(100, 900)) for one in projects for item in ("servers", "volumes", "ports")],
+        "quota": [
+            (project, item, draw.randint(100, 900)) for project in projects for item in ("servers", "volumes", "ports")
+        ],
         "user": [(f"user-{at}", draw.choice(projects)) for at in range(size // 5)],
     }
     for at in range(hosts):

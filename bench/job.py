@@ -67,7 +67,10 @@ def ours(policies: dg.Rules, text: str) -> set[Violation]:
     request = json.loads(text)
     stack = dg.read_stack(template=request["template"], stack_name=request["stack_name"])
     found = policies.decide(stack).violations
-    return {(one.policy, blamed.name if isinstance(blamed := one.row[0], ResourceId) else blamed) for one in found}
+    return {
+        (violation.policy, blamed.name if isinstance(blamed := violation.row[0], ResourceId) else blamed)
+        for violation in found
+    }
 
 
 if __name__ == "__main__":

@@ -205,7 +205,7 @@ def pydatalog() -> Job:
     def literal(name: str, *terms: object) -> Any:
         """Terms that start with a capital letter in a rule are its variables."""
         return pyEngine.Literal(
-            name, [pyEngine.Var(one) if str(one).isupper() else pyEngine.Const(one) for one in terms]
+            name, [pyEngine.Var(term) if str(term).isupper() else pyEngine.Const(term) for term in terms]
         )
 
     def clause(head: Any, *body: Any) -> None:
@@ -269,7 +269,7 @@ def version_of(name: str) -> str:
         return version(package)
     except PackageNotFoundError:
         beside = LIBRARY.parents[1].glob(f"{OPA.replace('-', '_')}-*.dist-info")
-        return next((one.name.split("-")[1].removesuffix(".dist") for one in beside), "?")
+        return next((path.name.split("-")[1].removesuffix(".dist") for path in beside), "?")
 
 
 def _rows(text: str) -> dict[str, list[Any]]:

@@ -46,7 +46,7 @@ def problem(servers: int, pools: int = RACKS, varied: bool = True, level: int = 
         items.append(Item(f"server-{at}", "server", {"VCPU": int(vcpu * load), "MEMORY_MB": memory, "DISK_GB": 20}))
         items.append(Item(f"volume-{at}", "volume", {"DISK_GB": size}))
         asked.append(Constraint(f"pair-{at}", "same: rack", "rack", (f"server-{at}", f"volume-{at}")))
-    names = tuple(one.id for one in items if one.kind == "server")
+    names = tuple(item.id for item in items if item.kind == "server")
     asked.append(Constraint("spread", f"spread: rack, at least {level}", "rack", names, level))
     return Problem(tuple(places), tuple(items), tuple(asked))
 
@@ -65,8 +65,8 @@ def main(arguments: list[str]) -> None:
     """Print the table."""
     rounds = int(arguments[0]) if arguments else 3
     print("| stack over 40 racks of 16 hosts | answer | CPU median s | min | max | limit |\n|---|---|---|---|---|---|")
-    for title, (one, limit) in CASES.items():
-        times = [_timed(one) for _ in range(rounds)]
+    for title, (problem, limit) in CASES.items():
+        times = [_timed(problem) for _ in range(rounds)]
         answers = {said for said, _ in times}
         assert len(answers) == 1, answers
         seconds = [spent for _, spent in times]
@@ -74,9 +74,9 @@ def main(arguments: list[str]) -> None:
         print(f"| {title} | {answers.pop()} | {figures} | {limit} |", flush=True)
 
 
-def _timed(one: Problem) -> tuple[str, float]:
+def _timed(problem: Problem) -> tuple[str, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = solve(one, 30)
+    found = solve(problem, 30)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return "; ".join(_said(found)), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -86,7 +86,7 @@ def _said(found: Answer) -> Iterator[str]:
         yield f"placed, gap {found.gap:.1%}"
     else:
         yield "impossible" if found.irreducible else "impossible, not reduced"
-        yield from (one.text for one in found.conflict)
+        yield from (reason.text for reason in found.conflict)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ FIRST = (
     *("capacity.servers", "net.floating_ip", "net.open_ssh", "net.security_group"),
     *("placement.zone", "security.flavor"),
 )
-READ = frozenset[str]().union(*(RULES.reads[one.relation] for one in RULES.policies if one.id in FIRST))
+READ = frozenset[str]().union(*(RULES.reads[policy.relation] for policy in RULES.policies if policy.id in FIRST))
 WANTED = {*(READ & RULES.program.inputs), *GRANTS} - {EFFECTIVE.name}
 """The relations that the first policies read. Others may read every property of every resource."""
 BODY = json.dumps({"stack_name": "big", "template": templates.attached(2000)})

@@ -82,18 +82,18 @@ def main(rounds: int) -> None:
         "parse": lambda: parse(text, "f.dl", "f"),
         "format_text": lambda: format_text(text),
     })  # fmt: skip
-    lines = sum(one.text.count("\n") for one in files)
+    lines = sum(file.text.count("\n") for file in files)
     table(f"{policies} policies in {len(files)} files, {lines:,} lines", rounds, {
-        "parse each": lambda: [parse(one.text, one.file, one.module) for one in files],
+        "parse each": lambda: [parse(file.text, file.file, file.module) for file in files],
         "load, one file changed": reload,
         "load again": lambda: load(files),
     })  # fmt: skip
 
     with tempfile.TemporaryDirectory() as folder:
-        for one in files:
-            path = Path(folder) / one.file
+        for file in files:
+            path = Path(folder) / file.file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(one.text)
+            path.write_text(file.text)
             if path.stem == "limits":
                 shutil.copy((RULES / path.parent.name / path.name).with_suffix(".yaml"), path.parent)
         print(f"\n| whole command, {policies} policies (best of {rounds}) | CPU s |\n|---|---|")

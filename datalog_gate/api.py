@@ -83,8 +83,8 @@ class Rules:
 
     def compares(self, action: str) -> bool:
         """Whether a policy that denies the action reads what the stack was, or what becomes of it."""
-        deny = (one for one in self._set.policies if one.level == "deny" and action in one.on)
-        return any(compares(self._set.reads[one.relation]) for one in deny)
+        deny = (policy for policy in self._set.policies if policy.level == "deny" and action in policy.on)
+        return any(compares(self._set.reads[policy.relation]) for policy in deny)
 
     def inventory(self, source: Source, before: Inventory | None = None) -> Inventory:
         """The inventory of a file of lines of facts, or of rows by relation, to be given to any number of decisions. It
@@ -147,10 +147,10 @@ class Rules:
             raise UsageError(f"{action} has no older state to judge against: {' and '.join(CHANGING)} have one")
         level = _mode(mode)
         stacks = (stack,) if isinstance(stack, Stack) else tuple(stack)
-        ids = [one.id for one in stacks]
+        ids = [stack.id for stack in stacks]
         if not ids or len(set(ids)) < len(ids):
             raise UsageError(f"stacks that are judged together need a name each, not {', '.join(ids) or 'none'}")
-        old = [one.id for one in before]
+        old = [stack.id for stack in before]
         if len(set(old)) < len(old) or not set(old) <= set(ids):
             raise UsageError(f"the older state is of {', '.join(old)}, not of {', '.join(ids)}: give it the same name")
         there = self._nothing if inventory is None else inventory
@@ -185,12 +185,14 @@ def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SH
     """Check what an upgrade breaks. Errors: RulesError with what is wrong with the rules under the catalogue, or, if
     anything is, under the one `before` it alone. A warning counts: most often the rule would never hold again."""
     files = read_rules([Path(path) for path in paths], congress)
-    known = {(one.code, one.span, one.message) for one in load(files, before).warnings}
+    known = {(warning.code, warning.span, warning.message) for warning in load(files, before).warnings}
     try:
         found = load(files, catalogue).warnings
     except RulesError as error:
         found = error.diagnostics
-    if new := [one for one in found if (one.code, one.span, one.message) not in known]:
+    if new := [
+        diagnostic for diagnostic in found if (diagnostic.code, diagnostic.span, diagnostic.message) not in known
+    ]:
         raise RulesError(new, texts(files))
 
 
@@ -203,7 +205,7 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
     files = read_rules([Path(path) for path in paths])
     rules = load(files, catalogue)
     modules, _ = parse_all(files)
-    tests = {Path(one.file).parent / "test.yaml" for one in files}
+    tests = {Path(file.file).parent / "test.yaml" for file in files}
     tested = {name for test in tests if test.is_file() for case in read_cases(test) for name, _ in case.policies}
     if found := lints(modules, check(modules, catalogue=catalogue), tested, catalogue):
         raise RulesError(found, rules.sources)
@@ -217,17 +219,17 @@ def formatted(*paths: str | Path) -> dict[str, str]:
     changed: dict[str, str] = {}
     found: list[Diagnostic] = []
     sources: dict[str, str] = {}
-    for one in read_rules([Path(path) for path in paths]):
-        if one.entries is not None:
+    for read_rule in read_rules([Path(path) for path in paths]):
+        if read_rule.entries is not None:
             continue
         try:
-            text = format_text(one.text, one.file)
+            text = format_text(read_rule.text, read_rule.file)
         except RulesError as error:
             found += error.diagnostics
             sources |= error.sources
             continue
-        if text != one.text:
-            changed[one.file] = text
+        if text != read_rule.text:
+            changed[read_rule.file] = text
     if found:
         raise RulesError(found, sources)
     return changed
@@ -240,8 +242,8 @@ def from_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[st
     modules, found = parse_all(files)
     checked = check(modules, found=found, sources=texts(files), catalogue=catalogue)
     return {
-        one.file: converted(module, [entry.comment for entry in one.entries or ()])
-        for one, module in zip(files, checked.modules, strict=True)
+        rule_file.file: converted(module, [entry.comment for entry in rule_file.entries or ()])
+        for rule_file, module in zip(files, checked.modules, strict=True)
     }
 
 

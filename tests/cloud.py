@@ -81,7 +81,7 @@ def without_keystone(monkeypatch: pytest.MonkeyPatch, project: str) -> Iterator[
     """A cloud that runs for a while, and is where this process asks as that project."""
     for name in [one for one in os.environ if one.startswith("OS_")]:
         monkeypatch.delenv(name)
-    with running() as one:
+    with running() as cloud:
         monkeypatch.setenv("OS_AUTH_TYPE", "none")
-        monkeypatch.setenv("OS_ENDPOINT", f"{one.url}/v1/{project}")
-        yield one
+        monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/{project}")
+        yield cloud

@@ -108,7 +108,7 @@ def _differing(found: Rows, expected: Rows) -> str:
 
 def answer(model: Model) -> Answer:
     """The rows and errors of a model."""
-    errors = {(one.relation, one.row, one.span, one.message) for one in model.errors}
+    errors = {(error.relation, error.row, error.span, error.message) for error in model.errors}
     return {name: set(table.rows) for name, table in model.tables.items()}, errors
 
 
@@ -202,7 +202,9 @@ def features(case: Case) -> Iterator[str]:
     program, facts = case
     model = native.evaluate(program, facts)
     yield "programs"
-    yield from ("derive something in the last stratum" for one in program.strata[-1].relations if model.rows(one))
+    yield from (
+        "derive something in the last stratum" for relation in program.strata[-1].relations if model.rows(relation)
+    )
     yield from ("errors" for _ in model.errors)
     yield from ("several strata" for _ in program.strata[1:])
     for one in (value for rows in model.tables.values() for row in rows.rows for value in row):
@@ -212,8 +214,12 @@ def features(case: Case) -> Iterator[str]:
         for rule in stratum.rules:
             yield from _features(rule.body)
             yield f"arity {len(rule.arguments)}"
-            yield from ("constants in heads" for one in rule.arguments if isinstance(one, Const))
-            own = [one.relation for one in rule.body if isinstance(one, Match) and one.relation in stratum.relations]
+            yield from ("constants in heads" for argument in rule.arguments if isinstance(argument, Const))
+            own = [
+                literal.relation
+                for literal in rule.body
+                if isinstance(literal, Match) and literal.relation in stratum.relations
+            ]
             if own:
                 yield "recursion"
                 some = any(model.rows(one) for one in own)
@@ -225,8 +231,8 @@ def _features(body: Sequence[CheckedLiteral], within: str = "") -> Iterator[str]
     for literal in body:
         match literal:
             case Match(_, arguments):
-                variables = [one for one in arguments if isinstance(one, Var)]
-                yield from ("a variable twice in an atom" for one in variables if variables.count(one) > 1)
+                variables = [argument for argument in arguments if isinstance(argument, Var)]
+                yield from ("a variable twice in an atom" for variable in variables if variables.count(variable) > 1)
             case Without(inner):
                 yield f"negation{within}"
                 yield from ("negation of several literals" for _ in inner[1:])
@@ -267,7 +273,9 @@ def _literal(literal: CheckedLiteral) -> str:
 
 
 def _terms(terms: Sequence[Pattern]) -> str:
-    return ", ".join("_" if one is None else one.name if isinstance(one, Var) else repr(one.value) for one in terms)
+    return ", ".join(
+        "_" if term is None else term.name if isinstance(term, Var) else repr(term.value) for term in terms
+    )
 
 
 if __name__ == "__main__":

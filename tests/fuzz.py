@@ -75,7 +75,7 @@ def mutated(random: Random, valid: str) -> str:
     source = Source(valid, "")
     tokens = [
         valid[end : token.end]
-        for end, token in zip([0, *(one.end for one in source.tokens)], source.tokens, strict=False)
+        for end, token in zip([0, *(token.end for token in source.tokens)], source.tokens, strict=False)
     ]
     for _ in range(random.choice([1, 1, 2, 3, 8])):
         at, other = random.randrange(len(tokens)), random.randrange(len(tokens))
@@ -99,7 +99,7 @@ def mutated(random: Random, valid: str) -> str:
 def attempt(written: str) -> None:
     """Whatever can be done with a text. A crash leaves as its exception."""
     diagnostics = parse(written, "f.dl", "f")[1]
-    assert all(render(one, {"f.dl": written}) for one in diagnostics)
+    assert all(render(diagnostic, {"f.dl": written}) for diagnostic in diagnostics)
     parse_query(written)
     files = [RuleFile("f", "f.dl", written), RuleFile("net:ssh", "g.dl", "q(1).")]
     with suppress(RulesError):

@@ -33,7 +33,7 @@ def request(uuid: str, *seats: str, project: str = "p", stack: str = "s", servic
         uuid=uuid,
         options=MappingProxyType({}),
         scope=tuple(
-            Part(f"{stack}/{one}", "T", MappingProxyType({}), None, frozenset(), False, False) for one in seats
+            Part(f"{stack}/{seat}", "T", MappingProxyType({}), None, frozenset(), False, False) for seat in seats
         ),
     )
 
@@ -71,7 +71,7 @@ class Seats(Service):
         with self._call("reserve") as held:
             if held.get(request.key, []) is None:
                 raise RefusedError("this key is dead")
-            wanted = [one.id for one in request.scope]
+            wanted = [part.id for part in request.scope]
             shared = {one for key in request.replaces for one in held.get(key) or ()}
             taken = {one for seats in held.values() for one in seats or ()}
             if set(wanted) & taken - shared - set(held.get(request.key, [])):
@@ -79,7 +79,7 @@ class Seats(Service):
             if len(taken | set(wanted)) > self._size:
                 raise RefusedError("no seat is left")
             held[request.key] = wanted
-            return {one.id.rpartition("/")[2]: {"seat": one.id} for one in request.scope}
+            return {part.id.rpartition("/")[2]: {"seat": part.id} for part in request.scope}
 
     def commit(self, _held: Held) -> None:
         with self._call("commit"):

@@ -64,9 +64,12 @@ def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]], most
             before = -1
             while before != (before := sum(map(len, rows.values())) + sum(map(len, wrong.values()))):
                 for rule in stratum.rules:
-                    outside = {one for one in rule.arguments if isinstance(one, Var)}
+                    outside = {argument for argument in rule.arguments if isinstance(argument, Var)}
                     for known, cause in list(_assignments(rule.body, {}, outside, world)):
-                        row = tuple(one.value if isinstance(one, Const) else known.get(one) for one in rule.arguments)
+                        row = tuple(
+                            argument.value if isinstance(argument, Const) else known.get(argument)
+                            for argument in rule.arguments
+                        )
                         if cause is None:
                             rows[rule.relation].add(row)
                         elif collect_errors and (None in row or row not in rows[rule.relation]):
@@ -77,10 +80,13 @@ def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]], most
 def replayed(rule: CheckedRule, chosen: Sequence[Row], rows: Rows, wrong: Wrong) -> list[tuple[Row, Known]]:
     """The head's row and the values of all variables if the matches of the rule, in their order, match these rows; none
     if another literal does not hold then."""
-    outside = {one for one in rule.arguments if isinstance(one, Var)}
+    outside = {argument for argument in rule.arguments if isinstance(argument, Var)}
     found = _assignments(rule.body, {}, outside, World(rows, wrong, inf), [[(row, None)] for row in chosen])
     return [
-        (tuple(one.value if isinstance(one, Const) else known[one] for one in rule.arguments), known)
+        (
+            tuple(argument.value if isinstance(argument, Const) else known[argument] for argument in rule.arguments),
+            known,
+        )
         for known, cause in found
         if cause is None
     ]
@@ -93,10 +99,12 @@ def _assignments(
     world: World,
     choices: Sequence[Sequence[tuple[Row, Cause | None]]] | None = None,
 ) -> Iterator[tuple[Known, Cause | None]]:
-    matches = [one for one in body if isinstance(one, Match)]
-    rest = [one for one in body if not isinstance(one, Match)]
+    matches = [literal for literal in body if isinstance(literal, Match)]
+    rest = [literal for literal in body if not isinstance(literal, Match)]
     if choices is None:
-        choices = [[*((row, None) for row in world.rows[one.relation]), *world.wrong[one.relation]] for one in matches]
+        choices = [
+            [*((row, None) for row in world.rows[match.relation]), *world.wrong[match.relation]] for match in matches
+        ]
     for choice in _fitting(matches, choices, given, ()):
         known = _unified(matches, choice, given)
         assert known is not None
@@ -112,7 +120,7 @@ def _assignments(
                     if verdict is not None:
                         verdicts[at] = verdict
         if False not in verdicts.values():
-            causes = [one for one in verdicts.values() if isinstance(one, tuple)]
+            causes = [verdict for verdict in verdicts.values() if isinstance(verdict, tuple)]
             causes += [cause for _, cause in choice if cause]
             assert causes or len(verdicts) == len(rest)
             yield known, min(causes, default=None)
@@ -127,8 +135,8 @@ def _fitting(
     if len(chosen) == len(matches):
         yield chosen
         return
-    for one in choices[len(chosen)]:
-        yield from _fitting(matches, choices, given, (*chosen, one))
+    for choice in choices[len(chosen)]:
+        yield from _fitting(matches, choices, given, (*chosen, choice))
 
 
 def _unified(matches: list[Match], choice: Choice, given: Known) -> Known | None:
@@ -142,7 +150,7 @@ def _unified(matches: list[Match], choice: Choice, given: Known) -> Known | None
             elif argument.value != value:
                 return None
     for values in occurrences.values():
-        if len(values) > 1 and (None in values or any(one != values[0] for one in values)):
+        if len(values) > 1 and (None in values or any(value != values[0] for value in values)):
             return None
     return {var: values[0] for var, values in occurrences.items()}
 
@@ -168,7 +176,7 @@ def _verdict(
         match literal:
             case Compare("=", left, right):
                 null = Const(None) in (left, right)
-                unbound = [one for one in (left, right) if isinstance(one, Var) and one not in known]
+                unbound = [term for term in (left, right) if isinstance(term, Var) and term not in known]
                 if len(unbound) == 2 or (unbound and unbound[0] in _bindable(body, literal, given)):
                     return None
                 if unbound:
@@ -183,15 +191,15 @@ def _verdict(
                 if any(map(missing, inputs)):
                     return None
                 if not outputs:
-                    return holds(name, [value(one) for one in inputs], literal.when_unknown)
-                return give(outputs[0], compute(name, [value(one) for one in inputs]))
+                    return holds(name, [value(term) for term in inputs], literal.when_unknown)
+                return give(outputs[0], compute(name, [value(term) for term in inputs]))
             case Without() | Fold():
                 target = {literal.target} if isinstance(literal, Fold) else set()
                 needs = others & set(variables(literal)) - target
                 if not needs <= known.keys():
                     return None
                 terms = literal.terms if isinstance(literal, Fold) else ()
-                outside = needs | {one for one in terms if isinstance(one, Var)}
+                outside = needs | {term for term in terms if isinstance(term, Var)}
                 inner = list(_assignments(literal.body, {var: known[var] for var in needs}, outside, world))
                 causes = [cause for _, cause in inner if cause]
                 if isinstance(literal, Without):
@@ -199,9 +207,9 @@ def _verdict(
                 if causes:
                     return min(causes)
                 tuples = [
-                    tuple(one.value if isinstance(one, Const) else each[one] for one in terms) for each, _ in inner
+                    tuple(term.value if isinstance(term, Const) else each[term] for term in terms) for each, _ in inner
                 ]
-                result = _folded(literal.function, {one for one in tuples if one[0] is not None})
+                result = _folded(literal.function, {row for row in tuples if row[0] is not None})
                 return result is not None and give(literal.target, result)
     except EvaluationError as error:
         return literal.span, str(error)
@@ -210,7 +218,7 @@ def _verdict(
 
 def _folded(function: str, tuples: set[Row]) -> Value:
     """Count and sum of numbers are computed here, the rest by the engines' function."""
-    numbers = [Decimal(one[0]) for one in tuples if isinstance(one[0], int)]
+    numbers = [Decimal(row[0]) for row in tuples if isinstance(row[0], int)]
     match function:
         case "count":
             return len(tuples)

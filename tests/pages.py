@@ -241,14 +241,14 @@ def outcome(rule: str, facts: Mapping[str, Collection[Row]], width: int, nullabl
 
 def truth_page() -> str:
     """The text of docs/truth.md."""
-    return TRUTH + "".join(f"\n## {one.title}\n\n{one.sentence}\n\n{_table(one)}" for one in TABLES)
+    return TRUTH + "".join(f"\n## {table.title}\n\n{table.sentence}\n\n{_table(table)}" for table in TABLES)
 
 
 def builtins_page() -> str:
     """The text of docs/builtins.md."""
     rows = [
-        (f"`{_signature(one)}`", one.meaning, f"`{example}`")
-        for one, example in zip(BUILTINS.values(), EXAMPLES, strict=True)
+        (f"`{_signature(builtin)}`", builtin.meaning, f"`{example}`")
+        for builtin, example in zip(BUILTINS.values(), EXAMPLES, strict=True)
     ]
     return PAGE + _grid(("Builtin", "Meaning", "Example"), rows)
 
@@ -276,13 +276,13 @@ def _told(model: Model) -> str:
     for (value,) in model.rows("m:p"):
         open_ = isinstance(value, Unknown) and value.bounds == OPEN
         return "unknown" if open_ else show(value) or '""'
-    if any(one.relation.removesuffix(POSSIBLE) == "m:p" for one in model.errors):
+    if any(error.relation.removesuffix(POSSIBLE) == "m:p" for error in model.errors):
         return "error"
     return "unknown" if model.rows(f"m:p{POSSIBLE}") else "false"
 
 
 def _table(table: Table) -> str:
-    written = [", ".join(OUTCOMES[one] if table.outcomes else _header(one) for one in row) for row in table.rows]
+    written = [", ".join(OUTCOMES[value] if table.outcomes else _header(value) for value in row) for row in table.rows]
     header = [f"{{{one}}}" if table.sets else one for one in written]
     cells = [(f"`{literal}`", *(answer(table, literal, row) for row in table.rows)) for literal in table.answers]
     return _grid(("", *header), cells)
@@ -297,9 +297,11 @@ def _header(value: Value) -> str:
     return show(value)
 
 
-def _signature(one: Builtin) -> str:
-    names = [column.name for column in (*one.inputs, *one.outputs)]
-    return f"{one.name}({', '.join(names)})" if one.name[0].isalpha() else f"{names[0]} {one.name} {names[1]}"
+def _signature(builtin: Builtin) -> str:
+    names = [column.name for column in (*builtin.inputs, *builtin.outputs)]
+    return (
+        f"{builtin.name}({', '.join(names)})" if builtin.name[0].isalpha() else f"{names[0]} {builtin.name} {names[1]}"
+    )
 
 
 def _grid(header: Sequence[str], rows: Collection[Sequence[str]]) -> str:

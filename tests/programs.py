@@ -110,7 +110,7 @@ class Draw:
         )
         terms: list[Pattern] = []
         for _ in range(names[name]):
-            seen = [*known, *known, *(one for one in terms if isinstance(one, Var))]
+            seen = [*known, *known, *(term for term in terms if isinstance(term, Var))]
             new = Var(f"x.{next(self.numbers)}")
             rare = self.one([None, Const(self.one(self.words.often))])
             terms.append(self.one([new] * 7 + ([self.one(seen)] * 4 if seen else []) + [rare]))
@@ -135,7 +135,9 @@ class Draw:
                 case "match":
                     made = self.match(known, self.below if depth else {**self.below, **self.own})
                     body.append(made)
-                    known += dict.fromkeys(one for one in made.arguments if isinstance(one, Var) and one not in known)
+                    known += dict.fromkeys(
+                        argument for argument in made.arguments if isinstance(argument, Var) and argument not in known
+                    )
                 case "compare":
                     comparator = self.one(self.words.comparators)
                     body.append(Compare(comparator, operand(), operand(), at, self.unsure()))
@@ -154,10 +156,10 @@ class Draw:
                     body.append(Without(tuple(self.body(known, depth + 1)[0]), at))
                 case "fold":
                     inner, inside = self.body(known, depth + 1)
-                    local: list[Operand] = [Const(1), *(one for one in inside if one not in known)]
+                    local: list[Operand] = [Const(1), *(var for var in inside if var not in known)]
                     terms = tuple(self.one(local[-2:]) for _ in range(self.one([1, 2])))
-                    used = {one for literal in inner for one in variables(literal)}
-                    result = self.one([new] * 8 + [one for one in known if one not in used])
+                    used = {variable for literal in inner for variable in variables(literal)}
+                    result = self.one([new] * 8 + [var for var in known if var not in used])
                     body.append(Fold(self.one(self.words.functions), terms, tuple(inner), result, at))
                     known += [new] if result == new else []
         return body, known
@@ -174,8 +176,8 @@ def draw_program(choose: Choose, words: Vocabulary = EVERYTHING) -> CheckedProgr
         for head_name, at in [(one, at) for one in own for at in range(drawn.one((1, 2, 3)))]:
             drawn.own = own if recursive and (at or not choose(4)) else {}  # most begin with a rule that is not
             body, known = drawn.body([], 0)
-            matched = {one for literal in body if isinstance(literal, Match) for one in literal.arguments}
-            heads: list[Operand] = [one for one in known if not recursive or one in matched] or [Const(1)]
+            matched = {argument for literal in body if isinstance(literal, Match) for argument in literal.arguments}
+            heads: list[Operand] = [var for var in known if not recursive or var in matched] or [Const(1)]
             head = tuple(drawn.one([*heads, *heads, Const(drawn.one(words.values))]) for _ in range(own[head_name]))
             shuffled_body = tuple(body.pop(choose(len(body))) for _ in range(len(body)))
             rule = order(Draft(head_name, head, shuffled_body, drawn.place(), {}), [])
@@ -222,8 +224,8 @@ def shuffled(draw: st.DrawFn, original: CheckedProgram) -> CheckedProgram:
 
     def body(literals: tuple[CheckedLiteral, ...]) -> tuple[CheckedLiteral, ...]:
         inner = [
-            replace(one, body=body(one.body)) if isinstance(one, Without | Fold) else one
-            for one in draw(st.permutations(literals))
+            replace(literal, body=body(literal.body)) if isinstance(literal, Without | Fold) else literal
+            for literal in draw(st.permutations(literals))
         ]
         return tuple(inner)
 

@@ -93,7 +93,7 @@ def test_rules_derive(name: str) -> None:
 def test_facts_of_another_width_than_the_rules_are_refused(rules: str) -> None:
     with pytest.raises(dg.InputError) as raised:
         dg.query(rules, "p(x)", facts={"q": [(1, 2, 3)]})
-    assert [one.message for one in raised.value.diagnostics] == ["rules:q has 2 columns, here 3"]
+    assert [diagnostic.message for diagnostic in raised.value.diagnostics] == ["rules:q has 2 columns, here 3"]
 
 
 @given(st.permutations(["q(x, y)", "y != null", "z = y + 1", "not r(z)", "w = count{ v : q(v, z) }", "w < 1"]))
@@ -110,7 +110,7 @@ def test_a_module_reads_what_another_exports() -> None:
         "b": "@deny p(x) :- net:ssh:open(x).",
     }
     policies = _load(**texts)
-    assert {one.id: sorted(policies.reads[one.relation]) for one in policies.policies} == {
+    assert {policy.id: sorted(policies.reads[policy.relation]) for policy in policies.policies} == {
         "a:p": ["a:p", "net:ssh:open"],
         "b:p": ["b:p", "net:ssh:open"],
     }
@@ -118,11 +118,11 @@ def test_a_module_reads_what_another_exports() -> None:
 
 def test_a_pack_that_is_loaded_alone_imports_what_stands_beside() -> None:
     ssh, reader = "export open. open(1).", "import net:ssh. @deny p(x) :- open(x)."
-    assert {one.id: sorted(policies.reads[one.relation]) for policies in [_load(ssh=ssh, a=reader)]
-            for one in policies.policies} == {"a:p": ["a:p", "ssh:open"]}  # fmt: skip
+    assert {policy.id: sorted(policies.reads[policy.relation]) for policies in [_load(ssh=ssh, a=reader)]
+            for policy in policies.policies} == {"a:p": ["a:p", "ssh:open"]}  # fmt: skip
     with pytest.raises(dg.RulesError) as error:
         _load(**{"ssh": ssh, "other:a": reader})
-    assert [one.message for one in error.value.diagnostics] == [
+    assert [diagnostic.message for diagnostic in error.value.diagnostics] == [
         "there is no module net:ssh",
         "there is no relation open",
     ]
@@ -132,7 +132,7 @@ def test_a_declaration_is_of_its_own_module() -> None:
     assert _load(m='relation m:t(a: string). m:t("x"). @deny("a") p(x) :- t(x).').warnings == ()
     with pytest.raises(dg.RulesError) as error:
         _load(m='relation heat:t(a: string). @deny("a") p(x) :- heat:stack(id=x).')
-    assert [one.message for one in error.value.diagnostics] == ["m can't declare heat:t"]
+    assert [diagnostic.message for diagnostic in error.value.diagnostics] == ["m can't declare heat:t"]
 
 
 def test_a_policy_says_all_that_its_annotation_says() -> None:
@@ -153,7 +153,7 @@ p(n, x) :- heat:member(group=x, index=n)."""
 
 def test_plain_error_and_warning_heads_are_policies() -> None:
     policies = _load(m="error(x) :- heat:stack(id=x). warning(x, 1) :- heat:stack(id=x).").policies
-    assert [(one.id, one.level, one.message) for one in policies] == [
+    assert [(policy.id, policy.level, policy.message) for policy in policies] == [
         ("m:error", "deny", "error({x})"),
         ("m:warning", "warn", "warning({x})"),
     ]
@@ -162,12 +162,12 @@ def test_plain_error_and_warning_heads_are_policies() -> None:
 def test_only_what_was_written_is_said_to_be_bound_by_nothing() -> None:
     with pytest.raises(dg.RulesError) as raised:
         _load(m="@deny p(x + 1, count{ y : heat:member(group=x, index=y) }) :- heat:stack(id=_).")
-    assert [one.message for one in raised.value.diagnostics] == ["nothing binds x"]
+    assert [diagnostic.message for diagnostic in raised.value.diagnostics] == ["nothing binds x"]
 
 
 def test_a_head_with_the_name_of_its_own_module_is_a_policy_too() -> None:
     policies = _load(m="m:error(x) :- heat:stack(id=x). @warn m:p(x) :- heat:stack(id=x).").policies
-    assert [(one.id, one.level) for one in policies] == [("m:error", "deny"), ("m:p", "warn")]
+    assert [(policy.id, policy.level) for policy in policies] == [("m:error", "deny"), ("m:p", "warn")]
 
 
 @pytest.mark.parametrize("query", ["answer(x)", ":- answer(x)"])
@@ -187,7 +187,7 @@ def test_a_query_hides_no_relation_by_a_name_of_its_own(query: str) -> None:
 def test_facts_hide_no_builtin_and_nothing_of_the_analysis(name: str, message: str) -> None:
     with pytest.raises(dg.InputError) as raised:
         dg.query("p(x) :- q(x), x in [1, 2], lt(x, 2).", "p(x)", facts={"q": [(1,), (7,)], name: [(7,)]})
-    assert [one.message for one in raised.value.diagnostics] == [message]
+    assert [diagnostic.message for diagnostic in raised.value.diagnostics] == [message]
 
 
 def test_facts_under_the_full_name_of_a_relation_join_its_rows_of_other_kinds() -> None:
@@ -212,7 +212,7 @@ SEVERAL = "r(1).\n@deny s(1) :- r(1).\n" + "p(x) :- r(x), (" + " or ".join(["r(1
 def test_alternatives_are_bounded_however_they_nest(text: str, said: list[str]) -> None:
     with pytest.raises(dg.RulesError) as raised:
         _load(m=text)
-    assert [one.message for one in raised.value.diagnostics if one.code == "too-complex"] == said
+    assert [diagnostic.message for diagnostic in raised.value.diagnostics if diagnostic.code == "too-complex"] == said
 
 
 @pytest.mark.parametrize(
@@ -250,9 +250,9 @@ def test_the_subject_is_the_first_column_of_resources(head: str, body: str, subj
 )
 def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) -> None:
     try:
-        found = [one.code for one in _load(m=text).warnings]
+        found = [warning.code for warning in _load(m=text).warnings]
     except dg.RulesError as error:
-        found = [one.code for one in error.diagnostics]
+        found = [diagnostic.code for diagnostic in error.diagnostics]
     assert sorted(found) == sorted(codes)
 
 
@@ -277,7 +277,7 @@ def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) ->
 def test_an_annotation_says_nothing_that_it_cannot_mean(annotation: str, message: str) -> None:
     with pytest.raises(dg.RulesError) as raised:
         _load(m=f"{annotation} p(x) :- heat:resource(id=x).")
-    assert [one.message for one in raised.value.diagnostics] == [message]
+    assert [diagnostic.message for diagnostic in raised.value.diagnostics] == [message]
 
 
 def test_an_unknown_resource_type_far_from_any_other_is_a_warning() -> None:

@@ -59,7 +59,9 @@ def test_a_stack_is_the_same_from_its_path_and_from_a_request() -> None:
     text = (BASTION / "template.yaml").read_text()
     given = dg.read_stack(template=text, environment={"parameters": {"admin_port": 2222}}, stack_name="bastion")
     path = dg.read_stack(str(BASTION), parameters={"admin_port": 2222})
-    assert [(one.id, one.properties) for one in given.resources] == [(one.id, one.properties) for one in path.resources]
+    assert [(resource.id, resource.properties) for resource in given.resources] == [
+        (resource.id, resource.properties) for resource in path.resources
+    ]
     assert dg.load_rules(SSH).decide(given).outcome == "allow"
 
 
@@ -67,9 +69,9 @@ def test_loaded_rules_show_their_policies_program_texts_and_warnings(tmp_path: P
     path = tmp_path / "m.dl"
     path.write_text('@warn("p", "bad")\np(s) :- heat:resource(id=s, type="OS::Nova::Srv").\n')
     rules = dg.load_rules(path)
-    assert ([one.id for one in rules.policies], rules.sources) == (["p"], {str(path): path.read_text()})
+    assert ([policy.id for policy in rules.policies], rules.sources) == (["p"], {str(path): path.read_text()})
     assert rules.program.inputs == {"heat:resource"}
-    assert [(one.code, one.span and one.span.line) for one in rules.warnings] == [("unknown-value", 2)]
+    assert [(warning.code, warning.span and warning.span.line) for warning in rules.warnings] == [("unknown-value", 2)]
 
 
 def test_rules_that_are_wrong_carry_all_diagnostics(tmp_path: Path) -> None:
@@ -77,7 +79,10 @@ def test_rules_that_are_wrong_carry_all_diagnostics(tmp_path: Path) -> None:
     (tmp_path / "b.dl").write_text("q(x) :- \n")
     with pytest.raises(dg.RulesError) as error:
         dg.load_rules(tmp_path)
-    assert [(one.code, one.span and one.span.file, one.suggestion) for one in error.value.diagnostics] == [
+    assert [
+        (diagnostic.code, diagnostic.span and diagnostic.span.file, diagnostic.suggestion)
+        for diagnostic in error.value.diagnostics
+    ] == [
         ("undefined-relation", str(tmp_path / "a.dl"), "did you mean os:nova:server?"),
         ("syntax", str(tmp_path / "b.dl"), None),
     ]
@@ -89,11 +94,11 @@ def test_no_rule_of_a_folder_is_left_out_unsaid(tmp_path: Path) -> None:
     (other / "..data").mkdir(parents=True)
     (other / "..data" / "A.DL").write_text('@deny("a", "bad")\np(s) :- os:nova:server(_id=s).\n')
     (other / "A.DL").symlink_to("..data/A.DL")
-    assert [one.id for one in dg.load_rules(other).policies] == ["a"]
+    assert [policy.id for policy in dg.load_rules(other).policies] == ["a"]
     (rules / "link").symlink_to(other)
     with pytest.raises(dg.RulesError) as raised:
         dg.load_rules(rules)
-    assert [one.message for one in raised.value.diagnostics] == [
+    assert [diagnostic.message for diagnostic in raised.value.diagnostics] == [
         f"{rules}/link is a link to a folder, which is not followed"
     ]
 
@@ -207,7 +212,9 @@ def test_an_unknown_stays_one_in_a_query_and_equals_only_itself() -> None:
 def test_a_query_says_of_a_rule_that_can_not_be_read_nothing_but_why() -> None:
     with pytest.raises(dg.RulesError) as raised:
         dg.query("p(x) :- q(x) r(x).\nq(1).", "p(x)")
-    assert [(str(one.span), one.code) for one in raised.value.diagnostics] == [("<rules>:1:14", "syntax")]
+    assert [(str(diagnostic.span), diagnostic.code) for diagnostic in raised.value.diagnostics] == [
+        ("<rules>:1:14", "syntax")
+    ]
 
 
 def test_a_query_that_can_not_be_answered_raises() -> None:
@@ -300,7 +307,7 @@ def test_a_table_of_the_cloud_that_is_misspelt_is_undefined_and_its_namespace_is
     (tmp_path / "nova" / "x.dl").write_text('@deny("a", "m")\np(s) :- nova:srv(id=s), nova:servers(idd=s).\n')
     with pytest.raises(dg.RulesError) as error:
         dg.load_rules(tmp_path)
-    assert [(one.code, one.message, one.suggestion) for one in error.value.diagnostics] == [
+    assert [(diagnostic.code, diagnostic.message, diagnostic.suggestion) for diagnostic in error.value.diagnostics] == [
         ("reserved-name", "the module name nova:x is reserved", "rename the file"),
         ("undefined-relation", "there is no relation nova:srv", "did you mean nova:servers?"),
         ("unknown-column", "nova:servers has no column idd", "did you mean id?"),

@@ -101,7 +101,10 @@ def test_what_is_refused_stays_refused_until_somebody_thinks_again(tmp_path: Pat
     assert desk.said(lambda: desk.service.facts(grant(""))) is None
     assert desk.reserve(grant("u3")) == GRANTED
     [found] = desk.file.list(NOW)
-    assert [(one.verdict, one.who, one.at) for one in found.said] == [("refused", "bob", NOW), ("approved", "ann", NOW)]
+    assert [(said.verdict, said.who, said.at) for said in found.said] == [
+        ("refused", "bob", NOW),
+        ("approved", "ann", NOW),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -214,9 +217,9 @@ def test_a_grant_may_wait_for_so_long_and_ends_with_the_answer(tmp_path: Path) -
 def test_only_so_many_wait_and_who_asks_no_more_makes_room(tmp_path: Path) -> None:
     desk = Desk(tmp_path, mode="wait", wait_number="2")
     first, second, third = (grant("u", path=f"s/{name}") for name in "abc")
-    assert [bool(desk.service.waits(one)) for one in (first, second, third, first)] == [True, True, False, True]
+    assert [bool(desk.service.waits(request)) for request in (first, second, third, first)] == [True, True, False, True]
     desk.now += 61
-    assert [bool(desk.service.waits(one)) for one in (third, first, second)] == [True, True, False]
+    assert [bool(desk.service.waits(request)) for request in (third, first, second)] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -285,4 +288,4 @@ def test_through_the_broker_a_grant_waits_holding_nothing_and_is_had_at_last(tmp
     assert desk.said(lambda: broker.reserve(grant("u1"))) == "approval: awaiting approval A-1"
     desk.approve()
     assert (broker.waits(grant("u2")), broker.reserve(grant("u2"))) == ("", GRANTED)
-    assert [(one.uuid, one.state) for one in journal.claims()] == [("u2", "reserved")]
+    assert [(claim.uuid, claim.state) for claim in journal.claims()] == [("u2", "reserved")]

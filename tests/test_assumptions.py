@@ -105,7 +105,9 @@ def test_an_assumption_that_can_not_be_made_is_refused(
 ) -> None:
     with pytest.raises(InputError) as error:
         dg.read_stack(template=TEMPLATE, stack_name="web", assume=assume)
-    assert [(one.message, one.suggestion) for one in error.value.diagnostics] == [(message, suggestion)]
+    assert [(diagnostic.message, diagnostic.suggestion) for diagnostic in error.value.diagnostics] == [
+        (message, suggestion)
+    ]
 
 
 def test_the_value_of_a_hidden_parameter_stays_hidden_if_it_is_assumed() -> None:
@@ -116,7 +118,7 @@ resources: {lan: {type: OS::Neutron::Net, properties: {name: {list_join: ["", [a
 """
     stack = dg.read_stack(template=template, stack_name="web", assume={"{get_param: key} in web": "geheim"})
     facts = flatten(stack, SHIPPED, ["heat:property"])
-    assert [[show(one) for one in facts.shown("heat:property", row)] for row in facts.rows["heat:property"]] == [
+    assert [[show(value) for value in facts.shown("heat:property", row)] for row in facts.rows["heat:property"]] == [
         ["web/lan", "name", "***"]
     ]
 

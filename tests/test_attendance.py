@@ -59,7 +59,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     """The exit code, and what is printed on both streams."""
-    code = main([str(one) for one in arguments])
+    code = main([str(argument) for argument in arguments])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
 
@@ -183,7 +183,7 @@ def test_reconcile_settles_once_and_says_what_was_done(
         f"releasing: u of stack 1b1b: {broken}\n",
         "",
     )
-    assert [(one.uuid, one.state) for one in journal.claims()] == [("u", "releasing")]
+    assert [(claim.uuid, claim.state) for claim in journal.claims()] == [("u", "releasing")]
     assert run(capsys, "services", "reconcile", "--heat-conf", conf) == (0, "", "")
     assert [request for request, _ in cloud.seen if "/stacks" in request] == []
 
@@ -234,7 +234,7 @@ def test_whoever_asks_is_told_which_services_he_may_grant(
     said = []
     for roles in (["reader"], ["member"], ["member", "edge_user"]):
         who: dict[str, object] = {
-            "roles": [{"name": one} for one in roles],
+            "roles": [{"name": role} for role in roles],
             "project": {"id": "p", "name": "p", "domain": {"id": "d"}},
         }
         who["user"] = {"id": "u", "name": "u", "domain": {"id": "d"}}

@@ -39,7 +39,7 @@ def test_what_is_not_known_changes_no_certain_violation_of_the_job() -> None:
     assert job.ours(rules, job.unsure(150)) == VIOLATIONS
     request = json.loads(job.unsure(50))
     found = rules.decide(dg.read_stack(template=request["template"], stack_name="big")).undetermined
-    assert [one.row[0] for one in found] == [ResourceId(f"big/attach_{at}") for at in (13, 23, 3, 33, 43)]
+    assert [violation.row[0] for violation in found] == [ResourceId(f"big/attach_{at}") for at in (13, 23, 3, 33, 43)]
 
 
 @pytest.mark.parametrize("name", peers.PEERS)
@@ -94,7 +94,7 @@ def test_the_facts_are_the_same_each_time() -> None:
 
 def test_the_rules_of_the_bench_are_rules() -> None:
     found = load(many_policies(300)).policies
-    assert len({one.id for one in found}) == len(found) >= 300
+    assert len({policy.id for policy in found}) == len(found) >= 300
     assert parse(long_text(), "f.dl", "f")[1] == ()
 
 

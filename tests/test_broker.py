@@ -313,7 +313,7 @@ def test_the_last_seat_survives_an_update_that_replaces_its_grant(tmp_path: Path
         now.reserve(request("stranger", "a", "b"))
     now.reserve(request("new", "b", "a"), replaces="old")
     now.commit("new")
-    states = {one.uuid: (one.state, one.why) for one in now.journal.claims()}
+    states = {claim.uuid: (claim.state, claim.why) for claim in now.journal.claims()}
     assert states == {"old": ("releasing", "s/grant has replaced it"), "new": ("committed", "")}
     assert now.release("old")
     assert service.holdings() == {request("new", "b", "a").key: ["s/b", "s/a"]}
@@ -367,7 +367,7 @@ def test_a_grant_of_another_service_gives_back_what_it_replaces(tmp_path: Path) 
     now.reserve(request("old", "a"))
     now.reserve(request("new", "a", service="other"), replaces="old")
     now.commit("new")
-    assert {one.uuid: one.state for one in now.journal.claims()} == {"old": "releasing", "new": "committed"}
+    assert {claim.uuid: claim.state for claim in now.journal.claims()} == {"old": "releasing", "new": "committed"}
 
 
 @pytest.mark.parametrize("limits", [(0.0, 1.0, 2.0), (2.0, 1.0, 3.0), (1.0, 2.0, 2.0)])

@@ -69,8 +69,8 @@ def test_a_search_that_finds_nothing_ends_too() -> None:
     never = CheckedRule("all", (X, Y), (*apart, Compare("!=", X, Y, place(1)), Compare("!=", Y, Z, place(1))), place(7))
     computed = Call("matches", (Const("a" * 50), Const("(a+)+b")), (), place(1))
     slow = CheckedRule("all", (X,), (match("node", X), computed), place(7))
-    for one in (never, slow):
-        found = native.evaluate(program(Stratum(("all",), (one,), False)), FACTS, seconds(0.2))
+    for checked_rule in (never, slow):
+        found = native.evaluate(program(Stratum(("all",), (checked_rule,), False)), FACTS, seconds(0.2))
         assert str(found.exceeded).startswith("out of time after 0.2 s: the rule of all at rules.dl:7:1 took 0.")
 
 

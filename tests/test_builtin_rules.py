@@ -132,7 +132,10 @@ def test_an_error_in_one_alternative_is_that_of_its_group() -> None:
     program = checked("p(g, s) :- n(g), s = sum{ v : (e(g, x), x != null, v = 1 / x or f(g, v)) }.")
     facts: Facts = {"n": [(1,), (2,)], "e": [(1, 0), (2, 1)], "f": [(1, 5), (2, 5)]}
     model = native.evaluate(program, facts)
-    assert (set(model.rows("m:p")), [(one.row, one.message) for one in model.errors if one.relation == "m:p"]) == (
+    assert (
+        set(model.rows("m:p")),
+        [(error.row, error.message) for error in model.errors if error.relation == "m:p"],
+    ) == (
         {(2, 6)},
         [((1, None), "/(1, 0): division by zero")],
     )
@@ -169,7 +172,7 @@ def test_a_row_of_an_aggregate_over_alternatives_is_explained() -> None:
 def test_what_is_refused(rules: str, said: str) -> None:
     with pytest.raises(RulesError) as raised:
         checked(rules)
-    assert [f"{one.span}: {one.message}" for one in raised.value.diagnostics] == [said]
+    assert [f"{diagnostic.span}: {diagnostic.message}" for diagnostic in raised.value.diagnostics] == [said]
 
 
 def test_a_query_has_the_time_of_its_facts_or_of_whoever_asks() -> None:

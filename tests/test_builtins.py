@@ -105,7 +105,7 @@ def test_a_signature_names_columns_with_their_kinds() -> None:
     split = BUILTINS["split"]
     assert split.inputs == (Column("text", Kind.STRING), Column("separator", Kind.STRING), Column("index", Kind.NUMBER))
     assert (split.outputs, split.total, split.fixed) == ((Column("part", Kind.STRING),), False, False)
-    assert [name for name, one in BUILTINS.items() if one.total] == ["??", "equal"]
+    assert [name for name, builtin in BUILTINS.items() if builtin.total] == ["??", "equal"]
     assert (CALLS["days_until"].inputs, [name for name in CALLS if name.startswith("unpack_date.")]) == (
         (Column("date", Kind.STRING), Column("time", Kind.STRING)),
         ["unpack_date.year", "unpack_date.month", "unpack_date.day"],
@@ -118,7 +118,7 @@ def test_the_forty_two_of_congress_are_fixed() -> None:
         now unpack_date unpack_time unpack_datetime pack_date pack_time pack_datetime extract_date extract_time
         datetime_to_seconds datetime_plus datetime_minus datetime_lt datetime_lteq datetime_gt datetime_gteq
         datetime_equal ips_equal ips_lt ips_lteq ips_gt ips_gteq networks_equal networks_overlap ip_in_network"""
-    assert sorted(name for name, one in BUILTINS.items() if one.fixed) == sorted(congress.split())
+    assert sorted(name for name, builtin in BUILTINS.items() if builtin.fixed) == sorted(congress.split())
 
 
 NO_DATE = "the text is no date such as 2027-03-01 or 2027-03-01T12:00:00Z"

@@ -91,7 +91,7 @@ def denials(template: str, given: dict[str, Any]) -> list[str]:
     head = "" if "FormatVersion" in template else HEAD
     stack = read_stack(template=head + template, stack_name="s", **given)
     decision = api.load_rules(RULES).decide(stack)
-    return [one.message for one in decision.violations if one.policy == "net.open_ssh"]
+    return [violation.message for violation in decision.violations if violation.policy == "net.open_ssh"]
 
 
 @pytest.mark.parametrize(("template", "given", "groups"), CASES.values(), ids=CASES)
@@ -121,4 +121,6 @@ def test_no_file_outside_the_folder_of_the_template_is_read(tmp_path: Path, name
     template.write_text(HEAD + "resources:\n  sg: {" + GROUP % f"{{get_file: '{name}'}}" + "}\n")
     with pytest.raises(InputError) as error:
         read_stack(template, stack_name="s")
-    assert [(one.code, one.span and one.span.line) for one in error.value.diagnostics] == [("outside-root", 3)]
+    assert [(diagnostic.code, diagnostic.span and diagnostic.span.line) for diagnostic in error.value.diagnostics] == [
+        ("outside-root", 3)
+    ]

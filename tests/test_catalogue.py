@@ -116,15 +116,15 @@ SCHEMAS = Path(os.environ.get("DATALOG_GATE_SHARED", Path(__file__).parents[2] /
 @pytest.mark.skipif(not (SCHEMAS / "congress-schemas.json").is_file(), reason="Congress's schemas are not here")
 def test_every_table_of_a_driver_of_congress_is_there_in_its_order_of_columns() -> None:
     drivers = json.loads((SCHEMAS / "congress-schemas.json").read_text())
-    tables = [(table, tuple(its)) for one in drivers.values() for table, its in one.items() if its]
-    found = [one for name in cloud.names() if (one := SHIPPED.relation(name))]
-    assert sorted((one.name.partition(":")[2], tuple(one.positions)) for one in found) == sorted(tables)
+    tables = [(table, tuple(its)) for driver in drivers.values() for table, its in driver.items() if its]
+    found = [relation for name in cloud.names() if (relation := SHIPPED.relation(name))]
+    assert sorted((relation.name.partition(":")[2], tuple(relation.positions)) for relation in found) == sorted(tables)
 
 
 def test_the_relations_of_a_type_are_named_only_and_come_in_the_order_of_its_properties() -> None:
     kind = SHIPPED.type("OS::Heat::ResourceGroup")
     assert kind is not None
-    assert [(one.name, one.key, one.named_only) for one in relations_of(kind)] == [
+    assert [(relation.name, relation.key, relation.named_only) for relation in relations_of(kind)] == [
         ("os:heat:resource_group", ("_id",), True),
         ("os:heat:resource_group.removal_policies", ("_id", "_index"), True),
         ("os:heat:resource_group.removal_policies.resource_list", ("_id", "_index", "_index2"), True),
@@ -148,7 +148,7 @@ def test_the_relations_of_a_type_are_named_only_and_come_in_the_order_of_its_pro
 def test_a_text_of_listed_values_is_closed(relation: str, closed: dict[str, tuple[str, ...]]) -> None:
     found = SHIPPED.relation(relation)
     assert found is not None
-    assert {one.name: one.allowed for one in found.columns if one.closed} == closed
+    assert {column.name: column.allowed for column in found.columns if column.closed} == closed
 
 
 def test_a_resource_type_says_what_heat_says_of_it() -> None:
@@ -221,7 +221,7 @@ def test_a_relation_that_nothing_fills_is_none(name: str) -> None:
 
 def test_every_name_is_the_name_of_a_relation_in_a_namespace_of_the_catalogue() -> None:
     found: dict[str, Relation | None] = {name: SHIPPED.relation(name) for name in SHIPPED.names()}
-    assert [name for name, one in found.items() if one is None or one.name != name] == []
+    assert [name for name, relation in found.items() if relation is None or relation.name != name] == []
     assert {name.partition(":")[0] for name in found} - SHIPPED.namespaces() == set()
     assert [name for name in SHIPPED.names() if name not in found] == []
     assert {*FIXED, *cloud.names()} <= set(found)
@@ -232,11 +232,13 @@ def test_every_name_is_the_name_of_a_relation_in_a_namespace_of_the_catalogue() 
 
 def test_the_columns_of_every_relation_are_different() -> None:
     relations = [SHIPPED.relation(name) for name in SHIPPED.names()]
-    assert [one.name for one in relations if one and len(one.positions) != len(one.columns)] == []
+    assert [
+        relation.name for relation in relations if relation and len(relation.positions) != len(relation.columns)
+    ] == []
 
 
 def test_every_type_can_be_read_and_relation_names_are_made_by_the_rule_and_no_two_are_one() -> None:
-    found = {name: one.relation for name in SHIPPED.types() if (one := SHIPPED.type(name))}
+    found = {name: resource_type.relation for name in SHIPPED.types() if (resource_type := SHIPPED.type(name))}
     assert found == {name: one["relation"] for name, one in TYPES.items()}
     assert found == {name: relation_name(name) for name in HEAT if name != "source"} | {
         "DatalogGate::Policy": "datalog_gate:policy"

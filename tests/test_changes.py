@@ -51,7 +51,7 @@ ASKED = '@deny("asked", "{s}") asked(s) :- os:nova:server(_id=s), gate:request(a
 
 
 def group(*cidrs: str) -> dict[str, Any]:
-    rules = [{"remote_ip_prefix": one} for one in cidrs]
+    rules = [{"remote_ip_prefix": cidr} for cidr in cidrs]
     return {"type": "OS::Neutron::SecurityGroup", "properties": {"rules": rules}}
 
 
@@ -203,7 +203,7 @@ def test_without_an_older_state_nothing_says_a_change(tmp_path: Path) -> None:
     rules = rules_of(tmp_path, OPEN)
     alone = rules.decide(stack({"a": group("all")}), action="update", now=NOW)
     against = rules.decide(stack({"a": group("all")}), against=stack({"a": group("all")}), now=NOW)
-    assert [(one.outcome, told(one.violations), one.compared) for one in (alone, against)] == [
+    assert [(decision.outcome, told(decision.violations), decision.compared) for decision in (alone, against)] == [
         ("deny", {"a is open at 0": None}, False),
         ("allow_with_warnings", {"a is open at 0": "preexisting"}, True),
     ]
@@ -213,7 +213,7 @@ def test_without_an_older_state_nothing_says_a_change(tmp_path: Path) -> None:
 def test_the_id_covers_what_was_where_that_matters(tmp_path: Path) -> None:
     rules = rules_of(tmp_path, OPEN)
     new, olds = stack({"a": group("all")}), [stack({"a": group(one)}) for one in ("all", "one", "two", "two")]
-    first, second, third, fourth = (rules.decide(new, against=one, now=NOW).id for one in olds)
+    first, second, third, fourth = (rules.decide(new, against=old, now=NOW).id for old in olds)
     assert len({first, second, third}) == 3
     assert third == fourth
 
@@ -245,8 +245,8 @@ def test_a_waiver_has_no_part_in_what_was_there(tmp_path: Path) -> None:
 def test_several_stacks_are_compared_each_with_the_one_of_its_name(tmp_path: Path) -> None:
     rules = rules_of(tmp_path, OPEN)
     template = {"heat_template_version": "2018-08-31", "resources": {"a": group("all")}}
-    one, other = (dg.read_stack(template, stack_name=name) for name in ("one", "other"))
-    decision = rules.decide([one, other], against=[other], now=NOW)
+    stack, other = (dg.read_stack(template, stack_name=name) for name in ("one", "other"))
+    decision = rules.decide([stack, other], against=[other], now=NOW)
     assert told(decision.violations) == {"one/a is open at 0": "introduced", "other/a is open at 0": "preexisting"}
 
 

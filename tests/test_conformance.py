@@ -351,7 +351,7 @@ def test_a_service_with_a_fault_fails_the_checks_that_name_it(kind: type[Good], 
 
 
 def test_a_service_without_a_fault_passes_each_check_and_each_fails_for_some_fault(tmp_path: Path) -> None:
-    assert [one for one in CHECKS if not passes(Good, one, tmp_path)] == []
+    assert [check for check in CHECKS if not passes(Good, check, tmp_path)] == []
     assert (set(NAMED), set(CHECKS) - {check for checks in NAMED.values() for check in checks}) == (
         set(Good.__subclasses__()),
         set(),

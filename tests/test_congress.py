@@ -202,13 +202,17 @@ def test_a_query_gives_what_congress_gave(policies: Policies, query: str, expect
 def test_what_congress_refused_is_refused(policies: Policies, said: list[str]) -> None:
     with pytest.raises(RulesError) as raised:
         content(policies, "a")
-    assert [str(one.span) + " " + one.code for one in raised.value.diagnostics if one.severity == "error"] == said
+    assert [
+        str(diagnostic.span) + " " + diagnostic.code
+        for diagnostic in raised.value.diagnostics
+        if diagnostic.severity == "error"
+    ] == said
 
 
 @pytest.mark.parametrize(("text", "said", "rows"), READ)
 def test_what_is_read_in_another_way_is_said(text: str, said: list[str], rows: list[tuple[object, ...]]) -> None:
     answered = ask([RuleFile("a", "a", text, congress=True)], "p(x)", FACTS, engine("native"))
-    assert [f"{one.span} {one.severity}: {one.message}" for one in answered.warnings] == said
+    assert [f"{warning.span} {warning.severity}: {warning.message}" for warning in answered.warnings] == said
     assert [tuple(map(to_json, row)) for row in answered.rows] == rows
 
 
@@ -216,7 +220,7 @@ def test_a_library_is_judged_as_congress_judged_it() -> None:
     rules = dg.load_rules(LIBRARIES)
     stack = dg.read_stack(ROOT / "fixtures/stacks/staging")
     decision = rules.decide(stack, inventory=LIBRARIES / "cloud.jsonl")
-    assert [(one.policy, one.level, one.message) for one in decision.violations] == JUDGED
+    assert [(violation.policy, violation.level, violation.message) for violation in decision.violations] == JUDGED
 
 
 def test_places_point_into_the_file_of_a_library(tmp_path: Path) -> None:
@@ -225,7 +229,7 @@ def test_places_point_into_the_file_of_a_library(tmp_path: Path) -> None:
         file.write_text(f"name: A\nrules:\n{written}", "utf-8")
         with pytest.raises(RulesError) as raised:
             dg.load_rules(file)
-        found = [(one.code, one.span) for one in raised.value.diagnostics]
+        found = [(diagnostic.code, diagnostic.span) for diagnostic in raised.value.diagnostics]
         assert [(code, span and (span.line, span.column, span.end_column)) for code, span in found] == said, written
 
 
@@ -233,7 +237,7 @@ def test_yaml_that_is_no_library_is_left_alone_beside_rules(tmp_path: Path) -> N
     (tmp_path / "web.yaml").write_text("heat_template_version: 2018-08-31\n", "utf-8")
     (tmp_path / "test.yaml").write_text("rules: wrong\n", "utf-8")
     (tmp_path / "lib.yml").write_text("rules: [{rule: 'error(1)'}]", "utf-8")
-    assert [one.module for one in read_rules([tmp_path])] == ["lib"]
+    assert [read_rule.module for read_rule in read_rules([tmp_path])] == ["lib"]
     for name, text in {
         "web.yaml": None,
         "a.yaml": "Rules: []",
@@ -244,7 +248,7 @@ def test_yaml_that_is_no_library_is_left_alone_beside_rules(tmp_path: Path) -> N
             (tmp_path / name).write_text(text, "utf-8")
         with pytest.raises(RulesError) as raised:
             read_rules([tmp_path / name if text is None else tmp_path])
-        assert [one.code for one in raised.value.diagnostics] == ["bad-library"], name
+        assert [diagnostic.code for diagnostic in raised.value.diagnostics] == ["bad-library"], name
         (tmp_path / name).unlink()
 
 
@@ -254,16 +258,16 @@ def test_files_of_congress_find_a_library_under_its_own_name(tmp_path: Path) -> 
     assert dg.load_rules(tmp_path).warnings == ()
     assert list(from_congress(tmp_path).values())[1] == "export error.\n\n@deny()\nerror(x) :- a:p(x).\n"
     (tmp_path / "c.yaml").write_text("{name: Lib, rules: [{rule: p(2)}]}", "utf-8")
-    said = [one.message for one in dg.load_rules(tmp_path).warnings]
+    said = [warning.message for warning in dg.load_rules(tmp_path).warnings]
     assert said == ["nothing defines Lib:p: it is empty"]
 
 
 def test_a_comment_is_the_message_only_if_it_is_of_all_rules_of_the_table() -> None:
-    one = Entry("error(x) :- heat:resource(id=x)", 1, 1, "No {x}!")
+    entry = Entry("error(x) :- heat:resource(id=x)", 1, 1, "No {x}!")
     other = Entry("error(x) :- heat:stack(id=x)", 2, 1)
-    same = replace(other, comment=one.comment)
+    same = replace(other, comment=entry.comment)
     policies = [
-        load([RuleFile("a", "a", "", True, entries)]).policies for entries in [(one,), (one, same), (one, other)]
+        load([RuleFile("a", "a", "", True, entries)]).policies for entries in [(entry,), (entry, same), (entry, other)]
     ]
     assert [[policy.message for policy in several] for several in policies] == [
         ["No (x)!: {x}"],
@@ -281,16 +285,18 @@ def test_the_option_reads_text_as_congress_does(tmp_path: Path, capsys: pytest.C
     assert [main(["check-rules", "--rules", str(file), *option]) for option in ([], ["--congress"])] == [2, 0]
 
 
-@pytest.mark.parametrize("library", sorted(one.name for one in LIBRARIES.glob("*.yaml")))
+@pytest.mark.parametrize("library", sorted(path.name for path in LIBRARIES.glob("*.yaml")))
 def test_a_converted_library_is_one_of_ours_that_means_the_same(library: str) -> None:
     ((_, text),) = from_congress(LIBRARIES / library).items()
     written = read_rules([LIBRARIES / library])
     module = written[0].module
     ours = RuleFile(module, "ours.dl", text)
     assert load([ours]).warnings == ()
-    assert {one.id: one.level for one in load([ours]).policies} == {one.id: one.level for one in load(written).policies}
+    assert {policy.id: policy.level for policy in load([ours]).policies} == {
+        policy.id: policy.level for policy in load(written).policies
+    }
     lines = read_facts(LIBRARIES / "cloud.jsonl")
-    heads = {one.head for one in written[0].parse()[0].statements if isinstance(one, Rule)}
+    heads = {statement.head for statement in written[0].parse()[0].statements if isinstance(statement, Rule)}
     for query in {f"{head.name}({', '.join('xyz'[: len(head.arguments)])})" for head in heads}:
         assert ask([ours], query, lines, engine("native")).rows == ask(written, query, lines, engine("native")).rows
 
@@ -371,8 +377,10 @@ def answer(policies: Policies, target: str, query: str) -> set[Row]:
 
 def content(policies: Policies, target: str) -> set[Row]:
     """All rows of a policy, each with its relation first; Congress's own helper relations begin with ``___``."""
-    parsed = [one.parse() for one in _files(policies)]
-    program = check([module for module, _ in parsed], found=[one for _, wrong in parsed for one in wrong]).program
+    parsed = [file.parse() for file in _files(policies)]
+    program = check(
+        [module for module, _ in parsed], found=[diagnostic for _, wrong in parsed for diagnostic in wrong]
+    ).program
     model = engine("native")(program, {name: [] for name in program.inputs})
     names = [name for name in program.relations if name.startswith(f"{target}:") and "#" not in name]
     rows = {(name.partition(":")[2], *row) for name in names for row in model.rows(name)}
@@ -384,8 +392,13 @@ def facts_of(text: str) -> set[Row]:
     facts = set()
     for found in re.findall(r"(?:execute\[)?[\w.:+-]+\([^()]*\)\]?", text):
         ((rule,), _) = _statements(found)
-        if all(isinstance(one, Constant) for one in rule.head.arguments):
-            facts.add((rule.head.name, *(one.value for one in rule.head.arguments if isinstance(one, Constant))))
+        if all(isinstance(argument, Constant) for argument in rule.head.arguments):
+            facts.add(
+                (
+                    rule.head.name,
+                    *(argument.value for argument in rule.head.arguments if isinstance(argument, Constant)),
+                )
+            )
     return facts
 
 
@@ -403,7 +416,7 @@ def rows_of(lines: Iterable[str]) -> set[Row]:
 
 def _statements(text: str) -> tuple[list[Rule], list[Diagnostic]]:
     module, found = parse(text, "expected", "expected", congress=True)
-    return [one for one in module.statements if isinstance(one, Rule)], list(found)
+    return [statement for statement in module.statements if isinstance(statement, Rule)], list(found)
 
 
 def _files(policies: Policies) -> list[RuleFile]:

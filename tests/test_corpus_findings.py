@@ -48,17 +48,19 @@ def limit(pack: Path, limits: Mapping[str, object]) -> None:
 
 def findings(rules: dg.Rules) -> str:
     """How many certain findings each policy has, in all and by template; and that no policy fails."""
-    found: dict[str, Counter[str]] = {one.id: Counter() for one in rules.policies}
+    found: dict[str, Counter[str]] = {policy.id: Counter() for policy in rules.policies}
     for line in (CORPUS / "manifest.jsonl").read_text("utf-8").splitlines():
         root, environments = (json.loads(line)[key] for key in ("root", "envs"))
         if root == UNREADABLE:
             continue
-        stack = dg.read_stack(CORPUS / root, environments=[CORPUS / one for one in environments], files_root=CORPUS)
+        stack = dg.read_stack(
+            CORPUS / root, environments=[CORPUS / environment for environment in environments], files_root=CORPUS
+        )
         seen = set()
         for action in ACTIONS:
             decision = rules.decide(stack, action=action, now="2027-03-01")
             assert decision.errors == ()
-            seen |= {(one.policy, one.row) for one in decision.violations}
+            seen |= {(violation.policy, violation.row) for violation in decision.violations}
         for policy, _ in seen:
             found[policy][root] += 1
     return "".join(
@@ -98,11 +100,13 @@ def test_three_findings_of_each_policy_were_judged_by_hand(record: Path, tmp_pat
     different = {
         policy: {(one["template"], *said(one)) for one in some if one["why"]} for policy, some in entries.items()
     }
-    assert {one for one in different if len(different[one]) >= 3} == {one.id for one in judge.rules("{}").policies}
+    assert {one for one in different if len(different[one]) >= 3} == {
+        policy.id for policy in judge.rules("{}").policies
+    }
 
 
 def test_the_findings_of_each_pack_were_judged() -> None:
-    assert {one.stem for one in JUDGED} == {one.name for one in (ROOT / "rules").iterdir()}
+    assert {path.stem for path in JUDGED} == {path.name for path in (ROOT / "rules").iterdir()}
 
 
 def said(entry: Mapping[str, Any]) -> list[str]:
@@ -141,7 +145,7 @@ class Judge:
         against = self._stack(root, "{}") if given.get("action") == "update" else ()
         decision = self.rules(limits).decide(self._stack(root, put), against=against, **given)
         assert decision.errors == ()
-        return [(one.policy, one.said) for one in (*decision.violations, *decision.undetermined)]
+        return [(violation.policy, violation.said) for violation in (*decision.violations, *decision.undetermined)]
 
     def _rules(self, limits: str) -> dg.Rules:
         folder = self._folder / f"rules{len(list(self._folder.iterdir()))}"

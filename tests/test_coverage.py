@@ -134,7 +134,7 @@ def test_rules_that_a_policy_rests_on_count_wherever_they_stand(tmp_path: Path) 
         (tmp_path / "rules" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "rules" / name).write_text(text)
     found = cover([read_suite(tmp_path / "rules" / "ours" / "test.yaml")])
-    assert [(one.relation, one.policies, one.derived) for one in found.rules] == [
+    assert [(rule.relation, rule.policies, rule.derived) for rule in found.rules] == [
         ("lib:disks:wide", ("wide",), True),
         ("ours:wide:bad", ("wide",), True),
     ]

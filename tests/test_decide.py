@@ -90,9 +90,9 @@ def test_a_violation_holds_all_that_a_door_shows() -> None:
 )
 def test_an_unknown_that_decides_is_named_and_does_what_the_policy_says(on_unknown: str, outcome: Outcome) -> None:
     found = judge(HUGE.replace("{more}", f', on_unknown="{on_unknown}"'), server(flavor="{get_param: f}"))
-    assert (found.outcome, found.violations, [one.message for one in found.undetermined]) == (
+    assert (found.outcome, found.violations, [violation.message for violation in found.undetermined]) == (
         outcome, (), ["web takes ?"])  # fmt: skip
-    [(unknown, place)] = [(unknown, unknown.place) for one in found.undetermined for unknown in one.because]
+    [(unknown, place)] = [(unknown, unknown.place) for violation in found.undetermined for unknown in violation.because]
     assert (unknown, place) == (Unknown("{get_param: f} in s"), Span("<template>", 2, 17, 2, 31))
 
 
@@ -100,20 +100,22 @@ def test_an_undetermined_finding_is_told_once_for_each_subject_without_a_certain
     rules = HUGE.replace("{more}", "") + 'huge(s, f) :- os:nova:server.metadata(_id=s, _value=f), f != "ok".\n'
     unknown = "{a: {get_param: f}, b: {get_param: f}, c: ok}"
     found = judge(rules, server("a", metadata=unknown) + server("b", flavor="huge", metadata=unknown))
-    assert [one.resource for one in found.violations] == [ResourceId("s/b")]
-    assert [one.resource for one in found.undetermined] == [ResourceId("s/a")]
+    assert [violation.resource for violation in found.violations] == [ResourceId("s/b")]
+    assert [violation.resource for violation in found.undetermined] == [ResourceId("s/a")]
 
 
 @pytest.mark.parametrize("others", ["", server("db", name="{get_param: f}")])
 def test_a_finding_by_absence_names_the_unknowns_near_its_subject_or_else_all(others: str) -> None:
     rules = '@deny("p", "{s}")\np(s) :- heat:resource(id=s, name="web"), not os:nova:server(_id=_, flavor="huge").\n'
     found = judge(rules, server(flavor="{get_param: f}") + others)
-    assert [[one.expression for one in each.because] for each in found.undetermined] == [["{get_param: f} in s"]]
+    assert [[unknown.expression for unknown in each.because] for each in found.undetermined] == [
+        ["{get_param: f} in s"]
+    ]
 
 
 def test_a_row_under_an_undecided_condition_is_undetermined_by_the_condition() -> None:
     found = judge(HUGE.replace("{more}", ""), server("web", PERHAPS, flavor="huge"))
-    assert [[one.expression for one in each.because] for each in found.undetermined] == [
+    assert [[unknown.expression for unknown in each.because] for each in found.undetermined] == [
         ["{equals: [{get_param: f}, x]} in s"]
     ]
     assert (found.outcome, found.violations) == ("allow_with_warnings", ())
@@ -127,7 +129,9 @@ def test_a_count_over_what_is_not_known_is_told_as_an_interval_or_as_what_it_is_
     member = "resource_def: {type: OS::Nova::Server, properties: {flavor: f}}"
     more = f"  g: {{type: OS::Heat::ResourceGroup, properties: {{count: {{get_param: f}}, {member}}}}}\n"
     told = {
-        (limit, bool(rest)): [[one.message for one in found] for found in (decision.violations, decision.undetermined)]
+        (limit, bool(rest)): [
+            [violation.message for violation in found] for found in (decision.violations, decision.undetermined)
+        ]
         for limit in (1, 2, 4)
         for rest in ("", more)
         if (decision := judge(rules.replace("LIMIT", str(limit)), SERVERS + rest))
@@ -162,7 +166,7 @@ def test_the_lesser_of_mode_and_date_holds_for_a_finding(mode: Mode, modes: list
         for name, day in [("a", "2027-03-01"), ("b", "2027-03-02"), ("c", "2020-01-01")]
     )
     found = judge(rules, server(), mode=mode)
-    assert ([one.mode for one in found.violations], found.outcome) == (modes, outcome)
+    assert ([violation.mode for violation in found.violations], found.outcome) == (modes, outcome)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +185,7 @@ def test_a_policy_s_own_mode_lowers_it_and_off_leaves_it_out(
 ) -> None:
     rules = "".join(f'@deny("{name}", "{name}")\n{name}(s) :- os:nova:server(_id=s).\n' for name in "ab")
     decided = judge(rules, server(), **modes)
-    assert ([one.mode for one in decided.violations], decided.outcome) == (found, outcome)
+    assert ([violation.mode for violation in decided.violations], decided.outcome) == (found, outcome)
     assert decided.counts["policies"] == 2 - len(modes.get("off", ()))
     assert (decided.id == judge(rules, server()).id) == (modes == {})
 
@@ -194,7 +198,7 @@ def test_a_policy_s_own_mode_lowers_it_and_off_leaves_it_out(
     ],
 )
 def test_a_policy_judges_the_actions_that_it_names(on: str, judged: set[str]) -> None:
-    decisions = {one: judge(HUGE.replace("{more}", on), server(flavor="huge"), action=one) for one in ACTIONS}
+    decisions = {action: judge(HUGE.replace("{more}", on), server(flavor="huge"), action=action) for action in ACTIONS}
     assert {action for action, found in decisions.items() if found.outcome == "deny"} == judged
     assert {action: found.counts["policies"] for action, found in decisions.items()} == {
         action: int(action in judged) for action in ACTIONS
@@ -207,7 +211,7 @@ def test_a_message_names_a_resource_by_its_path_only_where_names_repeat_or_numbe
     template += "properties: {image: debian, flavor: huge}}}}\n"
     inner = "heat_template_version: 2018-08-31\nresources:\n" + server("web", flavor="huge", name='"{s}\\n"')
     found = judge(HUGE.replace("{more}", ""), template, files={"n.yaml": inner})
-    assert [(one.message, one.place and one.place.file) for one in found.violations] == [
+    assert [(violation.message, violation.place and violation.place.file) for violation in found.violations] == [
         ("s/g/0 takes huge", "<template>"),
         ("s/n/web takes huge", "n.yaml"),
         ("two takes huge", "<template>"),
@@ -220,7 +224,7 @@ def test_a_message_shows_a_value_and_never_reads_it(value: str) -> None:
     rules = '@deny("p", "{k}: {v}")\np(s, k, v) :- os:nova:server.metadata(_id=s, _key=k, _value=v).\n'
     shown = {"1.50": "1.5", "~": "null", "'{s}'": "{s}", '"a\\nb\\0"': "a\nb\0"}
     found = judge(rules, server(metadata=f"{{'{{v}}': {value}}}"))
-    assert [one.message for one in found.violations] == [f"{{v}}: {shown.get(value, value)}"]
+    assert [violation.message for violation in found.violations] == [f"{{v}}: {shown.get(value, value)}"]
 
 
 RULES_OF_GROUP = "[{port_range_min: 1}, {port_range_min: 22, remote_ip_prefix: 10.0.0.0/8}]"
@@ -271,7 +275,7 @@ def test_a_policy_that_can_not_be_evaluated_is_an_error_and_not_a_pass(
     found = judge(rules, server(flavor=flavor, metadata="{a: many}"), mode=mode)
     error = {"code": "evaluation", "policy": "count", "message": "int('many'): the text is no number",
              "place": {"file": "m.dl", "line": 4, "column": 51}}  # fmt: skip
-    assert (found.outcome, [one.to_json() for one in found.errors]) == (outcome, [error])
+    assert (found.outcome, [error.to_json() for error in found.errors]) == (outcome, [error])
 
 
 EDGE = """
@@ -348,8 +352,8 @@ def test_a_grant_unlocks_its_scope_or_says_why_not(properties: str, reason: str,
         more += ", f: {type: string}"
     head = HEAD.replace("f: {type: string}", more)
     found = judge(EDGE, IPS + grant + absent + perhaps * open_, services=frozenset({"edge"}), head=head)
-    assert [one.resource and one.resource.path for one in found.violations] == denied
-    [grant_json] = [one.to_json() for one in found.grants]
+    assert [violation.resource and violation.resource.path for violation in found.violations] == denied
+    [grant_json] = [grant.to_json() for grant in found.grants]
     assert grant_json == {"grant": "s/g", "service": grant_json["service"], "unlocked": not denied or denied == ["s/b"],
                           "reason": reason}  # fmt: skip
 
@@ -360,7 +364,7 @@ def test_a_grant_that_no_rule_unlocks_does_not_share_in_another_of_the_same_reso
         for name, options in (("g", "refuse: 1"), ("h", "other: 1"))
     )
     found = judge(EDGE, IPS + grants, services=frozenset({"edge"}))
-    assert [(one.grant.name, one.unlocked, one.reason) for one in found.grants] == [
+    assert [(grant.grant.name, grant.unlocked, grant.reason) for grant in found.grants] == [
         ("g", False, "no rule unlocks it"),
         ("h", True, "unlocked"),
     ]
@@ -369,26 +373,26 @@ def test_a_grant_that_no_rule_unlocks_does_not_share_in_another_of_the_same_reso
 def test_a_grant_that_may_not_be_there_unlocks_nothing() -> None:
     grant = f"  g: {{type: DatalogGate::Policy, {PERHAPS}properties: {{service: edge}}}}\n"
     found = judge(EDGE, IPS + grant, services=frozenset({"edge"}))
-    assert ([one.reason for one in found.grants], [one.level for one in found.violations], found.undetermined) == (
-        ["whether the grant is in the template is not known yet"], ["deny", "deny"], ())  # fmt: skip
+    assert [grant.reason for grant in found.grants] == ["whether the grant is in the template is not known yet"]
+    assert ([violation.level for violation in found.violations], found.undetermined) == (["deny", "deny"], ())
 
 
 def test_the_id_is_that_of_rules_facts_and_request_and_of_nothing_else() -> None:
     rules = {"a": HUGE.replace("{more}", ""), "b": EDGE, "c": COUNT.replace("{level}", "warn")}
-    orders = [judge(dict(one), server()).id for one in permutations(rules.items())]
+    orders = [judge(dict(permutation), server()).id for permutation in permutations(rules.items())]
     late, early = (judge(rules, server(), now=NOW.replace(year=year)).id for year in (2028, 2026))
     assert len({*orders, late, early}) == 1
     moved = [judge(rules, text + server(flavor="{get_attr: [db, show]}") + server("db")).id for text in ("", "  # x\n")]
     assert len(set(moved)) == 1
     several = (server(), server("db", flavor="{get_attr: [web, show]}"), server("lb", PERHAPS))
-    assert len({judge(rules, "".join(one)).id for one in permutations(several)}) == 1
+    assert len({judge(rules, "".join(permutation)).id for permutation in permutations(several)}) == 1
     other: list[dict[str, Any]] = [
         {"mode": "warn"}, {"action": "update"}, {"services": frozenset({"edge"})}, {"stack_name": "t"},
         {"caller": Caller("u")}, {"caller": Caller("u", roles=("admin",))},
     ]  # fmt: skip
     assert len({orders[0], *(judge(rules, server(), **one).id for one in other)}) == 1 + len(other)
     templates = (server(), server("db"), server(flavor="x"), server(flavor="{get_param: f}"), server("web", PERHAPS))
-    assert len({judge(rules, one).id for one in templates}) == len(templates)
+    assert len({judge(rules, template).id for template in templates}) == len(templates)
 
 
 READS_NOW = '@deny("p", "late")\np(s) :- heat:stack(id=s), gate:now(now), now >= "2027-06".\n'
@@ -412,10 +416,12 @@ def test_the_time_changes_the_id_where_it_may_change_the_decision(rules: str, gr
 def test_inventory_is_judged_with_the_stack() -> None:
     rules = 'relation known(f: string) "."\n@deny("p", "{f}")\np(s, f) :- os:nova:server(_id=s, flavor=f), known(f).\n'
     found = judge(rules, server(), inventory={"m:known": {("tiny",): HERE}})
-    assert [one.row for one in found.violations] == [(ResourceId("s/web"), "tiny")]
+    assert [violation.row for violation in found.violations] == [(ResourceId("s/web"), "tiny")]
     alone = judge(rules.replace("os:nova:server(_id=s, flavor=f), ", "").replace("(s, f)", "(f)"), server(),
                   inventory={"m:known": {("tiny",): HERE}})  # fmt: skip
-    assert [(one.row, one.place and one.place.file) for one in alone.violations] == [(("tiny",), "<template>")]
+    assert [(violation.row, violation.place and violation.place.file) for violation in alone.violations] == [
+        (("tiny",), "<template>")
+    ]
 
 
 MANY = "  g: {type: OS::Heat::ResourceGroup, properties: {count: 30, resource_def: {type: OS::Nova::Server}}}\n"
@@ -437,18 +443,23 @@ def test_what_goes_beyond_the_budget_of_its_level_stops_no_other_level(
 ) -> None:
     found = judge(rules, MANY, budget=Budget(facts=20_000))
     said = "more than 20,000 facts: the rule of m:p at m.dl:"
-    assert (found.outcome, [(one.policy, one.enforced) for one in found.errors]) == (outcome, errors)
-    assert [one.to_json() | {"message": one.message.partition("m.dl:")[0] + "m.dl:"} for one in found.errors] == [
-        {"code": "budget", "policy": name, "message": said, "place": one.place and one.place.to_json()}
-        for one, (name, _) in zip(found.errors, errors, strict=True)
+    assert (found.outcome, [(error.policy, error.enforced) for error in found.errors]) == (outcome, errors)
+    assert [error.to_json() | {"message": error.message.partition("m.dl:")[0] + "m.dl:"} for error in found.errors] == [
+        {
+            "code": "budget",
+            "policy": name,
+            "message": said,
+            "place": policy_error.place and policy_error.place.to_json(),
+        }
+        for policy_error, (name, _) in zip(found.errors, errors, strict=True)
     ]
 
 
 def test_what_was_found_within_the_budget_still_denies() -> None:
     rules = f'@deny("bomb", "")\n{BOMB}{PLAIN.replace("none", "web").replace("q(s)", "a(s)")}'
     found = judge(rules, MANY + server(name="web"), budget=Budget(facts=20_000))
-    assert (found.outcome, [one.policy for one in found.violations], [one.policy for one in found.errors]) == (
-        "deny", ["plain"], ["bomb"])  # fmt: skip
+    assert (found.outcome, [violation.policy for violation in found.violations]) == ("deny", ["plain"])
+    assert [error.policy for error in found.errors] == ["bomb"]
 
 
 def test_what_no_policy_reads_is_derived_unless_a_budget_ran_out() -> None:
@@ -459,6 +470,6 @@ def test_what_no_policy_reads_is_derived_unless_a_budget_ran_out() -> None:
 
 def test_a_policy_without_a_way_to_hold_finds_nothing() -> None:
     never = '@deny("never", "{s}")\nnever(s) :- os:nova:server(_id=s), false.\n'
-    assert [one.policy for one in judge(never + HUGE.replace("{more}", ""), server(flavor="huge")).violations] == [
-        "huge"
-    ]
+    assert [
+        violation.policy for violation in judge(never + HUGE.replace("{more}", ""), server(flavor="huge")).violations
+    ] == ["huge"]

@@ -72,8 +72,12 @@ def judge(
 
 def told(decision: Decision) -> tuple[list[str], list[str], list[str]]:
     """What is violated, undetermined, and decides the latter."""
-    because = [unknown.expression for one in decision.undetermined for unknown in one.because]
-    return [one.said for one in decision.violations], [one.said for one in decision.undetermined], because
+    because = [unknown.expression for violation in decision.undetermined for unknown in violation.because]
+    return (
+        [violation.said for violation in decision.violations],
+        [violation.said for violation in decision.undetermined],
+        because,
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +128,7 @@ def test_each_of_several_stacks_has_unknowns_of_its_own() -> None:
 def outcome(zone: str, level: str = "deny", more: str = "", **asked: Any) -> tuple[str, list[str], list[str]]:
     """The outcome, what whoever asked is told, and what is waived."""
     decision = judge(server(zone), rules(level, more), **asked)
-    return decision.outcome, list(warnings_of(decision)), [one.said for one in decision.waived]
+    return decision.outcome, list(warnings_of(decision)), [violation.said for violation in decision.waived]
 
 
 @pytest.mark.parametrize(
@@ -185,8 +189,8 @@ def test_a_stack_too_large_to_be_judged_often_stays_undetermined(monkeypatch: py
 
 def test_a_finding_of_too_many_outcomes_is_not_tried() -> None:
     names = [f"p{at}" for at in range(9)]
-    head = HEAD.replace("parameters:\n", "parameters:\n" + "".join(f"  {one}: {{type: boolean}}\n" for one in names))
-    zone = f"{{if: [{{and: [{', '.join(f'{{get_param: {one}}}' for one in names)}]}}, nova-2, nova-3]}}"
+    head = HEAD.replace("parameters:\n", "parameters:\n" + "".join(f"  {name}: {{type: boolean}}\n" for name in names))
+    zone = f"{{if: [{{and: [{', '.join(f'{{get_param: {name}}}' for name in names)}]}}, nova-2, nova-3]}}"
     parts = "parameter p0 and parameter p1 and parameter p2 and 6 more"
     assert told(judge(server(zone), head=head))[:2] == ([], [f"db stands in nova-2: depends on {parts}"])
 

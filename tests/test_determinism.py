@@ -85,7 +85,7 @@ def test_no_order_of_files_rules_or_facts_changes_a_decision(tmp_path: Path) -> 
         paths = [tmp_path / "m.dl", *sorted((ROOT / "rules").iterdir())]
         rules = dg.load_rules(*random.sample(paths, len(paths)))
         facts = {"link": random.sample(LINKS, len(LINKS))}
-        found.append([without_places(rules.decide(dg.read_stack(one), inventory=facts, now=NOW)) for one in STACKS])
+        found.append([without_places(rules.decide(dg.read_stack(stack), inventory=facts, now=NOW)) for stack in STACKS])
     assert all(one == found[0] for one in found)
 
 
@@ -95,7 +95,7 @@ def test_threads_do_not_see_each_other(tmp_path: Path) -> None:
 
 def cross_talk(folder: Path, evaluations: int) -> list[str]:
     """The decisions that are another one in a thread than alone, while rules are loaded and swapped in."""
-    stacks = [dg.read_stack(one) for one in STACKS]
+    stacks = [dg.read_stack(stack) for stack in STACKS]
     (folder / "i.jsonl").write_text("\n".join(json.dumps({"relation": "m:link", "row": row}) for row in LINKS))
 
     def load(version: int) -> dg.Rules:
@@ -119,10 +119,10 @@ def cross_talk(folder: Path, evaluations: int) -> list[str]:
                 wrong.append(f"thread {number}: stack {place}, rules {version}")
 
     threads = [Thread(target=work, args=(number,)) for number in range(THREADS)]
-    for one in threads:
-        one.start()
+    for thread in threads:
+        thread.start()
     for version in count(1):
-        if not any(one.is_alive() for one in threads):
+        if not any(thread.is_alive() for thread in threads):
             return wrong
         current = version % len(alone), load(version % len(alone))
     raise AssertionError

@@ -227,7 +227,7 @@ def test_every_code_has_a_case() -> None:
 def test_all_mistakes_of_a_run_are_reported_together_in_order_of_place(texts: dict[str, str], found: str) -> None:
     with pytest.raises(RulesError) as raised:
         load(_modules(texts))
-    assert ", ".join(f"{one.span} {one.code}" for one in raised.value.diagnostics) == found
+    assert ", ".join(f"{diagnostic.span} {diagnostic.code}" for diagnostic in raised.value.diagnostics) == found
 
 
 def page() -> str:
@@ -264,7 +264,7 @@ def _said(action: str, files: Files) -> str:
             warnings = check(modules, found=found, sources=sources).warnings
         except RulesError as error:
             return str(error)
-        return "\n".join(render(one, sources) for one in warnings)
+        return "\n".join(render(warning, sources) for warning in warnings)
     with TemporaryDirectory() as folder, chdir(folder), redirect_stderr(StringIO()) as said, redirect_stdout(said):
         for name, text in files.items():
             Path(name).parent.mkdir(parents=True, exist_ok=True)

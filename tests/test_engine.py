@@ -46,8 +46,8 @@ def test_rules_as_written_mean_the_same_to_the_oracle(text: str, given_facts: Fa
 def test_no_order_changes_the_model(data: st.DataObject, program: CheckedProgram, given_facts: Facts) -> None:
     other = data.draw(shuffled(program))
     other_facts = {name: data.draw(st.permutations(rows)) for name, rows in given_facts.items()}
-    one, two = native.evaluate(program, given_facts), native.evaluate(other, other_facts)
-    assert (answer(one), one.errors) == (answer(two), two.errors)
+    model, two = native.evaluate(program, given_facts), native.evaluate(other, other_facts)
+    assert (answer(model), model.errors) == (answer(two), two.errors)
 
 
 @many

@@ -47,7 +47,7 @@ def is_(left: Operand, comparator: Comparator, right: Operand, when_unknown: boo
 
 
 def call(name: str, *operands: Pattern, outputs: int = 1) -> Call:
-    inputs = tuple(one for one in operands[: len(operands) - outputs] if one)
+    inputs = tuple(operand for operand in operands[: len(operands) - outputs] if operand)
     return Call(name, inputs, operands[len(operands) - outputs :], HERE)
 
 
@@ -68,8 +68,8 @@ def evaluated(
     model = native.evaluate(checked, facts)
     rows, wrong = naive.evaluate(checked, facts)
     assert set(model.rows("p")) == rows["p"]
-    assert {(one.row, (one.span, one.message)) for one in model.errors} == wrong["p"]
-    return set(model.rows("p")), [(one.row, one.message) for one in model.errors]
+    assert {(error.row, (error.span, error.message)) for error in model.errors} == wrong["p"]
+    return set(model.rows("p")), [(error.row, error.message) for error in model.errors]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def rule(name: str, head: tuple[Operand, ...], *body: CheckedLiteral, line: int)
 
 
 def stratum(*rules: CheckedRule, recursive: bool = False) -> Stratum:
-    return Stratum(tuple(dict.fromkeys(one.relation for one in rules)), rules, recursive)
+    return Stratum(tuple(dict.fromkeys(rule.relation for rule in rules)), rules, recursive)
 
 
 FAILING = stratum(rule("p", (X,), node(X), Compare("<", X, Const(5), place(2)), line=2))
@@ -296,7 +296,7 @@ def test_recursion_reaches_every_row_of_a_cycle() -> None:
 @pytest.mark.parametrize("length", [17, 18, 19, 40, 990])
 def test_a_body_longer_than_loops_can_be_nested_gives_its_rows(length: int) -> None:
     at = [Var(f"x{number}") for number in range(length + 1)]
-    chain = tuple(edge(one, other) for one, other in pairwise(at))
+    chain = tuple(edge(var, other) for var, other in pairwise(at))
     model = native.evaluate(
         program(Stratum(("p",), (CheckedRule("p", (at[0], at[-1]), chain, HERE),), False)),
         {"node": [], "edge": [(1, 2), (2, 1), (3, 4)]},
@@ -311,13 +311,16 @@ def test_a_linear_recursion_goes_on_behind_an_error() -> None:
         program(stratum(*reach, recursive=True)), {"node": [(5,)], "edge": [(5, 0), (5, 1), (1, 2), (2, 3), (3, 4)]}
     )
     assert set(model.rows("r")) == {(5,), (1,), (2,), (3,), (4,)}
-    assert [(one.relation, one.row) for one in model.errors] == [("r", (0,))]
+    assert [(error.relation, error.row) for error in model.errors] == [("r", (0,))]
 
 
 def test_an_error_counts_beside_a_row_of_nulls_that_is_derived() -> None:
     checked = program(stratum(rule("p", (Const(None),), node(X), edge(Y, Z), is_(Y, ">=", Z), line=1)))
     model = native.evaluate(checked, {"node": [(1,)], "edge": [(2, 1), ("a", 1)]})
-    assert (set(model.rows("p")), [(one.relation, one.row) for one in model.errors]) == ({(None,)}, [("p", (None,))])
+    assert (set(model.rows("p")), [(error.relation, error.row) for error in model.errors]) == (
+        {(None,)},
+        [("p", (None,))],
+    )
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -47,8 +47,8 @@ def whys(rules: str, template: str, **request: Any) -> list[str]:
 
 def fixes(rules: str, template: str, **request: Any) -> list[str | None]:
     decision = judge(rules, template, **request)
-    found = [explained(decision).of(one).fix for one in decision.violations]
-    return [one.text if one else None for one in found]
+    found = [explained(decision).of(violation).fix for violation in decision.violations]
+    return [line.text if line else None for line in found]
 
 
 def server(called: str = "web", more: str = "", **properties: str) -> str:
@@ -232,8 +232,8 @@ def test_leaves_are_where_the_value_was_written_and_rows_of_the_cloud_where_they
         (tmp_path / name).write_text(content)
     stack = dg.read_stack(tmp_path / "web.yaml", environments=[tmp_path / "env.yaml"])
     decision = dg.load_rules(tmp_path / "m.dl").decide(stack, inventory=tmp_path / "cloud.jsonl", explain=True)
-    found = [explained(decision).why(one) for one in decision.violations]
-    assert [[f"{one.text} {one.where.replace(f'{tmp_path}/', '')}" for one in lines] for lines in found] == [
+    found = [explained(decision).why(violation) for violation in decision.violations]
+    assert [[f"{line.text} {line.where.replace(f'{tmp_path}/', '')}" for line in lines] for lines in found] == [
         ["os:nova:server(web/one/web, flavor=big, ...) env.yaml:2", "nova:tags(1, big) cloud.jsonl:1"],
         ["os:nova:server(web/two/web, flavor=big, ...) web.yaml:4", "nova:tags(1, big) cloud.jsonl:1"],
     ]
@@ -299,7 +299,7 @@ def test_of_a_row_that_is_not_there_each_rule_says_where_it_fails(
     relation: str, row: Sequence[object], expected: list[tuple[str, int]]
 ) -> None:
     lines = explained(judge(QUESTION, HEAD + server())).why_not(relation, row)
-    assert [(one.text, one.place and one.place.line) for one in lines] == expected
+    assert [(line.text, line.place and line.place.line) for line in lines] == expected
 
 
 def test_only_of_a_relation_that_rules_derive_it_is_asked_why_not_and_by_whole_rows() -> None:

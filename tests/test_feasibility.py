@@ -51,7 +51,7 @@ class Told(Service):
         self.facts_say(request)
 
     def reserve(self, request: Request) -> Decision:
-        names = [one.id.rpartition("/")[2] for one in request.scope]
+        names = [part.id.rpartition("/")[2] for part in request.scope]
         return {} if request.options.get("blind") else {name: {"at": "x"} for name in names}
 
     def release(self, held: Held) -> None:
@@ -201,9 +201,9 @@ def test_what_a_service_would_refuse_is_refused_at_the_door(
         assert rig.ask(resources, action) == (verdict, said)
     assert rig.ask(resources, "create", dry_run=True) == (verdict, said)
     assert rig.ask(resources, "suspend") == ("allowed", "")
-    assert [(one.grant, one.uuid, one.project, one.stack, one.stack_name) for one in rig.edge.asked] == [
-        ("s/g", "", "p", stack, "s" if stack else "") for stack in ("", "", "id", "id", "")
-    ]
+    assert [
+        (request.grant, request.uuid, request.project, request.stack, request.stack_name) for request in rig.edge.asked
+    ] == [("s/g", "", "p", stack, "s" if stack else "") for stack in ("", "", "id", "id", "")]
     assert rig.journal.claims() == ()
 
 
@@ -255,10 +255,10 @@ def test_what_the_stack_holds_counts_as_free_when_it_changes(rig: Rig) -> None:
     for action, expected in (("create", dict.fromkeys(free, ())), ("update", free), ("restore", free)):
         rig.edge.asked.clear()
         assert rig.ask(resources, action, files={"tr.yaml": NESTED}) == ("allowed", "")
-        assert {one.grant: tuple(sorted(one.replaces)) for one in rig.edge.asked} == expected
-        for one in rig.edge.asked:
-            assert {other.grant: tuple(sorted(other.replaces)) for other in one.together} == {
-                path: keys for path, keys in expected.items() if path != one.grant
+        assert {request.grant: tuple(sorted(request.replaces)) for request in rig.edge.asked} == expected
+        for request in rig.edge.asked:
+            assert {other.grant: tuple(sorted(other.replaces)) for other in request.together} == {
+                path: keys for path, keys in expected.items() if path != request.grant
             }
 
 
@@ -268,7 +268,7 @@ def test_what_an_abandoned_stack_held_counts_as_free_for_one_of_its_name_that_is
     rig.hold("2", "s/g", "a", stack="one after it")
     resources = {"g": grant(scope=["a"]), **AB}
     found = [rig.ask(resources, action) for action in ("create", "adopt", "update")]
-    assert (found, [one.replaces for one in rig.edge.asked]) == ([("allowed", "")] * 3, [(), (key,), ()])
+    assert (found, [request.replaces for request in rig.edge.asked]) == ([("allowed", "")] * 3, [(), (key,), ()])
 
 
 @pytest.mark.parametrize(("action", "asked"), [("update", 1), ("restore", 1), ("adopt", 2), ("create", 2)])
@@ -280,7 +280,7 @@ def test_a_grant_that_stays_as_it_is_asks_nobody(rig: Rig, action: str, asked: i
     rig.hold("3", "s/g", "b", scope=second.scope, options=second.options)
     rig.edge.asked.clear()
     rig.ask({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB}, action)
-    assert [one.grant for one in rig.edge.asked] == ["s/g", "s/h"][2 - asked :]
+    assert [request.grant for request in rig.edge.asked] == ["s/g", "s/h"][2 - asked :]
     assert second.scope != first.scope
 
 
@@ -288,7 +288,7 @@ def test_a_stack_that_is_known_by_its_name_alone_has_its_claims_too(rig: Rig) ->
     key = rig.hold("1", "s/g", "a")
     rig.hold("2", "t/g", "a")
     rig.ask({"g": grant(scope=["a"]), **AB}, "update", stack_id="")
-    assert [one.replaces for one in rig.edge.asked] == [(key,)]
+    assert [request.replaces for request in rig.edge.asked] == [(key,)]
 
 
 STAYS = "the grant s/g of seats can't go while s/a stays"
@@ -337,7 +337,7 @@ def test_an_abandoned_stack_is_marked_in_the_journal_with_all_within_it(rig: Rig
         rig.hold(uuid, path, stack=stack)
     rig.hold("5", "s/tr/own", stack="elsewhere", project="other")
     rig.point.abandoned("id", "p", "s")
-    found = {one.uuid: one.abandoned for one in rig.journal.claims()}
+    found = {claim.uuid: claim.abandoned for claim in rig.journal.claims()}
     assert found == {"1": True, "2": True, "3": False, "4": False, "5": False}
 
 
@@ -345,4 +345,4 @@ def test_a_point_without_services_notes_no_abandoned_stack(rig: Rig) -> None:
     rig.hold("1", "s/g")
     rig.point.broker = None
     rig.point.abandoned("id", "p", "s")
-    assert [one.abandoned for one in rig.journal.claims()] == [False]
+    assert [claim.abandoned for claim in rig.journal.claims()] == [False]

@@ -56,7 +56,7 @@ OTHERS = st.sampled_from(["7", "true", 2**70, [1], {"a": 1}, NETWORK, ResourceId
 @given(st.lists(st.dictionaries(st.sampled_from(["name", "read_only", "size"]), SCALARS | OTHERS), min_size=1))
 def test_a_resource_has_the_rows_among_others_of_its_type_that_it_has_alone(properties: list[dict[str, Data]]) -> None:
     volumes = [resource(str(at), "OS::Cinder::Volume", **given) for at, given in enumerate(properties)]
-    alone = [facts(stack(one), "os:cinder:volume")["os:cinder:volume"] for one in volumes]
+    alone = [facts(stack(volume), "os:cinder:volume")["os:cinder:volume"] for volume in volumes]
     assert facts(stack(*volumes), "os:cinder:volume") == {"os:cinder:volume": dict(chain(*map(dict.items, alone)))}
 
 
@@ -164,7 +164,9 @@ def test_every_row_has_a_value_for_each_column() -> None:
     group = replace(resource("g", "OS::Heat::ResourceGroup"), open_members=Unknown("count"))
     found = flatten(stack(resource("s", "OS::Nova::Server", **deep), group), SHIPPED)
     described = {name: SHIPPED.relation(name) for name in found.rows}
-    wrong = [(name, row) for name, row, _ in found if not (one := described[name]) or len(one.columns) != len(row)]
+    wrong = [
+        (name, row) for name, row, _ in found if not (relation := described[name]) or len(relation.columns) != len(row)
+    ]
     assert wrong == []
     assert set(SHIPPED.names()) - set(cloud.names()) - set(described) == {
         *("gate:request", "gate:caller", "gate:role", "gate:now", "gate:service", "gate:unlocked", "heat:environment"),
@@ -193,10 +195,10 @@ def test_an_unknown_list_is_one_maybe_row_of_unknowns_that_equal_nothing_else() 
     assert facts(stack(*groups), RULES) == {
         RULES: {
             (
-                one.id,
-                *(any_of(RULES, column, f"{one.id.path} properties.rules", NETWORK) for column in RULE_COLUMNS),
+                group.id,
+                *(any_of(RULES, column, f"{group.id.path} properties.rules", NETWORK) for column in RULE_COLUMNS),
             ): True
-            for one in groups
+            for group in groups
         }
     }
 
@@ -288,7 +290,9 @@ def test_of_an_external_resource_no_property_counts() -> None:
     sure = replace(resource("a", "OS::Cinder::QoSAssociation", qos_specs="q"), external=True)
     unsure = replace(resource("b", "OS::Cinder::QoSAssociation", qos_specs="q"), external=Unknown("{get_param: p}"))
     assert facts(stack(sure, unsure), "heat:resource", "heat:property", "os:cinder:qos_association") == {
-        "heat:resource": certain(*((one.id, WEB, one.name, one.type, one.type) for one in (sure, unsure))),
+        "heat:resource": certain(
+            *((resource.id, WEB, resource.name, resource.type, resource.type) for resource in (sure, unsure))
+        ),
         "heat:property": certain((sure.id, "qos_specs", "q"), (unsure.id, "qos_specs", "q")),
         "os:cinder:qos_association": {(unsure.id, WEB, "q"): True},
     }
@@ -342,7 +346,7 @@ def test_an_open_group_of_which_nothing_was_read_may_hold_anything() -> None:
         "os:nova:server.tags": ("_id", "_index", "_value"),
     }
     assert facts(stack(group), *wanted) == {
-        name: {tuple(any_of(name, one, "members.web/g", count) for one in columns): True}
+        name: {tuple(any_of(name, column, "members.web/g", count) for column in columns): True}
         for name, columns in wanted.items()
     }
 
@@ -395,11 +399,11 @@ def grant(name: str = "g", **properties: Data) -> Resource:
 
 
 def test_a_grant_tells_its_service_its_end_and_its_options() -> None:
-    one = grant(expires="2027-01-01", options={"same": "rack", "n": {"max": 3}}, scope=[])
-    assert facts(stack(one), "gate:grant", "gate:grant_option", "gate:grant_scope", "datalog_gate:policy") == {
-        "gate:grant": certain((one.id, "rack", "2027-01-01")),
-        "gate:grant_option": certain((one.id, "same", "rack"), (one.id, "n.max", 3)),
-        "datalog_gate:policy": certain((one.id, WEB, "2027-01-01", "rack")),
+    resource = grant(expires="2027-01-01", options={"same": "rack", "n": {"max": 3}}, scope=[])
+    assert facts(stack(resource), "gate:grant", "gate:grant_option", "gate:grant_scope", "datalog_gate:policy") == {
+        "gate:grant": certain((resource.id, "rack", "2027-01-01")),
+        "gate:grant_option": certain((resource.id, "same", "rack"), (resource.id, "n.max", 3)),
+        "datalog_gate:policy": certain((resource.id, WEB, "2027-01-01", "rack")),
     }
 
 
@@ -486,7 +490,7 @@ SAME = object()
 def test_a_value_is_what_heat_makes_of_it_or_stays_as_it_is(kind: str, made: list[tuple[Data, Data]]) -> None:
     found = [typed(kind, data) for data, _ in made]
     expected = [data if value is SAME else value for data, value in made]
-    assert [(type(one), one) for one in found] == [(type(one), one) for one in expected]
+    assert [(type(value), value) for value in found] == [(type(one), one) for one in expected]
 
 
 PLAIN = st.recursive(

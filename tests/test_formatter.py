@@ -104,4 +104,4 @@ def test_formatting_keeps_statements_and_comments_and_is_done_after_once(module:
 
 
 def _comments(text: str) -> list[str]:
-    return [one.text.rstrip() for one in Source(text, "f.dl").comments]
+    return [comment.text.rstrip() for comment in Source(text, "f.dl").comments]

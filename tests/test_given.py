@@ -83,7 +83,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rules_and_facts_know_the_types_of_the_file() -> None:
     catalogue = dg.read_catalogue("acme.json")
     decision = dg.load_rules("rules", catalogue=catalogue).decide(dg.read_stack("web.yaml", catalogue=catalogue))
-    assert [(one.message, str(one.place)) for one in decision.violations] == [
+    assert [(violation.message, str(violation.place)) for violation in decision.violations] == [
         ("one is large", "web.yaml:3:66"),
         ("two is large", "web.yaml:4:60"),
     ]
@@ -146,13 +146,13 @@ def test_what_is_wrong_is_told_with_its_exit_code(
     arguments: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*arguments.split(), "--format", "json"]) == code
-    assert [one["message"] for one in json.loads(capsys.readouterr().out)["diagnostics"]] == [message]
+    assert [load["message"] for load in json.loads(capsys.readouterr().out)["diagnostics"]] == [message]
 
 
 def test_an_upgrade_tells_all_that_it_breaks() -> None:
     with pytest.raises(dg.RulesError) as error:
         check_rules("gone.dl", catalogue=dg.read_catalogue("heat.json"))
-    assert [(str(one.span), one.message) for one in error.value.diagnostics] == [
+    assert [(str(diagnostic.span), diagnostic.message) for diagnostic in error.value.diagnostics] == [
         ("gone.dl:2:31", "os:nova:server has no column image"),
         ("gone.dl:2:47", "there is no relation os:neutron:router"),
     ]

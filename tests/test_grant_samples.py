@@ -23,7 +23,7 @@ ASKED = {
 
 
 def test_every_template_of_the_folder_is_told_of() -> None:
-    assert {one.stem for one in SAMPLES.glob("*.yaml")} - {"test", "spread_member"} == ASKED.keys()
+    assert {path.stem for path in SAMPLES.glob("*.yaml")} - {"test", "spread_member"} == ASKED.keys()
 
 
 @pytest.mark.parametrize(("name", "service", "line", "without"), [(name, *one) for name, one in ASKED.items()])

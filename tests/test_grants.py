@@ -82,7 +82,7 @@ class Level:
     def locked(self, service: str, path: str = "s") -> list[str]:
         """The servers that no grant of their own stack is for."""
         names = {*self.servers, *(("tr",) if self.within else ())}
-        locked = (name for name in self.servers if not any(one.opens(service, name, names) for one in self.grants))
+        locked = (name for name in self.servers if not any(grant.opens(service, name, names) for grant in self.grants))
         own = [f"{path}/{name}" for name in locked]
         return own + (self.within.locked(service, f"{path}/tr") if self.within else [])
 
@@ -111,8 +111,8 @@ def found(level: Level, granted: bool) -> dict[str, list[str]]:
     stack = read_stack(template=texts["file:///0.yaml"], files=texts, stack_name="s")
     decision = decide(RULES, [stack], Request("create", services=SERVICES, now=NOW), evaluate)
     messages: dict[str, list[str]] = {"plain": [], "crowd": [], "rack": [], "edge": []}
-    for one in decision.violations:
-        messages[one.policy].append(one.resource.path if one.resource else one.message)
+    for violation in decision.violations:
+        messages[violation.policy].append(violation.resource.path if violation.resource else violation.message)
     return {policy: sorted(those) for policy, those in messages.items()}
 
 

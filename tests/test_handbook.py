@@ -121,7 +121,7 @@ def test_the_command_prints_the_document_or_writes_the_pages(
     assert capsys.readouterr() == (handbook(rules), "")
     assert main(["docs", "--rules", "r", "--output", "a/b"]) == 0
     assert capsys.readouterr() == ("", "")
-    assert {one.name: one.read_text() for one in Path("a/b").iterdir()} == pages(rules)
+    assert {path.name: path.read_text() for path in Path("a/b").iterdir()} == pages(rules)
 
 
 @pytest.mark.parametrize(

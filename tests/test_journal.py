@@ -144,7 +144,7 @@ def test_what_replaces_what_is_followed_as_far_as_it_is_not_over(tmp_path: Path)
     rows = journal(tmp_path)
     for uuid, old in (("1", "4"), ("2", "1"), ("3", "2"), ("4", "3")):  # a circle that somebody forged is none
         begun(rows, uuid, old)
-    claims = {one.uuid: one for one in rows.claims()}
+    claims = {claim.uuid: claim for claim in rows.claims()}
     assert rows.replaced(claims["4"]) == (claims["3"], claims["2"], claims["1"])
     rows.move(claims["2"], "failed", NOW)
     assert rows.replaced(claims["4"]) == (claims["3"], claims["1"])
@@ -189,7 +189,7 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 def test_a_journal_leaves_nothing_beside_it(tmp_path: Path) -> None:
     journal(tmp_path)
-    assert [one.name for one in tmp_path.iterdir()] == ["journal"]
+    assert [path.name for path in tmp_path.iterdir()] == ["journal"]
 
 
 MANY = """
@@ -268,7 +268,7 @@ class Wild(Service):
 
     def reserve(self, request: Request) -> Decision:
         def effect() -> Decision:
-            mine = frozenset(one.id for one in request.scope)
+            mine = frozenset(part.id for part in request.scope)
             taken = frozenset().union(*self.held.values())
             shared = frozenset().union(*(self.held.get(key, frozenset()) for key in (request.key, *request.replaces)))
             if mine & taken - shared or len(taken | mine) > SIZE:
@@ -370,9 +370,9 @@ class Clouds(RuleBasedStateMachine):
 
     @rule()
     def arrive(self, which: Callable[[Late], bool] = lambda _: True) -> None:
-        for one in [one for one in self.service.late if which(one)]:
-            self.service.late.remove(one)
-            self.tried(FINE, one.effect)
+        for late in [late for late in self.service.late if which(late)]:
+            self.service.late.remove(late)
+            self.tried(FINE, late.effect)
 
     @rule(fate=FATE)
     def reconcile(self, fate: Fate = FINE) -> None:
@@ -388,8 +388,8 @@ class Clouds(RuleBasedStateMachine):
         if not hasattr(self, "stacks"):
             return
         for uuid in (uuid for mine in self.stacks.values() for uuid in mine):
-            one = self.asked[uuid]
-            assert self.service.held[one.key] == {part.id for part in one.scope}
+            request = self.asked[uuid]
+            assert self.service.held[request.key] == {part.id for part in request.scope}
         assert len(frozenset().union(*self.service.held.values())) <= SIZE
 
     def teardown(self) -> None:
@@ -401,7 +401,7 @@ class Clouds(RuleBasedStateMachine):
             self.reconcile()
         living = {self.asked[uuid].key for mine in self.stacks.values() for uuid in mine}
         assert self.service.held.keys() == living
-        assert {one.key for one in self.journal.claims()} == living
+        assert {claim.key for claim in self.journal.claims()} == living
         self.folder.cleanup()
 
 

@@ -59,7 +59,7 @@ class Deadly(Journal):
         with super()._step() as rows:
             before = _states(rows)
             yield rows
-            changed = ", ".join(" ".join(one) for one in sorted(_states(rows) - before))
+            changed = ", ".join(" ".join(state) for state in sorted(_states(rows) - before))
             self._die(changed, "before")
         self._die(changed, "after")
 

@@ -48,15 +48,15 @@ TOKENS = [
 @pytest.mark.parametrize(("text", "tokens"), TOKENS)
 def test_a_text_has_these_tokens(text: str, tokens: list[str]) -> None:
     found = Source(text, "f.dl").tokens
-    assert [f"{one.kind} {one.text}" for one in found] == [*tokens, "end "]
-    assert all(text[one.start : one.end] == one.text for one in found)
+    assert [f"{token.kind} {token.text}" for token in found] == [*tokens, "end "]
+    assert all(text[token.start : token.end] == token.text for token in found)
 
 
 def test_comments_stand_beside_the_tokens() -> None:
     text = 'p /* a\n*/ "// b" # c \r\n/**/ // d'
     comments = Source(text, "f.dl").comments
-    assert [one.text for one in comments] == ["/* a\n*/", "# c ", "/**/", "// d"]
-    assert all(one.kind == "comment" and text[one.start : one.end] == one.text for one in comments)
+    assert [comment.text for comment in comments] == ["/* a\n*/", "# c ", "/**/", "// d"]
+    assert all(comment.kind == "comment" and text[comment.start : comment.end] == comment.text for comment in comments)
 
 
 VALUES: list[tuple[str, Value]] = [
@@ -111,7 +111,7 @@ def test_a_literal_without_a_value_is_refused_with_its_part(
 
 def test_places_count_the_lines_that_an_excerpt_counts() -> None:
     source = Source("a\r\n b\u2028c\n\nd /*\n*/ e", "f.dl")
-    assert [source.span(one.start, one.end) for one in source.tokens] == [
+    assert [source.span(token.start, token.end) for token in source.tokens] == [
         Span("f.dl", 1, 1, 1, 2),
         Span("f.dl", 2, 2, 2, 3),
         Span("f.dl", 3, 1, 3, 2),
@@ -119,7 +119,7 @@ def test_places_count_the_lines_that_an_excerpt_counts() -> None:
         Span("f.dl", 6, 4, 6, 5),
         Span("f.dl", 6, 5, 6, 5),
     ]
-    assert [source.at_margin(one) for one in source.tokens] == [True, False, True, True, False, False]
+    assert [source.at_margin(token) for token in source.tokens] == [True, False, True, True, False, False]
 
 
 def test_a_place_may_reach_over_lines() -> None:

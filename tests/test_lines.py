@@ -131,7 +131,7 @@ def test_a_bad_line_is_told_with_its_place(line: str, message: str, suggestion: 
 def test_all_bad_lines_are_told_at_once_with_their_text() -> None:
     with pytest.raises(InputError) as error:
         read("1\n2\n", "f")
-    assert [one.span for one in error.value.diagnostics] == [Span("f", 1, 1, 1, 2), Span("f", 2, 1, 2, 2)]
+    assert [diagnostic.span for diagnostic in error.value.diagnostics] == [Span("f", 1, 1, 1, 2), Span("f", 2, 1, 2, 2)]
     assert error.value.sources == {"f": "1\n2\n"}
 
 

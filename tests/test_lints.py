@@ -97,5 +97,9 @@ def _lints(path: Path) -> list[str]:
     try:
         api.lint(path)
     except RulesError as error:
-        return [f"{one.span.line}:{one.span.column} {one.code}: {one.message}" for one in error.diagnostics if one.span]
+        return [
+            f"{diagnostic.span.line}:{diagnostic.span.column} {diagnostic.code}: {diagnostic.message}"
+            for diagnostic in error.diagnostics
+            if diagnostic.span
+        ]
     return []

@@ -35,10 +35,10 @@ def test_an_index_leaves_out_nulls_and_takes_up_rows_that_come_later(
 
 
 def test_a_table_makes_the_indexes_of_another() -> None:
-    one, other = Table(ROWS), Table(LATER)
-    one.index((), (0,))
-    one.index(((1, 1),), ())
-    other.index_like(one)
+    table, other = Table(ROWS), Table(LATER)
+    table.index((), (0,))
+    table.index(((1, 1),), ())
+    other.index_like(table)
     assert other.indexed == {((), (0,)), (((1, 1),), ())}
 
 

@@ -81,7 +81,9 @@ NEVER = "drop the rule"
 )  # fmt: skip
 def test_a_rule_has_these_mutants(text: str, made: dict[str, str]) -> None:
     module, _ = parse(text, "m.dl", "m")
-    written = {print_module(type(module)("m", "m.dl", (one.rule,))).strip(): one.what for one in mutants(module)}
+    written = {
+        print_module(type(module)("m", "m.dl", (mutant.rule,))).strip(): mutant.what for mutant in mutants(module)
+    }
     assert written == made
 
 
@@ -113,7 +115,7 @@ def survivors(folder: Path, cases: str, **options: object) -> tuple[int, float, 
     (folder / "rules" / "size.dl").write_text(dedent(RULES).lstrip())
     (folder / "rules" / "test.yaml").write_text(cases)
     found = mutate([read_suite(folder / "rules" / "test.yaml")], **options)  # type: ignore[arg-type]
-    listed = [(one.mutant.span.line, one.mutant.what, one.agrees) for one in found.survivors]
+    listed = [(survivor.mutant.span.line, survivor.mutant.what, survivor.agrees) for survivor in found.survivors]
     return found.mutants, round(found.score), listed
 
 

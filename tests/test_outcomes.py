@@ -152,8 +152,8 @@ def test_a_plugin_that_is_broken_says_only_how(tmp_path: Path) -> None:
 def test_what_somebody_else_is_telling_is_left_to_him(tmp_path: Path) -> None:
     outcomes, heard = kept(tmp_path, "a"), list[str]()
 
-    def overtaken(one: Pending, now: float) -> Outcome:
-        assert outcomes.attempt(one, "complete", now + 60)
+    def overtaken(pending: Pending, now: float) -> Outcome:
+        assert outcomes.attempt(pending, "complete", now + 60)
         return "complete"
 
     assert (tell(outcomes, {"a": Teller("a", heard)}, overtaken, NOW), heard) == ([], [])
@@ -180,8 +180,8 @@ def test_who_is_killed_when_the_plugin_has_heard_it_tells_it_again(tmp_path: Pat
 def test_a_process_that_is_killed_each_time_is_not_killed_for_ever(tmp_path: Path) -> None:
     outcomes = kept(tmp_path, "a")
     for _ in range(TRIES - 1):
-        [one] = outcomes.pending()
-        assert outcomes.attempt(one, "complete", NOW)
+        [pending] = outcomes.pending()
+        assert outcomes.attempt(pending, "complete", NOW)
     [done] = tell(outcomes, {"a": Teller("a", [], raises=1)}, nobody, NOW)
     assert (done.why.endswith("; nobody tells it any more"), outcomes.pending()) == (True, ())
 
@@ -208,7 +208,7 @@ EVENTS = f"GET /v1/p/stacks/{ID}/events?sort_dir=asc&resource_type=OS%3A%3AHeat%
 
 def shows(cloud: Cloud, *events: str) -> None:
     """The events of the stack, ``second ACTION_STATUS``, after one of a stack that it has as a resource."""
-    stacks = [("7b", "0 CREATE_FAILED"), *((ID, one) for one in events)]
+    stacks = [("7b", "0 CREATE_FAILED"), *((ID, event) for event in events)]
     told = [(stack, *one.split()) for stack, one in stacks]
     cloud.give(EVENTS, {"events": [
         {"physical_resource_id": stack, "event_time": f"2027-01-15T08:00:{int(second):02}Z", "resource_status": status}

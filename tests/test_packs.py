@@ -41,7 +41,7 @@ def pack(folder: Path, limits: str | None, rules: str = RULES) -> Path:
 
 def found(rules: dg.Rules) -> list[str]:
     stack = dg.read_stack(template=TEMPLATE, stack_name="s")
-    return [one.message for one in rules.decide(stack, now="2027-03-01").violations]
+    return [violation.message for violation in rules.decide(stack, now="2027-03-01").violations]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,10 @@ def test_limits_that_do_not_fit_their_declarations_are_errors_with_a_place(
 ) -> None:
     with pytest.raises(dg.RulesError) as error:
         dg.load_rules(pack(tmp_path, limits))
-    said = [f"{one.code} {f'{one.span}: ' if one.span else ''}{one.message}" for one in error.value.diagnostics]
+    said = [
+        f"{diagnostic.code} {f'{diagnostic.span}: ' if diagnostic.span else ''}{diagnostic.message}"
+        for diagnostic in error.value.diagnostics
+    ]
     assert sorted(said) == sorted(one.replace("{}", f"{tmp_path}/cap/") for one in expected)
 
 
@@ -114,13 +117,15 @@ def test_packs_named_by_their_own_folders_keep_their_modules_apart(tmp_path: Pat
         )
     with pytest.raises(dg.RulesError) as error:
         dg.load_rules(*folders)
-    clashes = [one.message for one in error.value.diagnostics if one.message.startswith("two files")]
+    clashes = [
+        diagnostic.message for diagnostic in error.value.diagnostics if diagnostic.message.startswith("two files")
+    ]
     assert clashes == ["two files are the module limits", "two files are the module many"]
     for folder in folders:
         (folder / "pack.yaml").write_text(ABOUT)
     apart, above, alone = dg.load_rules(*folders), dg.load_rules(tmp_path), dg.load_rules(folders[0])
-    assert [one.relation for one in apart.policies] == ["here:many:many", "there:many:many"]
-    assert [one.relation for one in alone.policies] == ["many:many"]
+    assert [policy.relation for policy in apart.policies] == ["here:many:many", "there:many:many"]
+    assert [policy.relation for policy in alone.policies] == ["many:many"]
     assert (found(apart), apart.digest) == (found(above), above.digest)
     assert found(apart) == ["more than 0", "more than 0", "more than 1", "more than 1"]
 
@@ -146,7 +151,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_installed")
 def test_an_installed_pack_goes_by_its_name_and_none_of_its_code_is_run() -> None:
     rules = dg.load_rules("acme")
-    assert [one.relation for one in rules.policies] == ["acme:cap:rules:flavor", "acme:cap:rules:many"]
+    assert [policy.relation for policy in rules.policies] == ["acme:cap:rules:flavor", "acme:cap:rules:many"]
     assert found(rules) == ["a is one of more than 1", "b is one of more than 1"]
 
 
@@ -162,7 +167,7 @@ def test_an_installed_pack_goes_by_its_name_and_none_of_its_code_is_run() -> Non
 def test_a_pack_that_can_not_be_found_is_an_error(name: str, said: str) -> None:
     with pytest.raises(dg.RulesError) as error:
         dg.load_rules(name)
-    assert [one.message for one in error.value.diagnostics] == [said]
+    assert [diagnostic.message for diagnostic in error.value.diagnostics] == [said]
 
 
 def test_each_pack_says_what_it_is(tmp_path: Path) -> None:
@@ -183,25 +188,25 @@ def test_the_packs_of_this_project_are_listed(
     monkeypatch.chdir(Path(__file__).parents[1])
     folder = Path("rules")
     ours = packs(folder)
-    assert [one.name for one in ours] == sorted(one.name for one in folder.iterdir() if one.is_dir())
-    assert all(one.version and one.summary and one.policies for one in ours)
+    assert [mine.name for mine in ours] == sorted(path.name for path in folder.iterdir() if path.is_dir())
+    assert all(mine.version and mine.summary and mine.policies for mine in ours)
     assert main(["rules"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(None, 3) for line in lines] == [
-        [one.name, one.version, str(one.policies), one.summary] for one in ours
+        [mine.name, mine.version, str(mine.policies), mine.summary] for mine in ours
     ]
     assert main(["rules", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "schema": "datalog-gate/rules/1",
         "packs": [
             {
-                "name": one.name,
-                "version": one.version,
-                "policies": one.policies,
-                "summary": one.summary,
-                "folder": one.folder,
+                "name": mine.name,
+                "version": mine.version,
+                "policies": mine.policies,
+                "summary": mine.summary,
+                "folder": mine.folder,
             }
-            for one in ours
+            for mine in ours
         ],
     }
 
@@ -210,11 +215,13 @@ def test_packs_are_copied_into_a_new_folder_alone(tmp_path: Path, capsys: pytest
     ours = Path(__file__).parents[1] / "rules"
     assert main(["rules", "init", str(tmp_path / "own"), "net"]) == 0
     assert capsys.readouterr().out == f"{tmp_path}/own/net\n"
-    assert {one.name: one.read_bytes() for one in (tmp_path / "own/net").iterdir()} == {
-        one.name: one.read_bytes() for one in (ours / "net").iterdir()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "own/net").iterdir()} == {
+        path.name: path.read_bytes() for path in (ours / "net").iterdir()
     }
     assert main(["rules", "init", str(tmp_path / "own")]) == 64
     with pytest.raises(UsageError, match=r"^there is no pack nett: did you mean net\?$"):
         copy_packs(ours, tmp_path / "more", ["nett"])
     assert not (tmp_path / "more").exists()
-    assert {one.name for one in copy_packs(ours, tmp_path / "all", [])} == {one.name for one in packs(ours)}
+    assert {copy_pack.name for copy_pack in copy_packs(ours, tmp_path / "all", [])} == {
+        pack.name for pack in packs(ours)
+    }

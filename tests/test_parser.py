@@ -197,7 +197,10 @@ def test_reading_goes_on_after_the_terminator_or_at_column_1() -> None:
     text = "p(x y). p(1).\np(2) :- q(,\n  r(3).\np(4 :- q(4),\nr(5)\n@a(\np(6) r(7)\n\nr(8).. r(9)"
     module, diagnostics = parse(text, "f.dl", "f")
     assert print_module(module) == "p(1).\nr(5).\nr(8).\nr(9).\n"
-    places = [one.span and (one.span.line, one.span.column, one.message) for one in diagnostics]
+    places = [
+        diagnostic.span and (diagnostic.span.line, diagnostic.span.column, diagnostic.message)
+        for diagnostic in diagnostics
+    ]
     assert places == [
         (1, 5, "found `y`, expected `,` or `)`"),
         (2, 11, "found `,`, expected a value"),
@@ -282,5 +285,5 @@ def test_any_text_parses_to_what_prints_and_parses_again(text: str) -> None:
     module, diagnostics = parse(text, "f.dl", "f")
     assert parse(print_module(module), "f.dl", "f") == (module, ())
     assert diagnostics == in_order(diagnostics)
-    assert all(render(one, {"f.dl": text}) for one in diagnostics)
+    assert all(render(diagnostic, {"f.dl": text}) for diagnostic in diagnostics)
     parse_query(text)

@@ -28,12 +28,17 @@ def rules_of(text: str, **modules: str) -> PolicySet:
 def wrong_with(text: str, **modules: str) -> list[tuple[str, str, str, str | None]]:
     with pytest.raises(RulesError) as refused:
         rules_of(text, **modules)
-    return [told(one) for one in refused.value.diagnostics]
+    return [told(diagnostic) for diagnostic in refused.value.diagnostics]
 
 
-def told(one: Diagnostic) -> tuple[str, str, str, str | None]:
-    assert one.span
-    return f"{one.span.file}:{one.span.line}:{one.span.column}", one.code, one.message, one.suggestion
+def told(diagnostic: Diagnostic) -> tuple[str, str, str, str | None]:
+    assert diagnostic.span
+    return (
+        f"{diagnostic.span.file}:{diagnostic.span.line}:{diagnostic.span.column}",
+        diagnostic.code,
+        diagnostic.message,
+        diagnostic.suggestion,
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,11 +173,11 @@ def test_an_older_relation_holds_what_the_same_rules_say_of_the_older_stack(what
     text, expected = HOLDS[what]
     rules = rules_of(text.replace("p(s)", f"{POLICY}p(s)", 1), n="q(s) :- r(s).\nr(s) :- heat:resource(s).\nexport q.")
     kind = "OS::Nova::Server"
-    rows: list[Row] = [(one, "web", one.name, kind, kind) for one in (WEB, DB)]
+    rows: list[Row] = [(resource_id, "web", resource_id.name, kind, kind) for resource_id in (WEB, DB)]
     facts: dict[str, list[Row]] = {"heat:resource": rows, "old:heat:resource": rows[:1], "gate:request": [("update",)]}
     given = {name: facts.get(name, []) for name in rules.program.inputs}
     found = evaluate(rules.program, given).rows(rules.policies[0].relation)
-    assert sorted(found, key=row_key) == [(one,) for one in expected]
+    assert sorted(found, key=row_key) == [(resource_id,) for resource_id in expected]
 
 
 def test_only_what_is_read_is_copied() -> None:
@@ -207,7 +212,11 @@ def decided(tmp_path: Path, rules: str, old: str, new: str, **more: Any) -> dg.D
 
 
 def places(decision: dg.Decision) -> list[tuple[str, str]]:
-    return [(one.message, f"{Path(one.place.file).name}:{one.place.line}") for one in decision.violations if one.place]
+    return [
+        (violation.message, f"{Path(violation.place.file).name}:{violation.place.line}")
+        for violation in decision.violations
+        if violation.place
+    ]
 
 
 def test_what_is_gone_stands_in_the_older_template(tmp_path: Path) -> None:
@@ -240,16 +249,15 @@ def test_a_grant_that_is_taken_away_had_relaxed_what_was_if_it_is_in_effect(
     tmp_path: Path, old: str, new: str, expected: list[str]
 ) -> None:
     decision = decided(tmp_path, NEWLY, f"{HEAD}resources:\n{old}", f"{HEAD}resources:\n{new}")
-    assert [one.message for one in decision.violations] == expected
+    assert [violation.message for violation in decision.violations] == expected
 
 
 def test_a_grant_that_may_have_been_there_leaves_it_open_what_was(tmp_path: Path) -> None:
     head = f"{HEAD}parameters: {{p: {{type: string}}}}\nresources:\n"
     perhaps = (GRANT % "2028-01-01").replace("{type", "{condition: {equals: [{get_param: p}, x]}, type", 1)
     decision = decided(tmp_path, NEWLY, head + perhaps + PORT, head + PORT)
-    assert ([one.message for one in decision.violations], [one.message for one in decision.undetermined]) == (
-        [], ["port was no breach"]
-    )  # fmt: skip
+    assert decision.violations == ()
+    assert [violation.message for violation in decision.undetermined] == ["port was no breach"]
 
 
 def test_a_secret_of_the_older_state_is_one(tmp_path: Path) -> None:
@@ -259,7 +267,7 @@ def test_a_secret_of_the_older_state_is_one(tmp_path: Path) -> None:
     head = f"{HEAD}parameters: {{pw: {{type: string, hidden: true, default: S3CR3T}}}}\nresources:\n"
     server = "  web: {type: OS::Nova::Server, properties: {flavor: f, admin_pass: %s}}\n"
     decision = decided(tmp_path, rules, head + server % "{get_param: pw}", head + server % "x")
-    assert sorted(one.message for one in decision.violations) == ["***", "web had ***"]
+    assert sorted(violation.message for violation in decision.violations) == ["***", "web had ***"]
     assert "S3CR3T" not in json.dumps(decision.to_json())
 
 
@@ -274,7 +282,10 @@ def test_an_unknown_is_the_same_as_before_unless_it_hangs_on_what_changes(tmp_pa
     )
     ports = PORT.replace("port", "x", 1) + PORT.replace("port", "y", 1).replace(" n}", " %s}")
     decision = decided(tmp_path, rules, head + servers + ports % "n", head + servers + ports % "m")
-    assert ([one.message for one in decision.violations], [one.message for one in decision.undetermined]) == ([], ["c"])
+    assert (
+        [violation.message for violation in decision.violations],
+        [one.message for one in decision.undetermined],
+    ) == ([], ["c"])
 
 
 def test_where_no_older_state_is_told_there_is_none(tmp_path: Path) -> None:
@@ -283,4 +294,4 @@ def test_where_no_older_state_is_told_there_is_none(tmp_path: Path) -> None:
         '@deny("change", "{s}")\nchange(s) :- heat:change(s, _).'
     )
     decision = dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(template=f"{HEAD}resources:\n{PORT}"))
-    assert [(one.policy, one.message) for one in decision.violations] == [("new", "port")]
+    assert [(violation.policy, violation.message) for violation in decision.violations] == [("new", "port")]

@@ -103,7 +103,9 @@ PLANS: list[tuple[str, tuple[Operand, ...], tuple[CheckedLiteral, ...], tuple[in
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("head", "body", "terms", "steps"), [one[1:] for one in PLANS], ids=[one[0] for one in PLANS])
+@pytest.mark.parametrize(
+    ("head", "body", "terms", "steps"), [plan[1:] for plan in PLANS], ids=[plan[0] for plan in PLANS]
+)
 def test_a_plan_is_what_one_would_draw(
     head: tuple[Operand, ...],
     body: tuple[CheckedLiteral, ...],
@@ -135,7 +137,7 @@ def test_a_step_reads_slots_and_fills_others(step: Step, read: list[int], filled
 
 def test_of_rows_that_bind_nothing_one_is_as_good_as_all_unless_they_are_new() -> None:
     scans = (edges(((0, 1),)), edges(binds=((0, 1),)), edges(twice=((0, 1),)), Scan(f"{NEW}node", 1, (), (), (), ()))
-    assert [one.single for one in scans] == [True, False, False, False]
+    assert [scan.single for scan in scans] == [True, False, False, False]
 
 
 def renamed(rule: CheckedRule) -> CheckedRule:

@@ -114,14 +114,14 @@ def test_an_allowed_stack_goes_on_with_its_warnings_and_the_operator_is_told(
 ) -> None:
     answer = made().judge(asked(template("small", "old")))
     assert (answer.verdict, answer.reason, answer.warnings) == ("allowed", "", ("image: web runs old",))
-    warned = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert warned == [f"decision {answer.id}: image: web runs old (notify ops@cloud)"]
 
 
 def test_a_stack_s_name_writes_no_line_of_the_log(made: Make, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     made().judge(asked(stack_name="s\n\x1b[2Jforged", credentials=None))
-    assert [one for one in caplog.records if not one.getMessage().isprintable()] == []
+    assert [record for record in caplog.records if not record.getMessage().isprintable()] == []
     assert "of s\ufffd\ufffd[2Jforged: undecided" in caplog.records[-1].getMessage()
 
 
@@ -179,8 +179,8 @@ def test_what_was_wrong_before_an_update_stops_nothing(made: Make) -> None:
     for held, was in (("huge", "huge"), ("huge", "small")):
         point.judge(asked(template(held), action="update", against=lambda was=was: Definition(template(was))))
     told = [
-        (one["verdict"], [each["change"] for each in one["decision"]["violations"]], one["inputs"]["against"])
-        for one in records(point)
+        (record["verdict"], [each["change"] for each in record["decision"]["violations"]], record["inputs"]["against"])
+        for record in records(point)
     ]
     assert told == [
         ("allowed", ["preexisting"], Definition(template("huge")).to_json()),
@@ -251,7 +251,10 @@ def test_an_exceeded_budget_is_undecided_and_closes_what_builds_only(made: Make,
     told = (
         "The policies could not be evaluated: pairs could not be evaluated: more than 3 facts: the rule of m:pairs at"
     )
-    assert [(one.verdict, one.reason[: len(told)]) for one in answers] == [("undecided", told), ("allowed", "")]
+    assert [(answer.verdict, answer.reason[: len(told)]) for answer in answers] == [
+        ("undecided", told),
+        ("allowed", ""),
+    ]
     assert point.counters() == {"allowed": 1, "opened": 1, "undecided": 1}
 
 
@@ -270,7 +273,7 @@ def test_a_broken_glass_lifts_refusals_for_whom_the_policy_names_until_its_time(
     assert lifted.warnings == (DENIED.format(lifted.id[:6]), "flavor: web takes huge")
     assert point.counters() == {"allowed": 1, "broken_glass": 1, "denied": 3}
     own = {"id": lifted.id, "until": "2027-03-01T12:10:00+00:00", "why": "storage outage, see 4711"}
-    [event] = [one for one in records(point) if one["kind"] == "broken_glass"]
+    [event] = [record for record in records(point) if record["kind"] == "broken_glass"]
     assert {name: event[name] for name in own} == own
 
 
@@ -305,9 +308,11 @@ def test_changed_rules_come_into_force_and_bad_ones_leave_the_last_good(
         verdicts.append(point.judge(asked()).verdict)
     assert verdicts == ["denied", "denied", "denied", "allowed", "denied"]
     assert point.counters() == {"allowed": 1, "denied": 4, "reload_failures": 1}
-    [failed] = [one for one in records(point) if one["kind"] == "reload_failed"]
+    [failed] = [record for record in records(point) if record["kind"] == "reload_failed"]
     assert [one["code"] for one in failed["diagnostics"]] == ["syntax"]
-    assert [one.levelname for one in caplog.records if "those before stay in force" in one.getMessage()] == ["ERROR"]
+    assert [record.levelname for record in caplog.records if "those before stay in force" in record.getMessage()] == [
+        "ERROR"
+    ]
 
 
 def test_rules_that_go_are_kept_and_their_failure_is_told_once(made: Make, tmp_path: Path, clock: Clock) -> None:
@@ -318,7 +323,7 @@ def test_rules_that_go_are_kept_and_their_failure_is_told_once(made: Make, tmp_p
         clock.time += 6.0
         verdicts.append((point.judge(asked()).verdict, point.counters().get("reload_failures")))
     assert verdicts == [("denied", 1)] * 3
-    assert [one["kind"] for one in records(point)].count("reload_failed") == 1
+    assert [record["kind"] for record in records(point)].count("reload_failed") == 1
 
 
 def test_a_file_of_rules_that_is_emptied_takes_no_policy_away(made: Make, tmp_path: Path, clock: Clock) -> None:
@@ -382,8 +387,8 @@ def test_waivers_are_loaded_again_when_they_change_and_bad_ones_leave_the_last_g
     clock.time = 86400.0
     answers.append(point.judge(asked()))
     waived = ("flavor: waived until 2027-03-02 by W-1: web takes huge",)
-    assert [one.warnings for one in answers if one.allowed] == [waived] * 4
-    assert [one.verdict for one in answers] == ["denied", *["allowed"] * 3, "denied", "allowed", "denied"]
+    assert [answer.warnings for answer in answers if answer.allowed] == [waived] * 4
+    assert [answer.verdict for answer in answers] == ["denied", *["allowed"] * 3, "denied", "allowed", "denied"]
     assert point.counters() == {"allowed": 4, "denied": 3, "reload_failures": 2}
     assert answers[-1].reason == DENIED.format(answers[-1].id[:6]).replace(
         "small one", "small one; waiver W-1 expired 2027-03-02"
@@ -412,7 +417,7 @@ def test_who_may_use_a_service_is_asked_of_oslo_policy(made: Make, tmp_path: Pat
     held["resources"]["grant"] = grant
     point = made(services="edge", service_journal=str(tmp_path / "j"), service_option=f"edge.file={tmp_path}/e")
     found = [point.judge(asked(held, credentials=MEMBER | {"roles": roles})) for roles in (["member"], ["reader"])]
-    assert [one.verdict for one in found] == ["allowed", "denied"]
+    assert [answer.verdict for answer in found] == ["allowed", "denied"]
 
 
 def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(made: Make) -> None:
@@ -500,7 +505,7 @@ def test_a_full_disk_loses_records_counts_them_and_says_so_in_the_next(
     answer = point.judge(asked())
     point.flush()
     assert (answer.verdict, point.counters()) == ("denied", {"denied": 1, "records_lost": 2})
-    lost = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+    lost = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert all(one.startswith("the decision log has lost ") for one in lost)
     log = DecisionLog(str(tmp_path / "no" / "log"), 10_000)
     log.write({"schema": "datalog-gate/log/1", "kind": "n"})
@@ -531,7 +536,7 @@ def test_plugins_are_asked_once_the_policies_allow_and_told_what_the_host_answer
         paths = [path for path, *_ in server.requests]
     silent = "licence could not be consulted: the licence server gave no answer that can be read, with status 500"
     assert first.allowed
-    assert [(one.verdict, one.reason.partition(" [")[0]) for one in answers] == [
+    assert [(answer.verdict, answer.reason.partition(" [")[0]) for answer in answers] == [
         ("allowed", ""),
         ("denied", "The policies deny this stack: flavor: web takes huge at s/web (take a small one)"),
         ("denied", "licence refuses this: no seat left"),
@@ -573,7 +578,7 @@ def test_an_operation_that_can_not_be_kept_is_in_the_log_and_plugins_hear_that_i
         answer = point.judge(asked(template("small")))
         journal.write_text("no database" * 99)
         point.finish(answer, "accepted")
-        [told] = [one for one in records(point) if one["kind"] == "preflight"]
+        [told] = [record for record in records(point) if record["kind"] == "preflight"]
         paths = [path for path, *_ in server.requests]
     assert (told["id"], told["problems"], paths) == (
         answer.id,
@@ -588,7 +593,7 @@ def test_a_failed_post_operation_is_in_the_log(made: Make) -> None:
         answer = point.judge(asked(template("small")))
         server.answers = [says(b"", 500)] * 3
         point.finish(answer, "failed")
-        [told] = [one for one in records(point) if one["kind"] == "preflight"]
+        [told] = [record for record in records(point) if record["kind"] == "preflight"]
     assert (told["id"], [one.partition(":")[0] for one in told["problems"]]) == (
         answer.id, ["licence was not told that the operation is failed"],
     )  # fmt: skip

@@ -145,7 +145,7 @@ def test_a_case_holds_paths_and_times_and_an_inline_template_keeps_its_lines(tmp
 def test_a_template_that_leans_on_anchors_elsewhere_is_its_data(tmp_path: Path) -> None:
     cases = "- {name: one, stack: {a: &a [1]}, expect: {}}\n- {name: two, stack: {b: *a}, expect: {}}\n"
     write(tmp_path, {"test.yaml": f"cases:\n{cases}"})
-    stacks = [one.given["stack"] for one in read_cases(tmp_path / "test.yaml")]
+    stacks = [read_case.given["stack"] for read_case in read_cases(tmp_path / "test.yaml")]
     assert stacks == ["\n" + " " * 21 + "{a: &a [1]}\n", {"b": [1]}]
 
 
@@ -178,10 +178,12 @@ def test_everything_wrong_in_a_test_file_is_said_with_its_place(
     with pytest.raises(InputError) as caught:
         read_cases(tmp_path / "test.yaml")
     found = [
-        (one.span.line, one.span.column, one.message, one.suggestion) for one in caught.value.diagnostics if one.span
+        (diagnostic.span.line, diagnostic.span.column, diagnostic.message, diagnostic.suggestion)
+        for diagnostic in caught.value.diagnostics
+        if diagnostic.span
     ]
     assert found == wrong
-    assert {one.code for one in caught.value.diagnostics} == {"bad-test"}
+    assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {"bad-test"}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +224,7 @@ def test_a_run_over_a_folder_takes_it_for_the_top_of_the_packs(tmp_path: Path) -
 )  # fmt: skip
 def test_a_case_compares_the_findings_of_its_own_folders_policies(tmp_path: Path, test: str, first: str) -> None:
     suite = read_suite(pack(tmp_path, test))
-    assert [suite.report(one).partition("\n")[0].strip() for one in suite.cases] == [first]
+    assert [suite.report(case).partition("\n")[0].strip() for case in suite.cases] == [first]
 
 
 def test_modules_are_judged_with_the_stack_and_files_with_the_environments_of_their_names(tmp_path: Path) -> None:
@@ -232,7 +234,7 @@ def test_modules_are_judged_with_the_stack_and_files_with_the_environments_of_th
     write(file.parent, {"all.dl": "is(s, v) :- heat:parameter(stack=s, value=v)."})
     write(tmp_path, {"web/a.yaml": STACK, "web/a.env": "parameters: {flavor: small}"})
     suite = read_suite(file)
-    assert [suite.report(one) for one in suite.cases] == [""]
+    assert [suite.report(case) for case in suite.cases] == [""]
 
 
 def test_a_case_fails_where_a_policy_takes_too_much(tmp_path: Path) -> None:
@@ -254,10 +256,10 @@ def test_a_folder_without_a_policy_tests_rows_or_nothing(tmp_path: Path) -> None
     with pytest.raises(InputError) as caught:
         read_suite(tmp_path / "rules/a/test.yaml")
     message = f"no rule file beside {tmp_path}/rules/a/test.yaml holds a policy, so its cases would test nothing"
-    assert [one.message for one in caught.value.diagnostics] == [message]
+    assert [diagnostic.message for diagnostic in caught.value.diagnostics] == [message]
     write(tmp_path, {"web/template.yaml": STACK, "rules/a/test.yaml": case("{rows: {a:lib:near: [[1]]}}")})
     suite = read_suite(tmp_path / "rules/a/test.yaml")
-    assert [suite.report(one) for one in suite.cases] == [""]
+    assert [suite.report(case) for case in suite.cases] == [""]
 
 
 @pytest.mark.parametrize(
@@ -338,7 +340,7 @@ def test_a_case_gives_what_a_request_holds(tmp_path: Path, more: str, found: lis
     case = f"cases:\n  - name: one\n    stack: {EMPTY}\n    now: 2026-03-01T12:00\n    expect: {{}}\n    {more}\n"
     case = case.replace("    now: 2026-03-01T12:00\n", "") if more.startswith("now") else case
     suite = read_suite(write(tmp_path, {**files, "rules/test.yaml": case}) / "rules/test.yaml")
-    assert [one.name for one in suite.answer(suite.cases[0]).found] == found
+    assert [finding.name for finding in suite.answer(suite.cases[0]).found] == found
 
 
 OLD = STACK.replace("flavor: {get_param: flavor}", "flavor: huge").replace("parameters: {flavor", "parameters: {other")

@@ -64,7 +64,7 @@ def places(rule: str, folder: Path, template: str, **given: object) -> list[str]
     (folder / "m.dl").write_text(rule)
     stack = dg.read_stack(folder / template, **given)  # type: ignore[arg-type]
     found = dg.load_rules(folder / "m.dl").decide(stack).violations
-    return [str(one.place).removeprefix(f"{folder}/") for one in found]
+    return [str(violation.place).removeprefix(f"{folder}/") for violation in found]
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_nested_servers_stand_where_the_stacks_around_them_say_their_values(tmp_
     )
     shop = ROOT / "fixtures/stacks/shop"
     decision = dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(shop, environment={"parameters": {"workers": 1}}))
-    assert [f"{one.message} {one.place}".replace(f"{shop}/", "") for one in decision.violations] == [
+    assert [f"{violation.message} {violation.place}".replace(f"{shop}/", "") for violation in decision.violations] == [
         "shop/back/workers/0/port shop_sg template.yaml:29:14",
         "shop/back/workers/0/server m1.small back.yaml:17:19",
         "shop/back/workers/0/server nova-1 template.yaml:8:33",

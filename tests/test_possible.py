@@ -36,7 +36,7 @@ def answer(
     finished = divided(checked(text), facts, maybe or {}, certain_only)
     model = evaluate(finished, filled(finished, facts, maybe or {}))
     assert model.errors == ()
-    return {name.removeprefix("m:"): set(model.rows(name)) for one in finished.strata for name in one.relations}
+    return {name.removeprefix("m:"): set(model.rows(name)) for stratum in finished.strata for name in stratum.relations}
 
 
 CASES: dict[str, tuple[str, Facts, Facts, dict[str, set[Row]]]] = {

@@ -250,7 +250,7 @@ def test_a_failing_post_operation_is_counted_told_and_logged_and_stops_no_other(
         ("b", "post-failed"): 1,
         ("c", "passed"): 1,
     }
-    assert [(one.levelno, one.getMessage()) for one in caplog.records] == [
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
         (logging.ERROR, f"decision d: {line}") for line in problems
     ]
 

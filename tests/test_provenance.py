@@ -34,7 +34,7 @@ CYCLE: Facts = {"node": [], "edge": [(1, 2), (2, 3), (3, 2), (3, 4), (4, 3)]}
 
 
 def leaves(checked: CheckedProgram, model: Model, relation: str, row: Row) -> list[Fact]:
-    return [(one.relation, one.row) for one in support(Provenance(checked, model), relation, row).leaves]
+    return [(leaf.relation, leaf.row) for leaf in support(Provenance(checked, model), relation, row).leaves]
 
 
 def test_a_derivation_rests_on_rows_of_earlier_rounds_only() -> None:

@@ -137,7 +137,7 @@ def test_what_a_query_costs_is_told_also_where_it_has_no_answer() -> None:
             answer(expression, None, costs.append)
         except (BadFunction, Undecided):
             costs.append(-1)
-    assert [one // 1000 for one in costs] == [0, 0, -1, BUDGET // 1000, -1]
+    assert [cost // 1000 for cost in costs] == [0, 0, -1, BUDGET // 1000, -1]
 
 
 TEMPLATE: dict[str, Data] = {
@@ -164,7 +164,7 @@ def test_a_query_over_what_is_not_known_is_what_a_user_can_choose() -> None:
 def test_a_query_that_nobody_can_read_is_refused_also_over_what_is_not_known() -> None:
     with pytest.raises(InputError) as refused:
         read({"expression": "'evil", "data": {"get_param": "key"}})
-    assert [(one.code, one.message) for one in refused.value.diagnostics] == [
+    assert [(diagnostic.code, diagnostic.message) for diagnostic in refused.value.diagnostics] == [
         ("bad-function", "`yaql` has an expression that can't be read at character 1")
     ]
 
@@ -172,7 +172,7 @@ def test_a_query_that_nobody_can_read_is_refused_also_over_what_is_not_known() -
 def test_all_queries_of_a_stack_have_one_budget() -> None:
     with pytest.raises(InputError) as refused:
         read({"expression": "1.repeat().len()"}, times=5)
-    assert [one.code for one in refused.value.diagnostics] == ["too-large"]
+    assert [diagnostic.code for diagnostic in refused.value.diagnostics] == ["too-large"]
 
 
 def test_what_is_made_of_a_hidden_value_is_hidden(tmp_path: Path) -> None:

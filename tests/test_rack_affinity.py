@@ -116,7 +116,7 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
         ),
     ),
     "more racks than there are": (
-        Problem(TWO_RACKS, MANY, (spread("rack", 3, *(one.id for one in MANY)),)),
+        Problem(TWO_RACKS, MANY, (spread("rack", 3, *(item.id for item in MANY)),)),
         Impossible(
             (reason("spread: rack, at least 3 of grant g2 over s0, s1, s2 and 6 more", ("constraint", "0")),), True
         ),
@@ -143,12 +143,12 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
         ),
     ),
     "too many for all": (
-        Problem(TWO_RACKS, tuple(replace(one, demand={"VCPU": 2}) for one in MANY)),
+        Problem(TWO_RACKS, tuple(replace(item, demand={"VCPU": 2}) for item in MANY)),
         Impossible(
             (
                 reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", ("room", "server", "r1", "VCPU")),
                 reason("VCPU of the hosts in rack r2: 8 free, at most 8 on one", ("room", "server", "r2", "VCPU")),
-                reason("what s0, s1, s2 and 6 more need", *(("demand", one.id) for one in MANY)),
+                reason("what s0, s1, s2 and 6 more need", *(("demand", item.id) for item in MANY)),
             ),
             True,
         ),
@@ -239,7 +239,7 @@ def problems(draw: st.DrawFn) -> Problem:
     asked: list[Constraint] = []
     for at in range(draw(st.integers(0, 3)) if items else 0):
         level: Level = draw(st.sampled_from(("rack", "zone", "host")))
-        able = [one.id for one in items if level != "host" or one.kind == "server"]
+        able = [item.id for item in items if level != "host" or item.kind == "server"]
         some = tuple(draw(st.lists(st.sampled_from(able), unique=True))) if able else ()
         least = draw(st.sampled_from([None, 1, 2]))
         asked.append(Constraint(f"g{draw(st.integers(1, 2))}", f"{at}", level, some, least))
@@ -249,16 +249,16 @@ def problems(draw: st.DrawFn) -> Problem:
 def kept(problem: Problem, places: dict[str, Place]) -> bool:
     """Whether this keeps all that is asked for and free, written down once more."""
     used: Counter[tuple[Kind, str, str]] = Counter()
-    free = {(one.kind, one.name): one.capacity for one in problem.places}
+    free = {(place.kind, place.name): place.capacity for place in problem.places}
     for item in problem.items:
         used.update({(item.kind, places[item.id].name, name): amount for name, amount in item.demand.items()})
         if item.zone not in (None, places[item.id].zone) or item.place not in (None, places[item.id].name):
             return False
     if any(amount > free[kind, name].get(what, 0) for (kind, name, what), amount in used.items()):
         return False
-    for one in problem.constraints:
-        there = {places[id_].at(one.level) for id_ in one.items}
-        if len(there) > 1 if one.at_least is None else len(there) < one.at_least:
+    for constraint in problem.constraints:
+        there = {places[id_].at(constraint.level) for id_ in constraint.items}
+        if len(there) > 1 if constraint.at_least is None else len(there) < constraint.at_least:
             return False
     return True
 
@@ -269,8 +269,8 @@ def possible(problem: Problem) -> bool:
 
 
 def _all(problem: Problem) -> Iterator[dict[str, Place]]:
-    ids = [one.id for one in problem.items]
-    for choice in itertools.product(*(problem.of(one.kind) for one in problem.items)):
+    ids = [item.id for item in problem.items]
+    for choice in itertools.product(*(problem.of(item.kind) for item in problem.items)):
         yield dict(zip(ids, choice, strict=True))
 
 
@@ -280,16 +280,16 @@ def check(problem: Problem, answer: Answer) -> None:
         case Placed(places):
             there: dict[str, Place] = {}
             for item in problem.items:
-                there[item.id] = next(one for one in problem.of(item.kind) if one.name == places[item.id])
+                there[item.id] = next(place for place in problem.of(item.kind) if place.name == places[item.id])
             assert there.keys() == places.keys()
             assert kept(problem, there)
         case Impossible(conflict, irreducible):
             assert irreducible
             assert not possible(problem)
             every = set(parts(problem))
-            assert not possible(without(problem, every - {part for one in conflict for part in one.parts}))
+            assert not possible(without(problem, every - {part for reason in conflict for part in reason.parts}))
             for left_out in conflict:
-                rest = {part for one in conflict if one is not left_out for part in one.parts}
+                rest = {part for reason in conflict if reason is not left_out for part in reason.parts}
                 assert possible(without(problem, every - rest)), left_out.text
 
 
@@ -325,8 +325,8 @@ def test_a_large_answer_keeps_everything_and_says_its_gap() -> None:
     problem = placement.problem(60)
     found = solve(problem, 60)
     assert isinstance(found, Placed)
-    places = {(one.kind, one.name): one for one in problem.places}
-    assert kept(problem, {one.id: places[one.kind, found.places[one.id]] for one in problem.items})
+    places = {(place.kind, place.name): place for place in problem.places}
+    assert kept(problem, {item.id: places[item.kind, found.places[item.id]] for item in problem.items})
     assert 0 <= found.gap < 0.05
 
 

@@ -52,7 +52,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def ids() -> list[str]:
     """The ids of the log's decisions."""
     records = [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()]
-    return [one["id"] for one in records if one["kind"] == "decision"]
+    return [record["id"] for record in records if record["kind"] == "decision"]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -153,7 +153,7 @@ def test_files_are_uris_from_the_working_directory(file: str, uri: str) -> None:
 )
 def test_an_engine_that_gives_up_is_told(form: str, shown: str) -> None:
     answers: list[GateError] = [EngineError("slow")]
-    assert "".join(report(form, [Judged("web", one)]) for one in answers) == shown
+    assert "".join(report(form, [Judged("web", answer)]) for answer in answers) == shown
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -43,8 +43,10 @@ def read(resources: dict[str, Any], files: dict[str, str] | None = None, **given
 
 def unlocked(stack: Stack) -> list[Grant]:
     """All grants of the stack, as if a rule unlocked each."""
-    grants = [one for home in stack.walk() for one in home.resources if one.type == "DatalogGate::Policy"]
-    return [Grant(one.id, str(one.properties["service"]), True, "unlocked") for one in grants]
+    grants = [
+        resource for home in stack.walk() for resource in home.resources if resource.type == "DatalogGate::Policy"
+    ]
+    return [Grant(grant.id, str(grant.properties["service"]), True, "unlocked") for grant in grants]
 
 
 def asked(resources: dict[str, Any], **more: Any) -> dict[str, Request]:
@@ -55,7 +57,7 @@ def asked(resources: dict[str, Any], **more: Any) -> dict[str, Request]:
 
 def scopes(resources: dict[str, Any], **more: Any) -> dict[str, list[str]]:
     """The paths that each grant asks for."""
-    return {path: [one.id for one in found.scope] for path, found in asked(resources, **more).items()}
+    return {path: [part.id for part in found.scope] for path, found in asked(resources, **more).items()}
 
 
 AB = {"a": KEY, "b": KEY}
@@ -149,7 +151,7 @@ def test_a_grant_that_unlocks_nothing_asks_nothing_and_is_no_part_of_what_others
     locked, other = unlocked(stack)
     no = Grant(locked.grant, "edge", False, "no rule unlocks it")
     found = requests_of(stack, [no, other], "p")
-    assert {path: one.together for path, one in found.items()} == {"s/h": ()}
+    assert {path: request.together for path, request in found.items()} == {"s/h": ()}
     assert requests_of(stack, [no], "p") == {}
 
 

@@ -139,7 +139,7 @@ def shown_by_all_doors(point: Point, path: Path, template: Mapping[str, Data], p
     try:
         stack = dg.read_stack(path, parameters=parameters)
     except InputError as error:
-        return f"{shown.getvalue()}\n{error}\n{[one.to_json() for one in error.diagnostics]}"
+        return f"{shown.getvalue()}\n{error}\n{[diagnostic.to_json() for diagnostic in error.diagnostics]}"
     decision = rules.decide(stack, explain=True)
     assert decision.explanation
     for name in decision.derived:
@@ -159,7 +159,7 @@ def secrets_in(shown: str, stack: Stack | None) -> set[str]:
     """Pieces of the password, and digests that the stack holds: all are made of it."""
     pieces = {PW[at : at + 5] for at in range(len(PW) - 4)}
     digests = set(re.findall("[0-9a-f]{64}", repr(stack and [one.resources for one in stack.walk()])))
-    return {one for one in pieces | digests if one in shown}
+    return {piece for piece in pieces | digests if piece in shown}
 
 
 @pytest.fixture(scope="module")
@@ -206,8 +206,8 @@ def test_rules_see_the_values_and_messages_do_not(tmp_path: Path) -> None:
     few(n) :- n = count{ s : os:nova:server(_id=s, admin_pass=p), p != null }.
     """
     decision = decided(rules, stack_of({"admin_pass": {"get_param": "pw"}}), tmp_path)
-    assert [one.message for one in decision.violations] == ["srv *** *** small"]
-    assert [one.to_json()["row"] for one in decision.violations] == [
+    assert [violation.message for violation in decision.violations] == ["srv *** *** small"]
+    assert [violation.to_json()["row"] for violation in decision.violations] == [
         ["stack/srv", {"$hidden": True}, {"$hidden": True}, "small"]
     ]
     assert decision.rows("m:q") == [["stack/srv", {"$hidden": True}, "pw"]]
@@ -218,7 +218,10 @@ def test_rules_see_the_values_and_messages_do_not(tmp_path: Path) -> None:
 def test_a_list_item_that_holds_a_hidden_value_deep_within_is_covered(tmp_path: Path) -> None:
     rules = '@deny("p", "{s} {g}")\np(s, g) :- os:nova:server.security_groups(_id=s, _value=g).\n'
     template = stack_of({"security_groups": ["plain", {"m": [{"n": {"get_param": "pw"}}]}]})
-    assert [one.message for one in decided(rules, template, tmp_path).violations] == ["srv plain", "srv ***"]
+    assert [violation.message for violation in decided(rules, template, tmp_path).violations] == [
+        "srv plain",
+        "srv ***",
+    ]
 
 
 def test_only_what_came_from_a_hidden_parameter_is_covered(tmp_path: Path) -> None:
@@ -272,7 +275,9 @@ def test_an_error_over_a_hidden_value_does_not_quote_it(tmp_path: Path) -> None:
     """)
     rules = dg.load_rules(tmp_path / "m.dl")
     stack = dg.read_stack(template=stack_of({"admin_pass": {"get_param": "pw"}}), parameters={"pw": PW, "open": "o"})
-    assert [one.message for one in rules.decide(stack).errors] == ["what a hidden parameter gives has no value here"]
+    assert [error.message for error in rules.decide(stack).errors] == [
+        "what a hidden parameter gives has no value here"
+    ]
     with pytest.raises(EngineError, match=rf"^pyDatalog refuses the rule of m:q at {tmp_path}/m.dl:4:5: an expression"):
         rules.decide(stack, engine="pydatalog")
 
@@ -298,7 +303,7 @@ PAIR = {"a": {"get_param": "pw"}, "b": {"get_param": "pw"}}
 def test_what_is_wrong_with_a_template_is_told_without_hidden_values(properties: dict[str, Data], message: str) -> None:
     with pytest.raises(InputError) as error:
         dg.read_stack(template=stack_of(properties), parameters={"pw": PW, "open": "o"})
-    assert [one.message for one in error.value.diagnostics] == [message]
+    assert [diagnostic.message for diagnostic in error.value.diagnostics] == [message]
 
 
 def test_a_nested_parameter_refuses_what_came_from_a_hidden_one_without_showing_it() -> None:
@@ -313,7 +318,7 @@ def test_a_nested_parameter_refuses_what_came_from_a_hidden_one_without_showing_
             parameters={"pw": PW, "open": "o"},
             files={"nested.yaml": yaml.safe_dump(nested)},
         )
-    assert [one.message for one in error.value.diagnostics] == [
+    assert [diagnostic.message for diagnostic in error.value.diagnostics] == [
         "parameter `arg` can't be a hidden value: it is no string that the template takes"
     ]
 
@@ -415,10 +420,14 @@ def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Pa
         *("security_groups.0", "name", "image", "key_name", "value", "count", SECRET),
     }
     decision = dg.load_rules(tmp_path / "m.dl").decide(stack)
-    assert [(one.policy, one.message, one.because) for one in decision.undetermined if one.policy == "sum"] == [
-        ("sum", "srv", (SECRET,))
+    assert [
+        (violation.policy, violation.message, violation.because)
+        for violation in decision.undetermined
+        if violation.policy == "sum"
+    ] == [("sum", "srv", (SECRET,))]
+    assert [resource.open_members for resource in stack.resources if resource.open_members] == [
+        Unknown("the number of members ***")
     ]
-    assert [one.open_members for one in stack.resources if one.open_members] == [Unknown("the number of members ***")]
 
 
 def test_a_property_that_heat_moves_stays_hidden(tmp_path: Path) -> None:

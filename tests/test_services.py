@@ -163,7 +163,7 @@ ENTRIES = {"one": "One", "two": "Two", "other": "other", "lost": "Lost"}
 @pytest.mark.usefixtures("_installed")
 def test_services_are_found_by_name_in_the_operators_order_with_their_settings() -> None:
     found = load_services(["two", "one"], {"one": {"url": "x"}})
-    assert [(name, type(one).__name__, vars(one)) for name, one in found.items()] == [
+    assert [(name, type(service).__name__, vars(service)) for name, service in found.items()] == [
         ("two", "Two", {"settings": {}}),
         ("one", "One", {"settings": {"url": "x"}}),
     ]

@@ -109,7 +109,7 @@ def worlds(
     rules: Rules, body: Mapping[str, Any], values: Mapping[str, list[Data]]
 ) -> list[set[tuple[str, str | None]]]:
     """What is found with each of the values together. A member of a group of unknown size has no name before."""
-    names = {one.id.path for each in read(body, {}).walk() for one in each.resources}
+    names = {resource.id.path for each in read(body, {}).walk() for resource in each.resources}
     found = []
     for chosen in product(*values.values()):
         decision = valued.judged(rules, read(body, dict(zip(values, chosen, strict=True))))
@@ -126,7 +126,7 @@ def test_what_is_tried_is_what_reading_with_each_value_gives(rules: Rules, body:
     always, ever = set.intersection(*found), set.union(*found)
     assert valued.found(decision.violations) == always
     assert valued.found(decision.undetermined) == ever - always
-    assert all(one.because and " if " in one.depends for one in decision.undetermined)
+    assert all(violation.because and " if " in violation.depends for violation in decision.undetermined)
 
 
 @settings(max_examples=20)
@@ -140,7 +140,7 @@ def test_what_can_not_be_tried_is_never_told_wrong(rules: Rules, body: dict[str,
     assert valued.found(decision.violations) <= set.intersection(*found)
     open_ = valued.found(decision.violations) | valued.found(decision.undetermined)
     assert open_ >= set.union(*found)
-    assert all(one.because for one in decision.undetermined)
+    assert all(violation.because for violation in decision.undetermined)
 
 
 @pytest.mark.parametrize("template", valued.corpus()[::3], ids=lambda one: one.name)

@@ -262,7 +262,7 @@ def test_a_hook_or_restriction_that_heat_has_not_is_refused(said: dict[str, obje
     text = HOT + "resources: {web: {type: OS::Heat::None}}"
     with pytest.raises(InputError) as caught:
         stack(text, {"resource_registry": {"resources": {"web": said}}})
-    assert [one.code for one in caught.value.diagnostics] == ["bad-environment"]
+    assert [diagnostic.code for diagnostic in caught.value.diagnostics] == ["bad-environment"]
 
 
 SCALED = """\

@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 def codes(call: Callable[[], object]) -> list[tuple[str, Span | None]]:
     with pytest.raises(InputError) as error:
         call()
-    return [(one.code, one.span) for one in error.value.diagnostics]
+    return [(diagnostic.code, diagnostic.span) for diagnostic in error.value.diagnostics]
 
 
 def test_a_template_is_read_from_its_path_with_environments(folder: Path) -> None:
@@ -81,7 +81,7 @@ def test_the_body_of_a_request_is_read_with_its_files_and_no_others(body: str) -
         read_stack(template=template, environment=environment, files={"a.txt": "given"}, stack_name="web")
         for template in ([body, json.loads(body)] if body.startswith("{") else [body])
     ]
-    assert {(one.id, json.dumps(dict(one.resources[0].properties))) for one in stacks} == {
+    assert {(stack.id, json.dumps(dict(stack.resources[0].properties))) for stack in stacks} == {
         ("web", '{"key": "ops", "text": "given"}')
     }
     assert [code for code, _ in codes(lambda: read_stack(body, environment=environment))] == ["missing-file"]
@@ -117,7 +117,11 @@ def test_files_are_found_beside_the_file_that_names_them(folder: Path) -> None:
     (folder / "web.yaml").write_text(
         f"heat_template_version: 2018-08-31\nresources: {{c: {{type: sub/child.yaml}}, d: {{type: 'file://{child}'}}}}\n"
     )
-    found = [one.nested.resources[0].properties for one in read_stack(folder / "web.yaml").resources if one.nested]
+    found = [
+        resource.nested.resources[0].properties
+        for resource in read_stack(folder / "web.yaml").resources
+        if resource.nested
+    ]
     assert found == [{"t": "text of a", "b": "/wA=\n"}] * 2
 
 
@@ -166,7 +170,7 @@ def test_every_template_of_the_corpus_is_read_but_those_that_are_wrong() -> None
         try:
             stack = read_stack(CORPUS / entry["root"], environments=environments, files_root=CORPUS)
         except InputError as error:
-            refused[entry["root"]] = {one.code for one in error.diagnostics}
+            refused[entry["root"]] = {diagnostic.code for diagnostic in error.diagnostics}
         else:
             counts[entry["root"]] = (entry["n_resources"], len(stack.resources))
     assert refused == {  # attributes of resources, and a property, that do not exist; Heat refuses it too

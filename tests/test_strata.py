@@ -56,7 +56,7 @@ def test_of_a_long_cycle_not_all_is_told() -> None:
     _, found = stratify(rules(*(f"{name}: not {names[at - 1]}" for at, name in enumerate(names))))
     steps = [f"p{(200 - at) % 200:03} on not p{199 - at:03} (r.dl:{(200 - at) % 200 + 1}:10)" for at in range(50)]
     told = ", ".join(steps).replace("p000 on", "p000 depends on", 1) + ", and so on, 150 steps more"
-    assert [one.message for one in found] == [told]
+    assert [diagnostic.message for diagnostic in found] == [told]
 
 
 def test_what_is_read_comes_first_and_what_reads_itself_is_recursive() -> None:
@@ -97,7 +97,7 @@ CYCLES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, Span], ...]]] = {
 def test_a_cycle_through_a_negation_is_told_step_by_step(name: str) -> None:
     texts, expected = CYCLES[name]
     found = stratify(rules(*texts))[1]
-    assert tuple((one.message, one.span) for one in found) == expected
+    assert tuple((diagnostic.message, diagnostic.span) for diagnostic in found) == expected
 
 
 def test_the_suggestion_names_the_relations() -> None:
@@ -139,12 +139,15 @@ def test_a_computed_value_may_not_go_round(name: str) -> None:
 def test_a_chain_of_ten_thousand_relations_is_no_depth() -> None:
     chain = [rule(f"p{number}: p{number + 1}", number + 1) for number in range(10_000)]
     strata, found = stratify(chain)
-    assert ([one.relations for one in strata], found) == ([(f"p{number}",) for number in reversed(range(10_000))], ())
+    assert ([stratum.relations for stratum in strata], found) == (
+        [(f"p{number}",) for number in reversed(range(10_000))],
+        (),
+    )
 
 
 def test_a_cycle_of_ten_thousand_relations_is_one_stratum() -> None:
     cycle = [rule(f"p{number}: p{(number + 1) % 10_000}", number + 1) for number in range(10_000)]
-    assert [len(one.relations) for one in stratify(cycle)[0]] == [10_000]
+    assert [len(stratum.relations) for stratum in stratify(cycle)[0]] == [10_000]
 
 
 NAMES = "abcdef"
@@ -157,12 +160,12 @@ def test_strata_are_the_components_in_order_of_what_they_read(found: Sequence[tu
     steps = {(head, read): through for head, read, through in found if read in defined}
     strata, wrong = stratify(rules(*(f"{head}: {through}{read}" for head, read, through in found)))
     reached = _reached(defined, steps)
-    assert sorted(name for one in strata for name in one.relations) == sorted(defined)
-    for number, one in enumerate(strata):
+    assert sorted(name for stratum in strata for name in stratum.relations) == sorted(defined)
+    for number, stratum in enumerate(strata):
         before = {name for earlier in strata[: number + 1] for name in earlier.relations}
-        for name in one.relations:
+        for name in stratum.relations:
             assert {other for other in defined if (name, other) in reached} <= before
-            assert set(one.relations) == {name} | {
+            assert set(stratum.relations) == {name} | {
                 other for other in defined if {(name, other), (other, name)} <= reached
             }
     assert bool(wrong) == any(through and (read, head) in reached | {(head, head)} for head, read, through in found)
@@ -177,5 +180,5 @@ def test_the_order_of_rules_changes_nothing(data: st.DataObject, found: Sequence
 def _reached(names: set[str], steps: Mapping[tuple[str, str], str]) -> set[tuple[str, str]]:
     reached = set(steps)
     for middle in sorted(names):
-        reached |= {(one, other) for one in names for other in names if {(one, middle), (middle, other)} <= reached}
+        reached |= {(name, other) for name in names for other in names if {(name, middle), (middle, other)} <= reached}
     return reached

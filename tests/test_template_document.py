@@ -106,7 +106,10 @@ def test_a_text_that_heat_must_not_see_is_refused_with_its_place(
 ) -> None:
     with pytest.raises(InputError) as error:
         read_document(text, "t.yaml")
-    found = [(one.code, one.span and (one.span.line, one.span.column)) for one in error.value.diagnostics]
+    found = [
+        (diagnostic.code, diagnostic.span and (diagnostic.span.line, diagnostic.span.column))
+        for diagnostic in error.value.diagnostics
+    ]
     assert found == [(code, place)]
 
 
@@ -117,7 +120,7 @@ def test_data_that_is_no_json_is_refused() -> None:
     for body in ({"a": {1, 2}}, circle):
         with pytest.raises(InputError) as error:
             data_document(body, "<body>")
-        codes += [one.code for one in error.value.diagnostics]
+        codes += [diagnostic.code for diagnostic in error.value.diagnostics]
     assert codes == ["yaml", "yaml"]
 
 

@@ -220,7 +220,7 @@ def test_a_repeated_unknown_differs_by_what_replaces_its_names() -> None:
 def test_arguments_that_heat_refuses_are_refused(expression: Data, code: str) -> None:
     with pytest.raises(InputError) as error:
         resolved(expression)
-    assert [one.code for one in error.value.diagnostics] == [code]
+    assert [diagnostic.code for diagnostic in error.value.diagnostics] == [code]
 
 
 CFN = """\

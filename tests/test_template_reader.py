@@ -24,7 +24,8 @@ def problems(text: str, **given: Data) -> list[tuple[str, int | None, str, str |
     with pytest.raises(InputError) as error:
         read(text, **given)
     return [
-        (one.code, one.span.line if one.span else None, one.message, one.suggestion) for one in error.value.diagnostics
+        (diagnostic.code, diagnostic.span.line if diagnostic.span else None, diagnostic.message, diagnostic.suggestion)
+        for diagnostic in error.value.diagnostics
     ]
 
 
@@ -67,7 +68,7 @@ def test_a_nearer_source_of_a_parameter_wins() -> None:
     )
     environment = "parameters: {a: env, b: env}\nparameter_defaults: {b: default, c: default, unknown: x}\n"
     stack = read(text, environment=environment, parameters={"a": "caller"})
-    assert [(one.name, one.value, one.origin) for one in stack.parameters] == [
+    assert [(parameter.name, parameter.value, parameter.origin) for parameter in stack.parameters] == [
         ("a", "caller", "parameters"),
         ("b", "env", "environment"),
         ("c", "default", "environment"),
@@ -256,7 +257,7 @@ def with_files(*files: str, **parameters: Data) -> Stack:
 def test_files_merge_a_parameter_as_they_say(how: str, name: str, first: str, second: str, value: Data) -> None:
     for strategy in (f"{{{name}: {how}}}", f"{{default: {how}}}"):
         files = [f"parameters: {{{name}: {one}}}\nparameter_merge_strategies: {strategy}\n" for one in (first, second)]
-        [found] = [one for one in with_files(*files).parameters if one.name == name]
+        [found] = [parameter for parameter in with_files(*files).parameters if parameter.name == name]
         assert (found.value, found.origin) == (value, "environment")
 
 
@@ -296,14 +297,14 @@ def test_what_only_a_nested_template_declares_is_merged_by_its_type(
 ) -> None:
     stacks = [merged_below(key, first, second)]
     for stack in stacks:
-        stacks += [one.nested for one in stack.resources if one.nested]
-    assert [one.value for stack in stacks for one in stack.parameters if one.name == key] == [value]
+        stacks += [resource.nested for resource in stack.resources if resource.nested]
+    assert [parameter.value for stack in stacks for parameter in stack.parameters if parameter.name == key] == [value]
 
 
 def test_what_nested_templates_declare_as_different_types_is_not_merged() -> None:
     with pytest.raises(InputError) as error:
         merged_below("both", "x", "y")
-    assert [(one.code, one.message) for one in error.value.diagnostics] == [
+    assert [(diagnostic.code, diagnostic.message) for diagnostic in error.value.diagnostics] == [
         ("bad-environment", "the type of `both`, which is to be merged, is not known"),
         ("bad-parameter", "parameter `both` can't be 'x': it is no json that the template takes"),
     ]
@@ -324,9 +325,10 @@ def test_what_nested_templates_declare_as_different_types_is_not_merged() -> Non
 def test_a_merge_that_heat_refuses_is_refused_at_the_later_file(files: list[str], message: str) -> None:
     with pytest.raises(InputError) as error:
         with_files(*files)
-    assert [(one.code, one.span and one.span.file, one.message) for one in error.value.diagnostics] == [
-        ("bad-environment", f"{len(files) - 1}.yaml", message)
-    ]
+    assert [
+        (diagnostic.code, diagnostic.span and diagnostic.span.file, diagnostic.message)
+        for diagnostic in error.value.diagnostics
+    ] == [("bad-environment", f"{len(files) - 1}.yaml", message)]
 
 
 def test_files_are_over_what_the_caller_gives_and_a_body_is_under_it() -> None:
@@ -350,7 +352,7 @@ def test_a_later_file_replaces_registry_entries_and_takes_none_away() -> None:
     ]
     text = HEAD + "resources: {a: {type: A}, b: {type: B}, c: {type: C}}\n"
     stack = read_template(text, "t", fetch=lambda *_: None, stack_name="web", environments=files)
-    assert [one.type for one in stack.resources] == ["Two", "One", "Own"]
+    assert [resource.type for resource in stack.resources] == ["Two", "One", "Own"]
 
 
 def test_what_says_nothing_about_facts_is_accepted_in_an_environment() -> None:
@@ -442,7 +444,7 @@ resources:
 outputs: {o: {value: 1, condition: never}, p: {value: 1, condition: prod}}
 """
     stack, prod = read(text), Unknown("{equals: [{get_param: env}, prod]} in web")
-    assert [(one.name, one.maybe, one.requires) for one in stack.resources] == [
+    assert [(resource.name, resource.maybe, resource.requires) for resource in stack.resources] == [
         ("there", None, {}),
         ("perhaps", prod, {}),
     ]
@@ -491,14 +493,14 @@ def test_a_wrong_template_is_refused_at_its_place(text: str, problem: tuple[str,
 def test_what_is_no_template_of_a_known_version_is_refused(text: str) -> None:
     with pytest.raises(InputError) as error:
         read_stack(text)
-    assert [one.code for one in error.value.diagnostics] == ["not-a-template"]
+    assert [diagnostic.code for diagnostic in error.value.diagnostics] == ["not-a-template"]
 
 
 def test_all_problems_are_told_together_with_their_text() -> None:
     text = "resources:\n  a: {type: A, depends_on: x}\n  b: {type: A, properties: {p: {get_param: y}}}\n"
     with pytest.raises(InputError) as error:
         read(text)
-    assert [(one.code, one.span and one.span.line) for one in error.value.diagnostics] == [
+    assert [(diagnostic.code, diagnostic.span and diagnostic.span.line) for diagnostic in error.value.diagnostics] == [
         ("bad-reference", 3),
         ("bad-reference", 4),
     ]
@@ -507,7 +509,7 @@ def test_all_problems_are_told_together_with_their_text() -> None:
 
 def test_a_flood_of_problems_ends_the_reading() -> None:
     text = "resources:\n" + "".join(f"  r{n}: {{type: A, depends_on: none}}\n" for n in range(3000))
-    assert [one[:2] for one in problems(text)] == [("bad-reference", n) for n in range(3, 103)]
+    assert [problem[:2] for problem in problems(text)] == [("bad-reference", n) for n in range(3, 103)]
 
 
 def test_strange_values_arrive_as_they_are() -> None:
@@ -525,7 +527,7 @@ def test_a_long_chain_of_attributes_is_followed() -> None:
         for n in range(1500)
     )
     stack = read(f"resources:\n{chain}  r1500: {{type: OS::Heat::Value, properties: {{value: end}}}}\n")
-    assert {one.properties["value"] for one in stack.resources} == {"end"}
+    assert {resource.properties["value"] for resource in stack.resources} == {"end"}
 
 
 # nesting
@@ -661,7 +663,7 @@ resources:
     assert group.open_members == (open_ and Unknown(open_))
     sampled = open_ and "min_size" not in properties
     inside = group.nested.resources if group.nested else ()
-    assert {one.maybe for one in inside} <= {group.open_members if sampled else None}
+    assert {resource.maybe for resource in inside} <= {group.open_members if sampled else None}
 
 
 @pytest.mark.parametrize(
@@ -736,7 +738,7 @@ def test_the_members_of_a_chain_wait_for_each_other() -> None:
     text = "resources: {c: {type: 'OS::Heat::ResourceChain', properties: {resources: [A, B], resource_properties: {x: 1}}}}\n"
     nested = read(text).resources[0].nested
     assert nested is not None
-    assert [(one.type, one.properties, one.requires) for one in nested.resources] == [
+    assert [(resource.type, resource.properties, resource.requires) for resource in nested.resources] == [
         ("A", {"x": 1}, {}),
         ("B", {"x": 1}, {"0": "explicit"}),
     ]
@@ -763,7 +765,7 @@ def test_a_remote_template_that_nobody_gave_is_open_and_not_missing() -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_below_is_told_at_the_top(files: dict[str, str], code: str) -> None:
-    assert [one[0] for one in problems("resources: {r: {type: a.yaml}}\n", files=files)] == [code]
+    assert [problem[0] for problem in problems("resources: {r: {type: a.yaml}}\n", files=files)] == [code]
 
 
 def test_a_property_that_a_nested_template_does_not_have_is_refused() -> None:
@@ -816,7 +818,9 @@ resources:
     ],
 )
 def test_every_part_of_a_resource_knows_its_place(name: str, path: Path, place: tuple[int, int, int, int]) -> None:
-    [found] = [one for stack in read(PLACES).walk() for one in stack.resources if one.id.path == f"web/{name}"]
+    [found] = [
+        resource for stack in read(PLACES).walk() for resource in stack.resources if resource.id.path == f"web/{name}"
+    ]
     assert found.locate(path) == Span("<template>", *place)
 
 
@@ -843,7 +847,7 @@ def test_a_parameter_of_a_template_resource_is_a_property_first(kind: str, given
     files = {"in.yaml": HEAD + f"parameters: {{p: {{type: {kind}}}}}\nresources: {{r: {{type: OS::Heat::None}}}}\n"}
     [outer] = read(f"resources: {{in: {{type: in.yaml, properties: {{p: {given}}}}}}}\n", files=files).resources
     assert outer.nested is not None
-    assert [(one.value, one.origin) for one in outer.nested.parameters] == [(value, "parent")]
+    assert [(parameter.value, parameter.origin) for parameter in outer.nested.parameters] == [(value, "parent")]
 
 
 @pytest.mark.parametrize(
@@ -866,7 +870,7 @@ resources:
     type: OS::Heat::AutoScalingGroup
     properties: {min_size: 1, max_size: 1, resource: {type: T, properties: {none: null, if: [true, 1, 2]}}}
 """
-    group, scaling = (members(one) for one in read(text).resources)
+    group, scaling = (members(resource) for resource in read(text).resources)
     own = {"list": ["a-here", "b-here"], "other": ResourceId("web/h")}
     assert group == {"web/g/0": ("T", own), "web/g/1": ("T", own)}
     assert scaling == {"web/h/0": ("T", {"none": None, "if": [True, 1, 2]})}

@@ -51,11 +51,11 @@ def outcome(template: Mapping[str, Data], mapped: bool) -> object:
     try:
         stack = read_stack(text, stack_name="web", environment=MAPPED if mapped else None)
     except InputError as error:
-        return [(one.code, one.message, one.span) for one in error.diagnostics]
+        return [(diagnostic.code, diagnostic.message, diagnostic.span) for diagnostic in error.diagnostics]
     places = [
-        (one.locate(("properties", key)), one.locate(()), one.hides(("properties", key), True))
-        for one in stack.resources
-        for key in ("name", *one.properties)
+        (resource.locate(("properties", key)), resource.locate(()), resource.hides(("properties", key), True))
+        for resource in stack.resources
+        for key in ("name", *resource.properties)
     ]
     return replace(stack, environments=()), places
 

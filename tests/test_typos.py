@@ -244,7 +244,7 @@ TYPOS: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("what", TYPOS)
 def test_a_misspelling_is_said_with_its_place_and_what_was_meant(what: str) -> None:
     text, *expected = TYPOS[what]
-    assert [_told(one) for one in _found(text)] == expected
+    assert [_told(diagnostic) for diagnostic in _found(text)] == expected
 
 
 def test_a_policy_that_a_test_file_misspells_is_an_error_of_that_file(tmp_path: Path) -> None:
@@ -253,8 +253,8 @@ def test_a_policy_that_a_test_file_misspells_is_an_error_of_that_file(tmp_path: 
     test.write_text("cases:\n  - {name: a, stack: s, expect: {violations: [{policy: net.opne}]}}\n")
     with pytest.raises(InputError) as raised:
         read_suite(test)
-    (one,) = raised.value.diagnostics
-    assert render(one, raised.value.sources).removeprefix(str(tmp_path)) == (
+    (diagnostic,) = raised.value.diagnostics
+    assert render(diagnostic, raised.value.sources).removeprefix(str(tmp_path)) == (
         "/test.yaml:2:56: error[bad-test] no policy net.opne stands beside this file\n"
         "  2 |   - {name: a, stack: s, expect: {violations: [{policy: net.opne}]}}\n"
         "    |                                                        ^^^^^^^^\n"
@@ -281,19 +281,21 @@ MANY = 12
 
 @pytest.mark.parametrize(
     "path",
-    [one for one in sorted(RULES.rglob("*.dl")) if one.parent.name not in NAMES_OF_OTHERS],
+    [path for path in sorted(RULES.rglob("*.dl")) if path.parent.name not in NAMES_OF_OTHERS],
     ids=lambda path: f"{path.parent.name}:{path.stem}",
 )
 def test_no_name_of_our_rules_can_be_misspelt_so_that_a_stack_passes(path: Path) -> None:
-    pack = [one for one in read_rules([RULES]) if Path(one.file).parent == path.parent]
-    [own] = [one for one in pack if one.file == str(path)]
+    pack = [read_rule for read_rule in read_rules([RULES]) if Path(read_rule.file).parent == path.parent]
+    [own] = [rule_file for rule_file in pack if rule_file.file == str(path)]
     rules = Rules(load(pack))
     cases = _judged(rules, read_suite(path.parent / "test.yaml"))
     passed = set()
     misspelt = list(_misspelt(path, own.text))
     for line, wrong in misspelt[:: -(-len(misspelt) // MANY)]:
         try:
-            after = Rules(load([replace(one, text=wrong) if one is own else one for one in pack]))
+            after = Rules(
+                load([replace(rule_file, text=wrong) if rule_file is own else rule_file for rule_file in pack])
+            )
         except RulesError:
             continue
         if len(after.warnings) > len(rules.warnings):
@@ -346,7 +348,9 @@ def _judged(rules: Rules, of: Suite | Judged) -> Judged:
     for case, stacks in read:
         given = {key: one for key, one in case.given.items() if key not in ("stack", "environment", "modules")}
         decision = rules.decide(stacks, **given)
-        found = Counter(f"{one.resource} {one.row}" for one in (*decision.violations, *decision.undetermined))
+        found = Counter(
+            f"{violation.resource} {violation.row}" for violation in (*decision.violations, *decision.undetermined)
+        )
         judged.append((case, stacks, None if decision.errors else found))
     return judged
 
@@ -374,8 +378,10 @@ def _found(text: str) -> tuple[Diagnostic, ...]:
         return error.diagnostics
 
 
-def _told(one: Diagnostic) -> str:
-    assert one.span
-    severity = "" if one.severity == "error" else f"{one.severity} "
-    place = f"{one.span.line}:{one.span.column}-{one.span.end_column}"
-    return f"{place} {severity}{one.code}: {one.message}" + (f"; {one.suggestion}" if one.suggestion else "")
+def _told(diagnostic: Diagnostic) -> str:
+    assert diagnostic.span
+    severity = "" if diagnostic.severity == "error" else f"{diagnostic.severity} "
+    place = f"{diagnostic.span.line}:{diagnostic.span.column}-{diagnostic.span.end_column}"
+    return f"{place} {severity}{diagnostic.code}: {diagnostic.message}" + (
+        f"; {diagnostic.suggestion}" if diagnostic.suggestion else ""
+    )

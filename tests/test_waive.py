@@ -90,7 +90,7 @@ def test_the_other_formats_show_what_is_waived_as_what_it_is(capsys: pytest.Capt
         "(waived by W-7 until 2027-03-08: the scanner (net, OPS-1))"
     ]
     results = json.loads(said["sarif"])["runs"][0]["results"]
-    assert [(one["message"]["text"], one["level"], one.get("suppressions")) for one in results] == [
+    assert [(result["message"]["text"], result["level"], result.get("suppressions")) for result in results] == [
         ("db takes vast (take less)", "error", None),
         ("2 servers", "error", None),
         ("web takes huge", "error", [{"kind": "external", "status": "accepted",

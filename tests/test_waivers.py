@@ -46,7 +46,7 @@ def judged(*waivers: Mapping[str, object], template: str = TEMPLATE, rules: str 
 
 
 def told(found: tuple[Violation, ...]) -> list[str]:
-    return [f"{one.policy}: {one.message}" for one in found]
+    return [f"{violation.policy}: {violation.message}" for violation in found]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_waiver_waives_what_it_names_and_nothing_else(
 ) -> None:
     decision = judged(waiver, **more)
     assert (told(decision.waived), sorted(told(decision.violations) + waived)) == (waived, ALL)
-    assert all(one.waiver and one.waiver.to_json() == waiver for one in decision.waived)
+    assert all(violation.waiver and violation.waiver.to_json() == waiver for violation in decision.waived)
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ def test_a_waiver_waives_what_it_names_and_nothing_else(
 )  # fmt: skip
 def test_what_is_waived_no_more_is_back_and_says_so(waiver: dict[str, object], hints: list[str]) -> None:
     decision = judged(waiver)
-    assert ([one.hint for one in decision.violations], decision.outcome) == (hints, "deny")
+    assert ([violation.hint for violation in decision.violations], decision.outcome) == (hints, "deny")
 
 
 def test_the_first_waiver_in_force_counts_before_one_that_is_expired() -> None:
     old = FLAVOR | {"subject": "web", "expires": "2027-01-01"}
     new = FLAVOR | {"id": "W-2", "subject": "web"}
     for given_ in ((old, new), (new, old)):
-        assert [one.waiver and one.waiver.id for one in judged(*given_).waived] == ["W-2"]
+        assert [violation.waiver and violation.waiver.id for violation in judged(*given_).waived] == ["W-2"]
 
 
 def test_the_waivers_that_a_decision_met_give_it_again() -> None:
@@ -145,8 +145,8 @@ def test_the_waivers_that_a_decision_met_give_it_again() -> None:
         MANY | {"id": "few", "while": "n < 2"},
     ]
     first = judged(*all_, **CALLER)
-    assert [one.id for one in first.waivers] == ["both", "vast", "few"]
-    again = judged(*(one.to_json() for one in first.waivers), **CALLER)
+    assert [waiver.id for waiver in first.waivers] == ["both", "vast", "few"]
+    again = judged(*(waiver.to_json() for waiver in first.waivers), **CALLER)
     assert again.to_json() == first.to_json()
 
 
@@ -218,16 +218,16 @@ def test_waivers_only_move_findings_of_their_own_policy(flavors: list[str], waiv
     held = TEMPLATE[: TEMPLATE.index("  web")] + "".join(servers)
     named = [FLAVOR | one | {"id": str(at)} for at, one in enumerate(waivers) if one.keys() & BOUND.keys()]
     with_, without = (judged(*some, template=held, **CALLER) for some in (named, []))
-    all_ = {one.row: one.policy for one in (*with_.violations, *with_.waived)}
-    assert all_ == {one.row: one.policy for one in without.violations}
-    assert {one.policy for one in with_.waived} <= {"flavor"}
-    for one in with_.waived:
-        waiver = one.waiver
+    all_ = {violation.row: violation.policy for violation in (*with_.violations, *with_.waived)}
+    assert all_ == {violation.row: violation.policy for violation in without.violations}
+    assert {violation.policy for violation in with_.waived} <= {"flavor"}
+    for violation in with_.waived:
+        waiver = violation.waiver
         assert waiver
-        assert one.resource
+        assert violation.resource
         assert (waiver.expires, waiver.project or "p1") == ("2028-01-01", "p1")
-        assert (waiver.subject or one.resource.path) in (one.resource.path, one.resource.name)
-        assert dict(waiver.key).get("f", one.row[1]) == one.row[1]
+        assert (waiver.subject or violation.resource.path) in (violation.resource.path, violation.resource.name)
+        assert dict(waiver.key).get("f", violation.row[1]) == violation.row[1]
     assert (with_.undetermined, with_.errors, with_.derived) == (without.undetermined, without.errors, without.derived)
 
 
@@ -290,17 +290,18 @@ def test_what_is_wrong_with_a_file_is_told_with_its_place(
     with pytest.raises(InputError) as error:
         rules_of().waivers(file)
     assert [
-        f"{one.span.line}:{one.span.column} {one.message}{f' | {one.suggestion}' if one.suggestion else ''}"
-        for one in error.value.diagnostics
-        if one.span and one.code == "bad-waiver"
+        f"{diagnostic.span.line}:{diagnostic.span.column} "
+        + " | ".join(filter(None, (diagnostic.message, diagnostic.suggestion)))
+        for diagnostic in error.value.diagnostics
+        if diagnostic.span and diagnostic.code == "bad-waiver"
     ] == diagnostics
 
 
 def test_entries_without_a_text_are_told_by_their_number() -> None:
     with pytest.raises(InputError) as error:
         rules_of().waivers([FLAVOR | {"subject": "web"}, FLAVOR | {"id": "W-2"}])
-    [one] = error.value.diagnostics
-    assert one.message == "waivers[1]: it would waive all that the policy finds"
+    [diagnostic] = error.value.diagnostics
+    assert diagnostic.message == "waivers[1]: it would waive all that the policy finds"
 
 
 def test_a_file_may_hold_no_waiver(tmp_path: Path) -> None:

@@ -90,9 +90,9 @@ def test_an_aggregate_of_too_much_is_not_gone_through() -> None:
 def above(node: Node) -> list[tuple[Node, frozenset[tuple[str, Row]]]]:
     """Each row of the tree, with those on the way to it from the root."""
     found = [(node, frozenset[tuple[str, Row]]())]
-    for one, path in found:
-        below = (each for each in one.premises if isinstance(each, Node))
-        found += [(each, path | {(one.relation, one.row)}) for each in below]
+    for above_it, path in found:
+        below = (premise for premise in above_it.premises if isinstance(premise, Node))
+        found += [(premise, path | {(above_it.relation, above_it.row)}) for premise in below]
     return found
 
 
@@ -116,16 +116,18 @@ def test_every_tree_replays_and_no_order_changes_it(
                 assert node.relation in checked.inputs or not node.followed
                 continue
             assert len(node.premises) == len(node.rule.body)
-            below = iter([one.row for one in node.premises if isinstance(one, Node)])
-            ordered = sorted((one for one in node.rule.body if isinstance(one, Match)), key=lambda one: one.span)
-            by_match = {one.span: next(below) for one in ordered}
-            chosen = [by_match[one.span] for one in node.rule.body if isinstance(one, Match)]
+            below = iter([premise.row for premise in node.premises if isinstance(premise, Node)])
+            ordered = sorted(
+                (literal for literal in node.rule.body if isinstance(literal, Match)), key=lambda match: match.span
+            )
+            by_match = {match.span: next(below) for match in ordered}
+            chosen = [by_match[literal.span] for literal in node.rule.body if isinstance(literal, Match)]
             assert naive.replayed(node.rule, chosen, rows, wrong) == [(node.row, node.binding)]
-            for one in node.premises:
-                if isinstance(one, Total):
-                    assert node.binding[one.literal.target] == one.value
-                    assert (len(one.first), sorted(one.first, key=lambda each: row_key((each,)))) == (
-                        min(one.contributors, 5), list(one.first))  # fmt: skip
+            for premise in node.premises:
+                if isinstance(premise, Total):
+                    assert node.binding[premise.literal.target] == premise.value
+                    assert (len(premise.first), sorted(premise.first, key=lambda each: row_key((each,)))) == (
+                        min(premise.contributors, 5), list(premise.first))  # fmt: skip
 
 
 def shown(node: Node) -> object:

@@ -92,7 +92,7 @@ def test_warnings_go_into_the_header_and_the_log_in_plain_characters(
     start, _, rest = headers["Datalog-Gate"].partition(";")
     assert (start.split()[0], rest, content) == ("allow_with_warnings", " image: w???b runs old", ANSWER)
     warning = f"decision {start.split()[1]}: image: w\u00e9\ufffd\ufffdb runs old"
-    assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == [warning]
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [warning]
 
 
 @pytest.mark.parametrize(
@@ -366,7 +366,7 @@ def test_rules_that_do_not_load_keep_the_pipeline_from_starting(tmp_path: Path) 
 
 
 def _said(names: str) -> list[str]:
-    return [part for one in names for part in ("flavor: ", f" takes huge at stack/{one} (take a small one)")]
+    return [part for name in names for part in ("flavor: ", f" takes huge at stack/{name} (take a small one)")]
 
 
 @pytest.mark.parametrize(

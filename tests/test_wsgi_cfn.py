@@ -112,7 +112,7 @@ def test_what_can_not_be_read_in_one_way_is_no_definition(given: dict[str, str],
     Door(point).send("", urlencode(given))
     with pytest.raises(InputError) as error:
         point.asked[0].definition()
-    assert [one.message for one in error.value.diagnostics] == [message]
+    assert [diagnostic.message for diagnostic in error.value.diagnostics] == [message]
 
 
 @pytest.mark.parametrize(

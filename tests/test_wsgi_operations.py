@@ -137,7 +137,7 @@ def test_a_stack_is_abandoned_even_where_that_can_not_be_noted(caplog: pytest.Lo
             raise OSError(f"no room to note {stack_id} {stack_name} of {project}")
 
     assert client(Full()).ask("DELETE", STACK + "/abandon") == (201, "")
-    assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == [
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
         "decision 0123456789: what follows Heat's answer failed"
     ]
 
@@ -198,7 +198,7 @@ def test_the_header_holds_the_decision_and_its_warnings(caplog: pytest.LogCaptur
     point = Point(Answer("allowed", "0123456789", warnings=("net: w\u00e9b\r\nis open", "x" * REASON)))
     _, headers, _ = client(point).send(json.dumps(NEW).encode())
     assert headers["Datalog-Gate"] == ("allow 0123456789; net: w?b??is open; " + "x" * REASON)[:REASON]
-    assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == [
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         "decision 0123456789: net: w\u00e9b\ufffd\ufffdis open", "decision 0123456789: " + "x" * REASON]  # fmt: skip
 
 
@@ -299,7 +299,7 @@ def test_a_failure_within_the_gate_is_never_a_500(
     said = "The gate failed (ZeroDivisionError)."
     assert door.ask(method, path, body) == ((503, said) if closed else (201, ""))
     assert (len(door.heat.seen), point.finished) == (0 if closed else 1, [])
-    errors = [one.getMessage().partition(": ")[2] for one in caplog.records if one.levelname == "ERROR"]
+    errors = [record.getMessage().partition(": ")[2] for record in caplog.records if record.levelname == "ERROR"]
     assert errors[0] == f"the gate failed at {asked[0]}"
 
 
@@ -345,7 +345,7 @@ def test_who_does_not_look_forwards_what_came(caplog: pytest.LogCaptureFixture) 
     body = {"template_url": "http://example.org/web.yaml", "existing": True}
     assert door.ask("PUT", STACK, body) == (201, "")
     assert (door.heat.bodies, door.heat.contexts) == ([body], [])
-    assert [one for one in caplog.records if one.levelname == "ERROR"] == []
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 # What the filter itself refuses to read
@@ -404,7 +404,7 @@ WAYS: dict[str, Callable[[Any], tuple[dict[str, Any], str, str]]] = {
 def test_no_environment_maps_the_types_of_the_gate_away(way: str, environment: Any, key: str) -> None:
     error = looked(*WAYS[way](environment))
     assert error
-    assert [(one.code, one.message, one.suggestion) for one in error.diagnostics] == [(
+    assert [(diagnostic.code, diagnostic.message, diagnostic.suggestion) for diagnostic in error.diagnostics] == [(
         "bad-environment", f"`{key}` maps the types DatalogGate::* to others, which no stack may",
         "leave them out of the pattern")]  # fmt: skip
 
@@ -420,7 +420,7 @@ def test_no_user_says_which_values_heat_would_decrypt(way: str) -> None:
     environment = {"parameters": {"f": ["get_valid_encryption_key", "huge"]}, "encrypted_param_names": ["f"]}
     error = looked(*WAYS[way](environment))
     assert error
-    assert [(one.code, one.message) for one in error.diagnostics] == [
+    assert [(diagnostic.code, diagnostic.message) for diagnostic in error.diagnostics] == [
         ("bad-environment", "encrypted_param_names is for Heat alone to say")]  # fmt: skip
     assert looked(*WAYS[way]({"encrypted_param_names": [], "event_sinks": []})) is None
 

@@ -194,7 +194,7 @@ def test_a_masked_value_is_unknown_and_never_forwarded(point: Point, caplog: pyt
         "environment": {**NONE, "parameters": {"f": "tiny"}},
     }]  # fmt: skip
     assert door.heat.stack["environment"]["parameters"] == {"f": "tiny", "key": "clear"}
-    assert [one for one in caplog.records if one.levelname == "ERROR"] == []
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_what_slips_in_beside_a_masked_value_is_an_error_in_the_log(
     door = client(point, without("f"))
     door.heat.meanwhile, door.heat.legacy = meanwhile, legacy
     assert door.update(files={"b": "b"}) == (201, "")
-    assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == said
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == said
     assert "f" not in door.heat.stack["environment"]["parameters"]
 
 
@@ -240,7 +240,7 @@ def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
     door.heat.meanwhile = {"files": {"a.txt": "b"}}
     assert door.update(parameters={"f": "micro"}) == (201, "")
     assert [(one[0], one[2]) for one in door.heat.seen] == [("PATCH", b'{"parameters": {"f": "micro"}}')] * 2
-    errors = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert errors == [f"stack {ID}: another update slipped in: what Heat holds was not judged"]
 
 

@@ -178,15 +178,15 @@ def draw(seed: int) -> Case | None:
 
 def _outcomes_of(facts: Facts) -> int:
     size = 1
-    for one in _unknowns(facts):
-        size *= len(MEANINGS[one])
+    for unknown in _unknowns(facts):
+        size *= len(MEANINGS[unknown])
     return size
 
 
 def _unknowns(facts: Facts) -> list[Unknown]:
     """Those with one meaning each."""
-    held = {one for rows in facts.values() for row in rows for one in row if one in MEANINGS}
-    return [one for one in MEANINGS if one in held]
+    held = {value for rows in facts.values() for row in rows for value in row if value in MEANINGS}
+    return [meaning for meaning in MEANINGS if meaning in held]
 
 
 def _wildcard(name: str, arity: int, choose: Choose) -> tuple[Row, Sequence[Sequence[Row]]]:
@@ -203,9 +203,9 @@ def _wildcard(name: str, arity: int, choose: Choose) -> tuple[Row, Sequence[Sequ
 
 def outcomes(case: Case) -> Iterator[Outcome]:
     """Every way in which it may turn out: what each unknown stands for, and the facts then."""
-    unknowns = [*_unknowns(case.facts), *sorted(set(case.conditions.values()), key=lambda one: one.expression)]
+    unknowns = [*_unknowns(case.facts), *sorted(set(case.conditions.values()), key=lambda unknown: unknown.expression)]
     there = [(name, row) for name, row in case.open if row in case.facts[name]]
-    for values in product(*(MEANINGS[one] for one in unknowns)):
+    for values in product(*(MEANINGS[unknown] for unknown in unknowns)):
         meaning = dict(zip(unknowns, values, strict=True))
         known = case.under(meaning).facts
         for found in product(*(case.open[one] for one in there)):
@@ -238,7 +238,9 @@ class Versions:
         """What decides on the first row, as the gate finds it."""
         first = min(self.rows(relation)[1], key=row_key)
         found = support(Provenance(self.program, self.model), possible(relation, self.program), first)
-        rests_on = {name for one in resting(self.case.program, frozenset({relation})).strata for name in one.relations}
+        rests_on = {
+            name for stratum in resting(self.case.program, frozenset({relation})).strata for name in stratum.relations
+        }
         return deciding(None, found.leaves, self.case.factset(), rests_on, self.case.program)
 
 
@@ -268,7 +270,7 @@ def judged(case: Case) -> Judged | None:
     if said.model.errors:
         return Judged(f"errors: {said.model.errors}")
     relations = [name for stratum in case.program.strata for name in stratum.relations]
-    held: dict[str, list[tuple[Meaning, bool]]] = {one: [] for one in relations}
+    held: dict[str, list[tuple[Meaning, bool]]] = {relation: [] for relation in relations}
     for stands, facts in outcomes(case):
         world = evaluate(case.program, facts, _budget())
         if world.exceeded:
@@ -314,14 +316,14 @@ def _wrong(rows: Collection[Row], certain: Collection[Row], loose: Collection[Ro
 
 
 def _known(row: Row, meaning: Meaning) -> Row:
-    return tuple([meaning.get(one, one) if isinstance(one, Unknown) else one for one in row])
+    return tuple([meaning.get(value, value) if isinstance(value, Unknown) else value for value in row])
 
 
 def _covers(row: Row, actual: Row) -> bool:
     """Whether the row, of which computed values are not known, is the actual one."""
     return all(
-        one == other or (isinstance(one, Unknown) and within(one, other))
-        for one, other in zip(row, actual, strict=True)
+        value == other or (isinstance(value, Unknown) and within(value, other))
+        for value, other in zip(row, actual, strict=True)
     )
 
 

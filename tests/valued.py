@@ -67,12 +67,16 @@ def wrong(rules: Rules, template: Path, seed: int) -> Iterator[str]:
     if stack is None:
         return
     before = judged(rules, stack)
-    yield from (f"{one.policy} on {one.resource} hangs on nothing" for one in before.undetermined if not one.because)
-    missing = [one for one in stack.parameters if isinstance(one.value, Unknown)]
+    yield from (
+        f"{violation.policy} on {violation.resource} hangs on nothing"
+        for violation in before.undetermined
+        if not violation.because
+    )
+    missing = [parameter for parameter in stack.parameters if isinstance(parameter.value, Unknown)]
     for share in (0.5, 1.0) if missing else ():
-        values = {one.name: value(one, chance) for one in missing if chance.random() <= share}
+        values = {parameter.name: value(parameter, chance) for parameter in missing if chance.random() <= share}
         if values and (known := read(template, values)):
-            yield from (f"{one} with {values}" for one in flips(before, judged(rules, known)))
+            yield from (f"{flip} with {values}" for flip in flips(before, judged(rules, known)))
             assumed = read(template, {}, {f"{{get_param: {name}}} in web": one for name, one in values.items()})
             if assumed is None or rows(assumed) != rows(known):
                 yield f"{values} are others if they are assumed"
@@ -87,7 +91,7 @@ def flips(before: Decision, after: Decision) -> Iterator[str]:
     """What more values must not change. What was undetermined of a group's members has no name yet."""
     certain, open_ = found(before.violations), found(before.undetermined)
     now, still = found(after.violations), found(after.undetermined)
-    failed = {one.policy for one in (*before.errors, *after.errors)}
+    failed = {policy_error.policy for policy_error in (*before.errors, *after.errors)}
     for policy, subject in sorted(certain - now, key=str):
         if policy not in failed and (policy, None) not in certain:
             yield f"{policy} on {subject} was certain"
@@ -103,7 +107,7 @@ def rows(stack: Stack) -> set[tuple[str, Row]]:
 
 def found(findings: Sequence[Violation]) -> Found:
     """The findings by policy and subject."""
-    return {(one.policy, one.resource.path if one.resource else None) for one in findings}
+    return {(finding.policy, finding.resource.path if finding.resource else None) for finding in findings}
 
 
 def main() -> int:

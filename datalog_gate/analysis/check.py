@@ -69,7 +69,7 @@ def check(
         written = modules
         modules, _ = modern(written, names, {})
         modules, notes = modern(written, names, _inferred(modules, names, []).relations)
-    diagnostics = [*found, *notes, *(one for module in modules for one in texts_once(module))]
+    diagnostics = [*found, *notes, *(diagnostic for module in modules for diagnostic in texts_once(module))]
     inference = _inferred(modules, names, diagnostics)
     if query is None and not found:  # a query may read any relation, a rule that can't be read too
         diagnostics += names.unread(modules)
@@ -79,13 +79,13 @@ def check(
     strata, unstratified = stratify(rules)
     described = {**inference.relations, **_of_grants()}
     past = with_past(rules, described, {EFFECTIVE.name}, catalogue)
-    diagnostics += [one for one in names.diagnostics if one not in names.consequences]
+    diagnostics += [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
     diagnostics += [*inference.diagnostics, *policies.diagnostics, *unstratified, *past.diagnostics]
     diagnostics += _unknown_services(rules, policies.unlocks)
-    whole = all(one.severity != "error" for one in diagnostics)
+    whole = all(diagnostic.severity != "error" for diagnostic in diagnostics)
     in_strata = [rule for stratum in strata for rule in stratum.rules]
     diagnostics += strangers(in_strata, described, catalogue, whole)
-    if any(one.severity == "error" for one in diagnostics):
+    if any(diagnostic.severity == "error" for diagnostic in diagnostics):
         raise RulesError(diagnostics, sources)
     if past.rules != rules:
         rules, strata = past.rules, stratify(past.rules)[0]
@@ -154,16 +154,16 @@ def _unlocking(unlocks: Sequence[Unlock]) -> list[CheckedRule]:
     return [
         CheckedRule(
             UNLOCKED,
-            (Const(one.service), resource),
+            (Const(unlock.service), resource),
             (
-                Match(one.relation, (grant,), one.span),
-                Match(EFFECTIVE.name, (grant,), one.span),
-                Match("gate:grant", (grant, Const(one.service), None), one.span),
-                Match("gate:grant_scope", (grant, resource), one.span),
+                Match(unlock.relation, (grant,), unlock.span),
+                Match(EFFECTIVE.name, (grant,), unlock.span),
+                Match("gate:grant", (grant, Const(unlock.service), None), unlock.span),
+                Match("gate:grant_scope", (grant, resource), unlock.span),
             ),
-            one.span,
+            unlock.span,
         )
-        for one in unlocks
+        for unlock in unlocks
     ]
 
 
@@ -175,7 +175,7 @@ def _of_grants() -> dict[str, Relation]:
 def _unknown_services(rules: Sequence[CheckedRule], unlocks: Sequence[Unlock]) -> list[Diagnostic]:
     """A rule that asks for a service which no rule unlocks would hold, or fail, for ever. One that reads grants of such
     a service may be meant, but for a slip."""
-    services = {one.service for one in unlocks}
+    services = {unlock.service for unlock in unlocks}
     found = []
     for rule in rules:
         for match in matches(rule.body):

@@ -79,8 +79,8 @@ class Lowering:
         self._module, self._spans, self._fresh = module, {}, 0
         slips = once(rule, lambda atom: self.names.relation(atom, module))
         if module in self.names.congress:  # there a variable that occurs once is how to say "any"
-            quotes = [replace(one, severity="warning") for one in slips if one.code == "forgotten-quotes"]
-            slips = [one for one in slips if one.code == "negated-once"] + quotes
+            quotes = [replace(slip, severity="warning") for slip in slips if slip.code == "forgotten-quotes"]
+            slips = [slip for slip in slips if slip.code == "negated-once"] + quotes
         self.diagnostics += slips
         scope = {name: Var(name) for name in shared((rule.head, *rule.body))}
         arguments, extra = self._terms(rule.head.arguments, scope)
@@ -88,7 +88,7 @@ class Lowering:
             self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
         bodies = self._body(rule.body, scope, rule.span)
         found = (*self.diagnostics[said:], *self.names.diagnostics[named:])
-        if any(one.severity == "error" for one in found):
+        if any(diagnostic.severity == "error" for diagnostic in found):
             return
         size = sum(map(_size, bodies))
         self._literals += size if size > LARGE else 0
@@ -118,7 +118,7 @@ class Lowering:
             if message:
                 self._report("too-complex", message, span, "write some of them as rules of a relation of their own")
                 return [()]
-            alternatives = [one + choice for one in alternatives for choice in choices]
+            alternatives = [alternative + choice for alternative in alternatives for choice in choices]
         return alternatives
 
     def _literal(self, literal: ast.Literal, scope: Scope) -> list[Conjunction]:
@@ -302,21 +302,21 @@ class Lowering:
         known = frozenset(scope.values())
         inside = [list(body) for body in bodies]
         beside: list[CheckedLiteral] = []
-        for one in bodies[0] if bodies else ():
+        for literal in bodies[0] if bodies else ():
             if (
-                not isinstance(one, Match)
-                and known.intersection(variables(one))
-                and all(one in body for body in inside)
+                not isinstance(literal, Match)
+                and known.intersection(variables(literal))
+                and all(literal in body for body in inside)
             ):
-                beside.append(one)
+                beside.append(literal)
                 for body in inside:
-                    body.remove(one)
-        own = {one for one in terms if isinstance(one, Var)}
+                    body.remove(literal)
+        own = {term for term in terms if isinstance(term, Var)}
         wanted = known.union(own, *map(variables, beside))
-        inner = (var for body in inside for one in body for var in variables(one))
+        inner = (var for body in inside for literal in body for var in variables(literal))
         columns = tuple(dict.fromkeys(var for var in (inner if bodies else own) if var in wanted))
-        for var in (one for one in columns if one in known):
-            if not all(any(_gives(one, var) for one in body) for body in inside):
+        for var in (column for column in columns if column in known):
+            if not all(any(_gives(literal, var) for literal in body) for body in inside):
                 message = f"{var.name.partition('#')[0]} groups this aggregate: each branch of `or` must match it"
                 self._report("unsafe-variable", message, span, "aggregate over a relation that has a rule for each")
                 return ()
@@ -357,23 +357,23 @@ def variables(literal: CheckedLiteral) -> Iterator[Var]:
     """Every variable of a literal, those of its inner bodies too."""
     match literal:
         case Match():
-            yield from (one for one in literal.arguments if isinstance(one, Var))
+            yield from (argument for argument in literal.arguments if isinstance(argument, Var))
         case Compare():
-            yield from (one for one in (literal.left, literal.right) if isinstance(one, Var))
+            yield from (term for term in (literal.left, literal.right) if isinstance(term, Var))
         case Call():
-            yield from (one for one in (*literal.inputs, *literal.outputs) if isinstance(one, Var))
+            yield from (term for term in (*literal.inputs, *literal.outputs) if isinstance(term, Var))
         case Without():
             for inner in literal.body:
                 yield from variables(inner)
         case Fold():
             yield literal.target
-            yield from (one for one in literal.terms if isinstance(one, Var))
+            yield from (term for term in literal.terms if isinstance(term, Var))
             for inner in literal.body:
                 yield from variables(inner)
 
 
 def _size(body: Conjunction) -> int:
-    return sum(1 + _size(one.body) if isinstance(one, Without | Fold) else 1 for one in body)
+    return sum(1 + _size(literal.body) if isinstance(literal, Without | Fold) else 1 for literal in body)
 
 
 def _gives(literal: CheckedLiteral, var: Var) -> bool:
@@ -383,7 +383,9 @@ def _gives(literal: CheckedLiteral, var: Var) -> bool:
             return var in literal.arguments
         case Compare("=", left, right):
             return (
-                not literal.null_test and var in (left, right) and any(isinstance(one, Const) for one in (left, right))
+                not literal.null_test
+                and var in (left, right)
+                and any(isinstance(term, Const) for term in (left, right))
             )
     return False
 

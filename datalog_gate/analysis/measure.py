@@ -51,16 +51,16 @@ class Measure:
     def exceeds(self, measured: Row, other: Row) -> bool:
         """Whether one is worse than another, which is another value."""
         match self.direction, measured, other:
-            case ">", (int() | Decimal() as one,), (int() | Decimal() as than,):
-                return one > than
-            case "<", (int() | Decimal() as one,), (int() | Decimal() as than,):
-                return one < than
+            case ">", (int() | Decimal() as number,), (int() | Decimal() as than,):
+                return number > than
+            case "<", (int() | Decimal() as number,), (int() | Decimal() as than,):
+                return number < than
         return True
 
 
 def measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
     """The measure of each policy, by id."""
-    return _KEPT.get(program, tuple(one.id for one in policies), lambda: _measures(program, policies))
+    return _KEPT.get(program, tuple(policy.id for policy in policies), lambda: _measures(program, policies))
 
 
 def _measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:

@@ -45,11 +45,14 @@ def with_past(
 ) -> Past:
     """Copy what is read as `old:p`. `moved` names the inputs that follow the stack besides those of the catalogue. A
     relation that rests on the change itself can't be asked what it held before."""
-    own = [one for one in rules if not one.relation.startswith(OLD)]
+    own = [rule for rule in rules if not rule.relation.startswith(OLD)]
     by_head: dict[str, list[CheckedRule]] = {}
     for rule in own:
         by_head.setdefault(rule.relation, []).append(rule)
-    read = {name: {match.relation for one in those for _, match in reads(one.body)} for name, those in by_head.items()}
+    read = {
+        name: {match.relation for checked_rule in those for _, match in reads(checked_rule.body)}
+        for name, those in by_head.items()
+    }
     inputs = {one for those in read.values() for one in those} - by_head.keys()
     moving = _resting(read, {one for one in inputs if one in moved or catalogue.relation(OLD + one)})
     changing = _resting(read, {one for one in inputs if one.startswith(OLD) or one in TRANSITION - {"gate:request"}})
@@ -61,27 +64,28 @@ def with_past(
     def in_copy(name: str) -> str:
         return OLD + name if name in moving else name
 
-    asked = [one for rule in own for _, one in reads(rule.body) if one.relation.startswith(OLD)]
-    wrong = [one for one in asked if one.relation.removeprefix(OLD) in changing]
+    asked = [match for rule in own for _, match in reads(rule.body) if match.relation.startswith(OLD)]
+    wrong = [match for match in asked if match.relation.removeprefix(OLD) in changing]
     found = [
         Diagnostic(
             "undefined-relation",
-            f"there is no {one.relation}: it judges the change itself",
-            one.span,
+            f"there is no {match.relation}: it judges the change itself",
+            match.span,
             "read as old: a relation whose rules read neither old: nor heat:change",
         )
-        for one in wrong
+        for match in wrong
     ]
     copied: dict[str, list[CheckedRule]] = {}
-    waiting = [] if wrong else [one.relation.removeprefix(OLD) for one in asked]
+    waiting = [] if wrong else [match.relation.removeprefix(OLD) for match in asked]
     while waiting:
         name = waiting.pop()
         if name in moving and name in by_head and name not in copied:
             copied[name] = [
-                replace(one, relation=OLD + name, body=_renamed(one.body, in_copy)) for one in by_head[name]
+                replace(checked_rule, relation=OLD + name, body=_renamed(checked_rule.body, in_copy))
+                for checked_rule in by_head[name]
             ]
             waiting += read[name]
-    plain = [replace(one, body=_renamed(one.body, as_asked)) for one in own]
+    plain = [replace(checked_rule, body=_renamed(checked_rule.body, as_asked)) for checked_rule in own]
     names = copied.keys() | {one for name in copied for one in read[name] & moving}
     return Past(
         plain + [rule for those in copied.values() for rule in those],

@@ -77,7 +77,7 @@ class Policies:
         self.unlocks: list[Unlock] = []
         self._annotated: dict[str, Span] = {}
         for module in modules:
-            rules = [one for one in module.statements if isinstance(one, Rule)]
+            rules = [statement for statement in module.statements if isinstance(statement, Rule)]
             annotated = {names.head(rule.head, module.name).name for rule in rules if rule.annotation}
             for rule in rules:
                 relation = relations[names.head(rule.head, module.name).name]
@@ -106,7 +106,7 @@ class Policies:
             self._report("unknown-annotation", message, annotation.span, suggestion)
 
     def _unlock(self, annotation: Annotation, rule: Rule, relation: Relation) -> None:
-        texts = [one.value for one in annotation.values if isinstance(one.value, str)]
+        texts = [value.value for value in annotation.values if isinstance(value.value, str)]
         if len(texts) != 1 or len(annotation.values) != 1 or annotation.attributes:
             message = "@unlock takes the name of one service"
             self._report("annotation-attribute", message, annotation.span, 'write @unlock("edge")')
@@ -169,7 +169,10 @@ class Policies:
         if len(annotation.values) > 2:
             message = f"@{annotation.name} takes an id and a message, then attributes by name"
             self._report("annotation-attribute", message, annotation.values[2].span)
-        named = [Attribute(name, one.value, one.span) for name, one in zip(TEXTS, annotation.values[:2], strict=False)]
+        named = [
+            Attribute(name, constant.value, constant.span)
+            for name, constant in zip(TEXTS, annotation.values[:2], strict=False)
+        ]
         for attribute in (*named, *annotation.attributes):
             value = attribute.value
             items = value if isinstance(value, tuple) else (value,)
@@ -189,7 +192,7 @@ class Policies:
             else:
                 texts[attribute.name] = words[0]
             choices = CHOICES.get(attribute.name, words)
-            for word in (one for one in words if one not in choices):
+            for word in (word for word in words if word not in choices):
                 suggestion = did_you_mean(word, choices, "one of " + ", ".join(choices))
                 self._report("annotation-attribute", f"{attribute.name} can't be {word!r}", attribute.span, suggestion)
         if lists.get("on") == ():

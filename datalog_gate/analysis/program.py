@@ -55,7 +55,7 @@ class Match:
     columns: tuple[int, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        said = tuple((at, one) for at, one in enumerate(self.arguments) if one is not None)
+        said = tuple((at, term) for at, term in enumerate(self.arguments) if term is not None)
         object.__setattr__(self, "said", said)
         object.__setattr__(self, "columns", tuple(at for at, _ in said))
 

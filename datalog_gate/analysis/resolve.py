@@ -100,8 +100,8 @@ class Names:
         for module in modules:
             scope = self.scopes[module.name]
             slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
-            rules = [one for one in module.statements if isinstance(one, Rule)]
-            annotated = {one.head.name.rpartition(":")[2] for one in rules if one.annotation}
+            rules = [statement for statement in module.statements if isinstance(statement, Rule)]
+            annotated = {rule.head.name.rpartition(":")[2] for rule in rules if rule.annotation}
             meant = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
             for statement in module.statements:
                 match statement:
@@ -161,7 +161,7 @@ class Names:
 
     def own(self) -> dict[str, Relation]:
         """The relations that the modules define or declare, by full name."""
-        return {one.name: one for scope in self.scopes.values() for one in scope.relations.values()}
+        return {relation.name: relation for scope in self.scopes.values() for relation in scope.relations.values()}
 
     def nested_relation(self, relation: str, column: str) -> str | None:
         """The relation that a list or map property of a resource type has for itself, if that is what `column` is."""
@@ -173,7 +173,7 @@ class Names:
         if atom.name in scope.relations:
             return scope.relations[atom.name]
         if module == self.query:
-            owners = [one for one in self.scopes if atom.name in self.scopes[one].relations]
+            owners = [scope for scope in self.scopes if atom.name in self.scopes[scope].relations]
         else:
             imported = [one.module for one in scope.imports if one.module in self.scopes]
             scopes = {one: self.scopes[one] for one in imported}

@@ -18,10 +18,10 @@ from datalog_gate.base.diagnostics import Diagnostic, Slips
 
 def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
     """The draft as a checked rule; None, and diagnostics, if a variable of it is bound by nothing."""
-    head = {one for one in draft.arguments if isinstance(one, Var)}
+    head = {argument for argument in draft.arguments if isinstance(argument, Var)}
     body, unbound = _order(scoped(draft.body, head), set(), head)
     if unbound:
-        slips = Slips(_name(one) for one in draft.spans)
+        slips = Slips(_name(span) for span in draft.spans)
         diagnostics.extend(_report(var, draft, body, slips) for var in _written(unbound) or unbound)
         return None
     return CheckedRule(draft.relation, draft.arguments, body, draft.span)
@@ -36,10 +36,10 @@ class Scoped:
 
     def ready(self, bound: Container[Var]) -> bool:
         """Whether the literal can run; an equation needs one side at least."""
-        if not all(one in bound for one in self.needs):
+        if not all(need in bound for need in self.needs):
             return False
         if isinstance(self.literal, Compare):
-            return any(isinstance(one, Const) or one in bound for one in (self.literal.left, self.literal.right))
+            return any(isinstance(term, Const) or term in bound for term in (self.literal.left, self.literal.right))
         return True
 
 
@@ -61,7 +61,7 @@ def scoped(
             case Compare() if literal.comparator != "=":
                 needs = frozenset(variables(literal))
             case Call():
-                needs = frozenset(one for one in literal.inputs if isinstance(one, Var))
+                needs = frozenset(term for term in literal.inputs if isinstance(term, Var))
             case Without() | Fold():
                 shared = (var for var in variables(literal) if var in around or occurrences[var] > 1)
                 needs = frozenset(shared) - binds(literal)
@@ -84,7 +84,7 @@ def scoped(
 def inner(literal: Without | Fold, needs: frozenset[Var]) -> tuple[Scoped, ...]:
     """The literal's own body, scoped. What the literal needs has a value there."""
     terms = literal.terms if isinstance(literal, Fold) else ()
-    return scoped(literal.body, needs.union(one for one in terms if isinstance(one, Var)), needs)
+    return scoped(literal.body, needs.union(term for term in terms if isinstance(term, Var)), needs)
 
 
 def binds(literal: CheckedLiteral) -> set[Var]:
@@ -95,7 +95,7 @@ def binds(literal: CheckedLiteral) -> set[Var]:
         case Compare():
             return set(variables(literal)) if literal.comparator == "=" else set()
         case Call():
-            return {one for one in literal.outputs if isinstance(one, Var)}
+            return {output for output in literal.outputs if isinstance(output, Var)}
         case Without():
             return set()
         case Fold():
@@ -153,7 +153,7 @@ def _report(var: Var, draft: Draft, ordered: Conjunction, slips: Slips) -> Diagn
     name = _name(var) or "the result"
     steps, bound = [], set[Var]()
     for literal in ordered:
-        if new := sorted({_name(one) for one in binds(literal) - bound} - {""}):
+        if new := sorted({_name(bind) for bind in binds(literal) - bound} - {""}):
             steps.append(f"{_what(literal)} ({literal.span}) binds {', '.join(new)}")
         bound |= binds(literal)
     near = next(iter(slips.of(name)), None)

@@ -28,7 +28,9 @@ def layers(program: CheckedProgram, groups: Iterable[frozenset[str]]) -> Iterato
         yield part
         given |= part.inputs
         there = {name for stratum in part.strata for name in stratum.relations}
-        rest = _of(program, [one for one in rest.strata if there.isdisjoint(one.relations)], rest.inputs | there)
+        rest = _of(
+            program, [stratum for stratum in rest.strata if there.isdisjoint(stratum.relations)], rest.inputs | there
+        )
     read = {name for stratum in rest.strata for name in _read(stratum)}
     yield _of(program, rest.strata, (program.inputs - given) | (read & rest.inputs))
 

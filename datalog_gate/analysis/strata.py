@@ -38,7 +38,7 @@ def stratify(rules: Sequence[CheckedRule]) -> tuple[tuple[Stratum, ...], tuple[D
     and stands in no stratum."""
     by_relation: dict[str, list[CheckedRule]] = {rule.relation: [] for rule in rules}
     graph: dict[str, set[Step]] = {name: set() for name in by_relation}
-    for rule in sorted(rules, key=lambda one: one.span):
+    for rule in sorted(rules, key=lambda checked_rule: checked_rule.span):
         by_relation[rule.relation].append(rule)
         steps = (Step(through, match.span, match.relation) for through, match in reads(rule.body))
         graph[rule.relation].update(step for step in steps if step.relation in graph)
@@ -46,12 +46,14 @@ def stratify(rules: Sequence[CheckedRule]) -> tuple[tuple[Stratum, ...], tuple[D
     found: list[Diagnostic] = []
     for component in _components({name: sorted({step.relation for step in graph[name]}) for name in sorted(graph)}):
         members = frozenset(component)
-        own = sorted((rule for name in component for rule in by_relation[name]), key=lambda one: one.span)
+        own = sorted(
+            (rule for name in component for rule in by_relation[name]), key=lambda checked_rule: checked_rule.span
+        )
         inside = {name: sorted(step for step in graph[name] if step.relation in members) for name in component}
         recursive = any(not step.through for steps in inside.values() for step in steps)
         strata.append(Stratum(tuple(component), tuple(own), recursive))
         found += _unstratified(inside)
-        found += islice((one for rule in own for one in _growth(rule, inside)), MOST_CYCLES)
+        found += islice((diagnostic for rule in own for diagnostic in _growth(rule, inside)), MOST_CYCLES)
     return tuple(strata), in_order(found)
 
 
@@ -145,28 +147,30 @@ def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
 def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
     """A diagnostic for each computed value that reaches the head of a rule which reads its own component. One that the
     body also matches in a relation is one of those there."""
-    loops = [one for one in rule.body if isinstance(one, Match) and one.relation in inside]
+    loops = [literal for literal in rule.body if isinstance(literal, Match) and literal.relation in inside]
     if not loops:
         return
-    matched = {one for literal in rule.body if isinstance(literal, Match) for one in literal.arguments}
+    matched = {argument for literal in rule.body if isinstance(literal, Match) for argument in literal.arguments}
     origins: dict[Var, Call | Fold] = {}
     for literal in rule.body:
         if isinstance(literal, Call | Fold):
             outputs = literal.outputs if isinstance(literal, Call) else (literal.target,)
-            origins.update((one, literal) for one in outputs if isinstance(one, Var) and one not in matched)
+            origins.update((output, literal) for output in outputs if isinstance(output, Var) and output not in matched)
     equal = [
         (source, target)
-        for one in rule.body
-        if isinstance(one, Compare) and one.comparator == "="
-        for source, target in ((one.left, one.right), (one.right, one.left))
+        for literal in rule.body
+        if isinstance(literal, Compare) and literal.comparator == "="
+        for source, target in ((literal.left, literal.right), (literal.right, literal.left))
         if isinstance(source, Var) and isinstance(target, Var) and target not in matched
     ]
     while new := {target: origins[source] for source, target in equal if source in origins and target not in origins}:
         origins.update(new)
-    reaching = dict.fromkeys(origins[one] for one in rule.arguments if isinstance(one, Var) and one in origins)
+    reaching = dict.fromkeys(
+        origins[argument] for argument in rule.arguments if isinstance(argument, Var) and argument in origins
+    )
     if not reaching:
         return
-    cycles = (_cycle(rule.relation, Step("", one.span, one.relation), inside) for one in loops)
+    cycles = (_cycle(rule.relation, Step("", loop.span, loop.relation), inside) for loop in loops)
     told = _told(min(cycles, key=lambda one: (len(one), one)))
     for origin in reaching:
         maker = origin.builtin if isinstance(origin, Call) else origin.function

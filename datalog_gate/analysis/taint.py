@@ -48,9 +48,9 @@ def taint(program: CheckedProgram, secrets: Mapping[str, Collection[int]]) -> Ta
             for rule in stratum.rules:
                 flow = _Flow(found)
                 flow.through(rule.body)
-                for at, one in enumerate(rule.arguments):
+                for at, term in enumerate(rule.arguments):
                     key = rule.relation, at
-                    found.columns[key] = max(found.columns.get(key, 0), flow.of([one]))
+                    found.columns[key] = max(found.columns.get(key, 0), flow.of([term]))
     return found
 
 
@@ -76,13 +76,13 @@ class _Flow:
                 self._literal(literal)
 
     def of(self, operands: Iterable[Pattern]) -> int:
-        return max((self.variables.get(one, 0) for one in operands if isinstance(one, Var)), default=0)
+        return max((self.variables.get(operand, 0) for operand in operands if isinstance(operand, Var)), default=0)
 
     def _literal(self, literal: CheckedLiteral) -> None:
         match literal:
             case Match(relation, arguments):
-                for at, one in enumerate(arguments):
-                    self._bind(one, self.taint.columns.get((relation, at), 0))
+                for at, term in enumerate(arguments):
+                    self._bind(term, self.taint.columns.get((relation, at), 0))
             case Compare(comparator, left, right, span):
                 level = self.of([left, right])
                 if comparator == "=":
@@ -101,9 +101,9 @@ class _Flow:
     def _compute(self, inputs: Sequence[Operand], outputs: Sequence[Pattern], span: Span) -> None:
         if self.of(inputs):
             self.taint.spans.add(span)
-            for one in outputs:
-                self._bind(one, MADE)
+            for output in outputs:
+                self._bind(output, MADE)
 
-    def _bind(self, one: Pattern, level: int) -> None:
-        if isinstance(one, Var):
-            self.variables[one] = max(self.variables.get(one, 0), level)
+    def _bind(self, term: Pattern, level: int) -> None:
+        if isinstance(term, Var):
+            self.variables[term] = max(self.variables.get(term, 0), level)

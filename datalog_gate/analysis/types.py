@@ -129,13 +129,13 @@ class Inference:
                     if isinstance(argument, Var):
                         self._meet(kinds, argument, column.kinds, binders[argument] > 1)
             case Compare(comparator="="):
-                for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                    if isinstance(one, Var):
-                        self._meet(kinds, one, self._kind(other, kinds), binders[one] > 1)
+                for term, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                    if isinstance(term, Var):
+                        self._meet(kinds, term, self._kind(other, kinds), binders[term] > 1)
             case Compare(comparator="!="):
-                for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                    if isinstance(one, Var) and other == Const(None):
-                        kinds[one] = kinds.get(one, Kind.ANY) & NOT_NULL
+                for term, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                    if isinstance(term, Var) and other == Const(None):
+                        kinds[term] = kinds.get(term, Kind.ANY) & NOT_NULL
             case Call():
                 for column, output in zip(CALLS[literal.builtin].outputs, literal.outputs, strict=True):
                     if isinstance(output, Var):
@@ -162,7 +162,7 @@ class Inference:
 
     def _given(self, call: Call, column: Column, kinds: Kinds) -> Kind:
         if call.builtin == "??":
-            left, right = (self._kind(one, kinds) for one in call.inputs)
+            left, right = (self._kind(term, kinds) for term in call.inputs)
             return (left & NOT_NULL) | right
         return column.kinds
 
@@ -231,7 +231,7 @@ class Inference:
 
     def _tell(self, *operands: Operand) -> bool:
         """Whether it was said of one of the variables already that nothing fits it; it is, from now on."""
-        named = {one for one in operands if isinstance(one, Var)}
+        named = {operand for operand in operands if isinstance(operand, Var)}
         known = bool(named & self._told)
         self._told |= named
         return known
@@ -274,7 +274,7 @@ def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Va
             pair = {side for side in (literal.left, literal.right) if isinstance(side, Var)}
             group = pair.union(*(same.get(var, ()) for var in pair))
             same.update(dict.fromkeys(group, group))
-    joined = {var: sum(found[one] for one in group) for var, group in same.items()}
+    joined = {var: sum(found[var] for var in group) for var, group in same.items()}
     for var, count in joined.items():
         found[var] = count
     return found

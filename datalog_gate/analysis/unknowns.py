@@ -62,7 +62,7 @@ def split(
     )
     if not reach.size():
         return program
-    strata = tuple(one for stratum in program.strata for one in _versions(stratum, reach))
+    strata = tuple(version for stratum in program.strata for version in _versions(stratum, reach))
     if strata == program.strata:
         return program
     used = {match.relation for stratum in strata for rule in stratum.rules for _, match in reads(rule.body)}
@@ -114,8 +114,8 @@ def _versions(stratum: Stratum, reach: _Reach) -> Iterator[Stratum]:
             break
     yield replace(stratum, rules=tuple(certain for certain, _ in pairs))
     if two := tuple(name + POSSIBLE for name in stratum.relations if name in reach.versions):
-        rules = (replace(one, relation=one.relation + POSSIBLE) for _, one in pairs)
-        yield Stratum(two, tuple(one for one in rules if one.relation in two), stratum.recursive)
+        rules = (replace(checked_rule, relation=checked_rule.relation + POSSIBLE) for _, checked_rule in pairs)
+        yield Stratum(two, tuple(rule for rule in rules if rule.relation in two), stratum.recursive)
 
 
 def _pair(rule: CheckedRule, reach: _Reach) -> tuple[CheckedRule, CheckedRule]:
@@ -131,8 +131,8 @@ def _pair(rule: CheckedRule, reach: _Reach) -> tuple[CheckedRule, CheckedRule]:
 def _rewritten(rule: CheckedRule, reach: _Reach, possible: bool) -> CheckedRule:
     body = _Body(reach, possible, False, count(), {}, {})
     body.take(rule.body)
-    arguments = tuple(body.value(one) for one in rule.arguments)
-    unsure = {at for at, one in enumerate(arguments) if body.unsure(one)}
+    arguments = tuple(body.value(argument) for argument in rule.arguments)
+    unsure = {at for at, term in enumerate(arguments) if body.unsure(term)}
     if unsure:
         reach.columns.setdefault(rule.relation, set()).update(unsure)
     made = replace(rule, arguments=arguments, body=tuple(body.literals))
@@ -159,7 +159,7 @@ class _Body:
     def take(self, body: Sequence[CheckedLiteral]) -> None:
         """Rewrite the literals of a body. The matches come first: they need nothing, and a variable shall have its
         value from a column without unknowns if any match gives it one."""
-        self._matches([one for one in body if isinstance(one, Match)])
+        self._matches([literal for literal in body if isinstance(literal, Match)])
         for literal in body:
             match literal:
                 case Compare():
@@ -182,36 +182,36 @@ class _Body:
 
     def _matches(self, matches: Sequence[Match]) -> None:
         given = set(self.bound)
-        for one in matches:
-            columns = self.reach.columns.get(one.relation, ())
-            for at, argument in enumerate(one.arguments):
+        for match in matches:
+            columns = self.reach.columns.get(match.relation, ())
+            for at, argument in enumerate(match.arguments):
                 if isinstance(argument, Var) and argument not in given and argument not in self.equal:
                     self.bound[argument] = at in columns and self.bound.get(argument, True)
         tests: list[CheckedLiteral] = []
-        for one in matches:
-            soft = () if one.relation in self.reach.certain_only else self.reach.columns.get(one.relation, ())
+        for match in matches:
+            soft = () if match.relation in self.reach.certain_only else self.reach.columns.get(match.relation, ())
             patterns: list[Pattern] = []
-            for at, argument in enumerate(one.arguments):
+            for at, argument in enumerate(match.arguments):
                 wanted = argument and self.value(argument)
                 first = isinstance(wanted, Var) and self.bound[wanted] and wanted not in given
                 if self.possible and wanted and not first and (at in soft or self.unsure(wanted)):
-                    wanted = self._same(wanted, one.span, tests)
+                    wanted = self._same(wanted, match.span, tests)
                 elif isinstance(wanted, Var):
                     given.add(wanted)
                 patterns.append(wanted)
-            two = self.possible and one.relation in self.reach.versions
-            name = one.relation + POSSIBLE if two else one.relation
-            self.literals.append(replace(one, relation=name, arguments=tuple(patterns)))
+            two = self.possible and match.relation in self.reach.versions
+            name = match.relation + POSSIBLE if two else match.relation
+            self.literals.append(replace(match, relation=name, arguments=tuple(patterns)))
         self.literals += tests
 
     def _compare(self, literal: Compare) -> None:
         left, right = self.value(literal.left), self.value(literal.right)
-        for one, other in ((left, right), (right, left)):
-            if isinstance(one, Var) and one not in self.bound:
+        for term, other in ((left, right), (right, left)):
+            if isinstance(term, Var) and term not in self.bound:
                 if other == Const(None):  # written out, null equals null: it can't stand for a variable elsewhere
-                    self.bound[one] = False
+                    self.bound[term] = False
                     break
-                self.equal[one] = other
+                self.equal[term] = other
                 return
         answer = literal.when_unknown
         if self.unsure(left) or self.unsure(right):
@@ -227,7 +227,7 @@ class _Body:
         inputs = tuple(map(self.value, literal.inputs))
         unsure = any(map(self.unsure, inputs))
         tests: list[CheckedLiteral] = []
-        outputs = tuple(self._output(one, unsure, literal.span, tests) for one in literal.outputs)
+        outputs = tuple(self._output(output, unsure, literal.span, tests) for output in literal.outputs)
         answer = self.possible if unsure and not outputs else literal.when_unknown
         self.literals += [replace(literal, inputs=inputs, outputs=outputs, when_unknown=answer), *tests]
 
@@ -240,17 +240,17 @@ class _Body:
         unsure = not alike or any(map(possible.unsure, terms))
         tests: list[CheckedLiteral] = []
         target = self._output(literal.target, unsure, literal.span, tests)
-        inside = {one: self.value(one) for one in variables(literal) if one != literal.target}
+        inside = {variable: self.value(variable) for variable in variables(literal) if variable != literal.target}
         assert target
         if isinstance(target, Const) or target in inside.values():  # what groups an aggregate can't be its target too
             target = self._same(target, literal.span, tests)
         if unsure:
-            group = {one: by for one, by in inside.items() if isinstance(by, Const) or by in self.bound}
+            group = {var: by for var, by in inside.items() if isinstance(by, Const) or by in self.bound}
             known_by = " ".join((f"the set at {literal.span}", *["by", ", ".join(map(_name, group))] * bool(group)))
             some = self._tuples(terms, possible.literals, literal.span)
             sure = some
             if not alike:
-                own = {var: self._new(var.name) for one in certain.literals for var in variables(one)}
+                own = {var: self._new(var.name) for literal in certain.literals for var in variables(literal)}
                 names = {var: new for var, new in own.items() if var not in self.bound}
                 sure = self._tuples(renamed(terms, names), renamed(tuple(certain.literals), names), literal.span)
             inputs = (Const(Unknown(known_by)), *group.values(), sure, some)

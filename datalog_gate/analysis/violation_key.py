@@ -70,8 +70,8 @@ def computed(program: CheckedProgram, indexes: bool = True) -> set[Cell]:
                 cells = ((rule.relation, at) for at in range(len(rule.arguments)))
                 found |= {
                     cell
-                    for cell, one in zip(cells, rule.arguments, strict=True)
-                    if isinstance(one, Var) and one not in read
+                    for cell, term in zip(cells, rule.arguments, strict=True)
+                    if isinstance(term, Var) and term not in read
                 }
     return found
 
@@ -79,11 +79,11 @@ def computed(program: CheckedProgram, indexes: bool = True) -> set[Cell]:
 def _read(rule: CheckedRule, worked_out: Set[Cell]) -> set[Var]:
     """The variables of a rule whose value a row or a constant gives; a default gives one of its two sides as it is."""
     read = {
-        one
+        term
         for match in rule.body
         if isinstance(match, Match)
-        for at, one in enumerate(match.arguments)
-        if isinstance(one, Var) and (match.relation, at) not in worked_out
+        for at, term in enumerate(match.arguments)
+        if isinstance(term, Var) and (match.relation, at) not in worked_out
     }
     given: list[tuple[Pattern, tuple[Operand, ...]]] = []
     for literal in rule.body:
@@ -96,6 +96,6 @@ def _read(rule: CheckedRule, worked_out: Set[Cell]) -> set[Var]:
     while before < len(read):
         before = len(read)
         for target, sources in given:
-            if isinstance(target, Var) and all(isinstance(one, Const) or one in read for one in sources):
+            if isinstance(target, Var) and all(isinstance(source, Const) or source in read for source in sources):
                 read.add(target)
     return read

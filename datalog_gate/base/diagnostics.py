@@ -134,9 +134,9 @@ class Diagnostic:
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics by place (those without one last), each once."""
 
-    def key(one: Diagnostic) -> tuple[bool, str, int, int, str, str]:
-        span = one.span or Span("", 0, 0, 0, 0)
-        return one.span is None, span.file, span.line, span.column, one.code, one.message
+    def key(diagnostic: Diagnostic) -> tuple[bool, str, int, int, str, str]:
+        span = diagnostic.span or Span("", 0, 0, 0, 0)
+        return diagnostic.span is None, span.file, span.line, span.column, diagnostic.code, diagnostic.message
 
     return tuple(sorted(dict.fromkeys(diagnostics), key=key))
 

@@ -21,7 +21,7 @@ class DiagnosticsError(GateError):
     def __init__(self, diagnostics: Iterable[Diagnostic], sources: Mapping[str, str] | None = None) -> None:
         self.diagnostics = in_order(diagnostics)
         self.sources = dict(sources or {})
-        super().__init__("\n".join(render(one, self.sources) for one in self.diagnostics))
+        super().__init__("\n".join(render(diagnostic, self.sources) for diagnostic in self.diagnostics))
 
 
 class RulesError(DiagnosticsError):

@@ -133,9 +133,9 @@ def bases(unknowns: Iterable[Unknown]) -> tuple[Unknown, ...]:
     """What these rest on in the end: what no function made, and conditions where not all that they rest on has a
     domain, as they themselves have one: they hold or they don't."""
     found: dict[Unknown, None] = {}
-    for one in unknowns:
-        deeper = one.of and (not one.domain or all(part.domain for part in one.of))
-        found.update(dict.fromkeys(one.of if deeper else (one,)))
+    for unknown in unknowns:
+        deeper = unknown.of and (not unknown.domain or all(part.domain for part in unknown.of))
+        found.update(dict.fromkeys(unknown.of if deeper else (unknown,)))
     return tuple(found)
 
 
@@ -244,7 +244,7 @@ def show(value: Value) -> str:
         case Unknown():
             if value.expression.startswith(HIDDEN):
                 return "***"
-            low, high = ("" if one is None else show(one) for one in value.bounds)
+            low, high = ("" if bound is None else show(bound) for bound in value.bounds)
             return f"?({value.expression})" if value.bounds == OPEN else f"{low}..{high}"
         case Decimal():
             return format(value, "f")

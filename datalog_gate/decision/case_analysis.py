@@ -100,9 +100,9 @@ def settle(
         if ends is None:
             found.undetermined.append(finding)
             continue
-        held = [one for one in ends if one.violations]
+        held = [end for end in ends if end.violations]
         if len(held) == len(ends):
-            result = _merged([one.violations for one in ends])
+            result = _merged([end.violations for end in ends])
             found.violations.append(result)
         elif held:
             because, words = said.cases(finding.level, [one.case for one in held])
@@ -117,8 +117,8 @@ def settle(
                 tolerated=shown.tolerated,
             )
             found.undetermined.append(result)
-        elif all(one.waived for one in ends):
-            result = _merged([one.waived for one in ends])
+        elif all(end.waived for end in ends):
+            result = _merged([end.waived for end in ends])
             found.waived.append(result)
         else:
             found.identity.append(f"never {finding.policy} {finding.resource}")
@@ -131,13 +131,13 @@ def settle(
 def _merged(violations: Sequence[Sequence[Violation]]) -> Violation:
     """One finding for those of all branches: their common row, or else that of the first with what each says. It is
     tolerated if all of them are."""
-    rows = set.intersection(*({one.row for one in some} for some in violations))
-    result = next((one for one in violations[0] if one.row in rows), None)
+    rows = set.intersection(*({violation.row for violation in some} for some in violations))
+    result = next((violation for violation in violations[0] if violation.row in rows), None)
     if result is None:
         messages = dict.fromkeys(some[0].message for some in violations)
         more = ["..."] if len(messages) > WORDINGS else []
         result = replace(violations[0][0], message="; or ".join([*list(messages)[:WORDINGS], *more]))
-    new = next((one for some in violations for one in some if not one.tolerated), result)
+    new = next((violation for some in violations for violation in some if not violation.tolerated), result)
     return replace(result, change=new.change, tolerated=new.tolerated)
 
 
@@ -149,7 +149,9 @@ def branches(
 ) -> Iterator[T]:
     """What is found in all branches under a case, where something hangs on these unknowns. `looked` sees what is found
     in each of the cases that the values of one unknown make. Errors: Unsettled."""
-    chosen = min((one for one in _bases(because) if one not in under), key=lambda one: one.expression, default=None)
+    chosen = min(
+        (base for base in _bases(because) if base not in under), key=lambda unknown: unknown.expression, default=None
+    )
     if chosen is None:
         raise Unsettled
     tries *= len(chosen.domain)
@@ -176,17 +178,19 @@ class _Branches:
         budget: Budget,
         again: Again,
     ) -> None:
-        ready = {one.policy for one in undetermined if _bases(one.because)}
-        ready -= {one.id for one in rules.policies if KNOWLEDGE in rules.reads[one.relation]}
-        policies = tuple(one for one in rules.policies if one.id in ready)
-        wanted = frozenset(one.relation for one in policies)
+        ready = {violation.policy for violation in undetermined if _bases(violation.because)}
+        ready -= {policy.id for policy in rules.policies if KNOWLEDGE in rules.reads[policy.relation]}
+        policies = tuple(policy for policy in rules.policies if policy.id in ready)
+        wanted = frozenset(policy.relation for policy in policies)
         self._rules = replace(rules, program=resting(rules.program, wanted), policies=policies, unlocks=())
         self._size = ALWAYS + sum(len(facts.rows.get(name, ())) for name in self._rules.program.inputs)
-        self._size += sum(len(each.resources) for one in stacks for each in one.walk())
-        self._size += sum(PER_FINDING for one in (*certain, *undetermined) if one.policy in ready)
+        self._size += sum(len(each.resources) for stack in stacks for each in stack.walk())
+        self._size += sum(PER_FINDING for violation in (*certain, *undetermined) if violation.policy in ready)
         self._stacks, self._again = stacks, again
-        self._known = {(one.policy, one.row) for one in certain if SECRET not in one.row}
-        self._subjects = {(one.policy, one.resource) for one in (*certain, *undetermined) if one.resource}
+        self._known = {(violation.policy, violation.row) for violation in certain if SECRET not in violation.row}
+        self._subjects = {
+            (violation.policy, violation.resource) for violation in (*certain, *undetermined) if violation.resource
+        }
         self._ready, self._budget = ready, budget
         self._until = None if budget.seconds is None else budget.clock() + budget.seconds
         self._judged: dict[frozenset[tuple[str, Value]], Decision | None] = {}
@@ -194,7 +198,7 @@ class _Branches:
 
     def of(self, finding: Violation) -> list[_End] | None:
         """All branches in which the finding is open no more; None if it can't be settled."""
-        if finding.policy not in self._ready or prod(len(one.domain) for one in _bases(finding.because)) > TRIES:
+        if finding.policy not in self._ready or prod(len(base.domain) for base in _bases(finding.because)) > TRIES:
             return None
         try:
             return list(branches(finding.because, partial(self._looked, finding)))
@@ -203,18 +207,18 @@ class _Branches:
 
     def _looked(self, finding: Violation, cases: Sequence[Case]) -> Iterator[Seen[_End]]:
         """What the finding comes to in each case. Errors: Unsettled."""
-        work = self._size * sum(_key(one) not in self._judged for one in cases)
+        work = self._size * sum(_key(case) not in self._judged for case in cases)
         if work > self._left or self._size > LARGEST:
             raise Unsettled
-        for one in cases:
-            decision = self._under(one)
+        for case in cases:
+            decision = self._under(case)
             if any(each.policy == finding.policy for each in decision.errors):
                 raise Unsettled
             violations = [each for each in decision.violations if self._is(each, finding)]
             waived = [each for each in decision.waived if self._is(each, finding)]
             still = [each for each in decision.undetermined if self._is(each, finding)]
             because = [unknown for each in still for unknown in each.because]
-            yield _End(one, violations, waived), because if still and not violations else None
+            yield _End(case, violations, waived), because if still and not violations else None
 
     def _under(self, case: Mapping[Unknown, Value]) -> Decision:
         """What is decided if the unknowns have these values. Errors: Unsettled."""
@@ -232,18 +236,20 @@ class _Branches:
         if seconds is not None and seconds <= 0:
             return None
         try:
-            read = [replace(one.assuming(values), live=one.live) if one.assuming else one for one in self._stacks]
+            read = [
+                replace(stack.assuming(values), live=stack.live) if stack.assuming else stack for stack in self._stacks
+            ]
             return self._again(self._rules, read, replace(self._budget, seconds=seconds))
         except (InputError, EngineError):
             return None
 
-    def _is(self, one: Violation, finding: Violation) -> bool:
+    def _is(self, violation: Violation, finding: Violation) -> bool:
         """Whether a finding under assumptions is of those that this one stands for without them: all about the same
         resource, or, as what a group may hold has no name yet, about one that nothing was found of."""
-        if one.policy != finding.policy or (one.policy, one.row) in self._known:
+        if violation.policy != finding.policy or (violation.policy, violation.row) in self._known:
             return False
-        return one.resource == finding.resource or not (
-            finding.resource or (one.policy, one.resource) in self._subjects
+        return violation.resource == finding.resource or not (
+            finding.resource or (violation.policy, violation.resource) in self._subjects
         )
 
 
@@ -254,4 +260,4 @@ def _key(case: Case) -> frozenset[tuple[str, Value]]:
 def _bases(unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
     """The unknowns whose values decide all of these; none if one of them has no domain."""
     found = bases(unknowns)
-    return found if all(one.domain for one in found) else ()
+    return found if all(unknown.domain for unknown in found) else ()

@@ -35,11 +35,11 @@ class Changes:
     ) -> None:
         self._rules, self._request, self._engine = rules, request, engine
         self._subtracted = {
-            one.id: one
-            for one in policies
+            policy.id: policy
+            for policy in policies
             if request.against
-            and (now.model.rows(one.relation) or now.model.rows(possible(one.relation, now.program)))
-            and not judges_transition(one, rules.reads)
+            and (now.model.rows(policy.relation) or now.model.rows(possible(policy.relation, now.program)))
+            and not judges_transition(policy, rules.reads)
         }
 
     @property
@@ -69,7 +69,7 @@ class Changes:
 
     @cached_property
     def _base(self) -> Evaluation:
-        stacks = sorted(self._request.against, key=lambda one: one.id)
+        stacks = sorted(self._request.against, key=lambda stack: stack.id)
         return evaluation(
             self._rules, stacks, self._request, tuple(self._subtracted.values()), self._engine, whole=False
         )
@@ -83,7 +83,7 @@ class Changes:
         """By policy and key what the older state had for certain. A policy that met an error or went beyond its budget
         there has nothing that anybody could trust."""
         model = self._base.model
-        failed = {one.relation.removesuffix(POSSIBLE) for one in model.errors}
+        failed = {error.relation.removesuffix(POSSIBLE) for error in model.errors}
         found: dict[str, dict[Row, _Was]] = {}
         for policy in self._subtracted.values():
             by = self._measures[policy.id]

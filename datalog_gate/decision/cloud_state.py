@@ -64,7 +64,7 @@ def loaded(
     if not known.unknown:
         part = grounded(program, frozenset(own))
         kept = _unchanged(part, tables, old)
-        errors = tuple(one for one in old.errors if one.relation in kept)
+        errors = tuple(error for error in old.errors if error.relation in kept)
         model = evaluate(part, {}, budget, Model({**tables, **kept}, errors))
     for name, table in model.tables.items():
         if name in old.tables:

@@ -61,11 +61,11 @@ class Decision:
             "outcome": self.outcome,
             "action": self.action,
             "stacks": list(self.stacks),
-            "violations": [self._finding(one) for one in self.violations],
-            "undetermined": [self._finding(one) for one in self.undetermined],
-            "waived": [self._finding(one) for one in self.waived],
-            "errors": [one.to_json() for one in self.errors],
-            "grants": [one.to_json() for one in self.grants],
+            "violations": [self._finding(violation) for violation in self.violations],
+            "undetermined": [self._finding(violation) for violation in self.undetermined],
+            "waived": [self._finding(violation) for violation in self.waived],
+            "errors": [error.to_json() for error in self.errors],
+            "grants": [grant.to_json() for grant in self.grants],
             "digests": dict(self.digests),
             "counts": dict(self.counts),
         }
@@ -79,8 +79,8 @@ class Decision:
         found = {one.policy for some in (self.violations, self.undetermined, self.waived, self.errors) for one in some}
         return self.explanation.clean(found) if self.explanation else {}
 
-    def _finding(self, one: Violation) -> dict[str, object]:
-        return one.to_json() | ({"why": self.explanation.of(one).to_json()} if self.explanation else {})
+    def _finding(self, violation: Violation) -> dict[str, object]:
+        return violation.to_json() | ({"why": self.explanation.of(violation).to_json()} if self.explanation else {})
 
     def rows(self, relation: str) -> list[list[object]]:
         """The certain rows of a derived relation by its full name, as plain data, sorted. Errors: KeyError."""
@@ -92,13 +92,15 @@ def outcome_of(
 ) -> Outcome:
     """The outcome by order of precedence: a certain violation denies; else an error leaves the gate undecided; else an
     undetermined one denies if its policy says so; else findings, but for records, warn."""
-    if any(one.enforced for one in violations):
+    if any(violation.enforced for violation in violations):
         return "deny"
-    if any(one.enforced for one in errors):
+    if any(error.enforced for error in errors):
         return "indeterminate"
-    if any(one.enforced and one.on_unknown == "deny" for one in undetermined):
+    if any(violation.enforced and violation.on_unknown == "deny" for violation in undetermined):
         return "deny"
-    deferred = [one for one in undetermined if one.on_unknown != "allow"]
-    if errors or any(one.level != "record" and one.mode != "record" for one in (*violations, *deferred)):
+    deferred = [violation for violation in undetermined if violation.on_unknown != "allow"]
+    if errors or any(
+        violation.level != "record" and violation.mode != "record" for violation in (*violations, *deferred)
+    ):
         return "allow_with_warnings"
     return "allow"

@@ -11,9 +11,14 @@ SHORT = 6
 
 def reason(decision: Decision, limit: int) -> str:
     """Why the decision is no plain yes, in at most `limit` characters: the first findings, how many more, the id."""
-    stopping = [one for one in decision.violations if one.enforced]
-    stopping += [one for one in decision.undetermined if one.enforced and one.on_unknown == "deny"]
-    said = [f"{one.policy}: {one.said}{_where(one)}{f' ({one.hint})' if one.hint else ''}" for one in stopping]
+    stopping = [violation for violation in decision.violations if violation.enforced]
+    stopping += [
+        violation for violation in decision.undetermined if violation.enforced and violation.on_unknown == "deny"
+    ]
+    said = [
+        f"{violation.policy}: {violation.said}{_where(violation)}{f' ({violation.hint})' if violation.hint else ''}"
+        for violation in stopping
+    ]
     said += [f"{error.policy} could not be evaluated: {error.message}" for error in decision.errors if error.enforced]
     end = f" [decision {decision.id[:SHORT]}]"
     shown = ""
@@ -28,9 +33,9 @@ def reason(decision: Decision, limit: int) -> str:
     return printable(shown if len(shown) <= room else shown[: room - 3] + "...") + end
 
 
-def _where(one: Violation) -> str:
+def _where(violation: Violation) -> str:
     """The place, or, as a request's template may be no text, the resource."""
-    where = one.place or (one.resource and one.resource.path)
+    where = violation.place or (violation.resource and violation.resource.path)
     return f" at {where}" if where else ""
 
 

@@ -35,10 +35,10 @@ class Dependence:
     """Puts the unknowns of stacks into words."""
 
     def __init__(self, stacks: Sequence[Stack]) -> None:
-        self._roots = {one.id for one in stacks}
+        self._roots = {stack.id for stack in stacks}
         self._conditions: dict[str, str] = {}
         self._negated: dict[str, str] = {}
-        for stack in (each for one in stacks for each in one.walk()):
+        for stack in (nested for root in stacks for nested in root.walk()):
             for name, truth in stack.conditions.items():
                 if isinstance(truth, Unknown):
                     where = "" if stack.id in self._roots else f" of {stack.id}"
@@ -48,15 +48,17 @@ class Dependence:
 
     def on(self, because: Sequence[Unknown]) -> str:
         """What a finding hangs on: nothing if that is not known."""
-        words = list(dict.fromkeys(self._word(part) for one in because for part in self._parts(one)))
+        words = list(dict.fromkeys(self._word(part) for unknown in because for part in self._parts(unknown)))
         return f"depends on {_listed(words, ' and ')}" if words else ""
 
     def cases(self, level: Level, cases: Sequence[Case]) -> tuple[tuple[Unknown, ...], str]:
         """The unknowns that decide a finding which holds in these cases and no other, and when it holds."""
         found = _fewer(cases)
-        because = {one.expression: one for case in found for one in case}
+        because = {unknown.expression: unknown for case in found for unknown in case}
         said = [
-            " and ".join(self._is(unknown, case[unknown]) for unknown in sorted(case, key=lambda one: one.expression))
+            " and ".join(
+                self._is(unknown, case[unknown]) for unknown in sorted(case, key=lambda unknown: unknown.expression)
+            )
             for case in found
         ]
         return tuple(because[one] for one in sorted(because)), f"{HELD[level]} if {_listed(said, '; or if ')}"
@@ -66,7 +68,7 @@ class Dependence:
         negated = unknown.expression in self._negated and unknown.expression not in self._conditions
         if word.startswith(CONDITION) and unknown.domain == (FALSE, TRUE):
             return f"{word} {'holds' if (TRUE in values) != negated else 'does not hold'}"
-        among = [_cut(show(one)) for one in unknown.domain if one in values]
+        among = [_cut(show(value)) for value in unknown.domain if value in values]
         return f"{word} is {_listed(among, ' or ')}"
 
     def _parts(self, unknown: Unknown) -> tuple[Unknown, ...]:

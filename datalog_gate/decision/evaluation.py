@@ -132,7 +132,7 @@ def _evaluated(
     model = request.inventory.model if request.inventory else Model()
     inputs = _inputs(facts)
     exceeded: dict[Level, BudgetError] = {}
-    by_level, rest = _LAYERS.get(program, tuple([one.id for one in policies]), lambda: _layers(program, policies))
+    by_level, rest = _LAYERS.get(program, tuple([policy.id for policy in policies]), lambda: _layers(program, policies))
     for level, wanted, layer in by_level:
         # what a level that went beyond its budget did not derive, a later one may need
         model = engine(resting(program, wanted) if exceeded else layer, inputs, request.budget, model)
@@ -149,7 +149,9 @@ def _layers(program: CheckedProgram, policies: Sequence[Policy]) -> _Layers:
     """By level what its policies need, and the part of the program that derives it after earlier levels; the rest."""
     needs: dict[Level, frozenset[str]] = {}
     for level in LEVELS:
-        wanted = {one.relation for one in policies if one.level == level} | ({UNLOCKED} if level == "deny" else set())
+        wanted = {policy.relation for policy in policies if policy.level == level} | (
+            {UNLOCKED} if level == "deny" else set()
+        )
         if wanted:
             needs[level] = frozenset(wanted | {possible(one, program) for one in wanted})
     *parts, rest = layers(program, needs.values())

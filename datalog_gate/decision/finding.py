@@ -105,7 +105,7 @@ class Violation:
             "resource": self.resource.path if self.resource else None,
             "place": _place(self.place),
             "change": self.change,
-            "because": [{"expression": one.expression, "place": _place(one.place)} for one in self.because],
+            "because": [{"expression": unknown.expression, "place": _place(unknown.place)} for unknown in self.because],
         }
         return {**data, "waiver": self.waiver.to_json()} if self.waiver else data
 

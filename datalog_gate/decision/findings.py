@@ -55,7 +55,7 @@ class Judge:
     def _shared(self) -> Collection[str]:
         """The names that more than one resource has: only those of different stacks can."""
         stacks = [one for stack in self._stacks for one in stack.walk()]
-        names = Counter(resource.name for one in stacks for resource in one.resources) if len(stacks) > 1 else {}
+        names = Counter(resource.name for stack in stacks for resource in stack.resources) if len(stacks) > 1 else {}
         return {name for name, times in names.items() if times > 1}
 
     @cached_property
@@ -64,7 +64,7 @@ class Judge:
 
     def certain(self, policy: Policy) -> Iterator[Violation]:
         """The rows that violate the policy whatever the unknowns turn out to be, waived or not."""
-        waivers = [one for one in self._request.waivers if one.policy == policy.id]
+        waivers = [waiver for waiver in self._request.waivers if waiver.policy == policy.id]
         for row in self._model.rows(policy.relation):
             found = support(self.provenance, policy.relation, row)
             yield self._violation(policy, policy.relation, row, found, (), waivers)

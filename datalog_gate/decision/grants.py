@@ -49,7 +49,9 @@ def grants_of(
     found = []
     for grant, service, reason in _judge(facts, stacks, services, now):
         scope = scopes.get(grant)
-        unlocks = not reason and (service, grant) in derived and any((service, one) in open_to for one in scope or ())
+        unlocks = (
+            not reason and (service, grant) in derived and any((service, value) in open_to for value in scope or ())
+        )
         why = "no rule unlocks it" if scope else "nothing is in its scope" if scope is None else PERHAPS[1]
         found.append(Grant(grant, show(service), unlocks, reason or ("unlocked" if unlocks else why)))
     return tuple(found)
@@ -95,8 +97,12 @@ def _judge(
     """Each grant with its service and the reason why it is not in effect, empty if it is; sorted."""
     rows = sorted(facts.rows.get("gate:grant", ()), key=row_key)
     maybe = facts.maybe.get("gate:grant", ())
-    homes = {one.id: (one, home) for root in stacks if rows for home in root.walk() for one in home.resources}
-    given = all(one.origin != "none" for root in stacks for one in root.parameters)  # else Heat builds nothing of it
+    homes = {
+        resource.id: (resource, home) for root in stacks if rows for home in root.walk() for resource in home.resources
+    }
+    given = all(
+        parameter.origin != "none" for root in stacks for parameter in root.parameters
+    )  # else Heat builds nothing of it
     judged = []
     for row in rows:
         if not isinstance(row[0], ResourceId):
@@ -107,9 +113,9 @@ def _judge(
             for name, value in zip(("service", "expires"), row[1:], strict=True)
         )
         problems = [PERHAPS[0]] if row in maybe else _problems(grant, home, service, expires, services, now)
-        late = [one for one in problems if one.endswith(LATE)]
+        late = [problem for problem in problems if problem.endswith(LATE)]
         if late and not given:
-            problems = [one for one in problems if one not in late] or [PERHAPS[2]]
+            problems = [problem for problem in problems if problem not in late] or [PERHAPS[2]]
         judged.append((grant.id, service, "; ".join(problems)))
     return judged
 
@@ -117,7 +123,7 @@ def _judge(
 def _problems(
     grant: Resource, home: Stack, service: Value, expires: Value, services: Collection[str], now: datetime
 ) -> list[str]:
-    named = {one.name: one for one in home.resources}
+    named = {resource.name: resource for resource in home.resources}
     own = home.template if home.template and home.template.stack == home.id else None
     return problems_of(
         service=service,

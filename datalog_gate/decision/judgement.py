@@ -47,30 +47,34 @@ def decide(
 
     Errors: EngineError if the engine refuses the program or runs out of time.
     """
-    stacks = sorted(stacks, key=lambda one: one.id)
-    policies = [one for one in rules.policies if request.action in one.on and one.id not in request.off]
+    stacks = sorted(stacks, key=lambda stack: stack.id)
+    policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
     found = evaluation(rules, stacks, request, policies, engine, against=request.against)
     facts, model = found.facts, found.model
     secrets = Secrets(facts, found.program)
     changes = Changes(rules, policies, request, found, engine)
     judge = Judge(rules, stacks, request, found, changes, secrets, explain)
-    broken = [one for one in policies if model.rows(one.relation)]
-    certain = sorted((one for policy in broken for one in judge.certain(policy)), key=_by_policy)
-    violations = [one for one in certain if not one.waiver]
+    broken = [policy for policy in policies if model.rows(policy.relation)]
+    certain = sorted((violation for policy in broken for violation in judge.certain(policy)), key=_by_policy)
+    violations = [violation for violation in certain if not violation.waiver]
     there: dict[tuple[str, ResourceId | None], bool] = {}
-    for one in violations:
-        if one.resource:
-            there[one.policy, one.resource] = one.tolerated and there.get((one.policy, one.resource), True)
-    doubtful = [one for one in policies if model.rows(one.relation + POSSIBLE)]
-    undetermined = sorted((one for policy in doubtful for one in judge.undetermined(policy, there)), key=_by_policy)
+    for violation in violations:
+        if violation.resource:
+            there[violation.policy, violation.resource] = violation.tolerated and there.get(
+                (violation.policy, violation.resource), True
+            )
+    doubtful = [policy for policy in policies if model.rows(policy.relation + POSSIBLE)]
+    undetermined = sorted(
+        (violation for policy in doubtful for violation in judge.undetermined(policy, there)), key=_by_policy
+    )
     settlement = Settlement(undetermined=undetermined)
     if settled and undetermined:
         settlement = settle(rules, stacks, facts, certain, undetermined, request.budget, partial(_unsettled, request))
         violations = sorted((*violations, *settlement.violations), key=_by_policy)
         certain = sorted((*certain, *settlement.violations, *settlement.waived), key=_by_policy)
         judge.raw |= {new: judge.raw[old] for new, old in settlement.origins if explain}
-    met = {one.waiver or one.lapsed for one in certain}
-    waivers = tuple(one for one in request.waivers if one in met)
+    met = {violation.waiver or violation.lapsed for violation in certain}
+    waivers = tuple(waiver for waiver in request.waivers if waiver in met)
     doubted = policies if model.errors or found.exceeded else ()
     errors = [error for policy in doubted if (error := judge.error(policy))]
     lines = sorted(f"{digest} {relation}" for relation, digest in found.digests.items() if relation != "gate:now")
@@ -84,14 +88,14 @@ def decide(
         ids,
         tuple(violations),
         tuple(settlement.undetermined),
-        tuple(one for one in certain if one.waiver),
-        tuple(sorted(errors, key=lambda one: one.policy)),
+        tuple(violation for violation in certain if violation.waiver),
+        tuple(sorted(errors, key=lambda policy_error: policy_error.policy)),
         grants_of(
             facts,
             stacks,
             request.services,
             request.now,
-            {(one.service, grant) for one in rules.unlocks for (grant,) in model.rows(one.relation)},
+            {(unlock.service, grant) for unlock in rules.unlocks for (grant,) in model.rows(unlock.relation)},
             model.rows(UNLOCKED),
         ),
         digests,
@@ -145,8 +149,8 @@ def _unsettled(request: Request, rules: PolicySet, stacks: Sequence[Stack], budg
     return decide(rules, stacks, replace(request, budget=budget), evaluate, settled=False)
 
 
-def _by_policy(one: Violation) -> tuple[str, object]:
-    return one.policy, row_key(one.row)
+def _by_policy(violation: Violation) -> tuple[str, object]:
+    return violation.policy, row_key(violation.row)
 
 
 def _places(inventory: Inventory | None) -> dict[str, Mapping[Row, Span]]:
@@ -156,11 +160,11 @@ def _places(inventory: Inventory | None) -> dict[str, Mapping[Row, Span]]:
 def _identity(rules: PolicySet, request: Request, waivers: Sequence[Waiver]) -> list[str]:
     """What a decision depends on besides rules and facts: the mode, those of single policies, the policies that are not
     enforced yet, the time if a rule reads it, and the waivers that it met, with those of them that are expired."""
-    early = [one.id for one in rules.policies if one.enforce_from and request.now.date() < one.enforce_from]
-    modes = [f"{one.id}={request.modes[one.id]}" for one in rules.policies if one.id in request.modes]
-    modes += [f"{one.id}=off" for one in rules.policies if one.id in request.off]
+    early = [policy.id for policy in rules.policies if policy.enforce_from and request.now.date() < policy.enforce_from]
+    modes = [f"{policy.id}={request.modes[policy.id]}" for policy in rules.policies if policy.id in request.modes]
+    modes += [f"{policy.id}=off" for policy in rules.policies if policy.id in request.off]
     now = request.now.isoformat() if "gate:now" in rules.program.inputs else ""
-    words = [json.dumps([one.to_json(), request.now >= one.until], sort_keys=True) for one in waivers]
+    words = [json.dumps([waiver.to_json(), request.now >= waiver.until], sort_keys=True) for waiver in waivers]
     return [request.mode, *early, *modes, now, *words]
 
 

@@ -57,7 +57,7 @@ def support(provenance: Provenance, relation: str, row: Row) -> Support:
         if leaf.relation in provenance.program.inputs:
             found[leaf._replace(relation=leaf.relation.removesuffix(POSSIBLE))] = None
         elif fact not in seen and (derivation := known.get(fact)):
-            matches = [one for one in derivation.rule.body if isinstance(one, Match)]
+            matches = [literal for literal in derivation.rule.body if isinstance(literal, Match)]
             steps = [Leaf(*fact, match.columns) for match, fact in zip(matches, derivation.matched, strict=True)]
             pending += reversed(steps)
             lacking |= set(_lacking(derivation))
@@ -95,20 +95,20 @@ def deciding(
     """The unknowns that decide a violation: those of the rows it rests on; where it rests on the absence of rows, or on
     how many there are, those of the rows about the subject, or else of all rows, that the policy reads. It rests on the
     `wanted` relations of the program, as it is written. Each once, in order."""
-    found = [one for leaf in leaves for one in _unknowns(leaf, facts)]
+    found = [unknown for leaf in leaves for unknown in _unknowns(leaf, facts)]
     if not found:
         read = _columns(wanted, program)
-        near = [Leaf(name, one, columns) for name, columns in read.items() for one in facts.rows.get(name, ())]
+        near = [Leaf(name, row, columns) for name, columns in read.items() for row in facts.rows.get(name, ())]
         about = [leaf for leaf in near if subject is None or leaf.row[:1] == (subject,)]
-        found = [one for leaf in about for one in _unknowns(leaf, facts)]
-        found = found or [one for leaf in near for one in _unknowns(leaf, facts)]
+        found = [unknown for leaf in about for unknown in _unknowns(leaf, facts)]
+        found = found or [unknown for leaf in near for unknown in _unknowns(leaf, facts)]
     return tuple(dict.fromkeys(found))
 
 
 def _columns(wanted: Collection[str], program: CheckedProgram) -> dict[str, tuple[int, ...]]:
     """The columns of each relation that the rules of the wanted ones read, by its name, in order."""
     columns: dict[str, set[int]] = {}
-    for rule in (one for stratum in program.strata for one in stratum.rules):
+    for rule in (rule for stratum in program.strata for rule in stratum.rules):
         for _, match in reads(rule.body) if rule.relation in wanted else ():
             columns.setdefault(match.relation, set()).update(match.columns)
     return {name: tuple(sorted(columns[name])) for name in sorted(columns)}

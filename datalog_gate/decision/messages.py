@@ -87,7 +87,7 @@ class Told:
         if literal.target in self._secret:
             return f"{literal.function} of *** = ***"
         listed = [*map(_word, total.first), *["..."] * (total.contributors > len(total.first))]
-        if any(one in self._secret for one in literal.terms):
+        if any(term in self._secret for term in literal.terms):
             listed = ["***"]
         values = f"{total.contributors} value{'' if total.contributors == 1 else 's'}"
         first = f": {', '.join(listed)}" if total.contributors else ""
@@ -120,13 +120,13 @@ class Told:
                     return f"{said[0]} {name} {said[1]}{given}"
                 return f"{name}({', '.join(said)}){given}"
 
-    def operand(self, one: Pattern) -> str:
+    def operand(self, term: Pattern) -> str:
         """A value, or the name of a variable without one."""
-        match one:
+        match term:
             case Var(name):
-                if one in self._secret and one in self._binding:
+                if term in self._secret and term in self._binding:
                     return "***"
-                return _word(self._binding[one]) if one in self._binding else name.partition("#")[0] or "_"
+                return _word(self._binding[term]) if term in self._binding else name.partition("#")[0] or "_"
             case Const(value):
                 return _word(value)
         return "_"
@@ -144,11 +144,11 @@ class Told:
 
     def _covered(self, literal: Compare | Call, operands: Sequence[Pattern], between: str) -> Iterator[str]:
         """The operands; all are covered if the literal tells something of a secret."""
-        secret = any(one in self._secret for one in variables(literal))
-        for at, one in enumerate(operands):
+        secret = any(variable in self._secret for variable in variables(literal))
+        for at, term in enumerate(operands):
             if at and between:
                 yield between
-            yield "***" if secret and one is not None else self.operand(one)
+            yield "***" if secret and term is not None else self.operand(term)
 
     def _pattern(self, relation: str, arguments: Sequence[Pattern]) -> str:
         """An atom: of a resource type's relation the columns that it names, of others all."""
@@ -156,12 +156,12 @@ class Told:
         if LISTED in name:
             return f"{self.operand(arguments[0])} in [{self._wording.members(relation)}]"
         said = [
-            "***" if isinstance(one, Const) and self._wording.secrets.guarded(name, at) else self.operand(one)
-            for at, one in enumerate(arguments)
+            "***" if isinstance(term, Const) and self._wording.secrets.guarded(name, at) else self.operand(term)
+            for at, term in enumerate(arguments)
         ]
         if described.named_only:
             columns = zip(described.columns, arguments, said, strict=True)
-            said = [f"{column.name}={word}" for column, one, word in columns if one is not None]
+            said = [f"{column.name}={word}" for column, term, word in columns if term is not None]
         return f"{self._wording.name(name)}({', '.join(said)})"
 
 

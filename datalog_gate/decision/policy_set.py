@@ -82,8 +82,8 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         suggestion = 'write @deny("id", "message") above a rule'
         raise RulesError([Diagnostic("no-policy", message, where, suggestion)], sources)
     text = "\n".join(
-        f"{one.module}{' congress' * one.congress}\n{one.text}{one.limits_text}"
-        for one in sorted(files, key=lambda one: one.module)
+        f"{file.module}{' congress' * file.congress}\n{file.text}{file.limits_text}"
+        for file in sorted(files, key=lambda rule_file: rule_file.module)
     )
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     reads = rests_on(checked.program, checked.policies)
@@ -94,20 +94,20 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
 
 def texts(files: Sequence[RuleFile]) -> dict[str, str]:
     """The texts by file, for excerpts."""
-    limits = {one.limits_file: one.limits_text for one in files if one.limits is not None}
-    return {one.file: one.text for one in files} | limits
+    limits = {file.limits_file: file.limits_text for file in files if file.limits is not None}
+    return {file.file: file.text for file in files} | limits
 
 
 def parse_all(files: Sequence[RuleFile]) -> tuple[list[Module], list[Diagnostic]]:
     """The module of each file, and all that is wrong with their texts."""
-    parsed = [one.parse() for one in files]
-    return [module for module, _ in parsed], [one for _, diagnostics in parsed for one in diagnostics]
+    parsed = [file.parse() for file in files]
+    return [module for module, _ in parsed], [diagnostic for _, diagnostics in parsed for diagnostic in diagnostics]
 
 
 def rests_on(program: CheckedProgram, policies: Sequence[Policy] = ()) -> dict[str, frozenset[str]]:
     """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all. A
     policy whose rules all say `false` has no stratum: it rests on itself."""
-    reads = {one.relation: frozenset({one.relation}) for one in policies}
+    reads = {policy.relation: frozenset({policy.relation}) for policy in policies}
     for stratum in program.strata:
         direct = {match.relation for rule in stratum.rules for match in matches(rule.body)} | set(stratum.relations)
         whole = frozenset(direct.union(*(reads.get(one, frozenset()) for one in direct)))

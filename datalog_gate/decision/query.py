@@ -56,12 +56,12 @@ def ask(
 
     Errors: RulesError for rules or query, InputError for facts, EngineError, also where it takes more than `BUDGET`.
     """
-    sources = {one.file: one.text for one in files} | {"<query>": text}
+    sources = {file.file: file.text for file in files} | {"<query>": text}
     modules, found = parse_all(files)
-    congress = any(one.congress for one in files)
+    congress = any(file.congress for file in files)
     asked, diagnostics = parse_query(text, congress=congress)
     found += diagnostics
-    if any(one.severity == "error" for one in diagnostics):
+    if any(diagnostic.severity == "error" for diagnostic in diagnostics):
         raise RulesError(found, sources)
     given = _kinds(lines, catalogue)
     rule = _whole(asked, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
@@ -77,7 +77,7 @@ def ask(
         raise model.exceeded
     answer = f"{QUERY}:{ANSWER}"
     needed = rests_on(checked.program).get(answer, frozenset())
-    errors = tuple(one for one in model.errors if one.relation in needed)
+    errors = tuple(error for error in model.errors if error.relation in needed)
     return Answer(tuple(sorted(model.rows(answer), key=row_key)), checked.warnings, errors)
 
 
@@ -148,8 +148,8 @@ def _whole(asked: Atom | Body, names: Names) -> Rule:
 
 
 def _with_all_columns(asked: Atom, relation: Relation) -> Atom:
-    written: Mapping[str, NamedArgument] = {one.column: one for one in asked.named}
+    written: Mapping[str, NamedArgument] = {named_argument.column: named_argument for named_argument in asked.named}
     rest = relation.columns[len(asked.arguments) :]
-    unknown = [one for one in asked.named if one.column not in relation.positions]
+    unknown = [named_argument for named_argument in asked.named if named_argument.column not in relation.positions]
     named = [written.get(column.name, NamedArgument(column.name, Wildcard(asked.span), asked.span)) for column in rest]
     return replace(asked, named=(*named, *unknown))

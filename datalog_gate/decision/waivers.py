@@ -35,7 +35,7 @@ BOUNDS = ("subject", "key", "project", "while")
 
 def read_waivers(document: Document, rules: PolicySet) -> tuple[Waiver, ...]:
     """The waivers of a document, in its order. Errors: InputError."""
-    reader = _Reader(document, {one.id: one for one in rules.policies}, computed(rules.program))
+    reader = _Reader(document, {policy.id: policy for policy in rules.policies}, computed(rules.program))
     waivers = tuple(reader.waivers())
     if reader.found:
         raise InputError(reader.found, {document.file: document.text or ""})
@@ -54,16 +54,20 @@ def waiver_of(
     with why it is not. What is unknown or hidden in the row is no value that a waiver could name."""
     lapsed: tuple[Waiver | None, str] = None, ""
     named = dict(zip(columns, row, strict=True))
-    for one in waivers:
-        same = all(name in named and _is(named[name], value) for name, value in one.key)
-        if not same or (one.subject and not _is(subject, one.subject)) or (one.project and one.project != project):
+    for waiver in waivers:
+        same = all(name in named and _is(named[name], value) for name, value in waiver.key)
+        if (
+            not same
+            or (waiver.subject and not _is(subject, waiver.subject))
+            or (waiver.project and waiver.project != project)
+        ):
             continue
-        if now >= one.until:
-            lapsed = one, f"expired {one.expires}"
-        elif one.bound and not _bounded(one.bound, named):
-            lapsed = one, f"holds only while {one.bound}"
+        if now >= waiver.until:
+            lapsed = waiver, f"expired {waiver.expires}"
+        elif waiver.bound and not _bounded(waiver.bound, named):
+            lapsed = waiver, f"holds only while {waiver.bound}"
         else:
-            return one, ""
+            return waiver, ""
     return lapsed
 
 
@@ -82,7 +86,7 @@ def _bounded(text: str, named: Mapping[str, Value]) -> bool:
     if isinstance(bound, str):
         return False
     terms = (bound.left, bound.right)
-    left, right = (one.value if isinstance(one, Constant) else named.get(getattr(one, "name", "")) for one in terms)
+    left, right = (term.value if isinstance(term, Constant) else named.get(getattr(term, "name", "")) for term in terms)
     try:
         return compare(bound.comparator, left, right, False, Constant(None) in terms)
     except EvaluationError:
@@ -171,11 +175,11 @@ class _Reader:
             if isinstance(bound, str):
                 self._bad(f"`while` can't be `{text}`: {bound}", (at, "while"), 'write one like `while: "n <= 120"`')
                 return
-            for one in (bound.left, bound.right):
-                if isinstance(one, Variable) and one.name not in columns:
+            for term in (bound.left, bound.right):
+                if isinstance(term, Variable) and term.name not in columns:
                     known = f"the columns of {policy.id} are {', '.join(columns) or 'none'}"
-                    suggestion = did_you_mean(one.name, columns, known)
-                    self._bad(f"{policy.id} has no column {one.name}", (at, "while"), suggestion)
+                    suggestion = did_you_mean(term.name, columns, known)
+                    self._bad(f"{policy.id} has no column {term.name}", (at, "while"), suggestion)
 
     def _bad(self, what: str, path: tuple[str | int, ...], suggestion: str | None = None, key: bool = False) -> None:
         if self.document.text is None and path:

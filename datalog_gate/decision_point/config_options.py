@@ -23,21 +23,21 @@ KINDS: dict[str, Callable[..., Any]] = {
 
 def list_opts() -> list[tuple[str, list[Any]]]:
     """The options, for oslo.config's generator of samples."""
-    return [(GROUP, [option(one) for one in fields(Settings)])]
+    return [(GROUP, [option(field) for field in fields(Settings)])]
 
 
-def option(one: Field[Any]) -> Any:
+def option(field: Field[Any]) -> Any:
     """The option of a field of `Settings`."""
-    how = dict(one.metadata)
-    kind = cfg.MultiStrOpt if how.pop("several", False) else KINDS[str(one.type)]
-    default = one.default if one.default_factory is MISSING else one.default_factory()
-    return kind(one.name, default=list(default) if isinstance(default, tuple) else default, **how)
+    how = dict(field.metadata)
+    kind = cfg.MultiStrOpt if how.pop("several", False) else KINDS[str(field.type)]
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return kind(field.name, default=list(default) if isinstance(default, tuple) else default, **how)
 
 
 def settings(conf: Any, given: Mapping[str, str] | None = None) -> Settings:
     """What a configuration says, and over it what a paste section gives as texts. Errors: ValueError, or oslo.config's
     own."""
-    options = {one.name: option(one) for one in fields(Settings)}
+    options = {field.name: option(field) for field in fields(Settings)}
     if unknown := sorted((given or {}).keys() - options):
         raise ValueError(f"there is no option {', '.join(unknown)}")
     conf.register_opts(options.values(), group=GROUP)

@@ -27,9 +27,9 @@ def objection(
 ) -> tuple[Verdict, str] | None:
     """Why not: a grant that unlocks nothing, one that a `sticky` service still holds something for, or what a service
     says. No service is called without a grant that unlocks it."""
-    for one in grants:
-        if not one.unlocked and one.reason not in PERHAPS:
-            return "denied", f"the grant {one.grant.path} unlocks nothing of {one.service}: {one.reason}"
+    for grant in grants:
+        if not grant.unlocked and grant.reason not in PERHAPS:
+            return "denied", f"the grant {grant.grant.path} unlocks nothing of {grant.service}: {grant.reason}"
     if broker is None:
         return None
     try:
@@ -39,12 +39,12 @@ def objection(
 
 
 def _of_services(broker: Broker, asked: Asked, stack: Stack, grants: Collection[Grant]) -> tuple[Verdict, str] | None:
-    services = {one.grant.path: one.service for one in grants if one.unlocked}
+    services = {grant.grant.path: grant.service for grant in grants if grant.unlocked}
     claims = _claims(broker, asked, stack) if services or broker.sticky else ()
 
     def known(path: str) -> Known:
         own = asked.stack_id if path.rpartition("/")[0] == stack.id else ""
-        keys = tuple(one.key for one in claims if (one.path, one.service) == (path, services[path]))
+        keys = tuple(claim.key for claim in claims if (claim.path, claim.service) == (path, services[path]))
         return Known(own, stack.name if own else "", "", keys)
 
     requests = requests_of(stack, grants, asked.project, known)
@@ -54,7 +54,7 @@ def _of_services(broker: Broker, asked: Asked, stack: Stack, grants: Collection[
             return "denied", f"the grant {claim.path} of {claim.service} can't go while {left} stays"
     end = broker.ticks() + broker.limits.step
     for path, request in requests.items():
-        if any(replace(request, uuid=one.uuid).key == one.key for one in there if one.path == path):
+        if any(replace(request, uuid=claim.uuid).key == claim.key for claim in there if claim.path == path):
             continue  # its resource holds just this, and asks nobody
         try:
             broker.facts(request, end)
@@ -71,18 +71,18 @@ def _claims(broker: Broker, asked: Asked, stack: Stack) -> tuple[Claim, ...]:
     if not adopts and asked.action not in CHANGES:
         return ()
     found = broker.journal.of_stack(asked.stack_id, asked.project, stack.id)
-    return tuple(one for one in found if one.live and one.abandoned == adopts)
+    return tuple(claim for claim in found if claim.live and claim.abandoned == adopts)
 
 
 def _left(claim: Claim, stack: Stack, requests: Mapping[str, Request]) -> str:
     """A resource that a claim is for, and that the stack has and no grant asks the service for any more. Where the
     decision names no resource, the claim is for all of its grant's stack."""
     home = claim.path.rpartition("/")[0]
-    there = {stack.id} | {one.id.path for each in stack.walk() for one in each.resources}
+    there = {stack.id} | {resource.id.path for each in stack.walk() for resource in each.resources}
     if not claim.decision:
         asks = claim.path in requests and requests[claim.path].service == claim.service
         return home if home in there and not asks else ""
-    scope = {part.id for one in requests.values() if one.service == claim.service for part in one.scope}
+    scope = {part.id for request in requests.values() if request.service == claim.service for part in request.scope}
     paths = [f"{home}/{name}" for name in claim.decision]
     paths = [path if path in there else path.partition(".")[0] for path in paths]
     return next((path for path in paths if path in there and path not in scope), "")

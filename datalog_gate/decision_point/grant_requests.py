@@ -31,13 +31,13 @@ def requests_of(
     stack: Stack, grants: Collection[Grant], project: str, known: Callable[[str], Known] = lambda _path: Known()
 ) -> dict[str, Request]:
     """What each grant that unlocks its service asks, by the grant's path. `known` tells what is known of a path."""
-    unlocked = {one.grant.path: one.service for one in grants if one.unlocked}
+    unlocked = {grant.grant.path: grant.service for grant in grants if grant.unlocked}
     if not unlocked:
         return {}
-    options = {one.id: one.properties.get("options") for one in parts(stack) if one.id in unlocked}
+    options = {part.id: part.properties.get("options") for part in parts(stack) if part.id in unlocked}
     found = {}
     for home in stack.walk():
-        named = {one.name: one for one in home.resources}
+        named = {resource.name: resource for resource in home.resources}
         for grant in home.resources:
             if grant.type != POLICY or grant.id.path not in unlocked:
                 continue
@@ -51,10 +51,10 @@ def requests_of(
                 grant=grant.id.path,
                 uuid=about.uuid,
                 options=given if isinstance(given, MappingProxyType) else MappingProxyType({}),
-                scope=in_scope(home, [one.id for one in _scope(grant, named)]),
+                scope=in_scope(home, [resource.id for resource in _scope(grant, named)]),
                 replaces=about.replaces,
             )
-    return {path: replace(one, together=_together(one, found)) for path, one in found.items()}
+    return {path: replace(request, together=_together(request, found)) for path, request in found.items()}
 
 
 def _scope(grant: Resource, named: dict[str, Resource]) -> list[Resource]:
@@ -63,7 +63,7 @@ def _scope(grant: Resource, named: dict[str, Resource]) -> list[Resource]:
     if not isinstance(scope, list):
         return by_default(named) if scope is None else []
     ids = {found.id for name in scope if (found := addressed(name, named))}
-    return [one for one in named.values() if one.id in ids]
+    return [resource for resource in named.values() if resource.id in ids]
 
 
 def _together(request: Request, all_: dict[str, Request]) -> tuple[Request, ...]:

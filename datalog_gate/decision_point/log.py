@@ -89,7 +89,7 @@ class DecisionLog:
 
     def _save(self, records: list[Record]) -> None:
         assert self._path is not None
-        lines = [line for one in records if (line := self._line(one))]
+        lines = [line for record in records if (line := self._line(record))]
         dropped = self.dropped
         if dropped > self._told:
             lines = [_encoded({"schema": SCHEMA, "kind": "dropped", "count": dropped - self._told}), *lines]

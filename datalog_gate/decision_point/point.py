@@ -98,7 +98,7 @@ class Point:
             return self._note(asked, Answer("allowed", ""), why="the user is exempt")
         ruleset = self._book.current()
         read = asked.action in CLOSED and (self._chain or self.broker)
-        if read or any(asked.action in one.on for one in ruleset.rules.policies):
+        if read or any(asked.action in policy.on for policy in ruleset.rules.policies):
             answer, why, judged = self._opinion(asked, mode, ruleset, asked.credentials)
         elif self._chain:
             answer, why, judged = Answer("allowed", _made_id()), NOT_ASKED, None
@@ -242,7 +242,7 @@ class Point:
             "now": now.isoformat(),
             "mode": mode,
             "modes": modes,
-            "waivers": [one.to_json() for one in decision.waivers],
+            "waivers": [waiver.to_json() for waiver in decision.waivers],
         }
         seconds = {"read": read - began, "decide": self._clock() - read}
         ages = {"inventory": (now - ruleset.written).total_seconds()} if ruleset.written else {}
@@ -275,11 +275,11 @@ class Point:
         if answer.verdict == "undecided":
             LOG.error("no decision on %s of %s: %s", asked.action, name, answer.reason)
         if judged:
-            notify = {one.id: one.lists.get("notify", ()) for one in judged.rules.policies}
-            for one in (*judged.decision.violations, *judged.decision.undetermined):
-                if to := notify.get(one.policy):
-                    told = printable(one.said)
-                    LOG.warning("decision %s: %s: %s (notify %s)", answer.id, one.policy, told, ", ".join(to))
+            notify = {policy.id: policy.lists.get("notify", ()) for policy in judged.rules.policies}
+            for violation in (*judged.decision.violations, *judged.decision.undetermined):
+                if to := notify.get(violation.policy):
+                    told = printable(violation.said)
+                    LOG.warning("decision %s: %s: %s (notify %s)", answer.id, violation.policy, told, ", ".join(to))
         LOG.info("decision %s on %s of %s: %s", answer.id, asked.action, name, answer.verdict)
         if self.settings.decision_log:
             self._log.write(record(asked, answer, judged, why, self._now()))
@@ -296,7 +296,7 @@ class Point:
 
     def _loaded(self, ruleset: Ruleset) -> None:
         rules = ruleset.rules
-        known = {one.id for one in rules.policies}
+        known = {policy.id for policy in rules.policies}
         for one in sorted(self.settings.policy_modes.keys() - known):
             LOG.warning("policy_modes names %s, which is no policy of the rules", one)
         LOG.info("rules %s are in force: %s policies", rules.digest, len(known))
@@ -305,7 +305,7 @@ class Point:
     def _failed(self, error: DiagnosticsError) -> None:
         self._count("reload_failures")
         LOG.error("the rules that changed don't load, those before stay in force:\n%s", error)
-        self._event("reload_failed", diagnostics=[one.to_json() for one in error.diagnostics])
+        self._event("reload_failed", diagnostics=[diagnostic.to_json() for diagnostic in error.diagnostics])
 
     def _event(self, kind: str, **more: object) -> None:
         where = {"time": self._now().isoformat(), "host": socket.gethostname(), "process": os.getpid()}
@@ -337,7 +337,7 @@ def make(conf: Any, given: Mapping[str, str]) -> Point:
 def _before(asked: Asked, rules: Rules) -> tuple[Definition, Stack] | None:
     """What a stack that is changed was made of, if a policy judges its change. Errors: InputError for what can't be
     read, and where a policy that denies reads it and the door can't say; what the door raises."""
-    if asked.action not in CHANGING or not any(asked.action in one.on for one in rules.policies):
+    if asked.action not in CHANGING or not any(asked.action in policy.on for policy in rules.policies):
         return None
     if asked.against is None:
         if rules.compares(asked.action):
@@ -348,7 +348,9 @@ def _before(asked: Asked, rules: Rules) -> tuple[Definition, Stack] | None:
         definition = asked.against()
         return definition, definition.stack(asked.stack_name, rules.catalogue, undeclared=True)
     except InputError as error:
-        raise InputError([replace(one, message=f"as it was: {one.message}") for one in error.diagnostics]) from None
+        raise InputError(
+            [replace(diagnostic, message=f"as it was: {diagnostic.message}") for diagnostic in error.diagnostics]
+        ) from None
 
 
 def caller_of(credentials: Mapping[str, object]) -> dict[str, object]:
@@ -358,7 +360,7 @@ def caller_of(credentials: Mapping[str, object]) -> dict[str, object]:
         "user": credentials.get("user_id"),
         "project": credentials.get("project_id"),
         "domain": credentials.get("project_domain_id") or credentials.get("domain_id"),
-        "roles": [str(one) for one in roles] if isinstance(roles, list | tuple) else [],
+        "roles": [str(role) for role in roles] if isinstance(roles, list | tuple) else [],
     }
 
 

@@ -51,7 +51,7 @@ class Rulebook:
         loaded: Callable[[Ruleset], None],
         failed: Callable[[DiagnosticsError], None],
     ) -> None:
-        self._paths = [Path(one) for one in settings.rules] or [default_rules()]
+        self._paths = [Path(rule) for rule in settings.rules] or [default_rules()]
         self._catalogue = settings.catalogue
         self._inventory = settings.inventory
         self._waivers = settings.waivers
@@ -91,7 +91,7 @@ class Rulebook:
             self._seen, self._ruleset, self._problem = seen, found, ""
             self._loaded(found)
             return
-        if not any(one.code in PASSING for one in found.diagnostics):
+        if not any(diagnostic.code in PASSING for diagnostic in found.diagnostics):
             self._seen = seen  # it is not tried again before it changes
         if str(found) != self._problem:
             self._problem = str(found)
@@ -125,7 +125,7 @@ class Rulebook:
         for _, path in map(folder_of, self._paths):
             yield path
             for folder, _, files in os.walk(path):
-                yield from (Path(folder, one) for one in files)
+                yield from (Path(folder, file) for file in files)
 
 
 def _begun(before: Seen, now: Seen) -> None:

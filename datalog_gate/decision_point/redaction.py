@@ -28,10 +28,18 @@ DECLARED = (("parameters", "default", "hidden"), ("Parameters", "Default", "NoEc
 def redacted(definition: Mapping[str, Any], stacks: Iterable[Stack]) -> tuple[dict[str, Any], list[str]]:
     """The definition without the values of hidden parameters of the stacks and of those nested in them, by name too: a
     parameter's value stands in the request, in environments, or as a default, even if another one is over it."""
-    hidden = [one for stack in stacks for part in stack.walk() for one in part.parameters if one.hidden]
-    names = frozenset(one.name for one in hidden)
-    texts = {form for one in hidden for text in _texts(one.value) for form in (text, json.dumps(text)[1:-1])}
-    whole = [one.value for one in hidden if one.value and isinstance(one.value, Mapping | list | tuple)]
+    hidden = [
+        parameter for stack in stacks for part in stack.walk() for parameter in part.parameters if parameter.hidden
+    ]
+    names = frozenset(parameter.name for parameter in hidden)
+    texts = {
+        form for parameter in hidden for text in _texts(parameter.value) for form in (text, json.dumps(text)[1:-1])
+    }
+    whole = [
+        parameter.value
+        for parameter in hidden
+        if parameter.value and isinstance(parameter.value, Mapping | list | tuple)
+    ]
     secrets = _Secrets(names, tuple(sorted(texts, key=len, reverse=True)), whole)
     environments = definition["environment_files"]
     files = {

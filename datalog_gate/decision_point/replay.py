@@ -58,7 +58,7 @@ def replay(
 def find(path: Path, decision: str) -> Record:
     """The last record of the decision whose id begins so. Errors: InputError if there is none, or more than one id."""
     records = (one for one in read_log(path) if not isinstance(one, Diagnostic) and one["kind"] == "decision")
-    found = {str(one["id"]): one for one in records if decision and str(one["id"]).startswith(decision)}
+    found = {str(record["id"]): record for record in records if decision and str(record["id"]).startswith(decision)}
     if len(found) != 1:
         message = f"{path} holds {'several decisions' if found else 'no decision'} {decision}"
         known = f"one of {', '.join(sorted(found))}" if found else f"a reason ends with {SHORT} characters of the id"

@@ -30,12 +30,14 @@ class Entitlements:
         self._enforcer = policy.Enforcer(conf)
         self._enforcer.register_defaults(list_rules())
         self._services = tuple(services)
-        for one in services:
-            self._enforcer.register_default(policy.RuleDefault(f"{GRANT}:{one}", f"rule:{GRANT}"))
+        for service in services:
+            self._enforcer.register_default(policy.RuleDefault(f"{GRANT}:{service}", f"rule:{GRANT}"))
 
     def services(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
         """The enabled services that the caller may grant."""
-        return frozenset(one for one in self._services if self._allows(f"{GRANT}:{one}", project, credentials))
+        return frozenset(
+            service for service in self._services if self._allows(f"{GRANT}:{service}", project, credentials)
+        )
 
     def may_break_glass(self, project: str, credentials: Mapping[str, object]) -> bool:
         """Whether a refusal may be lifted for the caller."""

@@ -10,8 +10,10 @@ from datalog_gate.decision_point.operation import REASON, Verdict
 
 def verdict_of(decision: Decision) -> tuple[Verdict, str]:
     """What a door does with a decision, and why it stops. What hangs on what only Heat can read is not let through."""
-    deferred = [one for one in decision.undetermined if one.enforced and one.on_unknown != "allow"]
-    unread = next((unknown for one in deferred for unknown in one.because if unknown.unread), None)
+    deferred = [
+        violation for violation in decision.undetermined if violation.enforced and violation.on_unknown != "allow"
+    ]
+    unread = next((unknown for violation in deferred for unknown in violation.because if unknown.unread), None)
     if decision.outcome == "deny":
         return "denied", f"The policies deny this stack: {reason(decision, REASON - 40)}"
     if decision.outcome == "indeterminate":
@@ -23,16 +25,22 @@ def verdict_of(decision: Decision) -> tuple[Verdict, str]:
 
 def warnings_of(decision: Decision) -> tuple[str, ...]:
     """What whoever asked is told: nothing of what is recorded only, or allowed where it is not known."""
-    said = [("preexisting: " if one.tolerated else "", one) for one in decision.violations]
-    said += [("undetermined: ", one) for one in decision.undetermined if one.on_unknown != "allow"]
-    said += [(f"waived until {one.waiver.expires} by {one.waiver.id}: ", one) for one in decision.waived if one.waiver]
-    shown = [(word, one) for word, one in said if "record" not in (one.level, one.mode)]
-    return tuple(printable(f"{one.policy}: {word}{one.said}") for word, one in shown)
+    said = [("preexisting: " if violation.tolerated else "", violation) for violation in decision.violations]
+    said += [("undetermined: ", violation) for violation in decision.undetermined if violation.on_unknown != "allow"]
+    said += [
+        (f"waived until {violation.waiver.expires} by {violation.waiver.id}: ", violation)
+        for violation in decision.waived
+        if violation.waiver
+    ]
+    shown = [(word, violation) for word, violation in said if "record" not in (violation.level, violation.mode)]
+    return tuple(printable(f"{violation.policy}: {word}{violation.said}") for word, violation in shown)
 
 
-def line(one: Diagnostic) -> str:
+def line(diagnostic: Diagnostic) -> str:
     """What is wrong, with its place and what to do."""
-    return f"{f'{one.span}: ' if one.span else ''}{one.message}{f' ({one.suggestion})' if one.suggestion else ''}"
+    place = f"{diagnostic.span}: " if diagnostic.span else ""
+    suggestion = f" ({diagnostic.suggestion})" if diagnostic.suggestion else ""
+    return f"{place}{diagnostic.message}{suggestion}"
 
 
 def bounded(text: str) -> str:

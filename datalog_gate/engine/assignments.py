@@ -64,7 +64,7 @@ class Assignments:
         """The body of a rule, or within a negation or an aggregate, with what each literal needs."""
         if id(of) not in self._bodies:
             if isinstance(of, CheckedRule):
-                body = scoped(of.body, [one for one in of.arguments if isinstance(one, Var)])
+                body = scoped(of.body, [argument for argument in of.arguments if isinstance(argument, Var)])
             else:
                 assert isinstance(of.literal, Without | Fold)
                 body = inner(of.literal, of.needs)
@@ -76,7 +76,7 @@ class Assignments:
         all of them is made; nor where it is the whole row, unless it holds an unknown, which equals one of another
         place."""
         table = self.tables[relation]
-        if len(columns) == len(next(iter(table.rows), ())) and not any(isinstance(one, Unknown) for one in key):
+        if len(columns) == len(next(iter(table.rows), ())) and not any(isinstance(value, Unknown) for value in key):
             return (key,) if key in table.rows else ()
         few = table.lookup(columns[:1], key[:1])
         if len(columns) < 2:
@@ -89,7 +89,7 @@ class Assignments:
         """The assignments of any body that hold the `known` values."""
         matches = [one.literal for one in body if isinstance(one.literal, Match)]
         if self.ordered:  # so that the order of the body chooses nothing
-            matches.sort(key=lambda one: one.span)
+            matches.sort(key=lambda match: match.span)
         computed = [one for one in body if not isinstance(one.literal, Match)]
         if len(matches) == 1 and not computed:  # what most aggregates are over
             yield from self._fitting(matches[0], known, None)
@@ -134,7 +134,7 @@ class Assignments:
 
     def _best(self, matches: Sequence[Match], binding: Binding) -> Match:
         """The match that is known best; of those, where rows are put in order, the first one with the fewest rows."""
-        known = [sum([isinstance(one, Const) or one in binding for _, one in match.said]) for match in matches]
+        known = [sum([isinstance(term, Const) or term in binding for _, term in match.said]) for match in matches]
         most = max(known)
         best = [match for match, count in zip(matches, known, strict=True) if count == most]
         if len(best) == 1 or not self.ordered:
@@ -169,9 +169,9 @@ class Assignments:
 
     def _place(self, match: Match, binding: Binding) -> Place | None:
         """What the match is to find; None if that is a null, which never joins."""
-        fixed = [(at, one) for at, one in match.said if isinstance(one, Const) or one in binding]
-        columns, key = tuple([at for at, _ in fixed]), tuple([_value(one, binding) for _, one in fixed])
-        if any(value is None and isinstance(one, Var) for value, (_, one) in zip(key, fixed, strict=True)):
+        fixed = [(at, term) for at, term in match.said if isinstance(term, Const) or term in binding]
+        columns, key = tuple([at for at, _ in fixed]), tuple([_value(term, binding) for _, term in fixed])
+        if any(value is None and isinstance(term, Var) for value, (_, term) in zip(key, fixed, strict=True)):
             return None
         return match.relation, columns, key
 
@@ -245,7 +245,9 @@ def _aggregated(literal: Fold, found: Iterable[tuple[Binding, Cause | None]]) ->
 
 def head_row(rule: CheckedRule, binding: Binding) -> Row:
     """The head's row, None for what the binding does not know."""
-    return tuple(one.value if isinstance(one, Const) else binding.get(one) for one in rule.arguments)
+    return tuple(
+        argument.value if isinstance(argument, Const) else binding.get(argument) for argument in rule.arguments
+    )
 
 
 def _bound(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
@@ -274,5 +276,5 @@ def _value(operand: Operand, binding: Binding) -> Value:
     return operand.value if isinstance(operand, Const) else binding[operand]
 
 
-def _least(one: Cause | None, other: Cause | None) -> Cause | None:
-    return min(one, other) if one and other else one or other
+def _least(cause: Cause | None, other: Cause | None) -> Cause | None:
+    return min(cause, other) if cause and other else cause or other

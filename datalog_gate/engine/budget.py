@@ -78,11 +78,11 @@ class Watch:
         Errors: BudgetError."""
         budget = self.budget
         if budget.seconds is not None and budget.clock() - self.began > budget.seconds:
-            self._out(f"out of time after {budget.seconds:g} s", "took", lambda one: one.seconds)
+            self._out(f"out of time after {budget.seconds:g} s", "took", lambda share: share.seconds)
         if budget.facts is not None and self.facts + len(self._known) - self._before > budget.facts:
-            self._out(f"more than {budget.facts:,} facts", "made", lambda one: one.facts)
+            self._out(f"more than {budget.facts:,} facts", "made", lambda share: share.facts)
         if budget.looks is not None and self.looks > budget.looks:
-            self._out(f"more than {budget.looks:,} rows looked at", "took", lambda one: one.seconds)
+            self._out(f"more than {budget.looks:,} rows looked at", "took", lambda share: share.seconds)
         return BETWEEN_CHECKS
 
     def tick(self, rows: int) -> None:
@@ -95,7 +95,7 @@ class Watch:
     def turn(self, number: int) -> None:
         """A round of a recursion begins. Errors: BudgetError."""
         if self.budget.rounds is not None and number > self.budget.rounds:
-            self._out(f"more than {self.budget.rounds:,} rounds", "made", lambda one: one.facts)
+            self._out(f"more than {self.budget.rounds:,} rounds", "made", lambda share: share.facts)
 
     def _settle(self) -> None:
         if rule := self._rule:

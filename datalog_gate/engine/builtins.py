@@ -104,11 +104,11 @@ def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
     values = [row[0] for row in found if row[0] is not None]
     if function == "count":
         return len(values)
-    whole = [one for one in values if type(one) is int] if function in ("min", "max", "sum") else []
+    whole = [value for value in values if type(value) is int] if function in ("min", "max", "sum") else []
     if whole and len(whole) == len(values) and max(whole) < SMALL and min(whole) > -SMALL:
         return min(whole) if function == "min" else max(whole) if function == "max" else sum(whole)
     values = [row[0] for row in sorted(found, key=row_key) if row[0] is not None]
-    if any(isinstance(one, Unknown) for one in values):
+    if any(isinstance(value, Unknown) for value in values):
         return _unknown(function, values, Kind.ANY)
     if function == "list":
         return _short(",".join(map(show, values)), "list: the result is too long")
@@ -135,7 +135,7 @@ def _aggregated(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
     assert isinstance(certain, Tuples)
     assert isinstance(possible, Tuples)
     if function != "count":
-        known = [row for row in certain.rows if not any(isinstance(one, Unknown) for one in row)]
+        known = [row for row in certain.rows if not any(isinstance(value, Unknown) for value in row)]
         value = aggregate(function, known)  # fails if the whole set does
         if value is not None and len(known) == len(possible.rows):
             return value
@@ -148,7 +148,7 @@ def _aggregated(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
 def _unknown(name: str, inputs: Sequence[Value], kinds: Kind) -> Unknown:
     """What is made of inputs that are not all known."""
     expression = _short(f"{name}({', '.join(map(_written, inputs))})", f"{name} of an unknown is too long to write")
-    several = any(isinstance(one, Unknown) and one.several for one in inputs)
+    several = any(isinstance(value, Unknown) and value.several for value in inputs)
     return Unknown(expression, several=several, kinds=kinds)
 
 

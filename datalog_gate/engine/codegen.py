@@ -84,14 +84,16 @@ def compiled(plan: Plan, emits: bool) -> Compiled:
     start: list[ast.stmt] = []
     for names, given in ((writer.constants.values(), "constants"), (writer.accesses.values(), "lookups")):
         if names:
-            start.append(ast.Assign([ast.Tuple([_store(one) for one in names], ast.Store())], _load(given)))
+            start.append(ast.Assign([ast.Tuple([_store(name) for name in names], ast.Store())], _load(given)))
     if writer.counts:
         start.append(_put("left", _call("check")))
-    parameters = ast.arguments([], [ast.arg(one) for one in PARAMETERS], kwonlyargs=[], kw_defaults=[], defaults=[])
+    parameters = ast.arguments(
+        [], [ast.arg(parameter) for parameter in PARAMETERS], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
     function = ast.FunctionDef("work", parameters, [*start, *body], [])
     module = compile(ast.fix_missing_locations(ast.Module([function], [])), "<plan>", "exec")
-    (code,) = (one for one in module.co_consts if isinstance(one, CodeType))
-    constants = tuple(one.value for one in writer.constants)
+    (code,) = (co_const for co_const in module.co_consts if isinstance(co_const, CodeType))
+    constants = tuple(constant.value for constant in writer.constants)
     return Compiled(FunctionType(code, GLOBALS), tuple(writer.accesses), constants)
 
 
@@ -110,7 +112,7 @@ class _Writer:
     names: int = 0
 
     def head(self, terms: Sequence[Term], emits: bool) -> list[ast.stmt]:
-        row = ast.Tuple([self.term(one) for one in terms], ast.Load())
+        row = ast.Tuple([self.term(term) for term in terms], ast.Load())
         if not emits:
             return [_know(row)]
         fresh = ast.Compare(_load("row"), [ast.NotIn()], [_load("known")])
@@ -250,7 +252,7 @@ class _Writer:
             differ: ast.expr = ast.Compare(left, [ast.NotEq()], [right])
             if may_be_null:
                 differ = ast.BoolOp(ast.Or(), [differ, ast.Compare(left, [ast.Is()], [ast.Constant(None)])])
-            return ast.IfExp(_any_of([_is(_load(_slot(one)), "Unknown") for one in slots]), careful, differ)
+            return ast.IfExp(_any_of([_is(_load(_slot(slot)), "Unknown") for slot in slots]), careful, differ)
         ordered = ast.Compare(left, [ORDERS[step.comparator]()], [right])
         constant = next((one.value for one in (step.left, step.right) if isinstance(one, Const)), None)
         if constant is not None:
@@ -262,8 +264,8 @@ class _Writer:
         """Small integers are reckoned with in place."""
         left, right = map(self.term, inputs)
         tests: list[ast.expr] = []
-        for one in dict.fromkeys(inputs):
-            value = self.term(one)
+        for fromkey in dict.fromkeys(inputs):
+            value = self.term(fromkey)
             within = ast.Compare(_load("LEAST"), [ast.Lt(), ast.Lt()], [value, _load("MOST")])
             tests += [_is(value, "int"), within]
         return ast.IfExp(ast.BoolOp(ast.And(), tests), ast.BinOp(left, ARITHMETIC[builtin](), right), careful)
@@ -322,7 +324,7 @@ class _Writer:
         return self.term(slots[0]) if len(slots) == 1 else self.terms(slots)
 
     def terms(self, terms: Sequence[Term]) -> ast.expr:
-        return ast.Tuple([self.term(one) for one in terms], ast.Load())
+        return ast.Tuple([self.term(term) for term in terms], ast.Load())
 
     def term(self, term: Term) -> ast.expr:
         if isinstance(term, int):
@@ -343,7 +345,7 @@ def _odd(constant: Const) -> bool:
 
 
 def _values(constants: Sequence[tuple[int, Const]]) -> tuple[tuple[int, Value], ...]:
-    return tuple((column, one.value) for column, one in constants)
+    return tuple((column, const.value) for column, const in constants)
 
 
 def _slot(slot: int) -> str:

@@ -95,7 +95,7 @@ def _packed(form: str, read: Callable[[str], object]) -> Callable[..., str]:
     """A function that writes numbers in the form, without zeros before as Congress does; they must make sense."""
 
     def pack(*numbers: int | Decimal) -> str:
-        if not all(isinstance(one, int) and 0 <= one <= 9999 for one in numbers):
+        if not all(isinstance(number, int) and 0 <= number <= 9999 for number in numbers):
             raise ValueError("a part of a date or time is a whole number")
         written = form.format(*numbers)
         read(written)

@@ -45,15 +45,15 @@ def aggregated(function: str, unknown: Unknown, certain: Collection[Row], possib
     lows, highs = zip(*(_ends(row[0]) for row in possible), strict=True) if possible else ((), ())
     low, high = _least(lows), _most(highs)
     if function == "min":
-        high = _least([one for row in sure if (one := _ends(row[0]).high) is not None] or [high])
+        high = _least([number for row in sure if (number := _ends(row[0]).high) is not None] or [high])
     elif function == "max":
-        low = _most([one for row in sure if (one := _ends(row[0]).low) is not None] or [low])
+        low = _most([number for row in sure if (number := _ends(row[0]).low) is not None] or [low])
     return _within(unknown, Bounds(low, high))
 
 
 def computed(name: str, unknown: Unknown, inputs: Sequence[Value]) -> Value:
     """What the builtin makes of inputs that are not all known: this unknown with its bounds, or its value."""
-    if len(inputs) != 2 or name not in _ARITHMETIC or not all(Kind.NUMBER & kinds_of(one) for one in inputs):
+    if len(inputs) != 2 or name not in _ARITHMETIC or not all(Kind.NUMBER & kinds_of(value) for value in inputs):
         return unknown
     try:
         return _within(unknown, _ARITHMETIC[name](*map(_ends, inputs)))
@@ -69,22 +69,22 @@ def decided(comparator: Comparator, left: Value, right: Value, null_test: bool) 
     equal = comparator == "="
     if comparator in ("=", "!="):
         both = isinstance(left, Unknown) and isinstance(right, Unknown)
-        apart = any(isinstance(one, Unknown) and one.apart for one in (left, right))
+        apart = any(isinstance(value, Unknown) and value.apart for value in (left, right))
         common = kinds_of(left) & kinds_of(right)
         if (apart and not both) or not (common if null_test else common & ~Kind.NULL):
             return not equal
     if not (Kind.NUMBER & kinds_of(left) and Kind.NUMBER & kinds_of(right)):
         return None
-    one, other = _ends(left), _ends(right)
+    bounds, other = _ends(left), _ends(right)
     match comparator:
         case "<" | ">=":
-            below = True if _less(one.high, other.low) else False if _less(other.high, one.low, True) else None
+            below = True if _less(bounds.high, other.low) else False if _less(other.high, bounds.low, True) else None
             return below if comparator == "<" or below is None else not below
         case ">" | "<=":
-            above = True if _less(other.high, one.low) else False if _less(one.high, other.low, True) else None
+            above = True if _less(other.high, bounds.low) else False if _less(bounds.high, other.low, True) else None
             return above if comparator == ">" or above is None else not above
         case _:
-            return not equal if _less(one.high, other.low) or _less(other.high, one.low) else None
+            return not equal if _less(bounds.high, other.low) or _less(other.high, bounds.low) else None
 
 
 def kinds_of(value: Value) -> Kind:
@@ -102,22 +102,22 @@ def _ends(value: Value) -> Bounds:
     return Bounds(value, value) if isinstance(value, int | Decimal) else OPEN
 
 
-def _less(one: Number | None, other: Number | None, or_equal: bool = False) -> bool:
-    return one is not None and other is not None and (one < other or (or_equal and one == other))
+def _less(number: Number | None, other: Number | None, or_equal: bool = False) -> bool:
+    return number is not None and other is not None and (number < other or (or_equal and number == other))
 
 
 def _known(row: Row) -> bool:
-    return not any(isinstance(one, Unknown) for one in row)
+    return not any(isinstance(value, Unknown) for value in row)
 
 
 def _several(row: Row) -> bool:
-    return any(isinstance(one, Unknown) and one.several for one in row)
+    return any(isinstance(value, Unknown) and value.several for value in row)
 
 
 def _kinds(values: Iterable[Value]) -> Kind:
     found = Kind(0)
-    for one in values:
-        found |= kinds_of(one)
+    for value in values:
+        found |= kinds_of(value)
     return found & ~Kind.NULL
 
 
@@ -150,12 +150,12 @@ def _sum(certain: Collection[Row], possible: Collection[Row]) -> Bounds:
 
 
 def _least(values: Collection[Number | None]) -> Number | None:
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return min(known) if known and len(known) == len(values) else None
 
 
 def _most(values: Collection[Number | None]) -> Number | None:
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return max(known) if known and len(known) == len(values) else None
 
 
@@ -167,26 +167,26 @@ def _minus(one: Number | None, other: Number | None) -> Number | None:
     return None if one is None or other is None else number(EXACT.subtract(Decimal(one), Decimal(other)))
 
 
-def _times(one: Bounds, other: Bounds) -> Bounds:
+def _times(bounds: Bounds, other: Bounds) -> Bounds:
     """Of a known number and another."""
     if other.low is None or other.low != other.high:
-        one, other = other, one
+        bounds, other = other, bounds
     factor = other.low
     if factor is None or factor != other.high:
         return OPEN
-    low, high = one if factor > 0 else (one.high, one.low)
+    low, high = bounds if factor > 0 else (bounds.high, bounds.low)
     if factor == 0:
         return Bounds(0, 0)
     product = [None if end is None else number(EXACT.multiply(Decimal(end), Decimal(factor))) for end in (low, high)]
     return Bounds(*product)
 
 
-def _added(one: Bounds, other: Bounds) -> Bounds:
-    return Bounds(_plus(one.low, other.low), _plus(one.high, other.high))
+def _added(bounds: Bounds, other: Bounds) -> Bounds:
+    return Bounds(_plus(bounds.low, other.low), _plus(bounds.high, other.high))
 
 
-def _subtracted(one: Bounds, other: Bounds) -> Bounds:
-    return Bounds(_minus(one.low, other.high), _minus(one.high, other.low))
+def _subtracted(bounds: Bounds, other: Bounds) -> Bounds:
+    return Bounds(_minus(bounds.low, other.high), _minus(bounds.high, other.low))
 
 
 _ARITHMETIC = {"+": _added, "plus": _added, "-": _subtracted, "minus": _subtracted, "*": _times, "mul": _times}

@@ -48,22 +48,22 @@ def evaluate(
             tables[name] = Table(facts[name]) if name in facts else nothing
         if tables[name].rows:
             work.filled.add(name)
-    for one in _prepared(program):
-        if one.relations[0] not in tables:
-            if not work.errors and not any(map(work.filled.issuperset, one.needs)):
-                for name in one.relations:
+    for stratum in _prepared(program):
+        if stratum.relations[0] not in tables:
+            if not work.errors and not any(map(work.filled.issuperset, stratum.needs)):
+                for name in stratum.relations:
                     tables[name] = nothing
                 continue
             try:
-                work.derive(one)
+                work.derive(stratum)
                 if work.failed or work.errors:
-                    work.find_errors(one.stratum)
+                    work.find_errors(stratum.stratum)
             except BudgetError as error:
                 exceeded = error.with_traceback(None)  # its frames hold every table
-                for name in one.relations:
+                for name in stratum.relations:
                     del tables[name]
                 break
-        for name in one.relations:
+        for name in stratum.relations:
             if tables[name].rows:
                 work.filled.add(name)
     return Model(tables, work.model_errors(), exceeded)
@@ -81,8 +81,8 @@ def rounds(stratum: Stratum, model: Model, errors: Errors) -> Rounds:
 def errors_of(model: Model) -> Errors:
     """The errors of a model by relation and row."""
     errors: Errors = {}
-    for one in model.errors:
-        errors.setdefault(one.relation, {}).setdefault(one.row, set()).add(Cause(one.span, one.message))
+    for error in model.errors:
+        errors.setdefault(error.relation, {}).setdefault(error.row, set()).add(Cause(error.span, error.message))
     return errors
 
 
@@ -107,14 +107,16 @@ class _Part:
             assert isinstance(match, Match)
             news = match.relation
             body = replace(rule, body=(*rule.body[:at], replace(match, relation=NEW + news), *rule.body[at + 1 :]))
-        needs = {one.relation for one in rule.body if isinstance(one, Match)} - set(own)
+        needs = {literal.relation for literal in rule.body if isinstance(literal, Match)} - set(own)
         sized = {match.relation for _, match in reads(rule.body)}
         return _Part(rule, body, news, frozenset(needs), tuple(sorted(sized)))
 
     @property
     def linear(self) -> bool:
         """Whether it reads its own stratum in one place, and gives rows of that relation."""
-        reads_own = [one for one in self.rule.body if isinstance(one, Match) and one.relation not in self.needs]
+        reads_own = [
+            literal for literal in self.rule.body if isinstance(literal, Match) and literal.relation not in self.needs
+        ]
         return len(reads_own) == 1 and self.news == self.rule.relation
 
     def compiled(self, tables: Mapping[str, Table], emits: bool) -> Compiled | None:
@@ -151,10 +153,12 @@ class _Stratum:
         once: list[_Part] = []
         again: list[_Part] = []
         for rule in stratum.rules:
-            loops = [at for at, one in enumerate(rule.body) if isinstance(one, Match) and one.relation in own]
+            loops = [
+                at for at, literal in enumerate(rule.body) if isinstance(literal, Match) and literal.relation in own
+            ]
             again += [_Part.of(rule, own, at) for at in loops]
             once += [] if loops else [_Part.of(rule, own)]
-        needs = tuple(one.needs for one in once)
+        needs = tuple(part.needs for part in once)
         return _Stratum(stratum, stratum.relations, tuple(once), tuple(again), needs)
 
 
@@ -185,23 +189,23 @@ class _Evaluation:
     failed: set[int] = field(default_factory=set)
     """The rules that met an error, by identity."""
 
-    def derive(self, one: _Stratum, apart: bool = False) -> None:
+    def derive(self, stratum: _Stratum, apart: bool = False) -> None:
         """Derive the rows of a stratum; if it is recursive and rounds are told `apart`, each row leads to its round."""
-        for relation in one.stratum.relations:
+        for relation in stratum.stratum.relations:
             self.tables[relation] = Table()
-        if not one.stratum.recursive:
-            for part in one.once:
+        if not stratum.stratum.recursive:
+            for part in stratum.once:
                 if part.needs <= self.filled:
                     self._run(part, self.tables[part.rule.relation].rows, None, ())
             return
-        parts = [part for part in one.once if part.needs <= self.filled]
-        again = [part for part in one.again if part.needs <= self.filled]
-        alone = len(again) == 1 and again[0].linear and len(one.stratum.relations) == 1
+        parts = [part for part in stratum.once if part.needs <= self.filled]
+        again = [part for part in stratum.again if part.needs <= self.filled]
+        alone = len(again) == 1 and again[0].linear and len(stratum.stratum.relations) == 1
         if alone and not apart and self.watch.budget.rounds is None:
             self._chase(parts, again[0])
             return
         # in normal rounds a row is known, and may join, as soon as it is found; to tell rounds apart it must not yet
-        known = {name: {} if apart else self.tables[name].rows for name in one.stratum.relations}
+        known = {name: {} if apart else self.tables[name].rows for name in stratum.stratum.relations}
         news: dict[str, list[Row]] = {}
         turn = 0
         while parts:
@@ -237,7 +241,7 @@ class _Evaluation:
             through and match.relation in self.errors for through, match in reads(part.rule.body)
         )
         if code and not through_error:
-            lookups = [_lookup(self.tables[one.relation], one) for one in code.accesses]
+            lookups = [_lookup(self.tables[access.relation], access) for access in code.accesses]
             try:
                 code.work(lookups, code.constants, known, emit, news, self.watch.check)
                 self.watch.stop()
@@ -267,7 +271,9 @@ class _Evaluation:
         while grown:
             grown = False
             for rule in stratum.rules:
-                if id(rule) not in self.failed and not any(one.relation in self.errors for _, one in reads(rule.body)):
+                if id(rule) not in self.failed and not any(
+                    match.relation in self.errors for _, match in reads(rule.body)
+                ):
                     continue
                 found = {(head_row(rule, binding), cause) for binding, cause in search.of_rule(rule) if cause}
                 for row, cause in found:

@@ -64,10 +64,10 @@ def plan(rule: CheckedRule, size: Size) -> Plan:
     Errors: TooDeepError, before a very long body costs much.
     """
     planner = _Planner(size, _colours(rule), _once(rule))
-    head = [one for one in rule.arguments if isinstance(one, Var)]
+    head = [argument for argument in rule.arguments if isinstance(argument, Var)]
     steps = planner.steps(scoped(rule.body, head))
     terms = tuple(map(planner.term, rule.arguments))
-    wanted = {one for one in terms if isinstance(one, int)}
+    wanted = {term for term in terms if isinstance(term, int)}
     return Plan(rule.relation, terms, _shortened(_pruned(steps, wanted), wanted))
 
 
@@ -115,10 +115,10 @@ class _Planner:
                 if not self._new(literal):
                     return TESTS, 0.0
                 power = float(self.size(relation))
-                for one in arguments:
-                    if isinstance(one, Const):
+                for argument in arguments:
+                    if isinstance(argument, Const):
                         power -= PER_CONSTANT
-                    elif one in self.slots:
+                    elif argument in self.slots:
                         power *= PER_VARIABLE
                 return MATCHES, max(power, 0.0)
             case Compare() | Call():
@@ -130,7 +130,7 @@ class _Planner:
 
     def _new(self, literal: CheckedLiteral) -> bool:
         """Whether the literal gives a variable its value."""
-        return any(one not in self.slots and one not in self.once for one in binds(literal))
+        return any(bind not in self.slots and bind not in self.once for bind in binds(literal))
 
     def _known(self, var: Var) -> tuple[int, int]:
         return (1, self.slots[var]) if var in self.slots else (2, self.colours[var])
@@ -204,7 +204,7 @@ def _pruned(steps: Sequence[Step], live: set[int]) -> tuple[Step, ...]:
     kept: list[Step] = []
     for step in reversed(steps):
         if isinstance(step, Scan):
-            binds = tuple(one for one in step.binds if one[1] in live)
+            binds = tuple(bind for bind in step.binds if bind[1] in live)
             partly = 0 < len(binds) < step.arity - len(step.constants)
             plain = not (step.keys or step.twice or step.relation.startswith(NEW))
             costly = any(isinstance(one, Ask | Compute | Gather) for one in kept)
@@ -243,7 +243,7 @@ def _quiet(step: Step) -> bool:
 def _once(rule: CheckedRule) -> frozenset[Var]:
     """The variables that occur once: in a match they stand for anything."""
     counts = Counter(var for literal in rule.body for var in variables(literal))
-    counts.update(one for one in rule.arguments if isinstance(one, Var))
+    counts.update(argument for argument in rule.arguments if isinstance(argument, Var))
     return frozenset(var for var, count in counts.items() if count == 1)
 
 
@@ -251,8 +251,8 @@ def _colours(rule: CheckedRule) -> dict[Var, int]:
     """A number for each variable by where it stands in the head, and in literals with what other variables: equal for
     those that only their names tell apart. The refinement of B. Weisfeiler and A. Leman, 1968."""
     every = {var for literal in rule.body for var in variables(literal)}
-    every.update(one for one in rule.arguments if isinstance(one, Var))
-    colours = _ranked({var: tuple(at for at, one in enumerate(rule.arguments) if one == var) for var in every})
+    every.update(argument for argument in rule.arguments if isinstance(argument, Var))
+    colours = _ranked({var: tuple(at for at, term in enumerate(rule.arguments) if term == var) for var in every})
     for _ in range(TELLING_APART):
         around: dict[Var, list[tuple[Said, int]]] = {var: [] for var in every}
         for literal in rule.body:
@@ -276,9 +276,9 @@ def _note(literal: CheckedLiteral, colours: Mapping[Var, int], around: Mapping[V
         case Fold():
             operands = literal.target, *literal.terms
     said = _said(literal, lambda var: (2, colours[var]))
-    for at, one in enumerate(operands):
-        if isinstance(one, Var):
-            around[one].append((said, at))
+    for at, term in enumerate(operands):
+        if isinstance(term, Var):
+            around[term].append((said, at))
     if isinstance(literal, Without | Fold):
         for inside in literal.body:
             _note(inside, colours, around)
@@ -294,8 +294,8 @@ def _said(literal: CheckedLiteral, name: Callable[[Var], Said]) -> Said:
 
     def terms(operands: Sequence[Pattern]) -> Said:
         return tuple(
-            (0,) if one is None else name(one) if isinstance(one, Var) else (3, *sort_key(one.value))
-            for one in operands
+            (0,) if operand is None else name(operand) if isinstance(operand, Var) else (3, *sort_key(operand.value))
+            for operand in operands
         )
 
     match literal:
@@ -306,6 +306,6 @@ def _said(literal: CheckedLiteral, name: Callable[[Var], Said]) -> Said:
         case Call(builtin, inputs, outputs, _, when_unknown):
             return 2, builtin, when_unknown, terms(inputs), terms(outputs)
         case Without(body):
-            return 3, tuple(sorted(_said(one, name) for one in body))
+            return 3, tuple(sorted(_said(literal, name) for literal in body))
         case Fold(function, operands, body, target):
-            return 4, function, terms((target, *operands)), tuple(sorted(_said(one, name) for one in body))
+            return 4, function, terms((target, *operands)), tuple(sorted(_said(literal, name) for literal in body))

@@ -46,12 +46,12 @@ class _Rule:
 
     @staticmethod
     def of(rule: CheckedRule, body: Sequence[Scoped]) -> _Rule:
-        matches = tuple(one for one in rule.body if isinstance(one, Match))
-        matched = frozenset(one for match in matches for one in match.arguments if isinstance(one, Var))
+        matches = tuple(literal for literal in rule.body if isinstance(literal, Match))
+        matched = frozenset(argument for match in matches for argument in match.arguments if isinstance(argument, Var))
         needed = frozenset[Var]().union(*(one.needs.union(binds(one.literal)) for one in body))
         told: set[Operand] = {*matched, *rule.arguments}
-        equations = [one for one in rule.body if isinstance(one, Compare) and one.comparator == "="]
-        pairs = [(one.left, one.right) for one in equations if not one.when_unknown]
+        equations = [literal for literal in rule.body if isinstance(literal, Compare) and literal.comparator == "="]
+        pairs = [(equation.left, equation.right) for equation in equations if not equation.when_unknown]
         pairs += [(right, left) for left, right in pairs]
         rest: list[tuple[Var, Operand]] = []
         for _ in pairs:  # each round tells one more at least
@@ -64,7 +64,7 @@ class _Rule:
     def may_give(self, row: Row) -> bool:
         """Whether the constants of the head are the row's."""
         pairs = zip(self.rule.arguments, row, strict=True)
-        return all(isinstance(one, Var) or one.value == value for one, value in pairs)
+        return all(isinstance(term, Var) or term.value == value for term, value in pairs)
 
 
 _RULES = Kept[dict[str, tuple[Stratum, tuple[_Rule, ...]]]]()
@@ -95,43 +95,46 @@ class Provenance:
     def _first(self, relation: str, row: Row) -> Derivation | None:
         ruled = _RULES.get(self.program, (), dict)
         if relation not in ruled:
-            stratum = next((one for one in self.program.strata if relation in one.relations), None)
+            stratum = next((stratum for stratum in self.program.strata if relation in stratum.relations), None)
             if stratum is None:
                 return None
-            rules = sorted((one for one in stratum.rules if one.relation == relation), key=lambda one: one.span)
-            ruled[relation] = stratum, tuple(_Rule.of(one, self._search.body(one)) for one in rules)
+            rules = sorted(
+                (rule for rule in stratum.rules if rule.relation == relation),
+                key=lambda checked_rule: checked_rule.span,
+            )
+            ruled[relation] = stratum, tuple(_Rule.of(rule, self._search.body(rule)) for rule in rules)
         stratum, known = ruled[relation]
         reached = self._reached(stratum)
         latest = reached.get(relation, {}).get(row, 0)
-        fitting = [one for one in known if one.may_give(row)]
-        for one in fitting:
-            alone = one is fitting[-1] and row in self.model.rows(relation)
-            for binding in self._bindings(one, row, alone):
-                matched = [fact for match in one.matches for fact in self._matched(match, binding, reached, latest)]
-                if len(matched) == len(one.matches):
-                    return Derivation(one.rule, binding, tuple(matched))
+        fitting = [rule for rule in known if rule.may_give(row)]
+        for rule in fitting:
+            alone = rule is fitting[-1] and row in self.model.rows(relation)
+            for binding in self._bindings(rule, row, alone):
+                matched = [fact for match in rule.matches for fact in self._matched(match, binding, reached, latest)]
+                if len(matched) == len(rule.matches):
+                    return Derivation(rule.rule, binding, tuple(matched))
         return None
 
-    def _bindings(self, one: _Rule, row: Row, alone: bool) -> Iterator[Binding]:
+    def _bindings(self, rule: _Rule, row: Row, alone: bool) -> Iterator[Binding]:
         """The bindings that give the row, in order. If no other rule gives it and each match has but one row that
         fits, that is the one: nothing is evaluated. Else the row tells what the matches bind; a null would join with
         nothing there."""
-        pairs = zip(one.rule.arguments, row, strict=True)
+        pairs = zip(rule.rule.arguments, row, strict=True)
         told: Binding = {var: value for var, value in pairs if isinstance(var, Var)}
-        if alone and one.rest is not None and (only := self._only(one, told)) is not None:
-            for var, by in one.rest:
+        if alone and rule.rest is not None and (only := self._only(rule, told)) is not None:
+            for var, by in rule.rest:
                 only[var] = by.value if isinstance(by, Const) else only[by]
             yield only
             return
-        known: Binding = {var: value for var, value in told.items() if var in one.matched and value is not None}
-        for binding, cause in self._search.of_body(one.body, known):
-            if not cause and row == head_row(one.rule, binding):
+        known: Binding = {var: value for var, value in told.items() if var in rule.matched and value is not None}
+        for binding, cause in self._search.of_body(rule.body, known):
+            if not cause and row == head_row(rule.rule, binding):
                 yield binding
 
-    def _only(self, one: _Rule, told: Binding) -> Binding | None:
+    def _only(self, rule: _Rule, told: Binding) -> Binding | None:
         """The values of the variables, if each match has but one row that fits what is known by then."""
         known = dict(told)
-        for match, fixed in one.steps:
+        for match, fixed in rule.steps:
             key = tuple([term.value if isinstance(term, Const) else known[term] for _, term in fixed])
             rows = self._search.rows(match.relation, tuple([column for column, _ in fixed]), key)
             if len(rows) != 1:
@@ -148,7 +151,7 @@ class Provenance:
 
     def _matched(self, match: Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
         """The first row that fits the match and was there before round `latest`, if there is one."""
-        key = tuple([one.value if isinstance(one, Const) else binding[one] for _, one in match.said])
+        key = tuple([term.value if isinstance(term, Const) else binding[term] for _, term in match.said])
         rows = self._search.rows(match.relation, match.columns, key)
         if match.relation in reached:
             rounds_of = reached[match.relation]
@@ -159,11 +162,11 @@ class Provenance:
 
 def _steps(rule: CheckedRule, matches: Sequence[Match]) -> tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]:
     """As the rule's `steps`: those first of which something is known."""
-    known: set[Operand] = {one for one in rule.arguments if isinstance(one, Var)}
-    waiting = [one for one in matches if any(isinstance(term, Var) and term not in known for _, term in one.said)]
+    known: set[Operand] = {argument for argument in rule.arguments if isinstance(argument, Var)}
+    waiting = [match for match in matches if any(isinstance(term, Var) and term not in known for _, term in match.said)]
     steps = []
     while waiting:
-        match = next((one for one in waiting if any(term in known for _, term in one.said)), waiting[0])
+        match = next((match for match in waiting if any(term in known for _, term in match.said)), waiting[0])
         waiting = [one for one in waiting if one is not match]
         fixed = tuple((column, term) for column, term in match.said if isinstance(term, Const) or term in known)
         known |= {term for _, term in match.said if isinstance(term, Var)}

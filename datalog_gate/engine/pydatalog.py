@@ -33,7 +33,7 @@ def evaluate(
     error then, only the native engine tells.
     """
     earlier = before or Model()
-    rest = tuple(one for one in program.strata if not earlier.tables.keys() >= set(one.relations))
+    rest = tuple(stratum for stratum in program.strata if not earlier.tables.keys() >= set(stratum.relations))
     known = program.inputs | (program.relations.keys() & earlier.tables.keys())
     given = {name: list(earlier.rows(name) if name in earlier.tables else facts.get(name, ())) for name in known}
     question = pickle.dumps((CheckedProgram(program.relations, known, rest), given))

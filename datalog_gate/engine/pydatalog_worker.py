@@ -94,11 +94,11 @@ class _Worker:
             self.assert_facts(relation, ())
         for rule in stratum.rules:
             self.rule = rule
-            body = scoped(rule.body, (one for one in rule.arguments if isinstance(one, Var)))
+            body = scoped(rule.body, (argument for argument in rule.arguments if isinstance(argument, Var)))
             nulls = [Const(None)] * (self.width - len(rule.arguments))
             self.clause(self.growing, (Const(rule.relation), *rule.arguments, *nulls), body, frozenset())
         result: dict[str, list[Row]] = {name: [] for name in self.own}
-        again = any(len([one for one in rule.body if self.asks(one)]) > 1 for rule in stratum.rules)
+        again = any(len([literal for literal in rule.body if self.asks(literal)]) > 1 for rule in stratum.rules)
         known: set[Row] = set()
         while new := set(self.ask(self.growing, (), self.width + 1)) - known:
             known |= new
@@ -266,7 +266,7 @@ def _rank(literal: CheckedLiteral, bound: frozenset[Var]) -> int:
         case Compare("=" | "!="):
             return 0
         case Match(_, arguments):
-            return 1 if not bound or bound.intersection(one for one in arguments if one) else 3
+            return 1 if not bound or bound.intersection(argument for argument in arguments if argument) else 3
         case _:
             return 2
 

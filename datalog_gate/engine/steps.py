@@ -129,9 +129,9 @@ def slots_read(step: Step) -> Iterator[int]:
         case Compute(inputs=inputs, output=output, stored=stored):
             yield from _slots(*inputs, *(() if stored or output is None else (output,)))
         case Exists(steps=steps):
-            yield from (slot for one in steps for slot in slots_read(one))
+            yield from (slot for step in steps for slot in slots_read(step))
         case Gather(terms=terms, steps=steps, slot=slot, stored=stored):
-            yield from (slot for one in steps for slot in slots_read(one))
+            yield from (slot for step in steps for slot in slots_read(step))
             yield from _slots(*terms, *(() if stored else (slot,)))
 
 
@@ -149,4 +149,4 @@ def slots_filled(step: Step) -> Iterator[int]:
 
 
 def _slots(*terms: Term) -> Iterator[int]:
-    return (one for one in terms if isinstance(one, int))
+    return (term for term in terms if isinstance(term, int))

@@ -68,8 +68,8 @@ class Explained:
 
     def to_json(self) -> dict[str, object]:
         """As JSON data: the steps, as many as have room, how many more there are, and the fix."""
-        steps = [one.to_json() for one in self.lines]
-        shown = within(BYTES, [json.dumps(one, ensure_ascii=False) for one in steps])
+        steps = [line.to_json() for line in self.lines]
+        shown = within(BYTES, [json.dumps(step, ensure_ascii=False) for step in steps])
         return {"steps": steps[:shown], "more": len(steps) - shown, "fix": self.fix and self.fix.text}
 
 
@@ -120,19 +120,19 @@ class Explanation:
         if len(row) != len(columns):
             raise ValueError(f"{relation} has {len(columns)} columns, here {len(row)}")
         asked = tuple(_asked(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))
-        return tuple(self._failure(one) for one in self._why.why_not(relation, asked) or ())
+        return tuple(self._failure(failure) for failure in self._why.why_not(relation, asked) or ())
 
     def clean(self, found: Set[str]) -> dict[str, dict[str, int]]:
         """Of each policy but those `found`, how many rows there are of each relation of facts that it reads."""
         inputs = self.provenance.program.inputs
         return {
-            one.id: {
+            policy.id: {
                 name.removesuffix(GIVEN): len(self.facts.rows.get(name, ()))
-                for name in sorted(self.reads[one.relation] & inputs)
+                for name in sorted(self.reads[policy.relation] & inputs)
                 if not name.endswith("#")
             }
-            for one in sorted(self.policies, key=lambda one: one.id)
-            if one.id not in found
+            for policy in sorted(self.policies, key=lambda policy: policy.id)
+            if policy.id not in found
         }
 
     def _lines(self, tree: Node) -> tuple[Line, ...]:
@@ -147,24 +147,24 @@ class Explanation:
         deeper than the rows that are followed in it."""
         assert node.rule
         told = self._wording.of(node.rule, node.binding)
-        for one in node.premises:
-            if isinstance(one, Node):
-                self._row(one, depth, lines, seen)
-        for one in node.premises:
-            match one:
+        for premise in node.premises:
+            if isinstance(premise, Node):
+                self._row(premise, depth, lines, seen)
+        for premise in node.premises:
+            match premise:
                 case Compare() | Call():
-                    if text := told.check(one):
+                    if text := told.check(premise):
                         last = (
                             lines[-1] if lines[-1:] and lines[-1].word == "holds" and lines[-1].depth == depth else None
                         )
                         if last and len(last.text) + len(text) < JOINED:
                             lines[-1] = replace(last, text=f"{last.text}, {text}")
                         else:
-                            lines.append(line(depth, "holds", text, one.span))
+                            lines.append(line(depth, "holds", text, premise.span))
                 case Without():
-                    lines.append(line(depth, "absent", told.absent(one), one.span))
+                    lines.append(line(depth, "absent", told.absent(premise), premise.span))
                 case Total():
-                    lines.append(line(depth, "aggregate", told.total(one), one.literal.span))
+                    lines.append(line(depth, "aggregate", told.total(premise), premise.literal.span))
 
     def _row(self, node: Node, depth: int, lines: list[Line], seen: set[Raw]) -> None:
         while node.rule and node.premises and self._is_given(node):
@@ -205,24 +205,26 @@ class Explanation:
         single = described.named_only and len(read) == 1 and not read[0].startswith("_")
         return place_of(origin, read[0] if single else None)
 
-    def _failure(self, one: Failure) -> Line:
-        told = self._wording.of(one.rule, one.binding)
-        place = one.literal.span if one.literal else one.rule.span
-        if one.error:
-            text = self.secrets.message(ModelError(one.rule.relation, one.error.span, one.error.message, ()))
+    def _failure(self, failure: Failure) -> Line:
+        told = self._wording.of(failure.rule, failure.binding)
+        place = failure.literal.span if failure.literal else failure.rule.span
+        if failure.error:
+            text = self.secrets.message(
+                ModelError(failure.rule.relation, failure.error.span, failure.error.message, ())
+            )
             return line(0, "fails", text, place)
-        match one.literal:
+        match failure.literal:
             case None:
                 text = "the rule gives no such row"
             case Match():
-                text = f"there is no {told.literal(one.literal)}"
+                text = f"there is no {told.literal(failure.literal)}"
             case Without(body):
                 text = f"there is {', '.join(map(told.literal, body))}"
             case Fold(target=target):
-                assert one.total
-                text = f"{told.total(one.total)}, not {told.operand(target)}"
+                assert failure.total
+                text = f"{told.total(failure.total)}, not {told.operand(target)}"
             case _:
-                text = f"not {told.literal(one.literal)}"
+                text = f"not {told.literal(failure.literal)}"
         return line(0, "fails", text, place)
 
 
@@ -238,10 +240,10 @@ def within(limit: int, texts: Sequence[str]) -> int:
 
 def told(steps: Sequence[Line], heading: str = "why") -> Iterator[str]:
     """The steps below each other under a heading, their places in a column, as many as have room."""
-    texts = [f"{'  ' * one.depth}{one.text}" for one in steps]
+    texts = [f"{'  ' * step.depth}{step.text}" for step in steps]
     width = min(WIDTH, max(map(len, texts), default=0))
-    lines = [f"{text:{width}}   {one.where}".rstrip() for text, one in zip(texts, steps, strict=True)]
-    shown = within(BYTES, [f"        {one}" for one in lines])
+    lines = [f"{text:{width}}   {line.where}".rstrip() for text, line in zip(texts, steps, strict=True)]
+    shown = within(BYTES, [f"        {line}" for line in lines])
     for at, line in enumerate(lines[:shown]):
         yield f"  {'' if at else heading:6}{line}"
     if more := len(lines) - shown:

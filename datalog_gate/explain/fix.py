@@ -87,10 +87,10 @@ class Fixes:
 
     def _settles(self, change: Change, finding: Violation) -> bool:
         try:
-            judged = self.again([with_resource(one, change.home, change.resource) for one in self.stacks])
+            judged = self.again([with_resource(stack, change.home, change.resource) for stack in self.stacks])
         except EngineError:
             return False
-        if any(one.code == "budget" for one in judged.errors):
+        if any(error.code == "budget" for error in judged.errors):
             self._left = 0  # the next one would take as long
             return False
         before, after = _findings(self.decision), _findings(judged)
@@ -100,14 +100,14 @@ class Fixes:
     def _changes(self, tree: Node) -> Iterator[Change]:
         """The changes to try, in the order of the tree: grants, then values, first those that the finding's row has."""
         nodes = [tree]
-        for one in nodes:
-            nodes += [each for each in one.premises if isinstance(each, Node)]
+        for node in nodes:
+            nodes += [each for each in node.premises if isinstance(each, Node)]
         for node in nodes:
             yield from self._grants(node)
         cells = {(cell.resource.id, cell.path): cell for node in nodes for cell in self._cells(node)}
-        for cell in sorted(cells.values(), key=lambda one: one.faces.isdisjoint(tree.row)):
+        for cell in sorted(cells.values(), key=lambda cell: cell.faces.isdisjoint(tree.row)):
             found = (value for node in nodes for value in self._offers(cell, node))
-            offers = dict.fromkeys(one for one in found if not isinstance(one, ResourceId | Unknown | None))
+            offers = dict.fromkeys(value for value in found if not isinstance(value, ResourceId | Unknown | None))
             equated = any(self._equates(cell, node) for node in nodes)
             if offers or equated:
                 near = sorted(offers, key=lambda one: -_alike(one, cell.value))
@@ -117,8 +117,8 @@ class Fixes:
 
     def _grants(self, node: Node) -> Iterator[Change]:
         """A grant for each resource that a premise wants a service to be unlocked for."""
-        for one in node.premises:
-            match one:
+        for premise in node.premises:
+            match premise:
                 case Without((Match(relation, (service, wanted)),)) if plain(relation) == UNLOCKED:
                     name, resource = _value(service, node.binding), _value(wanted, node.binding)
                     home = self._home(resource) if isinstance(resource, ResourceId) else None
@@ -131,15 +131,17 @@ class Fixes:
 
     def _home(self, resource: ResourceId) -> Stack | None:
         """The stack that the resource is of."""
-        stacks = (each for one in self.stacks for each in one.walk())
-        return next((one for one in stacks if any(each.id == resource for each in one.resources)), None)
+        stacks = (each for stack in self.stacks for each in stack.walk())
+        return next((stack for stack in stacks if any(each.id == resource for each in stack.resources)), None)
 
     def _cells(self, node: Node) -> Iterator[_Cell]:
         """The values of resources that the rule of a row reads into variables. What is secret is left alone, so is what
         is not known, and what refers to another resource: the template would be another one."""
-        matches = [one for one in node.rule.body if isinstance(one, Match)] if node.rule else []
-        matches.sort(key=lambda one: one.span)
-        for match, leaf in zip(matches, (one for one in node.premises if isinstance(one, Node)), strict=True):
+        matches = [literal for literal in node.rule.body if isinstance(literal, Match)] if node.rule else []
+        matches.sort(key=lambda match: match.span)
+        for match, leaf in zip(
+            matches, (premise for premise in node.premises if isinstance(premise, Node)), strict=True
+        ):
             name = plain(leaf.relation)
             of, path = self.facts.origin(name, leaf.row) or (None, ())
             open_ = self.secrets.row(name, leaf.row) == leaf.row
@@ -159,8 +161,8 @@ class Fixes:
         """What the value is compared with in a rule, and for bounds what lies beside; what a relation holds that lacks
         it."""
         secret = self.secrets.values(node.rule, node.binding) if node.rule else ()
-        for one in node.premises:
-            match one:
+        for premise in node.premises:
+            match premise:
                 case Compare(comparator, left, right) if comparator != "=" and not {left, right} & set(secret):
                     sides = _value(left, node.binding), _value(right, node.binding)
                     for side, other in (sides, sides[::-1]):
@@ -179,8 +181,8 @@ class Fixes:
 
     def _equates(self, cell: _Cell, node: Node) -> bool:
         """Whether a rule tests the value by a builtin, or asks that it equals a constant."""
-        for one in node.premises:
-            match one:
+        for premise in node.premises:
+            match premise:
                 case Compare("=", left, right) if Const in (type(left), type(right)):
                     terms: Sequence[Operand] = (left, right)
                 case Call(_, inputs, ()):
@@ -221,8 +223,10 @@ def with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
 
 
 def _findings(decision: Decision) -> Counter[tuple[str, object]]:
-    found = Counter[tuple[str, object]]((one.policy, one.row) for one in (*decision.violations, *decision.undetermined))
-    found.update((one.policy, one.message) for one in decision.errors)
+    found = Counter[tuple[str, object]](
+        (violation.policy, violation.row) for violation in (*decision.violations, *decision.undetermined)
+    )
+    found.update((error.policy, error.message) for error in decision.errors)
     return found
 
 
@@ -236,8 +240,8 @@ def _faces(variable: Var, value: Value, node: Node) -> Iterator[Value]:
     """The value as it is tested: itself, or what stands for a null."""
     if value is not None:
         yield value
-    for one in node.premises:
-        match one:
+    for premise in node.premises:
+        match premise:
             case Call("??", (left, _), (Var() as output,)) if value is None and left == variable:
                 yield node.binding[output]
 
@@ -276,7 +280,7 @@ def _in_order(data: Mapping[str, Data], changed: str) -> bool:
     return isinstance(least, int) and isinstance(most, int) and least <= most
 
 
-def _alike(one: Value, other: Value) -> int:
+def _alike(value: Value, other: Value) -> int:
     """How far two texts begin alike."""
-    pairs = zip(str(one), str(other), strict=False)
+    pairs = zip(str(value), str(other), strict=False)
     return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))

@@ -111,7 +111,7 @@ class Why:
                     draft.derivation = self._derive(draft.relation, draft.row)
                 except BudgetError:
                     continue
-                matches = [one for one in draft.derivation.rule.body if isinstance(one, Match)]
+                matches = [literal for literal in draft.derivation.rule.body if isinstance(literal, Match)]
                 for match, fact in zip(matches, draft.derivation.matched, strict=True):
                     draft.below.append(_Draft(*fact, match.columns, draft.depth + 1))
                 waiting.extend(draft.below)
@@ -128,7 +128,7 @@ class Why:
         rules = [
             rule for stratum in self.provenance.program.strata for rule in stratum.rules if rule.relation == relation
         ]
-        return tuple(self._furthest(rule, asked) for rule in sorted(rules, key=lambda one: one.span))
+        return tuple(self._furthest(rule, asked) for rule in sorted(rules, key=lambda checked_rule: checked_rule.span))
 
     def total(self, rule: CheckedRule, literal: Fold, binding: Binding) -> Total:
         """What an aggregate of the rule's body is. Errors: BudgetError."""
@@ -174,7 +174,7 @@ class Why:
                 case _:
                     premises.append((literal, literal))
         premises.sort(key=lambda pair: (not isinstance(pair[1], Node), pair[0].span))
-        return Node(draft.relation, draft.row, draft.columns, rule, binding, tuple(one for _, one in premises))
+        return Node(draft.relation, draft.row, draft.columns, rule, binding, tuple(node for _, node in premises))
 
     def _furthest(self, rule: CheckedRule, asked: Asked) -> Failure:
         known: Binding = {}
@@ -240,14 +240,14 @@ class _Draft:
 
 
 def _scoped(rule: CheckedRule) -> tuple[Scoped, ...]:
-    return scoped(rule.body, [one for one in rule.arguments if isinstance(one, Var)])
+    return scoped(rule.body, [argument for argument in rule.arguments if isinstance(argument, Var)])
 
 
 def _aggregates(rule: CheckedRule) -> dict[Operand, Call]:
     """The calls that make an aggregate of tuples, by the variable of those that may be there."""
-    folds = {one.target for one in rule.body if isinstance(one, Fold) and one.function == "tuples"}
-    calls = [one for one in rule.body if isinstance(one, Call) and folds.intersection(one.inputs)]
-    return {one.inputs[-1]: one for one in reversed(calls)}
+    folds = {literal.target for literal in rule.body if isinstance(literal, Fold) and literal.function == "tuples"}
+    calls = [literal for literal in rule.body if isinstance(literal, Call) and folds.intersection(literal.inputs)]
+    return {call.inputs[-1]: call for call in reversed(calls)}
 
 
 def _next(waiting: Sequence[Scoped], binding: Binding) -> Scoped:

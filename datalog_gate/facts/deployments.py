@@ -30,15 +30,15 @@ _BODIES = {
 """The property that holds the body of a configuration."""
 
 
-def deployments(one: Resource, home: Home) -> Iterator[Fact]:
+def deployments(resource: Resource, home: Home) -> Iterator[Fact]:
     """The rows of a deployment."""
-    if one.type not in _SINGLE:
+    if resource.type not in _SINGLE:
         return
-    config = one.properties.get("config")
+    config = resource.properties.get("config")
     source = home.find(config) if isinstance(config, ResourceId) else None
-    known: Row = (one.id, typed("any", config), typed("any", one.properties.get("server")))
-    digest = _digest(one, config, source)
-    for action in dict.fromkeys(_actions(one, source)):
+    known: Row = (resource.id, typed("any", config), typed("any", resource.properties.get("server")))
+    digest = _digest(resource, config, source)
+    for action in dict.fromkeys(_actions(resource, source)):
         if isinstance(action, _Open):
             yield wildcard(_RELATION, known, ("properties",), action.unknown)
         else:
@@ -51,30 +51,30 @@ class _Open(NamedTuple):
     unknown: Unknown
 
 
-def _each(data: Data, name: str, one: Resource) -> list[Data]:
-    return data if isinstance(data, list) else [_Open(_unsure(data, name, one))]
+def _each(data: Data, name: str, resource: Resource) -> list[Data]:
+    return data if isinstance(data, list) else [_Open(_unsure(data, name, resource))]
 
 
-def _actions(one: Resource, source: Resource | None) -> Iterator[Value | _Open]:
+def _actions(resource: Resource, source: Resource | None) -> Iterator[Value | _Open]:
     """The actions that trigger the deployment. A component says so itself, part by part."""
-    holders: list[Data] = [dict(one.properties)]
+    holders: list[Data] = [dict(resource.properties)]
     if source and source.type == "OS::Heat::SoftwareComponent":
         holders = _each(source.properties.get("configs"), "configs", source)
     for holder in holders:
         given = holder.get("actions") if isinstance(holder, dict) else holder
-        for action in _each(["CREATE", "UPDATE"] if given is None else given, "actions", one):
+        for action in _each(["CREATE", "UPDATE"] if given is None else given, "actions", resource):
             yield action if isinstance(action, _Open) else typed("any", action)
 
 
-def _digest(one: Resource, config: Data, source: Resource | None) -> str | Unknown:
+def _digest(resource: Resource, config: Data, source: Resource | None) -> str | Unknown:
     """The digest; unknown if anything in the data is, or is in the cloud already."""
     if config is not None and (source is None or source.type not in _BODIES):
-        return _undigested(_unsure(config, "config", one), one.id.path)
+        return _undigested(_unsure(config, "config", resource), resource.id.path)
     if source and source.maybe:
-        return _undigested(source.maybe, one.id.path)
+        return _undigested(source.maybe, resource.id.path)
     said = source.properties if source else {}
     component = source is not None and source.type == "OS::Heat::SoftwareComponent"
-    declared, values = said.get("inputs") or [], one.properties.get("input_values") or {}
+    declared, values = said.get("inputs") or [], resource.properties.get("input_values") or {}
     inputs: Data = [declared, values]
     if isinstance(declared, list) and isinstance(values, dict):
         inputs = [_input(given, values) for given in declared]
@@ -86,7 +86,7 @@ def _digest(one: Resource, config: Data, source: Resource | None) -> str | Unkno
         "options": said.get("options") or {},
         "inputs": inputs,
         "outputs": said.get("outputs") or [],
-        "input_key": one.properties.get("input_key") or "get_input" if "Structured" in one.type else None,
+        "input_key": resource.properties.get("input_key") or "get_input" if "Structured" in resource.type else None,
     }
     text = as_text(data)
     written = text.expression if isinstance(text, Unknown) else text
@@ -111,10 +111,12 @@ def _input(declared: Data, values: Mapping[str, Data]) -> Data:
     return {**declared, "value": values.get(name, default) if isinstance(name, str) else default}
 
 
-def _unsure(data: Data, name: str, one: Resource) -> Unknown:
+def _unsure(data: Data, name: str, resource: Resource) -> Unknown:
     """What stands for data that nobody knows, or that only the cloud holds, or that is nothing which Heat takes."""
     if isinstance(data, Unknown):
         return data
     if isinstance(data, _Open):
         return data.unknown
-    return Unknown(f"what Heat makes of {name} of {one.id.path}", unread=True, place=one.locate(("properties", name)))
+    return Unknown(
+        f"what Heat makes of {name} of {resource.id.path}", unread=True, place=resource.locate(("properties", name))
+    )

@@ -36,7 +36,7 @@ def summary(facts: FactSet) -> Summary:
         columns = list(zip(*(in_order(rows) if plain else rows), strict=True))
         text = _of_known(len(rows), columns) if plain else None
         if text is None:
-            columns = [one[:1] if type(one[0]) is not Unknown and _same(one) else one for one in columns]
+            columns = [column[:1] if type(column[0]) is not Unknown and _same(column) else column for column in columns]
             held = [at for at, column in enumerate(columns) if Unknown in set(map(type, column))]
             if held:
                 unknown[relation] = frozenset(held)
@@ -62,7 +62,7 @@ def _of_some(number: int, columns: _Columns, held: Sequence[int]) -> str | None:
     unsure = [False] * number
     for at in held:
         unsure = [*map(or_, unsure, map(is_, map(type, columns[at]), repeat(Unknown)))]
-    unsaid = [one if len(one) < number else tuple(compress(one, unsure)) for one in columns]
+    unsaid = [column if len(column) < number else tuple(compress(column, unsure)) for column in columns]
     if any(_hidden(value) for at in held for value in unsaid[at]):
         return None
     text = _text(_ANY, sum(unsure), unsaid)
@@ -70,12 +70,17 @@ def _of_some(number: int, columns: _Columns, held: Sequence[int]) -> str | None:
         return text
     known = [*map(not_, unsure)]
     return (
-        _text(_KNOWN, sum(known), [one if len(one) < number else tuple(compress(one, known)) for one in columns]) + text
+        _text(
+            _KNOWN,
+            sum(known),
+            [column if len(column) < number else tuple(compress(column, known)) for column in columns],
+        )
+        + text
     )
 
 
 def _text(encoder: json.JSONEncoder, number: int, columns: _Columns) -> str:
-    return encoder.encode([number, [_column(one) for one in columns]])
+    return encoder.encode([number, [_column(column) for column in columns]])
 
 
 def _column(values: Sequence[Value]) -> object:

@@ -58,8 +58,8 @@ def flatten(
     batches = tuple(_batches(stack, catalogue, None))
     facts = FactSet() if facts is None else facts
     for name, of in asked.of_stack.items():
-        for one, maybe in stacks:
-            facts.extend(name, ((row, (one, path), maybe or unsure) for row, path, unsure in of(one)))
+        for nested, maybe in stacks:
+            facts.extend(name, ((row, (nested, path), maybe or unsure) for row, path, unsure in of(nested)))
     for name, rows in asked.of_resource.items():
         _add(facts, name, rows, batches)
     by_type: dict[str, list[Batch]] = {}
@@ -84,29 +84,29 @@ def flatten(
     for name, live, row in live_rows(stack):
         if wanted is None or name in wanted:
             facts.add(name, row, (live, ()))
-    _hide(facts, asked, [one for one, _ in stacks], batches)
+    _hide(facts, asked, [stack for stack, _ in stacks], batches)
     return facts
 
 
 def _hide(facts: FactSet, asked: _Wanted, stacks: Iterable[Stack], batches: Iterable[Batch]) -> None:
     """Note in the facts which values came from a hidden parameter."""
-    for one in stacks:
-        hidden = {("parameters", each.name) for each in one.parameters if each.hidden}.union(one.hidden)
+    for stack in stacks:
+        hidden = {("parameters", each.name) for each in stack.parameters if each.hidden}.union(stack.hidden)
         for name, rows in asked.of_stack.items() if hidden else ():
-            for row, path, _ in rows(one):
+            for row, path, _ in rows(stack):
                 if path in hidden:
                     facts.hide(name, row, [FIXED[name].positions["value"]])
-    secret = {path_text((each.name,)) for one in stacks for each in one.parameters if each.hidden}
+    secret = {path_text((each.name,)) for stack in stacks for each in stack.parameters if each.hidden}
     for row in facts.rows.get(ENVIRONMENT, ()) if secret else ():
         if row[1] in ("parameters", "parameter_defaults") and any(
             f"{row[2]}.".startswith(f"{name}.") for name in secret
         ):
             facts.hide(ENVIRONMENT, row, [3])
-    secretive = {one.id: one.hides for each in batches for one in each.made if one.veiled}
+    secretive = {resource.id: resource.hides for each in batches for resource in each.made if resource.veiled}
     for row in (
         facts.rows.get(DEPLOYMENT, ()) if secretive else ()
     ):  # a digest of a short secret tells it to who guesses
-        involved = (secretive.get(one) for one in row[:2] if isinstance(one, ResourceId))
+        involved = (secretive.get(value) for value in row[:2] if isinstance(value, ResourceId))
         if any(hides and hides(("properties",), True) for hides in involved):
             facts.hide(DEPLOYMENT, row, [FIXED[DEPLOYMENT].positions["digest"]])
     for name, found in facts.rows.items() if secretive else ():
@@ -162,15 +162,17 @@ def _batches(stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: H
 def _batch(resources: Sequence[Resource], home: Home, maybe: Unknown | None) -> Batch:
     """Resources of one type that are not simple, or that Heat reads under other names."""
     name = resources[0].type
-    properties = [one.properties for one in resources]
+    properties = [resource.properties for resource in resources]
     said = set[str]().union(*properties)
     kind = home.type_of(name)
     if to_move(properties, said, kind):
-        resources = [as_heat_reads(one, kind) for one in resources]
-        home.moved.update((one.name, one) for one in resources)
-        said = said.union(*[one.properties for one in resources])
-    alike = Alike({one.name: one.properties for one in resources}, [one.id for one in resources])
-    return Batch(name, alike, said, home, maybe, [one.declared for one in resources], resources)
+        resources = [as_heat_reads(resource, kind) for resource in resources]
+        home.moved.update((resource.name, resource) for resource in resources)
+        said = said.union(*[resource.properties for resource in resources])
+    alike = Alike(
+        {resource.name: resource.properties for resource in resources}, [resource.id for resource in resources]
+    )
+    return Batch(name, alike, said, home, maybe, [resource.declared for resource in resources], resources)
 
 
 def _read_by_heat(batch: Batch) -> Iterator[Batch]:
@@ -203,8 +205,8 @@ def _one_by_one(rows: Callable[[Resource, Home], Iterable[Fact]], needed: str = 
     has = attrgetter(needed)
 
     def of_all(batch: Batch, found: Found) -> None:
-        for one in filter(has, batch.resources):
-            found.add(one, rows(one, batch.home))
+        for resource in filter(has, batch.resources):
+            found.add(resource, rows(resource, batch.home))
 
     return of_all
 
@@ -234,13 +236,13 @@ class _Wanted:
         if type_name not in self._tables:
             kind = self.catalogue.type(type_name)
             tables = tables_of(kind) if kind else ()
-            self._tables[type_name] = tuple(TableRows(one) for one in tables if self._wants(one.relation.name))
+            self._tables[type_name] = tuple(TableRows(table) for table in tables if self._wants(table.relation.name))
         return self._tables[type_name]
 
     def relation(self, name: str) -> Relation | None:
         """The relation of that name, if the stack can have rows of it."""
-        tables = (one.relation for tables in self._tables.values() for one in tables)
-        return FIXED.get(name) or next((one for one in tables if one.name == name), None)
+        tables = (table.relation for tables in self._tables.values() for table in tables)
+        return FIXED.get(name) or next((table for table in tables if table.name == name), None)
 
     def _wants(self, name: str) -> bool:
         return self._wanted is None or name in self._wanted
@@ -255,7 +257,7 @@ def _asked(catalogue: Catalogue, wanted: frozenset[str] | None) -> _Wanted:
 def _unread(wanted: _Wanted, group: Resource, unknown: Unknown) -> Iterator[tuple[str, Fact]]:
     """A wildcard for each relation that members which nobody read may add rows to."""
     stacks = tuple(group.nested.walk()) if group.nested else ()
-    types = {one.type for stack in stacks for one in stack.resources}
+    types = {resource.type for stack in stacks for resource in stack.resources}
     deep = len(stacks) > 1 or not types
     types = set(wanted.catalogue.types()) if deep else types  # another member may decide its conditions otherwise
     fixed = [*wanted.of_resource, *(wanted.of_stack if deep else ()), *(wanted.of_grant if POLICY in types else ())]

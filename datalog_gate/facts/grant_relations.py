@@ -13,20 +13,20 @@ from datalog_gate.stack.property_values import leaves, typed
 POLICY = "DatalogGate::Policy"
 
 
-def _grant(one: Resource, _home: Home) -> Iterator[Fact]:
-    service, expires = (typed("string", one.properties.get(name)) for name in ("service", "expires"))
-    yield (one.id, service, expires), ("properties",), None
+def _grant(resource: Resource, _home: Home) -> Iterator[Fact]:
+    service, expires = (typed("string", resource.properties.get(name)) for name in ("service", "expires"))
+    yield (resource.id, service, expires), ("properties",), None
 
 
-def _options(one: Resource, _home: Home) -> Iterator[Fact]:
+def _options(resource: Resource, _home: Home) -> Iterator[Fact]:
     path = ("properties", "options")
-    yield from entries(FIXED["gate:grant_option"], (one.id,), leaves(one.properties.get("options")), path)
+    yield from entries(FIXED["gate:grant_option"], (resource.id,), leaves(resource.properties.get("options")), path)
 
 
-def _scope(one: Resource, home: Home) -> Iterator[Fact]:
+def _scope(resource: Resource, home: Home) -> Iterator[Fact]:
     """The resources that the scope names; a name that nothing has gives no row. A scope that nobody knows grants
     nothing for certain."""
-    scope = one.properties.get("scope")
+    scope = resource.properties.get("scope")
     path = ("properties", "scope")
     if scope is None:
         scope = [each.id for each in by_default(home.own.named)]
@@ -35,14 +35,14 @@ def _scope(one: Resource, home: Home) -> Iterator[Fact]:
         names = [((*path, index), name) for index, name in enumerate(scope)]
     for place, name in names:
         if isinstance(name, Unknown):
-            yield wildcard(FIXED["gate:grant_scope"], (one.id,), place, name)
+            yield wildcard(FIXED["gate:grant_scope"], (resource.id,), place, name)
         elif named := addressed(name, home.own.named):
-            yield (one.id, named.id), place, named.maybe
+            yield (resource.id, named.id), place, named.maybe
 
 
 def by_default(named: Mapping[str, Resource]) -> list[Resource]:
     """What a grant without a scope is for: every resource of the stack but grants and what any grant requires."""
-    outside = required(named, [name for name, one in named.items() if one.type == POLICY])
+    outside = required(named, [name for name, resource in named.items() if resource.type == POLICY])
     return [resource for name, resource in named.items() if name not in outside]
 
 

@@ -40,26 +40,30 @@ def add_past(
     unsure = any(isinstance(value, Unknown) for rows in past.rows.values() for row in rows for value in row)
     found = outcomes(old, new, catalogue) if unsure or not {CHANGE, DISRUPTION}.isdisjoint(wanted) else []
     if unsure:
-        past = _before(past, {one.of.name for one in found if one.stirred})
+        past = _before(past, {outcome.of.name for outcome in found if outcome.stirred})
     for name, rows in past.rows.items():
         facts.rows[OLD + name], facts.maybe[OLD + name] = rows, past.maybe[name]
         if name in past.hidden:
             facts.hidden[OLD + name] = past.hidden[name]
     if CHANGE in wanted:
-        _add(facts, CHANGE, [(one, one.changes) for one in found])
+        _add(facts, CHANGE, [(outcome, outcome.changes) for outcome in found])
     if DISRUPTION in wanted:
-        _add(facts, DISRUPTION, [(one, one.disruptions) for one in found])
+        _add(facts, DISRUPTION, [(outcome, outcome.disruptions) for outcome in found])
     for name in {CHANGE, DISRUPTION}.intersection(wanted):
         for stack in (each for root in (*old, *new) for each in root.walk()):
-            for one in stack.others:
-                if one.open_members:
-                    row, path, doubt = wildcard(FIXED[name], (), ("members", one.id.path), one.open_members)
-                    facts.add(name, row, (one, path), doubt)
+            for resource in stack.others:
+                if resource.open_members:
+                    row, path, doubt = wildcard(FIXED[name], (), ("members", resource.id.path), resource.open_members)
+                    facts.add(name, row, (resource, path), doubt)
     return past
 
 
 def _add(facts: FactSet, relation: str, found: Sequence[tuple[Outcome, dict[str, Unknown | None]]]) -> None:
-    rows = (((one.of.id, what), (one.of, one.path), doubt) for one, of_it in found for what, doubt in of_it.items())
+    rows = (
+        ((outcome.of.id, what), (outcome.of, outcome.path), doubt)
+        for outcome, of_it in found
+        for what, doubt in of_it.items()
+    )
     facts.extend(relation, rows)
 
 

@@ -46,20 +46,20 @@ class Use(NamedTuple):
     arguments: Data
 
 
-def _uses(one: Resource, home: Home) -> Sequence[Use]:
+def _uses(resource: Resource, home: Home) -> Sequence[Use]:
     """Every use of a function in the definition."""
-    uses = home.uses.get(one.name)
+    uses = home.uses.get(resource.name)
     if uses is None:
-        uses = home.uses[one.name] = tuple(_found(one, home))
+        uses = home.uses[resource.name] = tuple(_found(resource, home))
     return uses
 
 
-def _found(one: Resource, home: Home) -> Iterator[Use]:
+def _found(resource: Resource, home: Home) -> Iterator[Use]:
     template = home.stack.template
     if template is None:
         return
     text = _Text(template)
-    for part, data in one.written(_PARTS, template.functions).items():
+    for part, data in resource.written(_PARTS, template.functions).items():
         if part == "condition":
             for place, _, function, arguments in text.condition(data):
                 yield Use(".condition", ("condition", *place), function, arguments)
@@ -125,15 +125,15 @@ class _Text:
                 self._values(arguments, place, outermost, found)
 
 
-def _functions(one: Resource, home: Home) -> Iterator[Fact]:
-    for use in _uses(one, home):
-        yield (one.id, use.path, use.function), use.place, None
+def _functions(resource: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(resource, home):
+        yield (resource.id, use.path, use.function), use.place, None
 
 
-def _nested_functions(one: Resource, home: Home) -> Iterator[Fact]:
-    for use in _uses(one, home):
+def _nested_functions(resource: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(resource, home):
         if isinstance(use.arguments, _NESTED) and (below := _depth(use.function, use.arguments)):
-            yield (one.id, use.path, use.function, 1 + below), use.place, None
+            yield (resource.id, use.path, use.function, 1 + below), use.place, None
 
 
 def _depth(function: str, data: Data) -> int:
@@ -143,21 +143,21 @@ def _depth(function: str, data: Data) -> int:
     return below + (isinstance(data, dict) and len(data) == 1 and function in data)
 
 
-def _attributes(one: Resource, home: Home) -> Iterator[Fact]:
-    for use in _uses(one, home):
+def _attributes(resource: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(resource, home):
         if use.function in ("get_attr", "Fn::GetAtt"):
             steps = use.arguments.split(".", 1) if isinstance(use.arguments, str) else use.arguments
             name, attribute = (*steps, None, None)[:2] if isinstance(steps, list) else (steps, None)
             within = home.stack.template.stack if home.stack.template else ""
-            target = ResourceId(f"{within}/{name}") if isinstance(name, str) else _computed(use, name, one)
-            yield (one.id, use.path, target, attribute and _name(use, attribute, one)), use.place, None
+            target = ResourceId(f"{within}/{name}") if isinstance(name, str) else _computed(use, name, resource)
+            yield (resource.id, use.path, target, attribute and _name(use, attribute, resource)), use.place, None
 
 
-def _parameters(one: Resource, home: Home) -> Iterator[Fact]:
+def _parameters(resource: Resource, home: Home) -> Iterator[Fact]:
     resources = home.stack.template.resources if home.stack.template else ()
-    for use in _uses(one, home):
+    for use in _uses(resource, home):
         if (name := _parameter(use.function, use.arguments, resources)) is not None:
-            yield (one.id, use.path, _name(use, name, one)), use.place, None
+            yield (resource.id, use.path, _name(use, name, resource)), use.place, None
 
 
 def _parameter(function: str, arguments: Data, resources: Collection[str]) -> Data:
@@ -185,18 +185,18 @@ def used_parameters(stack: Stack) -> Iterator[Fact]:
             yield (stack.id, unread), (), None
 
 
-def _files(one: Resource, home: Home) -> Iterator[Fact]:
-    for use in _uses(one, home):
+def _files(resource: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(resource, home):
         if use.function == "get_file":
-            yield (one.id, use.path, _name(use, use.arguments, one)), use.place, None
+            yield (resource.id, use.path, _name(use, use.arguments, resource)), use.place, None
 
 
-def _texts(one: Resource, home: Home) -> Iterator[Fact]:
-    for use in _uses(one, home):
+def _texts(resource: Resource, home: Home) -> Iterator[Fact]:
+    for use in _uses(resource, home):
         if use.function in _OF_TEXT and use.place[0] == "properties" and use.path == path_text(use.place[1:]):
             text = _text({use.function: use.arguments})
             if text.strip(f"{_OTHERS}\n"):
-                yield (one.id, use.path, text), use.place, None
+                yield (resource.id, use.path, text), use.place, None
 
 
 def _text(data: Data) -> str:
@@ -224,13 +224,13 @@ def _text(data: Data) -> str:
     return _OTHERS
 
 
-def _name(use: Use, name: Data, one: Resource) -> Value:
-    return name if isinstance(name, str) else _computed(use, name, one)
+def _name(use: Use, name: Data, resource: Resource) -> Value:
+    return name if isinstance(name, str) else _computed(use, name, resource)
 
 
-def _computed(use: Use, name: Data, one: Resource) -> Unknown:
+def _computed(use: Use, name: Data, resource: Resource) -> Unknown:
     """A name that is itself the result of a function: Heat knows it, this reading of the text does not."""
-    return Unknown(f"name {json.dumps(name, default=str)} of {use.function} in {one.id.path}", unread=True)
+    return Unknown(f"name {json.dumps(name, default=str)} of {use.function} in {resource.id.path}", unread=True)
 
 
 SOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterator[Fact]]] = {

@@ -32,20 +32,27 @@ SCALING = {
 
 
 def _parameters(stack: Stack) -> Iterator[Fact]:
-    for one in stack.parameters:
-        row = stack.id, one.name, one.type, typed("any", one.value), one.origin, boolean(one.hidden)
-        yield row, ("parameters", one.name), None
+    for parameter in stack.parameters:
+        row = (
+            stack.id,
+            parameter.name,
+            parameter.type,
+            typed("any", parameter.value),
+            parameter.origin,
+            boolean(parameter.hidden),
+        )
+        yield row, ("parameters", parameter.name), None
 
 
 def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
     """The default is taken whole, and that of a hidden parameter is as secret as its value."""
-    for one in stack.parameters:
-        attributes, path = dict(one.attributes), ("parameters", one.name)
+    for parameter in stack.parameters:
+        attributes, path = dict(parameter.attributes), ("parameters", parameter.name)
         if "default" in attributes:
-            default = Unknown(f"{HIDDEN}{one.name} in {stack.id}") if one.hidden else attributes["default"]
-            yield (stack.id, one.name, "default", typed("any", default)), (*path, "default"), None
+            default = Unknown(f"{HIDDEN}{parameter.name} in {stack.id}") if parameter.hidden else attributes["default"]
+            yield (stack.id, parameter.name, "default", typed("any", default)), (*path, "default"), None
             del attributes["default"]
-        yield from entries(FIXED["heat:parameter_attribute"], (stack.id, one.name), leaves(attributes), path)
+        yield from entries(FIXED["heat:parameter_attribute"], (stack.id, parameter.name), leaves(attributes), path)
 
 
 def environment_rows(stack: Stack) -> Iterator[tuple[EnvironmentFile, Fact]]:
@@ -59,12 +66,12 @@ def environment_rows(stack: Stack) -> Iterator[tuple[EnvironmentFile, Fact]]:
 def live_rows(stack: Stack) -> Iterator[tuple[str, Resource | Stack, Row]]:
     """The rows of ``heat:status`` and ``heat:physical`` with their relation, and the resource that each is of. Heat may
     have resources that the template does not tell, such as members that were added later: theirs are the stack's."""
-    told = {one.id: one for part in stack.walk() for one in part.resources} if stack.live else {}
-    for one in stack.live:
-        of = told.get(one.id, stack)
-        yield "heat:status", of, (one.id, one.action, one.status)
-        if one.physical:
-            yield "heat:physical", of, (one.id, one.physical)
+    told = {resource.id: resource for part in stack.walk() for resource in part.resources} if stack.live else {}
+    for live in stack.live:
+        of = told.get(live.id, stack)
+        yield "heat:status", of, (live.id, live.action, live.status)
+        if live.physical:
+            yield "heat:physical", of, (live.id, live.physical)
 
 
 def _named(stack: Stack, section: str, values: Mapping[str, Data]) -> Iterator[Fact]:
@@ -85,58 +92,60 @@ def identities(batch: Batch, found: Found) -> None:
     found.certain |= dict.fromkeys(rows, home)
 
 
-def _requires(one: Resource, home: Home) -> Iterator[Fact]:
-    for name, why in one.requires.items():
+def _requires(resource: Resource, home: Home) -> Iterator[Fact]:
+    for name, why in resource.requires.items():
         if required := home.own.resource(name):
             path = ("depends_on",) if why == "explicit" else ()
-            yield (one.id, required.id, why), path, required.maybe
+            yield (resource.id, required.id, why), path, required.maybe
 
 
-def _references(one: Resource, home: Home) -> Iterator[Fact]:
-    for leaf in _leaves(one, home):
+def _references(resource: Resource, home: Home) -> Iterator[Fact]:
+    for leaf in _leaves(resource, home):
         if isinstance(leaf.value, ResourceId):
-            yield (one.id, leaf.text, leaf.value), ("properties", *leaf.path), None
+            yield (resource.id, leaf.text, leaf.value), ("properties", *leaf.path), None
 
 
-def _unknowns(one: Resource, home: Home) -> Iterator[Fact]:
-    for leaf in _leaves(one, home):
+def _unknowns(resource: Resource, home: Home) -> Iterator[Fact]:
+    for leaf in _leaves(resource, home):
         if isinstance(leaf.value, Unknown):
-            yield (one.id, leaf.text, leaf.value.expression), ("properties", *leaf.path), None
+            yield (resource.id, leaf.text, leaf.value.expression), ("properties", *leaf.path), None
 
 
-def _leaves(one: Resource, home: Home) -> Sequence[Leaf]:
+def _leaves(resource: Resource, home: Home) -> Sequence[Leaf]:
     """The scalars of the properties, typed."""
-    if one.name not in home.leaves:
-        if one.type not in home.schemas:
-            kind = home.type_of(one.type)
-            home.schemas[one.type] = Property("properties", "map", children=kind.properties) if kind else None
-        home.leaves[one.name] = leaves(dict(one.properties), home.schemas[one.type])
-    return home.leaves[one.name]
+    if resource.name not in home.leaves:
+        if resource.type not in home.schemas:
+            kind = home.type_of(resource.type)
+            home.schemas[resource.type] = Property("properties", "map", children=kind.properties) if kind else None
+        home.leaves[resource.name] = leaves(dict(resource.properties), home.schemas[resource.type])
+    return home.leaves[resource.name]
 
 
-def _members(one: Resource, _home: Home) -> Iterator[Fact]:
-    if one.nested and one.type in GROUPS:
-        for position, member in enumerate(one.nested.resources):
+def _members(resource: Resource, _home: Home) -> Iterator[Fact]:
+    if resource.nested and resource.type in GROUPS:
+        for position, member in enumerate(resource.nested.resources):
             index = int(member.name) if member.name.isdecimal() and len(member.name) < 10 else position
-            yield (one.id, member.id, index), (), member.maybe
+            yield (resource.id, member.id, index), (), member.maybe
 
 
-def _scaling(one: Resource, _home: Home) -> Iterator[Fact]:
+def _scaling(resource: Resource, _home: Home) -> Iterator[Fact]:
     """The group begins with the desired number, or else the least."""
-    if names := SCALING.get(one.type):
-        least, most, desired = (typed("integer", one.properties.get(name)) for name in names)
-        yield (one.id, least, most, least if desired is None else desired), ("properties",), None
+    if names := SCALING.get(resource.type):
+        least, most, desired = (typed("integer", resource.properties.get(name)) for name in names)
+        yield (resource.id, least, most, least if desired is None else desired), ("properties",), None
 
 
 STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
-    "heat:stack": lambda one: [((one.id, one.name, one.parent, one.depth, one.version, one.description), (), None)],
+    "heat:stack": lambda stack: [
+        ((stack.id, stack.name, stack.parent, stack.depth, stack.version, stack.description), (), None)
+    ],
     "heat:parameter": _parameters,
     "heat:parameter_attribute": _parameter_attributes,
     "heat:used_parameter": used_parameters,
-    "heat:output": lambda one: _named(one, "outputs", one.outputs),
-    "heat:condition": lambda one: _named(one, "conditions", one.conditions),
+    "heat:output": lambda stack: _named(stack, "outputs", stack.outputs),
+    "heat:condition": lambda stack: _named(stack, "conditions", stack.conditions),
     "heat:file": _files,
-    "heat:section": lambda one: [((one.id, name), (name,), None) for name in one.sections],
+    "heat:section": lambda stack: [((stack.id, name), (name,), None) for name in stack.sections],
 }
 NEEDED = {
     "heat:hook": "hooks",
@@ -149,18 +158,24 @@ NEEDED = {
 }
 """What a resource has no rows of the relation without."""
 RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
-    "heat:property": lambda one, home: entries(FIXED["heat:property"], (one.id,), _leaves(one, home), ("properties",)),
-    "heat:metadata": lambda one, _: entries(FIXED["heat:metadata"], (one.id,), leaves(one.metadata), ("metadata",)),
-    "heat:deletion_policy": lambda one, _: [((one.id, one.deletion_policy or "Delete"), ("deletion_policy",), None)],
-    "heat:update_policy": lambda one, _: entries(
-        FIXED["heat:update_policy"], (one.id,), leaves(one.update_policy), ("update_policy",)
+    "heat:property": lambda resource, home: entries(
+        FIXED["heat:property"], (resource.id,), _leaves(resource, home), ("properties",)
+    ),
+    "heat:metadata": lambda resource, _: entries(
+        FIXED["heat:metadata"], (resource.id,), leaves(resource.metadata), ("metadata",)
+    ),
+    "heat:deletion_policy": lambda resource, _: [
+        ((resource.id, resource.deletion_policy or "Delete"), ("deletion_policy",), None)
+    ],
+    "heat:update_policy": lambda resource, _: entries(
+        FIXED["heat:update_policy"], (resource.id,), leaves(resource.update_policy), ("update_policy",)
     ),
     "heat:requires": _requires,
     "heat:reference": _references,
     "heat:unknown": _unknowns,
-    "heat:nested": lambda one, _: [((one.id, one.nested.id), (), None)] if one.nested else [],
+    "heat:nested": lambda resource, _: [((resource.id, resource.nested.id), (), None)] if resource.nested else [],
     "heat:member": _members,
     "heat:scaling": _scaling,
-    "heat:hook": lambda one, _: [((one.id, hook), (), None) for hook in one.hooks],
-    "heat:restricted": lambda one, _: [((one.id, action), (), None) for action in one.restricted],
+    "heat:hook": lambda resource, _: [((resource.id, hook), (), None) for hook in resource.hooks],
+    "heat:restricted": lambda resource, _: [((resource.id, action), (), None) for action in resource.restricted],
 }

@@ -135,7 +135,7 @@ class _Column(NamedTuple):
         types = set(map(type, values))
         if types <= self.own or (types == {int} and kind in ("integer", "number") and max(map(abs, values)) < _SMALL):
             return values
-        return [self._value(one) for one in values]
+        return [self._value(value) for value in values]
 
     def _value(self, data: Data) -> Value:
         if data is _ABSENT:
@@ -152,11 +152,11 @@ class TableRows:
         self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
         self._columns = [
             _Column(
-                one,
-                frozenset({str, ResourceId, Unknown} if one.kind in ("string", "any") else {ResourceId, Unknown}),
-                None if one.default is None else typed(one.kind, one.default),
+                column,
+                frozenset({str, ResourceId, Unknown} if column.kind in ("string", "any") else {ResourceId, Unknown}),
+                None if column.default is None else typed(column.kind, column.default),
             )
-            for one in table.columns
+            for column in table.columns
         ]
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
         self._default = table.steps[0].default if table.steps else None
@@ -195,7 +195,9 @@ class TableRows:
     ) -> Iterator[Row]:
         """The rows that begin with the known columns and go on with what each piece of data says, made by column. All
         keys of the data are `said`."""
-        columns = (one.values(data) if one.property.name in said else repeat(one.blank) for one in self._columns)
+        columns = (
+            column.values(data) if column.property.name in said else repeat(column.blank) for column in self._columns
+        )
         return zip(*known, *columns, strict=False)
 
     def _below(self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path) -> Iterator[Fact]:
@@ -256,12 +258,12 @@ def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> Fa
     columns = relation.columns[len(known) :]
     row = (
         Unknown(
-            f"any {one.name} of {relation.name} in {where}: {unknown.expression}",
+            f"any {column.name} of {relation.name} in {where}: {unknown.expression}",
             unknown.place,
             several=True,
-            kinds=one.kinds,
-            apart=one.name in ("_id", "id") or (one.name == "stack" and relation.name != "heat:resource"),
+            kinds=column.kinds,
+            apart=column.name in ("_id", "id") or (column.name == "stack" and relation.name != "heat:resource"),
         )
-        for one in columns
+        for column in columns
     )
     return (*known, *row), path, unknown

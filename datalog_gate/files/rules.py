@@ -63,7 +63,7 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
         if len(files) + len(found) == before:
             found.append(Diagnostic("no-policy", f"{path} holds no rule file", None, "rule files end in .dl"))
     if found:
-        found += [one for file in files for one in file.parse()[1]]
+        found += [diagnostic for file in files for diagnostic in file.parse()[1]]
         raise RulesError(found, sources | texts(files))
     return _apart(files, packs)
 
@@ -71,10 +71,11 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
 def _apart(files: list[RuleFile], packs: Sequence[str]) -> list[RuleFile]:
     """The files with modules of different names if `packs`, the names of the packs that hold them, can see to that: the
     modules are then called as if the folder above the packs had been given."""
-    if len({one.module for one in files}) == len(files):
+    if len({file.module for file in files}) == len(files):
         return files
     return [
-        replace(one, module=f"{pack}:{one.module}") if pack else one for one, pack in zip(files, packs, strict=True)
+        replace(rule_file, module=f"{pack}:{rule_file.module}") if pack else rule_file
+        for rule_file, pack in zip(files, packs, strict=True)
     ]
 
 
@@ -113,7 +114,7 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
             wrong.append(("a rule of a library is a mapping with a text `rule`", place))
         elif place is not None:
             entries.append(_entry(lines, rule["rule"], str(rule.get("comment") or ""), place))
-    if sum(len(one.text) for one in entries) > MAX_BYTES:
+    if sum(len(entry.text) for entry in entries) > MAX_BYTES:
         wrong.append((f"with aliases written out its rules have more than {MAX_BYTES} characters", None))
     if wrong:
         suggestion = "write name:, description: and rules: with `- rule: p(x) :- q(x)`"
@@ -153,7 +154,7 @@ def _limit(document: Document, name: str, found: list[Diagnostic]) -> Limit:
             suggestion = "a row is a value, or a list of values in the order of the columns"
             found.append(Diagnostic("bad-limits", f"this is no row of {name}", place, suggestion))
             continue
-        head = Atom(name, tuple(Constant(one, place) for one in values), span=place, name_span=place)
+        head = Atom(name, tuple(Constant(value, place) for value in values), span=place, name_span=place)
         facts.append(Rule(head, span=place))
     return Limit(name, span, tuple(facts))
 

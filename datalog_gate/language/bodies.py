@@ -19,9 +19,9 @@ MAX_OPERATORS: Final = 100
 """How many operators a term holds at most."""
 
 WORDS: dict[str, Value] = {"null": None, "true": TRUE, "false": FALSE}
-_OPERATORS: dict[str, ast.Operator] = {one: one for one in RANKS}
-_COMPARATORS: dict[str, ast.Comparator] = {one: one for one in get_args(ast.Comparator)}
-_FUNCTIONS: dict[str, ast.AggregateFunction] = {one: one for one in get_args(ast.AggregateFunction)}
+_OPERATORS: dict[str, ast.Operator] = {rank: rank for rank in RANKS}
+_COMPARATORS: dict[str, ast.Comparator] = {get_arg: get_arg for get_arg in get_args(ast.Comparator)}
+_FUNCTIONS: dict[str, ast.AggregateFunction] = {get_arg: get_arg for get_arg in get_args(ast.AggregateFunction)}
 _AFTER_TERM = frozenset({*_OPERATORS, *_COMPARATORS, "in"})
 _AFTER_OPERAND = _AFTER_TERM | {"{", "not", "==", "=<", "=>", "<>", ":="}  # with what is written for them by mistake
 _OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
@@ -35,14 +35,14 @@ class BodyParser(Cursor):
         super().__init__(text, file, line, column)
         self.congress = congress
         if congress:
-            self.tokens[:] = [one._replace(kind="name") if one.kind == "update" else one for one in self.tokens]
+            self.tokens[:] = [token._replace(kind="name") if token.kind == "update" else token for token in self.tokens]
         self.terms = 0
         self.operators = 0
 
     # bodies
 
     def body(self) -> ast.Body:
-        return tuple(one for literals in self.items(self.literal) for one in literals)
+        return tuple(literal for literals in self.items(self.literal) for literal in literals)
 
     def literal(self) -> ast.Body:
         """One literal; parentheses that hold no ``or`` are as many as they hold."""
@@ -96,8 +96,8 @@ class BodyParser(Cursor):
             raise self.source.refused(name, "`_` is no relation")
         name_span = self.since(name.start)
         arguments = self.sequence(self.argument, ")") if self.take("(") else ()
-        positional = tuple(one for one in arguments if not isinstance(one, ast.NamedArgument))
-        named = tuple(one for one in arguments if isinstance(one, ast.NamedArgument))
+        positional = tuple(argument for argument in arguments if not isinstance(argument, ast.NamedArgument))
+        named = tuple(argument for argument in arguments if isinstance(argument, ast.NamedArgument))
         check_order(positional, named)
         return ast.Atom(name.text, positional, named, self.since(name.start), name_span)
 

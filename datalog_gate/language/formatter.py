@@ -27,11 +27,11 @@ def format_text(text: str, file: str = "<text>") -> str:
     if diagnostics:
         raise RulesError(diagnostics, {file: text})
     source = Source(text, file)
-    statements = [statement_items(one) for one in module.statements]
-    items = [item for one in statements for item in one]
+    statements = [statement_items(statement) for statement in module.statements]
+    items = [item for statement in statements for item in statement]
     end = Item((), Span(file, len(text) + 2, 1, len(text) + 2, 1))
     _attach(source, [*items, end])
-    for annotated in (one[-1] for one in statements if len(one) > 1):
+    for annotated in (statement[-1] for statement in statements if len(statement) > 1):
         annotated.leading = list(filter(None, annotated.leading))
     written = [line for item in [*items, end] for line in _lines(item)]
     result = "".join(f"{line}\n" for line in written).lstrip("\n")
@@ -49,7 +49,7 @@ def _lines(item: Item) -> list[str]:
 
 
 def _comments(source: Source) -> list[str]:
-    return [_cleaned(one) for one in source.comments]
+    return [_cleaned(comment) for comment in source.comments]
 
 
 def _cleaned(comment: Token) -> str:
@@ -86,12 +86,12 @@ def _attach(source: Source, items: Sequence[Item]) -> None:
     slots: list[_Slot] = []
     for statement, item in enumerate(items):
         _add_anchors(item, statement, None, None, anchors, slots)
-    places = [one.place for one in anchors]
-    ends = {one.statement: one.after for one in reversed(anchors)}
+    places = [anchor.place for anchor in anchors]
+    ends = {anchor.statement: anchor.after for anchor in reversed(anchors)}
     starts = {_place(item.span): item for item in items}
     tokens = source.tokens[:-1]
     at, number, end_line = 0, 0, 0  # how many tokens stand before, the last slot, the last line with anything on it
-    for thing in sorted([*tokens, *source.comments], key=lambda one: one.start):
+    for thing in sorted([*tokens, *source.comments], key=lambda token: token.start):
         span = source.span(thing.start, thing.end)
         apart = 0 < end_line < span.line - 1
         end_line = span.end_line

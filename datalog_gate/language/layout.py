@@ -43,7 +43,9 @@ class Group:
     @property
     def commented(self) -> bool:
         """Whether a comment stands inside."""
-        return any(one.leading or one.trailing or any(inner.commented for inner in groups(one)) for one in self.items)
+        return any(
+            item.leading or item.trailing or any(inner.commented for inner in groups(item)) for item in self.items
+        )
 
 
 Doc = tuple[str | Group, ...]
@@ -68,7 +70,7 @@ def lines(doc: Doc) -> list[str]:
 
 
 def _flat(group: Group) -> str:
-    items = " ".join(f"{one.before}{flat(one.doc)}{one.after}" for one in group.items)
+    items = " ".join(f"{item.before}{flat(item.doc)}{item.after}" for item in group.items)
     return f"{group.opening}{items}{group.closing}"
 
 

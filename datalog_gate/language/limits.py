@@ -26,22 +26,24 @@ class Limit:
 def with_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[Diagnostic]]:
     """The module with the facts. Each relation that it declares is given, and nothing else is: a limit that is missing
     or misspelt would be one that holds nothing back. Kinds and columns are checked as those of any fact."""
-    declared = {one.name: one for one in module.statements if isinstance(one, Declaration)}
+    declared = {statement.name: statement for statement in module.statements if isinstance(statement, Declaration)}
     found = [
         Diagnostic(
             "bad-limits",
-            f"{module.file} declares no relation {one.name}",
-            one.span,
-            did_you_mean(one.name, declared, f"it declares {', '.join(sorted(declared)) or 'none'}"),
+            f"{module.file} declares no relation {limit.name}",
+            limit.span,
+            did_you_mean(limit.name, declared, f"it declares {', '.join(sorted(declared)) or 'none'}"),
         )
-        for one in limits
-        if one.name not in declared
+        for limit in limits
+        if limit.name not in declared
     ]
-    given = {one.name for one in limits}
+    given = {limit.name for limit in limits}
     found += [
-        Diagnostic("bad-limits", f"{FILE} gives no {name}", one.span, f"write `{name}:` there, with [] for none")
-        for name, one in declared.items()
+        Diagnostic(
+            "bad-limits", f"{FILE} gives no {name}", declaration.span, f"write `{name}:` there, with [] for none"
+        )
+        for name, declaration in declared.items()
         if name not in given
     ]
-    facts = tuple(fact for one in limits if one.name in declared for fact in one.facts)
+    facts = tuple(fact for limit in limits if limit.name in declared for fact in limit.facts)
     return replace(module, statements=(*module.statements, *facts)), found

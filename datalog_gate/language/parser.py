@@ -35,7 +35,7 @@ def parse(
             diagnostics.append(refused.diagnostic)
             parser.skip_statement(start)
             skipped = parser.tokens[start : parser.index]
-            lost |= {one.text for one in skipped if one.kind == "name" and parser.source.at_margin(one)}
+            lost |= {token.text for token in skipped if token.kind == "name" and parser.source.at_margin(token)}
     module = ast.Module(name, file, tuple(statements), congress, refused=frozenset(lost))
     return module, in_order(diagnostics)
 
@@ -104,8 +104,8 @@ class _Parser(BodyParser):
         start = self.advance().start
         name = self.expect("name", "the name of an annotation").text
         arguments = self.sequence(self.annotation_argument, ")") if self.take("(") else ()
-        values = tuple(one for one in arguments if isinstance(one, ast.Constant))
-        attributes = tuple(one for one in arguments if isinstance(one, ast.Attribute))
+        values = tuple(argument for argument in arguments if isinstance(argument, ast.Constant))
+        attributes = tuple(argument for argument in arguments if isinstance(argument, ast.Attribute))
         check_order(values, attributes)
         return ast.Annotation(name, values, attributes, self.since(start))
 
@@ -116,7 +116,9 @@ class _Parser(BodyParser):
         name = self.word("an attribute", quoted=False)
         self.advance()
         value = (
-            tuple(one.value for one in self.sequence(self.constant, "]")) if self.take("[") else self.constant().value
+            tuple(constant.value for constant in self.sequence(self.constant, "]"))
+            if self.take("[")
+            else self.constant().value
         )
         return ast.Attribute(name, value, self.since(start))
 

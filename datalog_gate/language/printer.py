@@ -47,7 +47,7 @@ def statement_items(statement: ast.Statement) -> list[Item]:
             rule = Item((Group("", [head, *_literals(statement.body)], ".", hanging=True),), statement.span)
             return [_annotation(statement.annotation), rule] if statement.annotation else [rule]
         case ast.Declaration():
-            columns = _listed(Item(_declared(one), one.span) for one in statement.columns)
+            columns = _listed(Item(_declared(column), column.span) for column in statement.columns)
             parts = [Item((Group(f"relation {statement.name}(", columns, ")"),))]
             if statement.key:
                 key = _listed(Item((_column(one),)) for one in statement.key)
@@ -73,7 +73,7 @@ def _literal(literal: ast.Literal) -> Doc:
         case ast.Comparison():
             return (*_term(literal.left), f" {literal.comparator} ", *_term(literal.right))
         case ast.Membership():
-            items = _listed(Item(_term(one), one.span) for one in literal.items)
+            items = _listed(Item(_term(term), term.span) for term in literal.items)
             return (*_term(literal.term), " in ", Group("[", items, "]"))
         case ast.Negation(body=(ast.Atom() | ast.Disjunction() as only,)):
             return ("not ", *_literal(only))
@@ -91,7 +91,10 @@ def _literal(literal: ast.Literal) -> Doc:
 def _atom(atom: ast.Atom) -> Doc:
     """An atom, its parentheses written even if they are empty."""
     arguments = [Item(_term(term), term.span) for term in atom.arguments]
-    arguments += [Item((f"{_column(one.column)}=", *_term(one.term)), one.span) for one in atom.named]
+    arguments += [
+        Item((f"{_column(named_argument.column)}=", *_term(named_argument.term)), named_argument.span)
+        for named_argument in atom.named
+    ]
     return (Group(f"{atom.name}(", _listed(arguments), ")"),)
 
 
@@ -102,7 +105,7 @@ def _branch(body: ast.Body) -> Item:
 
 
 def _literals(body: ast.Body) -> list[Item]:
-    return _listed(Item(_literal(one), one.span) for one in body)
+    return _listed(Item(_literal(literal), literal.span) for literal in body)
 
 
 def _term(term: ast.Term) -> Doc:
@@ -130,13 +133,13 @@ def _operand(term: ast.Term, rank: int) -> Doc:
 
 
 def _annotation(annotation: ast.Annotation) -> Item:
-    arguments = [Item((print_value(one.value),), one.span) for one in annotation.values]
-    for one in annotation.attributes:
-        if isinstance(one.value, tuple) and not isinstance(one.value, ResourceId):
-            value = f"[{', '.join(map(print_value, one.value))}]"
+    arguments = [Item((print_value(value.value),), value.span) for value in annotation.values]
+    for attribute in annotation.attributes:
+        if isinstance(attribute.value, tuple) and not isinstance(attribute.value, ResourceId):
+            value = f"[{', '.join(map(print_value, attribute.value))}]"
         else:
-            value = print_value(one.value)
-        arguments.append(Item((f"{one.name}={value}",), one.span))
+            value = print_value(attribute.value)
+        arguments.append(Item((f"{attribute.name}={value}",), attribute.span))
     return Item((Group(f"@{annotation.name}(", _listed(arguments), ")"),), annotation.span)
 
 
@@ -151,8 +154,8 @@ def _column(name: str) -> str:
 def _listed(items: Iterable[Item]) -> list[Item]:
     """The items with commas between them."""
     listed = list(items)
-    for one in listed[:-1]:
-        one.after = ","
+    for item in listed[:-1]:
+        item.after = ","
     return listed
 
 

@@ -46,7 +46,9 @@ def terms(atom: ast.Atom) -> tuple[ast.Term, ...]:
 def with_terms(atom: ast.Atom, terms: Sequence[ast.Term]) -> ast.Atom:
     """The atom with others in the place of its `terms`."""
     count = len(atom.arguments)
-    named = tuple(replace(one, term=term) for one, term in zip(atom.named, terms[count:], strict=True))
+    named = tuple(
+        replace(named_argument, term=term) for named_argument, term in zip(atom.named, terms[count:], strict=True)
+    )
     return replace(atom, arguments=tuple(terms[:count]), named=named)
 
 

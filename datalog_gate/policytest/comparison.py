@@ -105,36 +105,38 @@ def differences(expect: Expected, found: Sequence[Finding]) -> Iterator[Differen
     """Where they differ, a list after the other. Each finding meets one expectation. A list that the test file leaves
     out is expected to be empty."""
     for name in LISTS:
-        rest = [one for one in found if one.list == name]
+        rest = [finding for finding in found if finding.list == name]
         unmet: list[tuple[int, Expected]] = []
         for at, expected in sorted(enumerate(expect.get(name, ())), key=lambda one: -len(one[1])):
-            met = next((one for one in rest if one.fits(expected)), None)  # the most exact one chooses first
+            met = next(
+                (finding for finding in rest if finding.fits(expected)), None
+            )  # the most exact one chooses first
             if met:
                 rest.remove(met)
             else:
                 unmet.append((at, expected))
         for at, expected in sorted(unmet, key=lambda one: one[0]):
-            near = [one for one in rest if one.near(expected)]
-            nearest = min(near, key=lambda one: len(one.other(expected)), default=None)
+            near = [finding for finding in rest if finding.near(expected)]
+            nearest = min(near, key=lambda finding: len(finding.other(expected)), default=None)
             if nearest:
                 rest.remove(nearest)
             yield Difference(name, at, expected, nearest)
-        yield from (Difference(name, None, None, one) for one in rest)
+        yield from (Difference(name, None, None, finding) for finding in rest)
 
 
 def report(expect: Expected, answer: Answer, policies: Mapping[str, Policy]) -> str:
     """The differences as lines, with why what is unexpected was found, and why what is missing was not; empty if there
     are none. `rows` are compared as sets."""
     lines: list[str] = []
-    for one in differences(expect, answer.found):
-        lines += [f"  - {one.list}: {flow(one.expected)}"] if one.expected is not None else []
-        if one.found:
-            lines.append(f"  + {one.list}: {flow(one.found.expectation())}")
-            keys = one.found.other(one.expected or {})
-            lines += [f"      {key}: {value}, not {(one.expected or {})[key]}" for key, value in keys.items()]
-            lines += [f"      {text}" for text in (one.found.message, *_why(one.found, answer.decision))]
-        elif one.expected is not None:
-            lines += [f"      {text}" for text in _why_not(one, answer, policies)]
+    for difference in differences(expect, answer.found):
+        lines += [f"  - {difference.list}: {flow(difference.expected)}"] if difference.expected is not None else []
+        if difference.found:
+            lines.append(f"  + {difference.list}: {flow(difference.found.expectation())}")
+            keys = difference.found.other(difference.expected or {})
+            lines += [f"      {key}: {value}, not {(difference.expected or {})[key]}" for key, value in keys.items()]
+            lines += [f"      {text}" for text in (difference.found.message, *_why(difference.found, answer.decision))]
+        elif difference.expected is not None:
+            lines += [f"      {text}" for text in _why_not(difference, answer, policies)]
     for relation, (missing, unexpected) in row_differences(expect, answer).items():
         if relation not in answer.rows:
             hint = "write its full name, net:ssh:open_ssh, or it takes too much"
@@ -182,21 +184,21 @@ def _why(found: Finding, decision: Decision | None) -> Iterator[str]:
         yield from told(decision.explanation.why(found.violation))
 
 
-def _why_not(one: Difference, answer: Answer, policies: Mapping[str, Policy]) -> Iterator[str]:
+def _why_not(difference: Difference, answer: Answer, policies: Mapping[str, Policy]) -> Iterator[str]:
     """Why a finding is not there: it is of another kind, or the literal at which each rule fails."""
-    expected, decision = one.expected or {}, answer.decision
+    expected, decision = difference.expected or {}, answer.decision
     policy = policies.get(expected.get("policy", ""))
     if policy is None or decision is None or decision.explanation is None:
         return
     elsewhere = {each.list for each in answer.found if each.near(expected) and "resource" not in each.other(expected)}
-    if elsewhere := elsewhere - {one.list}:
+    if elsewhere := elsewhere - {difference.list}:
         yield f"  fails it stands under {' and '.join(sorted(elsewhere))}"
         return
     if decision.action not in policy.on:
         yield f"  fails {policy.id} judges {', '.join(sorted(policy.on))}, not {decision.action}"
         return
     program = decision.explanation.provenance.program
-    relation = possible(policy.relation, program) if one.list == "undetermined" else policy.relation
+    relation = possible(policy.relation, program) if difference.list == "undetermined" else policy.relation
     row: list[object] = [...] * len(policy.columns)
     if policy.subject is not None and "resource" in expected:
         path, stacks = expected["resource"], decision.explanation.stacks

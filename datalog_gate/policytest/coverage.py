@@ -112,7 +112,7 @@ def cover(suites: Sequence[Suite]) -> Coverage:
     """What the cases of all suites cover together, those that fail too."""
     covered: dict[Span, Covered] = {}
     for suite in suites:
-        covered = {one.span: one for one in _rules(suite)} | covered
+        covered = {rule.span: rule for rule in _rules(suite)} | covered
     for suite in suites:
         for case in suite.cases:
             if decision := suite.answer(case).decision:
@@ -129,17 +129,17 @@ def _rules(suite: Suite) -> Iterator[Covered]:
         checked.setdefault(rule.span, []).append(rule)
     for module in parse_all(files)[0]:
         beside = Path(module.file).resolve().parent == suite.file.parent
-        for one in module.statements:
-            if not isinstance(one, ast.Rule) or not one.body or one.span not in checked:
+        for statement in module.statements:
+            if not isinstance(statement, ast.Rule) or not statement.body or statement.span not in checked:
                 continue
-            relation = checked[one.span][0].relation.removeprefix(OLD)
+            relation = checked[statement.span][0].relation.removeprefix(OLD)
             either = {relation, OLD + relation}
             readers = tuple(each.id for each in policies.policies if either & policies.reads[each.relation])
             if beside or suite.policies.intersection(readers):
-                points = tuple(Point(each.span, print_literal(each)) for each in _literals(one.body))
-                for rule in checked[one.span]:
+                points = tuple(Point(each.span, print_literal(each)) for each in _literals(statement.body))
+                for rule in checked[statement.span]:
                     _mark(rule, points)
-                yield Covered(relation, one.span, readers, points=points)
+                yield Covered(relation, statement.span, readers, points=points)
 
 
 def _literals(body: ast.Body) -> Iterator[ast.Literal]:
@@ -182,7 +182,7 @@ def _walk(rule: CheckedRule, covered: Covered, search: Assignments) -> None:
     levels: list[Iterator[Binding]] = [iter([{}])]
     while levels:
         binding, at = next(levels[-1], None), len(levels) - 1
-        if binding is None or (covered.derived and not any(one.gaps() for one in owners[at:] if one)):
+        if binding is None or (covered.derived and not any(owner.gaps() for owner in owners[at:] if owner)):
             levels.pop()
         elif at == len(body):
             covered.derived = True
@@ -225,7 +225,7 @@ def _mark(rule: CheckedRule, points: Sequence[Point]) -> None:
 def _may_fail(literal: CheckedLiteral, bound: set[Var]) -> bool:
     match literal:
         case Compare("=", left, right):
-            return all(isinstance(one, Const) or one in bound for one in (left, right))
+            return all(isinstance(term, Const) or term in bound for term in (left, right))
         case Call(outputs=(output,)):
             return isinstance(output, Const) or output in bound
         case Fold(function=function, target=target):

@@ -24,7 +24,7 @@ Edit = tuple[int, int, str]
 def with_case(text: str, file: str, name: str, given: Mapping[str, Any], found: Sequence[Finding]) -> str:
     """The text of a test file, which may be empty, with one more case at its end. Errors: InputError, UsageError."""
     expect: dict[str, list[dict[str, Any]]] = {
-        key: [one.expectation() for one in found if one.list == key] for key in LISTS
+        key: [finding.expectation() for finding in found if finding.list == key] for key in LISTS
     }
     wanted = {key: some for key, some in expect.items() if some} or {"violations": []}
     old = read_document(text, file) if text.strip() else None
@@ -97,18 +97,18 @@ class _Editor:
     def update(self, expect: dict[str, Any], answer: Answer) -> dict[str, Any]:
         """The expectations as they are found."""
         changes = list(differences(expect, answer.found))
-        for name in dict.fromkeys(one.list for one in changes):
+        for name in dict.fromkeys(change.list for change in changes):
             items = list(expect.get(name, ()))
             changed: dict[int, dict[str, Any]] = {}
             removed, added = [], []
-            for one in (one for one in changes if one.list == name):
-                other = one.found.other(one.expected) if one.found and one.expected else {}
-                if one.at is not None and other and all(other.values()):
-                    changed[one.at] = other
-                    items[one.at] = {**items[one.at], **other}
+            for difference in (change for change in changes if change.list == name):
+                other = difference.found.other(difference.expected) if difference.found and difference.expected else {}
+                if difference.at is not None and other and all(other.values()):
+                    changed[difference.at] = other
+                    items[difference.at] = {**items[difference.at], **other}
                     continue
-                removed += [] if one.at is None else [one.at]
-                added += [one.found.expectation()] if one.found else []
+                removed += [] if difference.at is None else [difference.at]
+                added += [difference.found.expectation()] if difference.found else []
             self._items((name,), expect, removed, added, changed)
             expect[name] = [one for at, one in enumerate(items) if at not in removed] + added
         for relation, (missing, unexpected) in row_differences(expect, answer).items():
@@ -189,7 +189,7 @@ class _Editor:
     def _insert(self, line: int, lines: Sequence[str]) -> None:
         behind = self._lines[line]
         broken = self._text[behind - 1 : behind] == "\n"
-        self.edits.append((behind, behind, "\n" * (not broken) + "".join(f"{one}\n" for one in lines)))
+        self.edits.append((behind, behind, "\n" * (not broken) + "".join(f"{line}\n" for line in lines)))
 
     def _last(self, steps: Steps) -> int:
         """The last line of what stands there. By its place, what has no brackets ends where the next thing begins."""

@@ -40,15 +40,17 @@ class Mutant:
 def mutants(module: ast.Module) -> Iterator[Mutant]:
     """The mutants of a module, in order of its statements, no rule twice."""
     others: dict[int, set[str]] = {}
-    for one in module.statements:
-        if isinstance(one, ast.Rule):
-            others.setdefault(len(one.head.arguments), set()).add(one.head.name)
+    for statement in module.statements:
+        if isinstance(statement, ast.Rule):
+            others.setdefault(len(statement.head.arguments), set()).add(statement.head.name)
     relations = {width: tuple(sorted(names)) for width, names in others.items()}
-    for at, one in enumerate(module.statements):
-        if not isinstance(one, ast.Rule) or one.span.file != module.file:  # what an operator sets is no rule
+    for at, statement in enumerate(module.statements):
+        if (
+            not isinstance(statement, ast.Rule) or statement.span.file != module.file
+        ):  # what an operator sets is no rule
             continue
-        seen = [one]
-        for what, span, rule in _rule(one, relations):
+        seen = [statement]
+        for what, span, rule in _rule(statement, relations):
             if rule not in seen:
                 seen.append(rule)
                 yield Mutant(module.name, at, rule, span, what)
@@ -138,10 +140,10 @@ def _atom(atom: ast.Atom, relations: Relations) -> Iterator[tuple[str, Span, ast
             others.append((f"{print_term(term)} -> anything", term.span, ast.Wildcard(term.span)))
         for what, span, new in others:
             yield what, span, with_terms(atom, (*own[:at], new, *own[at + 1 :]))
-    for at, (one, two) in enumerate(pairwise(own)):
-        if one != two:
-            what = f"swap {_short(print_term(one))} and {_short(print_term(two))}"
-            yield what, one.span, with_terms(atom, (*own[:at], two, one, *own[at + 2 :]))
+    for at, (term, two) in enumerate(pairwise(own)):
+        if term != two:
+            what = f"swap {_short(print_term(term))} and {_short(print_term(two))}"
+            yield what, term.span, with_terms(atom, (*own[:at], two, term, *own[at + 2 :]))
     for name in relations.get(len(atom.arguments), ()) if atom.arguments and not atom.named else ():
         if name != atom.name and any(atom.name in names for names in relations.values()):
             yield f"{atom.name} -> {name}", atom.span, replace(atom, name=name)

@@ -58,22 +58,22 @@ class Mutation:
     @property
     def score(self) -> float:
         """The percentage noticed of those that are not equivalent: one that agrees on all stacks counts as such."""
-        equivalent = sum(one.agrees for one in self.survivors)
+        equivalent = sum(survivor.agrees for survivor in self.survivors)
         counted = self.mutants - equivalent
         return 100 * (self.mutants - len(self.survivors)) / counted if counted else 100.0
 
     def to_json(self) -> dict[str, object]:
         """As JSON data: the counts, the score, and the survivors."""
-        survivors = [one.to_json() for one in self.survivors]
+        survivors = [survivor.to_json() for survivor in self.survivors]
         counts = {"mutants": self.mutants, "stacks": self.stacks, "score": round(self.score, 1)}
         return {"schema": "datalog-gate/mutation/1", **counts, "survivors": survivors}
 
     def to_text(self) -> Iterator[str]:
         """The survivors by place, then the counts, in lines."""
-        for one in self.survivors:
-            agrees = " (agrees on every stack)" if one.agrees else ""
-            yield f"{one.mutant.span.file}:{one.mutant.span.line}: survived: {one.mutant.what}{agrees}"
-        survived, same = len(self.survivors), sum(one.agrees for one in self.survivors)
+        for survivor in self.survivors:
+            agrees = " (agrees on every stack)" if survivor.agrees else ""
+            yield f"{survivor.mutant.span.file}:{survivor.mutant.span.line}: survived: {survivor.mutant.what}{agrees}"
+        survived, same = len(self.survivors), sum(survivor.agrees for survivor in self.survivors)
         yield f"{self.mutants} mutants, {self.mutants - survived} noticed, {survived} survived" + (
             f", {same} of them agree on all of {self.stacks} stacks" if self.stacks else ""
         )
@@ -84,7 +84,8 @@ def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agre
     """Try the mutants of the rules that the suites test, or `most` of them, chosen by the seed; those that survive are
     compared with the rules on the stacks at the paths `agree`. Errors: InputError if a case fails as it is."""
     trials = [
-        _Trial(top, [one for one in suites if one.top == top]) for top in dict.fromkeys(one.top for one in suites)
+        _Trial(top, [suite for suite in suites if suite.top == top])
+        for top in dict.fromkeys(suite.top for suite in suites)
     ]
     listed = [(trial, mutant) for trial in trials for mutant in trial.mutants()]
     if most is not None:
@@ -123,10 +124,12 @@ class _Trial:
         self._modules, self._base = parse_all(files)[0], load(files, catalogue)
         self._answers, self._named = [], {}
         for module in self._modules:
-            self._named[module.name] = {one.module for one in module.statements if isinstance(one, ast.Import)}
+            self._named[module.name] = {
+                statement.module for statement in module.statements if isinstance(statement, ast.Import)
+            }
         for rule in self._rules():
             read = self._named.setdefault(_module(rule.relation), set())
-            read.update(_module(one.relation) for one in matches(rule.body))
+            read.update(_module(match.relation) for match in matches(rule.body))
         for suite in self.suites:
             for case in suite.cases:
                 answer = suite.answer(case)
@@ -139,23 +142,23 @@ class _Trial:
     def mutants(self) -> Iterator[Mutant]:
         """The mutants of the rules that a policy under test rests on."""
         tested = {name for suite in self.suites for name in suite.policies}
-        wanted = [one.relation for one in self._base.policies if one.id in tested]
+        wanted = [policy.relation for policy in self._base.policies if policy.id in tested]
         wanted += [relation for _, case, _, _ in self._answers for relation in case.expect.get("rows", ())]
         reached = frozenset[str]().union(*(self._base.reads.get(one, frozenset()) for one in wanted))
         spans = {rule.span for rule in self._rules() if rule.relation in reached}
-        yield from (one for module in self._modules for one in mutants(module) if one.rule.span in spans)
+        yield from (mutant for module in self._modules for mutant in mutants(module) if mutant.rule.span in spans)
 
     def mutated(self, mutant: Mutant) -> PolicySet | None:
         """The policies that rest on the mutant's rule; None if it does not load."""
         changed = {rule.relation for rule in self._rules() if rule.span == mutant.rule.span}
         reading = {name for name, reads in self._base.reads.items() if reads & changed}
         needed = self._needed({mutant.module, *map(_module, reading)})
-        modules = [_with(one, mutant) if one.name == mutant.module else one for one in self._modules]
+        modules = [_with(module, mutant) if module.name == mutant.module else module for module in self._modules]
         try:
-            checked = check([one for one in modules if one.name in needed], catalogue=self._base.catalogue)
+            checked = check([module for module in modules if module.name in needed], catalogue=self._base.catalogue)
         except RulesError:
             return None
-        policies = tuple(one for one in checked.policies if one.relation in reading)
+        policies = tuple(policy for policy in checked.policies if policy.relation in reading)
         program = resting(checked.program, frozenset(reading))
         digest = f"{self._base.digest} {mutant.span} {mutant.what}"
         reads = {name: frozenset({name}) for name in reading} | rests_on(program, policies)
@@ -165,7 +168,7 @@ class _Trial:
         """The modules and all that they name: others are not worth checking again."""
         names, before = set(names), 0
         while before != (before := len(names)):
-            names.update(*(self._named.get(one, ()) for one in names))
+            names.update(*(self._named.get(name, ()) for name in names))
         return names
 
     def _rules(self) -> Iterator[CheckedRule]:
@@ -174,7 +177,7 @@ class _Trial:
     def notices(self, mutated: PolicySet) -> bool:
         """Whether a case fails by the mutant. The one that noticed the last one is tried first."""
         rules = dg.Rules(mutated)
-        affected = {one.id for one in mutated.policies}
+        affected = {policy.id for policy in mutated.policies}
         for at, (suite, case, stacks, before) in enumerate(self._answers):
             asked = case.expect.get("rows", {}).keys() & mutated.reads.keys()
             if not asked and not affected & suite.policies:
@@ -187,7 +190,7 @@ class _Trial:
             except EngineError:
                 found = True
             else:
-                kept = [one for one in before.found if one.policy not in affected]
+                kept = [finding for finding in before.found if finding.policy not in affected]
                 rows = {name: rows for name, rows in before.rows.items() if name not in mutated.reads}
                 found = _differs(case, Answer((*kept, *after.found), {**rows, **after.rows}))
             if found:
@@ -198,7 +201,7 @@ class _Trial:
     def agree(self, mutated: PolicySet, stacks: Sequence[Stack]) -> bool:
         """Whether the mutated policies say of each stack what they said before."""
         rules, before = dg.Rules(mutated), dg.Rules(self._base)
-        affected = {one.id for one in mutated.policies}
+        affected = {policy.id for policy in mutated.policies}
         for stack in stacks:
             if stack.id not in self._decisions:
                 self._decisions[stack.id] = before.decide(stack, now=NOW)

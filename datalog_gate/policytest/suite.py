@@ -47,7 +47,7 @@ class Suite:
     def report(self, case: Case) -> str:
         """What differs between the case's expectations and the decision, and why; empty if nothing does.
         Errors: GateError for what the gate can't judge."""
-        return report(case.expect, self.answer(case), {one.id: one for one in self.rules.policies})
+        return report(case.expect, self.answer(case), {policy.id: policy for policy in self.rules.policies})
 
     def answer(self, case: Case, stacks: Sequence[Stack] = (), rules: dg.Rules | None = None) -> Answer:
         """What the rules, or others, find in the case, whose stacks may be read already. Bad input is found as
@@ -61,13 +61,24 @@ class Suite:
                 given["against"] = self.before(case, stacks[0].id)
             decision = rules.decide(stacks, explain=True, **given)
         except InputError as error:
-            wrong = [Finding("diagnostics", one.code, one.span, one.message) for one in error.diagnostics]
+            wrong = [
+                Finding("diagnostics", diagnostic.code, diagnostic.span, diagnostic.message)
+                for diagnostic in error.diagnostics
+            ]
             return Answer(tuple(wrong), {})
         found = [
-            Finding(name, one.policy, one.place, one.message, one.resource, one, one.policy)
+            Finding(
+                name,
+                violation.policy,
+                violation.place,
+                violation.message,
+                violation.resource,
+                violation,
+                violation.policy,
+            )
             for name, many in (("violations", decision.violations), ("undetermined", decision.undetermined))
-            for one in many
-            if one.policy in self.policies
+            for violation in many
+            if violation.policy in self.policies
         ]
         for failed in decision.errors:
             if failed.policy in self.policies:
@@ -125,7 +136,9 @@ def suite_of(file: Path, cases: tuple[Case, ...], catalogues: Sequence[str] = ()
     """The suite of these cases, as if the file held them. Errors: those of `read_suite`."""
     top = top_folder(file.parent, packs)
     rules = dg.load_rules(near(top), catalogue=dg.read_catalogue(*catalogues))
-    policies = frozenset(one.id for one in rules.policies if Path(one.span.file).resolve().parent == file.parent)
+    policies = frozenset(
+        policy.id for policy in rules.policies if Path(policy.span.file).resolve().parent == file.parent
+    )
     if not policies and not all("rows" in case.expect for case in cases):
         message = f"no rule file beside {file} holds a policy, so its cases would test nothing"
         raise InputError(
@@ -153,10 +166,10 @@ def top_folder(folder: Path, packs: Sequence[str] = ()) -> Path:
     """The folder whose rules are loaded: the nearest one named ``rules``, the given one or above it. If there is none,
     the highest that is reached, from the one of `packs` that holds it if any, by going up for as long as the folder
     above holds a rule file itself."""
-    for one in (folder, *folder.parents):
-        if one.name == "rules":
-            return one
-    folder = next((top for one in packs if folder.is_relative_to(top := Path(one).resolve())), folder)
+    for path in (folder, *folder.parents):
+        if path.name == "rules":
+            return path
+    folder = next((top for pack in packs if folder.is_relative_to(top := Path(pack).resolve())), folder)
     while folder != folder.parent and any(folder.parent.glob("*.dl")):
         folder = folder.parent
     return folder
@@ -193,7 +206,7 @@ def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequ
         raise UsageError("policy tests need pytest: install datalog-gate[test]") from None
     unread = _Unread()
     where = list(paths) or default_paths()
-    where += [f"--datalog-packs={os.path.abspath(one)}" for one in paths if Path(one).is_dir()]
+    where += [f"--datalog-packs={os.path.abspath(path)}" for path in paths if Path(path).is_dir()]
     where += [f"--datalog-catalogue={os.path.abspath(file)}" for file in catalogues]
     code = int(pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *where, *options], plugins=[unread]))
     if code == USAGE and all(Path(one.partition("::")[0]).exists() for one in where if not one.startswith("--")):

@@ -12,7 +12,7 @@ from datalog_gate.preflight.plugin import ChainError, Plugin
 def in_order(plugins: Mapping[str, Plugin]) -> tuple[str, ...]:
     """The names in the order that `Plugin` promises. Errors: ChainError for names that go in a circle, that are
     required and not there, or that are no tuple of names."""
-    problems = [one for name, plugin in plugins.items() for one in _problems(name, plugin, plugins)]
+    problems = [problem for name, plugin in plugins.items() for problem in _problems(name, plugin, plugins)]
     if problems:
         raise ChainError("; ".join(problems))
     sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(plugins, ()))
@@ -43,8 +43,10 @@ def _problems(name: str, plugin: Plugin, plugins: Mapping[str, Plugin]) -> list[
     wrong = [
         f"{name}.{key} is no tuple of names"
         for key, names in lists.items()
-        if not isinstance(names, tuple) or not all(isinstance(one, str) for one in names)
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names)
     ]
     if type(plugin.ordinal) is not int:
         wrong.append(f"{name}.ordinal is no whole number")
-    return wrong or [f"{name} requires {one}, which is not enabled" for one in plugin.requires if one not in plugins]
+    return wrong or [
+        f"{name} requires {require}, which is not enabled" for require in plugin.requires if require not in plugins
+    ]

@@ -77,7 +77,10 @@ def snapshot(
         request_id=request_id,
         parts=tuple(parts(stack)) if stack else (),
         parameters=MappingProxyType(
-            {one.name: SECRET if one.hidden else _frozen(one.value, _open, ()) for one in stack.parameters}
+            {
+                parameter.name: SECRET if parameter.hidden else _frozen(parameter.value, _open, ())
+                for parameter in stack.parameters
+            }
             if stack
             else {}
         ),
@@ -86,19 +89,19 @@ def snapshot(
 
 def parts(stack: Stack, maybe: bool = False) -> Iterator[Part]:
     """The resources of the stack, each before those that it holds."""
-    for one in stack.resources:
-        properties = _frozen(one.properties, one.hides, ("properties",))
+    for resource in stack.resources:
+        properties = _frozen(resource.properties, resource.hides, ("properties",))
         yield Part(
-            one.id.path,
-            one.type,
+            resource.id.path,
+            resource.type,
             properties if isinstance(properties, Mapping) else MappingProxyType({}),
-            _frozen(one.metadata, one.hides, ("metadata",)),
-            frozenset(one.requires),
-            maybe or one.maybe is not None,
-            one.open_members is not None,
+            _frozen(resource.metadata, resource.hides, ("metadata",)),
+            frozenset(resource.requires),
+            maybe or resource.maybe is not None,
+            resource.open_members is not None,
         )
-        if one.nested:
-            yield from parts(one.nested, maybe or one.maybe is not None)
+        if resource.nested:
+            yield from parts(resource.nested, maybe or resource.maybe is not None)
 
 
 def _frozen(data: Data, hides: Callable[[Path, bool], bool], path: Path) -> Data:

@@ -37,11 +37,11 @@ Bundles = dict[tuple[Sort, ...], list[Bundle]]
 
 def bundles(problem: Problem) -> Bundles:
     """All items as bundles of units, those of the same sorts together."""
-    items = {one.id: one for one in problem.items}
+    items = {item.id: item for item in problem.items}
     marks: dict[str, list[int]] = defaultdict(list)
-    for at, one in enumerate(problem.constraints):
-        if one.at_least or one.level == "zone":
-            for id_ in one.items:
+    for at, constraint in enumerate(problem.constraints):
+        if constraint.at_least or constraint.level == "zone":
+            for id_ in constraint.items:
                 marks[id_].append(at)
     units = _tied(items, problem, ("host",))
     sorts = {unit: _sort([items[id_] for id_ in unit], marks) for unit in set(units.values())}
@@ -66,10 +66,10 @@ def _sort(unit: list[Item], marks: dict[str, list[int]]) -> Sort:
 def _tied(items: Iterable[str], problem: Problem, levels: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """For each item those, itself among them, that have to share one of these levels with it."""
     tied = {id_: [id_] for id_ in items}
-    for one in problem.constraints:
-        if not one.at_least and one.level in levels:
-            for id_ in one.items[1:]:
-                first, second = tied[one.items[0]], tied[id_]
+    for constraint in problem.constraints:
+        if not constraint.at_least and constraint.level in levels:
+            for id_ in constraint.items[1:]:
+                first, second = tied[constraint.items[0]], tied[id_]
                 if first is not second:
                     first += second
                     tied.update(dict.fromkeys(second, first))

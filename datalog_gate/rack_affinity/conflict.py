@@ -42,14 +42,16 @@ def parts(problem: Problem) -> list[Part]:
     ``("demand", item)``, ``("room", kind, rack, resource class)`` and ``("missing", kind, rack)`` where a rack has no
     place of this kind."""
     found: list[Part] = [("constraint", str(at)) for at in range(len(problem.constraints))]
-    found += [("where", one.id) for one in problem.items if one.zone is not None or one.place is not None]
-    for kind in sorted({one.kind for one in problem.items}):
-        there = {one.rack for one in problem.of(kind)}
-        demanded = {name for one in problem.items if one.kind == kind for name, amount in one.demand.items() if amount}
+    found += [("where", item.id) for item in problem.items if item.zone is not None or item.place is not None]
+    for kind in sorted({item.kind for item in problem.items}):
+        there = {place.rack for place in problem.of(kind)}
+        demanded = {
+            name for item in problem.items if item.kind == kind for name, amount in item.demand.items() if amount
+        }
         found += [("missing", kind, rack) for rack in problem.racks() or [""] if rack not in there]
         found += [("room", kind, rack, name) for name in sorted(demanded) for rack in sorted(there)]
     # last, and so asked for last: where demands don't matter, all servers are alike, and the model is small
-    return found + [("demand", one.id) for one in problem.items if any(one.demand.values())]
+    return found + [("demand", item.id) for item in problem.items if any(item.demand.values())]
 
 
 def without(problem: Problem, left_out: Iterable[Part]) -> Problem:
@@ -60,10 +62,10 @@ def without(problem: Problem, left_out: Iterable[Part]) -> Problem:
     for item in problem.items:
         total.update(item.demand)
     places = []
-    for one in problem.places:
-        more = {name: total[name] for name in total if ("room", one.kind, one.rack, name) in out}
-        capacity = {name: max(amount, one.capacity.get(name, 0)) for name, amount in more.items()}
-        places.append(replace(one, capacity={**one.capacity, **capacity}) if more else one)
+    for place in problem.places:
+        more = {name: total[name] for name in total if ("room", place.kind, place.rack, name) in out}
+        capacity = {name: max(amount, place.capacity.get(name, 0)) for name, amount in more.items()}
+        places.append(replace(place, capacity={**place.capacity, **capacity}) if more else place)
     racks = problem.racks()
     for kind in get_args(Kind):
         for rack in sorted(part[2] for part in out if part[:2] == ("missing", kind)):
@@ -73,7 +75,7 @@ def without(problem: Problem, left_out: Iterable[Part]) -> Problem:
         if ("where", item.id) in out:
             item = replace(item, zone=None, place=None)
         items.append(replace(item, demand={}) if ("demand", item.id) in out else item)
-    kept = [one for at, one in enumerate(problem.constraints) if ("constraint", str(at)) not in out]
+    kept = [constraint for at, constraint in enumerate(problem.constraints) if ("constraint", str(at)) not in out]
     return Problem(tuple(places), tuple(items), tuple(kept))
 
 
@@ -109,9 +111,9 @@ def reason(problem: Problem, member: Member) -> Reason:
     match member[0]:
         case ("constraint", _):
             asked = [problem.constraints[int(name)] for name in names]
-            grants = sorted({one.grant for one in asked})
-            items = sorted({id_ for one in asked for id_ in one.items})
-            options = " and ".join(sorted({one.option for one in asked}))
+            grants = sorted({constraint.grant for constraint in asked})
+            items = sorted({id_ for constraint in asked for id_ in constraint.items})
+            options = " and ".join(sorted({constraint.option for constraint in asked}))
             text = f"{options} of grant{'s' if len(grants) > 1 else ''} {_some(grants)} over {_some(items)}"
         case ("where", item):
             zone, place = next((one.zone, one.place) for one in problem.items if one.id == item)
@@ -124,7 +126,7 @@ def reason(problem: Problem, member: Member) -> Reason:
             text = f"what {_some(names)} need"
         case ("room", kind, _, name):
             racks = sorted({part[2] for part in member})
-            free = [one.capacity.get(name, 0) for one in problem.of(kind) if one.rack in set(racks)]
+            free = [place.capacity.get(name, 0) for place in problem.of(kind) if place.rack in set(racks)]
             where = f"{PLURAL[kind]} in rack{'s' if len(racks) > 1 else ''} {_some(racks)}"
             text = f"{name} of the {where}: {sum(free)} free, at most {max(free)} on one"
         case (_, kind, _):
@@ -184,14 +186,16 @@ def _taken_apart(
 
 def _grouped(problem: Problem, some: Iterable[Part], depth: int) -> list[Member]:
     """Members: at depth 0 what is alike is one, at 1 all constraints of an origin are, at 2 nothing is."""
-    items = {one.id: one for one in problem.items}
+    items = {item.id: item for item in problem.items}
     groups: dict[tuple[object, ...], list[Part]] = {}
     for part in some:
         key: tuple[object, ...] = part
         match part:
             case ("constraint", at) if depth < 2:
-                one = problem.constraints[int(at)]
-                key = (one.grant, one.option) if depth else (one.at_least is None, one.level)
+                constraint = problem.constraints[int(at)]
+                key = (
+                    (constraint.grant, constraint.option) if depth else (constraint.at_least is None, constraint.level)
+                )
             case ("where", item) if depth == 0:
                 key = ("where", items[item].zone, items[item].place)
             case ("demand", item) if depth == 0:

@@ -38,12 +38,12 @@ def asked(request: Request, flavors: Flavors) -> Asked:
     options = request.options
     if unknown := sorted(options.keys() - {"same", "spread"}):
         raise RefusedError(f"there is no option {', '.join(unknown)}, only same and spread")
-    if any(isinstance(one, Unknown) for one in _all(options)) or any(one.open for one in request.scope):
+    if any(isinstance(one, Unknown) for one in _all(options)) or any(part.open for part in request.scope):
         return Asked(request.grant, sure=False)
-    items = tuple(_item(one, flavors) for one in request.scope if one.type in KINDS)
+    items = tuple(_item(part, flavors) for part in request.scope if part.type in KINDS)
     if not items:
         raise RefusedError("there is no server and no volume in scope")
-    ids = tuple(one.id for one in items)
+    ids = tuple(item.id for item in items)
     constraints = []
     if (level := options.get("same")) is not None:
         constraints.append(Constraint(request.grant, f"same: {level}", _level("same", level), ids))
@@ -55,9 +55,9 @@ def asked(request: Request, flavors: Flavors) -> Asked:
             constraints.append(Constraint(request.grant, option, _level("spread", level), ids, least))
         case _:
             raise RefusedError("the option spread must be {level: rack, at_least: 2}, with a whole number from 1")
-    for one in items:
-        if one.kind == "volume" and any(asks.level == "host" for asks in constraints):
-            raise RefusedError(f"{one.id} is a volume, which is on no host: say rack, or leave it out of the scope")
+    for item in items:
+        if item.kind == "volume" and any(asks.level == "host" for asks in constraints):
+            raise RefusedError(f"{item.id} is a volume, which is on no host: say rack, or leave it out of the scope")
     return Asked(request.grant, items, tuple(constraints))
 
 
@@ -68,19 +68,21 @@ def read_flavors(file: str) -> Flavors:
     for line in Path(file).read_text().splitlines() if file else ():
         row: Any = json.loads(line)
         amounts = {name: one for name, one in row.items() if name != "flavor"} if isinstance(row, dict) else {"": -1}
-        if not all(type(one) is int and one >= 0 for one in amounts.values()) or not isinstance(row.get("flavor"), str):
+        if not all(type(amount) is int and amount >= 0 for amount in amounts.values()) or not isinstance(
+            row.get("flavor"), str
+        ):
             raise ValueError(f"{Path(file).name}: this is no flavor: {line}")
         flavors[row["flavor"]] = {SERVERS: 1, **amounts}
     return flavors
 
 
-def _item(one: Part, flavors: Flavors) -> Item:
+def _item(part: Part, flavors: Flavors) -> Item:
     """What nobody knows counts 1."""
-    zone, flavor, size = (one.properties.get(name) for name in ("availability_zone", "flavor", "size"))
+    zone, flavor, size = (part.properties.get(name) for name in ("availability_zone", "flavor", "size"))
     demand: Mapping[str, int] = {VOLUMES: int(str(size)) if str(size).isdecimal() else 1}
-    if KINDS[one.type] == "server":
+    if KINDS[part.type] == "server":
         demand = flavors.get(flavor, {SERVERS: 1}) if isinstance(flavor, str) else {SERVERS: 1}
-    return Item(one.id, KINDS[one.type], demand, zone if isinstance(zone, str) and zone else None)
+    return Item(part.id, KINDS[part.type], demand, zone if isinstance(zone, str) and zone else None)
 
 
 def _level(option: str, level: object) -> Level:

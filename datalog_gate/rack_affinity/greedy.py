@@ -37,7 +37,9 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
     places: dict[tuple[str, str], list[Place]] = defaultdict(list)
     for place in problem.places:
         places[place.kind, place.rack].append(place)
-    left: dict[tuple[str, str], dict[str, int]] = {(one.kind, one.name): dict(one.capacity) for one in problem.places}
+    left: dict[tuple[str, str], dict[str, int]] = {
+        (place.kind, place.name): dict(place.capacity) for place in problem.places
+    }
     used: Counter[tuple[tuple[str, str], str]] = Counter()
     where: dict[int, set[str]] = defaultdict(set)
     size = {sorts: _needs(sorts) for sorts in bundles}
@@ -46,7 +48,7 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
 
     def lacking(sort: Sort) -> list[tuple[int, str]]:
         asked = ((at, problem.constraints[at]) for at in sort.marks)
-        return [(at, one.level) for at, one in asked if len(where[at]) < (one.at_least or 0)]
+        return [(at, constraint.level) for at, constraint in asked if len(where[at]) < (constraint.at_least or 0)]
 
     def welcome(lacks: list[tuple[int, str]], place: Place) -> int:
         return sum(place.at(level) not in where[at] for at, level in lacks)
@@ -99,7 +101,7 @@ def by_hand(problem: Problem, bundles: Bundles, free: Free) -> Hand:
             if best:
                 heapreplace(best, key(sorts, best[0][-1]))
     most = max((-(-1000 * amount // free[key][rack]) for (key, rack), amount in used.items()), default=0)
-    spread = all(len(where[at]) >= (one.at_least or 0) for at, one in enumerate(problem.constraints))
+    spread = all(len(where[at]) >= (constraint.at_least or 0) for at, constraint in enumerate(problem.constraints))
     complete = spread and hand.in_rack.total() == sum(map(len, bundles.values()))
     return Hand(hand.taken, hand.in_rack, complete, most)
 

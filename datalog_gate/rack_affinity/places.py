@@ -46,22 +46,22 @@ class Places:
     ) -> None:
         providers = {**placement.providers(prefix + VOLUMES), **placement.providers(prefix + SERVERS)}
         for uuid in sorted(set(known) - providers.keys()):
-            if one := placement.provider(uuid):
-                providers[uuid] = one
-        members = {one["aggregate"]: placement.members(one["aggregate"]) for one in rows if "aggregate" in one}
+            if provider := placement.provider(uuid):
+                providers[uuid] = provider
+        members = {row["aggregate"]: placement.members(row["aggregate"]) for row in rows if "aggregate" in row}
         self._prefix = prefix
         self.where: dict[str, Where] = {}
         self.uuids: dict[tuple[Kind, str], str] = {}
-        for one in providers.values():
-            rack, zone = (_trait(one.traits, of) for of in (RACK, ZONE))
+        for provider in providers.values():
+            rack, zone = (_trait(provider.traits, of) for of in (RACK, ZONE))
             aggregates = []
             for row in rows:
-                if row.get("provider") == one.name or one.uuid in members.get(row.get("aggregate", ""), ()):
+                if row.get("provider") == provider.name or provider.uuid in members.get(row.get("aggregate", ""), ()):
                     rack, zone = row.get("rack", rack), row.get("zone", zone)
                     aggregates += [row.get("name", row["aggregate"])] if "aggregate" in row else []
             if rack:
-                self.where[one.uuid] = Where(one, rack, zone, tuple(sorted(set(aggregates))))
-                self.uuids[self._kind(one), one.name] = one.uuid
+                self.where[provider.uuid] = Where(provider, rack, zone, tuple(sorted(set(aggregates))))
+                self.uuids[self._kind(provider), provider.name] = provider.uuid
 
     @property
     def providers(self) -> list[Provider]:
@@ -78,8 +78,8 @@ class Places:
             }
             yield Place(self._kind(one.provider), one.provider.name, one.rack, one.zone, capacity)
 
-    def _kind(self, one: Provider) -> Kind:
-        return "server" if self._prefix + SERVERS in one.capacity else "volume"
+    def _kind(self, provider: Provider) -> Kind:
+        return "server" if self._prefix + SERVERS in provider.capacity else "volume"
 
 
 def read_places(file: str) -> list[dict[str, str]]:
@@ -94,5 +94,5 @@ def read_places(file: str) -> list[dict[str, str]]:
 
 def _trait(traits: Collection[str], prefix: str) -> str:
     """What the one trait with the prefix says."""
-    found = [one.removeprefix(prefix).lower() for one in traits if one.startswith(prefix)]
+    found = [trait.removeprefix(prefix).lower() for trait in traits if trait.startswith(prefix)]
     return found[0] if len(found) == 1 else ""

@@ -75,7 +75,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         _check(self)
-        constraints = [replace(one, items=tuple(sorted({*one.items}))) for one in self.constraints]
+        constraints = [replace(constraint, items=tuple(sorted({*constraint.items}))) for constraint in self.constraints]
         set_ = object.__setattr__
         set_(self, "places", tuple(sorted(self.places, key=lambda one: (one.kind, one.name))))
         set_(self, "items", tuple(sorted(self.items, key=lambda one: one.id)))
@@ -83,13 +83,13 @@ class Problem:
 
     def of(self, kind: str) -> tuple[Place, ...]:
         """Where an item of this kind can be."""
-        return tuple(one for one in self.places if one.kind == kind)
+        return tuple(place for place in self.places if place.kind == kind)
 
     def racks(self) -> dict[str, set[str]]:
         """Those with any place, in order, and the zones that they are in."""
         zones: dict[str, set[str]] = {}
-        for one in self.places:
-            zones.setdefault(one.rack, set()).add(one.zone)
+        for place in self.places:
+            zones.setdefault(place.rack, set()).add(place.zone)
         return dict(sorted(zones.items()))
 
 
@@ -152,33 +152,33 @@ def read_answer(text: str) -> Answer:
         raise ProblemError(f"this is no answer: {error}") from error
 
 
-def _key(one: Constraint) -> tuple[Any, ...]:
-    return one.grant, one.option, one.level, one.items, one.at_least or 0
+def _key(constraint: Constraint) -> tuple[Any, ...]:
+    return constraint.grant, constraint.option, constraint.level, constraint.items, constraint.at_least or 0
 
 
 def _check(problem: Problem) -> None:
-    kinds = {one.id: one.kind for one in problem.items}
-    _unique("place", (f"{one.kind} {one.name}" for one in problem.places))
-    _unique("item", (one.id for one in problem.items))
+    kinds = {item.id: item.kind for item in problem.items}
+    _unique("place", (f"{place.kind} {place.name}" for place in problem.places))
+    _unique("item", (item.id for item in problem.items))
     for name, kind, amounts in [
-        *((one.name, one.kind, one.capacity) for one in problem.places),
-        *((one.id, one.kind, one.demand) for one in problem.items),
+        *((place.name, place.kind, place.capacity) for place in problem.places),
+        *((item.id, item.kind, item.demand) for item in problem.items),
     ]:
         if kind not in get_args(Kind):
             raise ProblemError(f"{name} is a {kind}: only servers and volumes have a place")
         for what, amount in amounts.items():
             if type(amount) is not int or not 0 <= amount <= LARGEST:
                 raise ProblemError(f"{what} of {name} is no whole number from 0 to {LARGEST}")
-    for one in problem.constraints:
-        said = f"{one.option} of grant {one.grant}"
-        if one.level not in get_args(Level):
-            raise ProblemError(f"{said}: there is no level {one.level}, only host, rack and zone")
-        if one.at_least is not None and (type(one.at_least) is not int or one.at_least < 1):
+    for constraint in problem.constraints:
+        said = f"{constraint.option} of grant {constraint.grant}"
+        if constraint.level not in get_args(Level):
+            raise ProblemError(f"{said}: there is no level {constraint.level}, only host, rack and zone")
+        if constraint.at_least is not None and (type(constraint.at_least) is not int or constraint.at_least < 1):
             raise ProblemError(f"{said}: at_least is a whole number from 1")
-        for id_ in one.items:
+        for id_ in constraint.items:
             if id_ not in kinds:
                 raise ProblemError(f"{said}: there is no {id_}")
-            if one.level == "host" and kinds[id_] == "volume":
+            if constraint.level == "host" and kinds[id_] == "volume":
                 raise ProblemError(f"{said}: {id_} is a volume, which is in a storage pool and on no host; say rack")
 
 

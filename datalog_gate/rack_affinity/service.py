@@ -78,15 +78,15 @@ class RackAffinity(Service):
         with self._claims.account(request).locked() as account:
             if (before := account.decided(request.key)) is not None:
                 return before
-            shares = [one for one in account.claims if one.state == "shared"]
+            shares = [claim for claim in account.claims if claim.state == "shared"]
             what = _fingerprint(mine)
-            for one in shares:
-                if one.grant == request.grant and one.asked == what:
-                    own = replace(one, key=request.key, state="held", owner="", asked="")
-                    account.take(one, own)
+            for share in shares:
+                if share.grant == request.grant and share.asked == what:
+                    own = replace(share, key=request.key, state="held", owner="", asked="")
+                    account.take(share, own)
                     return own.decision
             claims = self._decide(request, account, mine, others, self._held(request))
-            account.hold(claims, [one.key for one in shares])
+            account.hold(claims, [share.key for share in shares])
         return claims[0].decision
 
     def release(self, held: Held) -> None:
@@ -115,22 +115,26 @@ class RackAffinity(Service):
     def _held(self, request: Request) -> dict[str, Claim]:
         """The claims of the other grants that hold what they ask for, by key."""
         keys = {one.key for one in request.together}
-        return {one.key: one for one in self._claims.select("state = 'held' AND project = ?", request.project)
-                if one.key in keys}  # fmt: skip
+        return {claim.key: claim for claim in self._claims.select("state = 'held' AND project = ?", request.project)
+                if claim.key in keys}  # fmt: skip
 
     def _decide(
         self, request: Request, account: Account, mine: Asked, others: Mapping[str, Asked], held: Mapping[str, Claim]
     ) -> list[Claim]:
         """The claim of a request, and shares for the others that hold nothing. Errors: RefusedError."""
         waiting = [one for one in request.together if one.grant in others and one.key not in held]
-        new = [mine, *(others[one.grant] for one in waiting)]
+        new = [mine, *(others[request.grant] for request in waiting)]
         lines = {mine.grant: account.line(request)}
         claims = account.claims
-        by_grant = {one.grant: one.line for one in claims}  # nobody has said yet what the others replace
-        lines |= {one.grant: by_grant.get(one.grant, account.line(one)) for one in waiting}
-        places = self._there({uuid for one in claims for taken in one.items.values() for uuid, _, _ in taken})
+        by_grant = {claim.grant: claim.line for claim in claims}  # nobody has said yet what the others replace
+        lines |= {request.grant: by_grant.get(request.grant, account.line(request)) for request in waiting}
+        places = self._there({uuid for claim in claims for taken in claim.items.values() for uuid, _, _ in taken})
         before = {
-            name: taken for one in claims if one.line in lines.values() for name, taken in one.items.items() if taken
+            name: taken
+            for claim in claims
+            if claim.line in lines.values()
+            for name, taken in claim.items.items()
+            if taken
         }
         items = {item.id: item for one in new for item in one.items}
         constraints = [constraint for one in new for constraint in one.constraints]
@@ -140,11 +144,13 @@ class RackAffinity(Service):
                 for item in others[one.grant].items:
                     stays = _stays(item, claim.items.get(item.id, []), places)
                     items[item.id] = replace(stays, demand={}) if stays.place else item
-        free = account.free(places.providers, {*lines.values(), *(one.line for one in claims if one.state == "shared")})
+        free = account.free(
+            places.providers, {*lines.values(), *(claim.line for claim in claims if claim.state == "shared")}
+        )
         problem = Problem(tuple(places.places(free)), tuple(items.values()), tuple(constraints))
-        kept = [one if one.place else _stays(one, self._same(one, before), places) for one in problem.items]
+        kept = [item if item.place else _stays(item, self._same(item, before), places) for item in problem.items]
         answer = self._solved(problem, replace(problem, items=tuple(kept)))
-        found = {one.id: places.uuids[one.kind, answer.places[one.id]] for one in problem.items}
+        found = {item.id: places.uuids[item.kind, answer.places[item.id]] for item in problem.items}
         return [
             Claim(
                 key=request.key if one is mine else f"{request.key} {one.grant}",
@@ -185,7 +191,7 @@ class RackAffinity(Service):
                 return answer
         assert isinstance(answer, Impossible)
         why = "these can't all be had" if answer.irreducible else "not all of these can be had"
-        raise RefusedError(f"{why}: {'; '.join(one.text for one in answer.conflict)}")
+        raise RefusedError(f"{why}: {'; '.join(reason.text for reason in answer.conflict)}")
 
     def _same(self, item: Item, before: Mapping[str, list[tuple[str, str, int]]]) -> list[tuple[str, str, int]]:
         """What the item takes already, if it needs the same."""

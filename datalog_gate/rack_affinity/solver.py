@@ -171,22 +171,24 @@ class Model:
             return True
         reached: dict[int, set[str]] = defaultdict(set)
         for sorts in self.bundles:
-            racks = set.intersection(*({one.rack for one in self._where(sort)} for sort in sorts))
+            racks = set.intersection(*({place.rack for place in self._where(sort)} for sort in sorts))
             if not racks:
                 return True
             for sort in sorts:
                 for at in sort.marks:
                     level = self.problem.constraints[at].level
-                    reached[at] |= {one.at(level) for one in self._where(sort) if one.rack in racks}
-        return any(len(reached[at]) < (one.at_least or 0) for at, one in enumerate(self.problem.constraints))
+                    reached[at] |= {place.at(level) for place in self._where(sort) if place.rack in racks}
+        return any(
+            len(reached[at]) < (constraint.at_least or 0) for at, constraint in enumerate(self.problem.constraints)
+        )
 
     def _where(self, sort: Sort) -> list[Place]:
         """The places that take one of a sort."""
         if sort not in self._places_of:
             self._places_of[sort] = [
-                one
-                for one in self.places[sort.kind]
-                if sort.may(one) and all(amount <= one.capacity.get(name, 0) for name, amount in sort.demand)
+                place
+                for place in self.places[sort.kind]
+                if sort.may(place) and all(amount <= place.capacity.get(name, 0) for name, amount in sort.demand)
             ]
         return self._places_of[sort]
 
@@ -196,10 +198,10 @@ class Model:
         self.taken = self._taken()
         self.in_rack = self._in_rack()
         self._fit()
-        for at, one in enumerate(self.problem.constraints):
-            if one.at_least:
-                self._spread(at, one.level, one.at_least)
-            elif one.level == "zone" and one.items:
+        for at, constraint in enumerate(self.problem.constraints):
+            if constraint.at_least:
+                self._spread(at, constraint.level, constraint.at_least)
+            elif constraint.level == "zone" and constraint.items:
                 self._same_zone(at)
         return self.model
 
@@ -208,8 +210,8 @@ class Model:
         taken: dict[Sort, dict[str, Any]] = {}
         for sort, count in sorted(self.counts.items()):
             most = {
-                one.name: min([count, *(one.capacity[name] // amount for name, amount in sort.demand)])
-                for one in self._where(sort)
+                place.name: min([count, *(place.capacity[name] // amount for name, amount in sort.demand)])
+                for place in self._where(sort)
             }
             taken[sort] = {name: self._variable(upper, self.hand.taken[sort, name]) for name, upper in most.items()}
             self._equal(taken[sort].values(), count)
@@ -291,23 +293,23 @@ class Model:
                     for sort, unit in next(bundle):
                         waiting[sort, rack].append(unit)
         for sort in sorted(self.counts):
-            for one in self.places[sort.kind]:
-                for _ in range(taken.get((sort, one.name), 0)):
-                    for id_ in waiting[sort, one.rack].pop():
-                        yield id_, one.name
+            for place in self.places[sort.kind]:
+                for _ in range(taken.get((sort, place.name), 0)):
+                    for id_ in waiting[sort, place.rack].pop():
+                        yield id_, place.name
 
     def _free(self, kind: str, resource_class: str) -> dict[str, int]:
         """What is free by rack."""
         free: Counter[str] = Counter()
-        for one in self.places[kind]:
-            free[one.rack] += one.capacity.get(resource_class, 0)
+        for place in self.places[kind]:
+            free[place.rack] += place.capacity.get(resource_class, 0)
         return free
 
     def _names(self, kind: str, level: str) -> dict[str, list[str]]:
         """The places of a kind by where they are."""
         names: dict[str, list[str]] = defaultdict(list)
-        for one in self.places[kind]:
-            names[one.at(level)].append(one.name)
+        for place in self.places[kind]:
+            names[place.at(level)].append(place.name)
         return names
 
     def _by_location(self, at: int, level: str) -> dict[str, list[tuple[Sort, str]]]:
@@ -325,7 +327,7 @@ class Model:
         return variable
 
     def _equal(self, variables: Iterable[Any], count: int) -> None:
-        self.model.add(_sum((one, 1) for one in variables) == count)
+        self.model.add(_sum((variable, 1) for variable in variables) == count)
 
 
 def _counted(solver: Any, variables: dict[Any, dict[str, Any]]) -> Counts:

@@ -75,19 +75,25 @@ class Catalogue:
         if not self._owners:
             lines = {name: line for name, line in shipped(self._sources).items() if name not in self._given}
             owners = {line.split('"', 4)[3]: name for name, line in lines.items()}
-            self._owners = owners | {one.relation: one.name for one in self._given.values()}
+            self._owners = owners | {
+                resource_type.relation: resource_type.name for resource_type in self._given.values()
+            }
         return self._owners.get(relation)
 
     def namespaces(self) -> frozenset[str]:
         """The first segments of names that are not the author's."""
-        return NAMESPACES | cloud.CLOUD | {one.relation.partition(":")[0] for one in self._given.values()}
+        return (
+            NAMESPACES
+            | cloud.CLOUD
+            | {resource_type.relation.partition(":")[0] for resource_type in self._given.values()}
+        )
 
     def _of_type(self, type_name: str) -> dict[str, Relation]:
         """The relations of a resource type that the catalogue has, by name."""
         if type_name not in self._relations:
             kind = self.type(type_name)
             assert kind is not None
-            self._relations[type_name] = {one.name: one for one in relations_of(kind)}
+            self._relations[type_name] = {relation.name: relation for relation in relations_of(kind)}
         return self._relations[type_name]
 
 

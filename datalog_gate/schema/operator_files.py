@@ -78,21 +78,26 @@ def catalogue_of(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Cata
         given |= types
         places |= {name: reader.place((name, "relation")) for name in types}
     plain = Catalogue(sources=sources)
-    for name, one in given.items():
-        if other := _other_owner(one, given, plain):
-            problems.append(Diagnostic("bad-catalogue", f"{one.relation} is the relation of {other}", places[name]))
+    for name, resource_type in given.items():
+        if other := _other_owner(resource_type, given, plain):
+            problems.append(
+                Diagnostic("bad-catalogue", f"{resource_type.relation} is the relation of {other}", places[name])
+            )
     if problems:
         raise InputError(problems, texts)
     return Catalogue(given, sources)
 
 
-def _other_owner(one: ResourceType, given: Mapping[str, ResourceType], plain: Catalogue) -> str | None:
-    if one.relation in FIXED or cloud.relation(one.relation):
+def _other_owner(resource_type: ResourceType, given: Mapping[str, ResourceType], plain: Catalogue) -> str | None:
+    if resource_type.relation in FIXED or cloud.relation(resource_type.relation):
         return "the gate"
-    owner = plain.owner(one.relation)
+    owner = plain.owner(resource_type.relation)
     if owner and owner not in given:
         return owner
-    return next((other.name for other in given.values() if other.relation == one.relation and other != one), None)
+    return next(
+        (other.name for other in given.values() if other.relation == resource_type.relation and other != resource_type),
+        None,
+    )
 
 
 class _WrongError(Exception):

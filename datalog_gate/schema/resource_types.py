@@ -53,7 +53,7 @@ def tables_of(kind: ResourceType) -> tuple[Table, ...]:
         *map(_column, scalars),
     )
     relation = Relation(kind.relation, columns, ("_id",), f"Every resource of type {kind.name}.", named_only=True)
-    below = (table for one in containers for table in _below(one, relation, (columns[0],), ()))
+    below = (table for container in containers for table in _below(container, relation, (columns[0],), ()))
     return (Table(relation, (), "columns", scalars), *below)
 
 
@@ -77,8 +77,8 @@ def _below(
     meaning = f"The members of {name.partition('.')[2]}."
     relation = Relation(name, (*keys, *columns), tuple(key.name for key in keys), meaning, named_only=True)
     yield Table(relation, steps, shape, scalars)
-    for one in containers:
-        yield from _below(one, relation, keys, steps)
+    for child in containers:
+        yield from _below(child, relation, keys, steps)
 
 
 def member_of(container: Property) -> Property:
@@ -91,7 +91,7 @@ def member_of(container: Property) -> Property:
 
 def _keyed(keys: tuple[Column, ...], key: Column) -> tuple[Column, ...]:
     """The keys and one more, which is numbered if there is one of its name: `_index`, `_index2`."""
-    level = 1 + sum(one.name.startswith(key.name) for one in keys)
+    level = 1 + sum(column.name.startswith(key.name) for column in keys)
     return (*keys, key if level == 1 else replace(key, name=f"{key.name}{level}"))
 
 

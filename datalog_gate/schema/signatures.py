@@ -156,6 +156,6 @@ _ALL = (
         fixed=True,
     ),
 )
-BUILTINS: dict[str, Builtin] = {one.name: one for one in _ALL}
-CALLS: dict[str, Builtin] = {name: call for one in _ALL for name, call in one.calls().items()}
+BUILTINS: dict[str, Builtin] = {builtin.name: builtin for builtin in _ALL}
+CALLS: dict[str, Builtin] = {name: call for builtin in _ALL for name, call in builtin.calls().items()}
 """What a call of a checked program names."""

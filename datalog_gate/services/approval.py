@@ -73,7 +73,7 @@ class Approval(Service):
             raise RefusedError("this was given back before")
         if held:
             told = {"approval": asked.name, "approved_by": asked.said[-1].who}
-            return {one.id.rpartition("/")[2]: told for one in request.scope}
+            return {part.id.rpartition("/")[2]: told for part in request.scope}
         raise RefusedError(_said(asked) if asked.state == "refused" else self._awaiting(asked))
 
     def release(self, held: Held) -> None:

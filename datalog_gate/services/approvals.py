@@ -93,7 +93,9 @@ class Asked:
             "scope": self.scope,
             "asked": when(self.at),
             "until": when(self.until),
-            "said": [{"verdict": one.verdict, "who": one.who, "at": when(one.at), "why": one.why} for one in self.said],
+            "said": [
+                {"verdict": said.verdict, "who": said.who, "at": when(said.at), "why": said.why} for said in self.said
+            ],
         }
 
 
@@ -174,7 +176,7 @@ class Approvals:
         """All that was asked, in order."""
         with self._step() as rows:
             numbers = rows.execute("SELECT number FROM asked ORDER BY number").fetchall()
-            return tuple(_got(rows, one["number"], now) for one in numbers)
+            return tuple(_got(rows, number["number"], now) for number in numbers)
 
     @contextmanager
     def _step(self) -> Iterator[sqlite3.Connection]:
@@ -209,7 +211,7 @@ def _ask(rows: sqlite3.Connection, request: Request, now: float, seconds: float)
     mine = request.project, request.stack, request.grant
     older = "project = ? AND stack = ? AND path = ? AND state = 'awaiting'"
     rows.execute(f"UPDATE asked SET state = 'superseded' WHERE {older}", mine)
-    scope = [{"resource": one.id, "type": one.type, "properties": one.properties} for one in request.scope]
+    scope = [{"resource": part.id, "type": part.type, "properties": part.properties} for part in request.scope]
     values = {
         "digest": _digest(request),
         "project": request.project,

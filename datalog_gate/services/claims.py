@@ -59,7 +59,7 @@ class Claim:
 
 
 GONE = ("dying", "dead")
-COLUMNS = tuple(one.name for one in fields(Claim))
+COLUMNS = tuple(field.name for field in fields(Claim))
 
 
 class Claims:
@@ -75,18 +75,20 @@ class Claims:
 
     def account(self, request: Request) -> Account:
         """That of the stack which a request is for, or of the one that has what it replaces."""
-        old = next((one for key in request.replaces for one in self.select("key = ? AND state = 'held'", key)), None)
+        old = next(
+            (claim for key in request.replaces for claim in self.select("key = ? AND state = 'held'", key)), None
+        )
         mine = str(uuid5(NAMESPACE_URL, json.dumps([request.service, request.project, request.stack])))
         return Account(self, old.consumer if old else mine, request.project)
 
     def release(self, held: Held) -> None:
         """As `Service.release`, with all that nobody has come for."""
-        consumer = next((one.consumer for one in self.select("key = ?", held.key)), "")
+        consumer = next((claim.consumer for claim in self.select("key = ?", held.key)), "")
         self.write([], [_dead(held, consumer)])  # before the lock: who has it settles for all that wait
         if consumer:
             with Account(self, consumer, held.project).locked() as account:
                 if self.select("key = ? AND state = 'dying'", held.key):  # nobody has settled it meanwhile
-                    self.write([one.key for one in self.select("owner = ?", held.key)], [])
+                    self.write([claim.key for claim in self.select("owner = ?", held.key)], [])
                     account.mend()
             self._forget()
 
@@ -180,18 +182,18 @@ class Account:
 
     def line(self, request: Request) -> str:
         """That of what is replaced, or one of its own."""
-        return next((one.line for one in self.claims if one.key in request.replaces), request.key)
+        return next((claim.line for claim in self.claims if claim.key in request.replaces), request.key)
 
     def free(self, providers: Iterable[Provider], replaced: Iterable[str]) -> Amounts:
         """What new claims in the lines `replaced` may take: what these hold counts as free."""
         held, _ = self._file.placement.allocation(self.consumer)
         lines = set(replaced)
-        kept = needs(one for one in self.claims if one.line not in lines)
+        kept = needs(claim for claim in self.claims if claim.line not in lines)
         free: Amounts = Counter()
-        for one in providers:
-            for name, amount in one.capacity.items():
-                at = one.uuid, name
-                free[at] = amount - one.used.get(name, 0) + held[at] - kept[at]
+        for provider in providers:
+            for name, amount in provider.capacity.items():
+                at = provider.uuid, name
+                free[at] = amount - provider.used.get(name, 0) + held[at] - kept[at]
         return free
 
     def claim(self, request: Request, **what: Any) -> Claim:
@@ -201,11 +203,13 @@ class Account:
     def hold(self, claims: list[Claim], instead: Iterable[str] = ()) -> None:
         """Hold what these need besides, in place of the shares of these keys. Errors: RefusedError, and then they are
         not held, or were given back meanwhile."""
-        self._file.write(instead, [replace(one, asked="") for one in claims])  # nobody takes a share before it is held
-        self._hold([one.key for one in claims])
-        self._file.write([], [one for one in claims if one.asked])
-        for one in claims:
-            self.decided(one.key, mend=False)  # it may have been released meanwhile
+        self._file.write(
+            instead, [replace(claim, asked="") for claim in claims]
+        )  # nobody takes a share before it is held
+        self._hold([claim.key for claim in claims])
+        self._file.write([], [claim for claim in claims if claim.asked])
+        for claim in claims:
+            self.decided(claim.key, mend=False)  # it may have been released meanwhile
 
     def take(self, share: Claim, claim: Claim) -> None:
         """Have a claim in place of the share, which is held already."""
@@ -233,11 +237,11 @@ class Account:
         for attempt in range(ATTEMPTS):
             there, generation = placement.allocation(self.consumer)
             ever = self._file.select("consumer = ?", self.consumer)
-            needed = needs(one for one in ever if one.state not in GONE)
+            needed = needs(claim for claim in ever if claim.state not in GONE)
             try:
                 if needed != there:
                     placement.allocate(self.consumer, self._project, needed, generation)
-                self._file.write([], [replace(one, state="dead") for one in ever if one.state == "dying"])
+                self._file.write([], [replace(claim, state="dead") for claim in ever if claim.state == "dying"])
                 return
             except ChangedError as error:
                 why = str(error)
@@ -249,18 +253,18 @@ def needs(claims: Iterable[Claim]) -> Amounts:
     """What they need together: of each line the most that any claim needs. What an item takes in the scope of one grant
     it takes no second time in that of another."""
     lines: dict[str, list[Claim]] = {}
-    for one in claims:
-        lines.setdefault(one.line, []).append(one)
+    for claim in claims:
+        lines.setdefault(claim.line, []).append(claim)
     total: Amounts = Counter()
     seen: dict[str, tuple[str, set[tuple[str, str, int]]]] = {}
     for line in lines.values():
         most: Amounts = Counter()
-        for one in line:
+        for claim in line:
             needed: Amounts = Counter()
-            for name, takes in one.items.items():
+            for name, takes in claim.items.items():
                 taken = {(uuid, resource_class, units) for uuid, resource_class, units in takes}
-                grant, before = seen.setdefault(name, (one.grant, taken))
-                if grant == one.grant or before != taken:
+                grant, before = seen.setdefault(name, (claim.grant, taken))
+                if grant == claim.grant or before != taken:
                     needed.update({(uuid, resource_class): units for uuid, resource_class, units in taken})
             most |= needed
         total += most

@@ -193,8 +193,8 @@ class Conformance:
         service.reserve(new)
         service.reserve(newest)
         service.commit(_held(newest))
-        for one in (old, new, newest):
-            _says(service, one, held=True)
+        for request in (old, new, newest):
+            _says(service, request, held=True)
         gone, left = (old, new) if first == "old" else (new, old)
         service.release(_held(newest))
         service.release(_held(gone))
@@ -242,11 +242,11 @@ class Conformance:
             results.put((at, _refused(lambda: self.make(tmp_path).reserve(self.request(f"u{at}")))))
 
         processes = [ways.Process(target=work, args=(at,)) for at in range(CROWD)]
-        for one in processes:
-            one.start()
-        for one in processes:
-            one.join(60)
-        assert [one.exitcode for one in processes] == [0] * CROWD
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join(60)
+        assert [process.exitcode for process in processes] == [0] * CROWD
         self._counts(tmp_path, [refused for _, refused in sorted(results.get() for _ in processes)])
 
     def test_a_release_that_meets_its_reserve_wins(self, tmp_path: Path) -> None:

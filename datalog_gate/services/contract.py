@@ -50,7 +50,7 @@ class Request:
     @property
     def reserved(self) -> tuple[object, ...]:
         """What is asked for, whoever asks."""
-        return self.service, self.options, [(one.id, one.type, one.properties, one.open) for one in self.scope]
+        return self.service, self.options, [(part.id, part.type, part.properties, part.open) for part in self.scope]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +124,10 @@ class UnavailableError(ServiceError):
 
 def in_scope(stack: Stack, scope: Collection[ResourceId]) -> tuple[Part, ...]:
     """What a service may see of the stack: the resources in scope with all that they hold."""
-    paths = {one.path for one in scope}
-    return tuple(one for one in parts(stack) if one.id in paths or any(one.id.startswith(f"{path}/") for path in paths))
+    paths = {resource_id.path for resource_id in scope}
+    return tuple(
+        part for part in parts(stack) if part.id in paths or any(part.id.startswith(f"{path}/") for path in paths)
+    )
 
 
 def digest(*data: object) -> str:
@@ -137,7 +139,7 @@ def digest(*data: object) -> str:
 def names(request: Request) -> list[str]:
     """The names of the resources in scope, without what those hold."""
     home = f"{request.grant.rpartition('/')[0]}/"
-    return [name for one in request.scope if "/" not in (name := one.id.removeprefix(home))]
+    return [name for part in request.scope if "/" not in (name := part.id.removeprefix(home))]
 
 
 def plain(data: object) -> object:

@@ -20,8 +20,8 @@ def make(path: str, *statements: str) -> None:
     try:
         fresh.touch(mode=0o600)
         with closing(sqlite3.connect(fresh, isolation_level=None)) as rows:
-            for one in statements:
-                rows.execute(one)
+            for statement in statements:
+                rows.execute(statement)
         with suppress(FileExistsError):  # somebody else was faster
             os.link(fresh, path)
     finally:

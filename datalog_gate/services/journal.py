@@ -85,7 +85,7 @@ class Claim:
         return Held(key=self.key, project=self.project, uuid=self.uuid, decision=self.decision)
 
 
-COLUMNS = tuple(one.name for one in fields(Claim))
+COLUMNS = tuple(field.name for field in fields(Claim))
 TABLES = (
     "PRAGMA journal_mode = WAL",
     f"CREATE TABLE claims ({', '.join(COLUMNS)}, PRIMARY KEY (uuid))",
@@ -215,8 +215,8 @@ class Journal:
         """The user takes the stack out of Heat, with all within it, and keeps its resources: only once Heat has it no
         more does that count."""
         with self._step() as rows:
-            for one in tuple(_of_stack(rows, stack, project, name)):
-                _set(rows, one, abandoned=True)
+            for claim in tuple(_of_stack(rows, stack, project, name)):
+                _set(rows, claim, abandoned=True)
 
     def forget(self, before: float) -> None:
         """Claims that were over before this time are no longer kept, unless they lead to one that is."""
@@ -258,10 +258,10 @@ def _select(rows: sqlite3.Connection, where: str, *values: object) -> Iterator[C
 
 
 def _of_stack(rows: sqlite3.Connection, stack: str, project: str, name: str) -> Iterator[Claim]:
-    for one in _select(rows, f"project = ? AND state NOT IN {OVER} ORDER BY since DESC, uuid", project):
-        root, _, rest = one.path.partition("/")
-        if one.stack == stack or (root == name and ("/" in rest or not stack)):
-            yield one
+    for claim in _select(rows, f"project = ? AND state NOT IN {OVER} ORDER BY since DESC, uuid", project):
+        root, _, rest = claim.path.partition("/")
+        if claim.stack == stack or (root == name and ("/" in rest or not stack)):
+            yield claim
 
 
 def _replaced(rows: sqlite3.Connection, claim: Claim) -> Iterator[Claim]:
@@ -287,7 +287,7 @@ def _checked(claim: Claim, state: State) -> State:
 
 def _set(rows: sqlite3.Connection, claim: Claim, **changes: object) -> Claim:
     columns = ", ".join(f"{name} = ?" for name in changes)
-    values = [json.dumps(one) if isinstance(one, dict) else one for one in changes.values()]
+    values = [json.dumps(change) if isinstance(change, dict) else change for change in changes.values()]
     rows.execute(f"UPDATE claims SET {columns} WHERE uuid = ?", (*values, claim.uuid))
     found = _get(rows, claim.uuid)
     assert found is not None

@@ -48,7 +48,7 @@ class Licence(Service):
 
     def facts(self, request: Request) -> None:
         """As `Service.facts`."""
-        if any(isinstance(one, Unknown) for one in request.options.values()):
+        if any(isinstance(option, Unknown) for option in request.options.values()):
             return
         asked = _asked(request)
         account = self._claims.account(request)
@@ -84,16 +84,16 @@ class Licence(Service):
         mine = {uuid for claim in known if claim.line == line for uuid in _places(claim, resource_class)}
         there = self._there(resource_class, {uuid for claim in known for uuid in _places(claim, resource_class)})
         free = account.free(there, [line])
-        left = sum(max(0, free[one.uuid, resource_class]) for one in there)
+        left = sum(max(0, free[provider.uuid, resource_class]) for provider in there)
         if left < seats:
-            total = sum(one.capacity.get(resource_class, 0) for one in there)
+            total = sum(provider.capacity.get(resource_class, 0) for provider in there)
             if not total:
                 raise RefusedError(f"there are no seats of the licence {name}, and {_many(seats)}")
             raise RefusedError(f"the licence {name} has {left} of {total} seats left, and {_many(seats)}")
         found = []
-        for one in sorted(there, key=lambda one: (one.uuid not in mine, one.name)):
-            if take := min(seats, max(0, free[one.uuid, resource_class])):
-                found.append((one.uuid, resource_class, take))
+        for provider in sorted(there, key=lambda provider: (provider.uuid not in mine, provider.name)):
+            if take := min(seats, max(0, free[provider.uuid, resource_class])):
+                found.append((provider.uuid, resource_class, take))
                 seats -= take
         return found
 
@@ -102,10 +102,10 @@ class Licence(Service):
         placement = self._claims.placement
         if not self._providers:
             found = placement.providers(resource_class)
-            more = [one for uuid in sorted(known - found.keys()) if (one := placement.provider(uuid))]
+            more = [provider for uuid in sorted(known - found.keys()) if (provider := placement.provider(uuid))]
             return [*found.values(), *more]
         uuids = [uuid for name in self._providers if (uuid := placement.named(name))]
-        return [one for uuid in dict.fromkeys(uuids) if (one := placement.provider(uuid))]
+        return [provider for uuid in dict.fromkeys(uuids) if (provider := placement.provider(uuid))]
 
     def _class(self, name: str) -> str:
         return self._prefix + re.sub(r"[^A-Z0-9]", "_", name.upper())
@@ -123,15 +123,15 @@ def _asked(request: Request) -> Asked:
         if type(seats) is not int or not 0 < seats <= MOST:
             raise RefusedError(f"the option seats must be a whole number from 1 to {MOST}")
         return Asked(name, seats)
-    holders = {one.id.rpartition("/")[0] for one in request.scope}
-    if any(one.open for one in request.scope):
+    holders = {part.id.rpartition("/")[0] for part in request.scope}
+    if any(part.open for part in request.scope):
         return Asked(name, None)
-    return Asked(name, sum(_counts(one) for one in request.scope if one.id not in holders))
+    return Asked(name, sum(_counts(part) for part in request.scope if part.id not in holders))
 
 
-def _counts(one: Part) -> bool:
+def _counts(part: Part) -> bool:
     """A group without members counts as none."""
-    return not one.type.startswith("OS::Heat::") or not one.type.endswith("Group")
+    return not part.type.startswith("OS::Heat::") or not part.type.endswith("Group")
 
 
 def _places(claim: Claim, resource_class: str) -> list[str]:

@@ -75,51 +75,53 @@ class Outcomes:
             where = "WHERE due <= ifnull(?, due) ORDER BY id"
             return tuple(map(_pending, rows.execute(f"SELECT * FROM outcomes {where}", (now,))))
 
-    def attempt(self, one: Pending, outcome: Outcome, due: float) -> bool:
+    def attempt(self, pending: Pending, outcome: Outcome, due: float) -> bool:
         """Somebody begins to tell this outcome, and the next attempt is due then; not if somebody else just did."""
         with transaction(self._path) as rows:
             change = "UPDATE outcomes SET outcome = ?, attempts = attempts + 1, due = ? WHERE id = ? AND attempts = ?"
-            return rows.execute(change, (outcome, due, one.id, one.attempts)).rowcount == 1
+            return rows.execute(change, (outcome, due, pending.id, pending.attempts)).rowcount == 1
 
-    def keep(self, one: Pending, plugins: tuple[str, ...]) -> None:
+    def keep(self, pending: Pending, plugins: tuple[str, ...]) -> None:
         """Only these plugins are still to be told; without any the operation is forgotten."""
         with transaction(self._path) as rows:
             if plugins:
-                rows.execute("UPDATE outcomes SET plugins = ? WHERE id = ?", (json.dumps(plugins), one.id))
+                rows.execute("UPDATE outcomes SET plugins = ? WHERE id = ?", (json.dumps(plugins), pending.id))
             else:
-                rows.execute("DELETE FROM outcomes WHERE id = ?", (one.id,))
+                rows.execute("DELETE FROM outcomes WHERE id = ?", (pending.id,))
 
 
 def tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], ended: Ended, now: float) -> list[Done]:
     """Tell the plugins what became of each operation, as far as anybody knows: several may do so at once. One that
     raises is called again later, `TRIES` times in all. Errors: JournalError."""
     done: list[Done] = []
-    for one in outcomes.pending(now):
-        outcome = one.outcome or (ended(one, now) if one.snapshot.stack_id else "unknown")
-        if outcome is None and now - one.began >= OLD:
+    for pending in outcomes.pending(now):
+        outcome = pending.outcome or (ended(pending, now) if pending.snapshot.stack_id else "unknown")
+        if outcome is None and now - pending.began >= OLD:
             outcome = "unknown"
-        if outcome and outcomes.attempt(one, outcome, now + min(FIRST * 2**one.attempts, LONGEST)):
-            done += _tell(outcomes, plugins, replace(one, outcome=outcome, attempts=one.attempts + 1))
+        if outcome and outcomes.attempt(pending, outcome, now + min(FIRST * 2**pending.attempts, LONGEST)):
+            done += _tell(outcomes, plugins, replace(pending, outcome=outcome, attempts=pending.attempts + 1))
     return done
 
 
-def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], one: Pending) -> list[Done]:
+def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -> list[Done]:
     """Backwards where the operation failed, as `Ran.after`."""
-    assert one.outcome
-    done, rest = [], one.plugins
-    said = f"that its {one.snapshot.action} {'failed' if one.outcome == 'failed' else f'is {one.outcome}'}"
-    for name in one.plugins[::-1] if one.outcome == "failed" else one.plugins:
-        if problem := _problem(plugins.get(name), one.snapshot, one.outcome):
-            last = "; nobody tells it any more" if one.attempts >= TRIES else ""
+    assert pending.outcome
+    done, rest = [], pending.plugins
+    said = f"that its {pending.snapshot.action} {'failed' if pending.outcome == 'failed' else f'is {pending.outcome}'}"
+    for name in pending.plugins[::-1] if pending.outcome == "failed" else pending.plugins:
+        if problem := _problem(plugins.get(name), pending.snapshot, pending.outcome):
+            last = "; nobody tells it any more" if pending.attempts >= TRIES else ""
             why = f"{name} was not told {said}: {problem}{last}"
-            LOG.error("decision %s: %s", one.snapshot.decision_id, why)
-            done.append(Done(one.snapshot.decision_id, one.snapshot.stack_id, "failed", why))
+            LOG.error("decision %s: %s", pending.snapshot.decision_id, why)
+            done.append(Done(pending.snapshot.decision_id, pending.snapshot.stack_id, "failed", why))
         else:
             rest = tuple(other for other in rest if other != name)
-            outcomes.keep(one, rest)
-            done.append(Done(one.snapshot.decision_id, one.snapshot.stack_id, "told", f"{name} was told {said}"))
-    if rest and one.attempts >= TRIES:
-        outcomes.keep(one, ())
+            outcomes.keep(pending, rest)
+            done.append(
+                Done(pending.snapshot.decision_id, pending.snapshot.stack_id, "told", f"{name} was told {said}")
+            )
+    if rest and pending.attempts >= TRIES:
+        outcomes.keep(pending, ())
     return done
 
 

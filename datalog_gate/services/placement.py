@@ -191,7 +191,7 @@ class Placement:
 
 def _options(loader: Any, given: Mapping[str, str]) -> dict[str, str]:
     """The options of a plugin, with its secrets from their files."""
-    secret = {one.dest: one.secret for one in loader.get_options()}
+    secret = {get_option.dest: get_option.secret for get_option in loader.get_options()}
     options = {}
     for name, text in given.items():
         plain = name.removesuffix("_file")

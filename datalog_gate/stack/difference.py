@@ -35,7 +35,7 @@ class Difference:
 
 def difference(old: Resource, new: Resource, kind: ResourceType | None) -> Difference:
     """How the properties differ. Of a type that nobody knows nothing is known but what the template says."""
-    before, after = (as_heat_reads(one, kind).properties for one in (old, new))
+    before, after = (as_heat_reads(resource, kind).properties for resource in (old, new))
     if kind:
         schema = {one.name: one for one in kind.properties}
     else:

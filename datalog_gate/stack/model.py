@@ -123,8 +123,8 @@ class Simple:
 
     def _make(self, name: str, kind: str, properties: Mapping[str, Data]) -> Resource:
         requires = {value.name: "reference" for value in properties.values() if type(value) is ResourceId}
-        one = Resource(self.ids[name], name, kind, kind, properties, requires, False, self.defined)
-        return self._made.setdefault(name, one)  # another thread may have made it
+        resource = Resource(self.ids[name], name, kind, kind, properties, requires, False, self.defined)
+        return self._made.setdefault(name, resource)  # another thread may have made it
 
 
 _NONE = Simple()
@@ -252,7 +252,9 @@ class Stack:
     def apart(self) -> Resources:
         """Its resources, the simple ones apart from the others as far as the reader told them apart."""
         found = self.resources
-        return found if isinstance(found, Resources) else Resources(_NONE, {one.name: one for one in found})
+        return (
+            found if isinstance(found, Resources) else Resources(_NONE, {resource.name: resource for resource in found})
+        )
 
     @property
     def others(self) -> Collection[Resource]:

@@ -105,7 +105,7 @@ def as_text(data: Data) -> str | Unknown:
     text = json.dumps(_writable(data), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     if not unknowns:
         return text
-    unread = any(one.unread for one in unknowns)
+    unread = any(unknown.unread for unknown in unknowns)
     return Unknown(f"json({text})", unread=unread, of=bases(unknowns), place=unknowns[0].place)
 
 

@@ -64,9 +64,9 @@ ASK_WHEN_FAILED = ("OS::Neutron::", "OS::Nova::Server", "OS::Cinder::Volume", "O
 """How the types begin that ask the cloud whether a failed one can be kept (`needs_replace_failed`)."""
 
 
-def is_template(one: Resource) -> bool:
+def is_template(resource: Resource) -> bool:
     """Whether a template defines the resource: Heat takes all such as one type (environment.py:209)."""
-    return one.type.endswith((".yaml", ".template"))
+    return resource.type.endswith((".yaml", ".template"))
 
 
 def effects(kind: ResourceType | None, name: str, found: Difference) -> Iterator[Effect]:
@@ -100,7 +100,9 @@ def further_effects(old: Resource, new: Resource, found: Difference) -> Iterator
         case "AWS::AutoScaling::LaunchConfiguration":  # resources/aws/autoscaling/launch_config.py:216
             yield from _differing(old.metadata, new.metadata)
         case "OS::Heat::TestResource" if "value" in changed:  # resources/openstack/heat/test_resource.py:179
-            yield from (one._replace(doubt=one.doubt or changed["value"]) for one in _if(after["update_replace"], True))
+            yield from (
+                effect._replace(doubt=effect.doubt or changed["value"]) for effect in _if(after["update_replace"], True)
+            )
         case "AWS::EC2::EIPAssociation" if changed.keys() & {"EIP", "AllocationId"}:  # resources/aws/ec2/eip.py:352
             for name in ("InstanceId", "NetworkInterfaceId"):
                 if name in changed and after[name]:
@@ -114,17 +116,17 @@ def further_effects(old: Resource, new: Resource, found: Difference) -> Iterator
             inputs = after["replace_on_change_inputs"]
             for name in inputs if isinstance(inputs, list) else ():
                 yield from _differing(_under(old.properties.get("input"), name), _under(after["input"], name))
-            yield from (one._replace(change="update") for one in _if(after["always_update"], True))
+            yield from (effect._replace(change="update") for effect in _if(after["always_update"], True))
 
 
-def status_effects(one: Resource, live: Live | None) -> Iterator[Effect]:
+def status_effects(resource: Resource, live: Live | None) -> Iterator[Effect]:
     """What the state of a live resource makes of an update (resource.py:1369-1386, resources/stack_resource.py:105)."""
     match live and (live.action, live.status):
-        case ("CHECK", "FAILED") if one.nested:
-            yield Effect("replace", doubt=Unknown(f"how the stack of {one.id.path} is"))
-        case (action, "FAILED") if not one.nested:
-            asks = one.type.startswith(ASK_WHEN_FAILED) and action != "CHECK"
-            yield Effect("replace", doubt=Unknown(f"how {one.id.path} is in the cloud") if asks else None)
+        case ("CHECK", "FAILED") if resource.nested:
+            yield Effect("replace", doubt=Unknown(f"how the stack of {resource.id.path} is"))
+        case (action, "FAILED") if not resource.nested:
+            asks = resource.type.startswith(ASK_WHEN_FAILED) and action != "CHECK"
+            yield Effect("replace", doubt=Unknown(f"how {resource.id.path} is in the cloud") if asks else None)
         case ("DELETE" | "INIT", "COMPLETE"):
             yield Effect("replace")
 

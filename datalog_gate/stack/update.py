@@ -55,7 +55,7 @@ def outcomes(old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue) -
     """The outcomes of all resources of both, those of nested stacks and groups among them. A resource is the same
     before and after if it has one id: stacks that are the same must have one id too."""
     before, after = ({stack.id: stack for stack in each} for each in (old, new))
-    live = {one.id: one for stack in (*old, *new) for one in stack.live}
+    live = {live.id: live for stack in (*old, *new) for live in stack.live}
     pairs: list[_Pair] = []
     for id in sorted(before.keys() | after.keys()):
         pairs += _pairs(before.get(id), after.get(id), None)
@@ -78,11 +78,11 @@ def reads_stirred(unknown: Unknown, stirred: Collection[str]) -> bool:
 
 def _pairs(old: Stack | None, new: Stack | None, holder: _Pair | None) -> Iterator[_Pair]:
     """The resources of a stack before and after, and of the stacks within."""
-    before, after = ({one.name: one for one in each.resources} if each else {} for each in (old, new))
+    before, after = ({resource.name: resource for resource in each.resources} if each else {} for each in (old, new))
     for name in {**after, **before}:
         pair = _Pair(before.get(name), after.get(name), holder)
         yield pair
-        was, will = (one.nested if one else None for one in (pair.old, pair.new))
+        was, will = (resource.nested if resource else None for resource in (pair.old, pair.new))
         if was or will:
             yield from _pairs(was, will, pair)
 
@@ -103,9 +103,9 @@ class _Pair:
 
     @property
     def of(self) -> Resource:
-        one = self.new or self.old
-        assert one
-        return one
+        resource = self.new or self.old
+        assert resource
+        return resource
 
     @property
     def id(self) -> ResourceId:
@@ -137,8 +137,8 @@ class _Pair:
             return
         self.found = difference(old, new, self.kind)
         self._judge(self.found)
-        for one in status_effects(old, live.get(old.id)):
-            self._take(one, None, ())
+        for status_effect in status_effects(old, live.get(old.id)):
+            self._take(status_effect, None, ())
         for section, doubt in _of_definition(old, new) if self.must == STRENGTH[0] else ():
             self._take(Effect("update"), doubt, (section,))
 
@@ -146,11 +146,11 @@ class _Pair:
         """Whether what becomes of others changes what becomes of this one."""
         before = self._state()
         if self.holder and self.old and self.new and not self._kept:
-            for one in self.holder.replacement():
-                self._take(one, None, ())
+            for effect in self.holder.replacement():
+                self._take(effect, None, ())
         if self.found:
             for name, symbols in self.found.same.items():
-                doubts = [doubt for one in symbols for doubt in _moved(one, known, stirred)]
+                doubts = [doubt for symbol in symbols for doubt in _moved(symbol, known, stirred)]
                 if doubts and (name not in self.found.properties or self.found.properties[name]):
                     self.found.properties[name] = None if None in doubts else doubts[0]
             self._judge(self.found)
@@ -189,13 +189,13 @@ class _Pair:
     def _doubts(self) -> tuple[Doubt, Doubt]:
         """The conditions under which it exists, before and after."""
         outer = self.holder._doubts() if self.holder else (None, None)
-        was, will = (one.maybe if one else None for one in (self.old, self.new))
+        was, will = (resource.maybe if resource else None for resource in (self.old, self.new))
         return outer[0] or was, outer[1] or will
 
     def _unread(self) -> Doubt:
         """Of what is only there before, or after, the group around it that may hold more on the other side."""
-        holders = [one.old if self.old is None else one.new for one in self.holders]
-        return next((one.open_members for one in holders if one and one.open_members), None)
+        holders = [holder.old if self.old is None else holder.new for holder in self.holders]
+        return next((holder.open_members for holder in holders if holder and holder.open_members), None)
 
     @property
     def _kept(self) -> bool:
@@ -210,11 +210,11 @@ class _Pair:
         """Take the effects of all properties that differ."""
         template = is_template(self.of) or (self.kind is None and self.of.nested is not None)
         for name, doubt in found.properties.items():
-            for one in [Effect("update")] if template else effects(self.kind, name, found):
-                self._take(one, doubt, ("properties", name))
+            for effect in [Effect("update")] if template else effects(self.kind, name, found):
+                self._take(effect, doubt, ("properties", name))
         assert self.old
-        for one in further_effects(self.old, self.of, found):
-            self._take(one, None, ("properties",))
+        for further_effect in further_effects(self.old, self.of, found):
+            self._take(further_effect, None, ("properties",))
 
     def _take(self, effect: Effect, doubt: Doubt, path: Path) -> None:
         """Take an effect that comes if what differs in doubt does."""
@@ -242,7 +242,7 @@ def _of_definition(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
         "update_policy": (old.update_policy, new.update_policy),
         "deletion_policy": (old.deletion_policy, new.deletion_policy),
     }
-    was, will = (one.written(("depends_on", "condition"), frozenset()) for one in (old, new))
+    was, will = (resource.written(("depends_on", "condition"), frozenset()) for resource in (old, new))
     sections |= {section: (was.get(section), will.get(section)) for section in {**was, **will}}
     for section, (before, after) in sections.items():
         surely, doubt = differ(before, after)
@@ -259,6 +259,6 @@ def _moved(
         if reads_stirred(symbol, stirred):
             yield symbol
     elif symbol in known and known[symbol].new:
-        for one in known[symbol].replacement():
+        for effect in known[symbol].replacement():
             by_name = known[symbol].kind is None or known[symbol].of.type in BY_NAME
-            yield one.doubt or (Unknown(f"the id of {symbol.path}") if by_name else None)
+            yield effect.doubt or (Unknown(f"the id of {symbol.path}") if by_name else None)

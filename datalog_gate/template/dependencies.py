@@ -53,13 +53,13 @@ def _mentioned(definition: Data) -> list[str]:
 def circles(read: Mapping[str, Resource]) -> list[list[str]]:
     """Resources that require each other: the first circles as names, each with its first one again at the end."""
     before: set[str] = set()
-    for name, one in read.items():
-        if one.requires and not before.issuperset(one.requires):
+    for name, resource in read.items():
+        if resource.requires and not before.issuperset(resource.requires):
             break
         before.add(name)
     else:  # as people write: each requires what stands above it
         return []
-    waiting = {name: one.requires for name, one in read.items() if one.requires}
+    waiting = {name: resource.requires for name, resource in read.items() if resource.requires}
     if waiting.keys().isdisjoint(chain.from_iterable(waiting.values())):
         return []
     for _ in range(_PASSES):

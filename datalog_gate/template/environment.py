@@ -258,10 +258,10 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
                     target.pop(key, None)
                 case _ if allowed := SPECIAL.get(key):
                     values = value if isinstance(value, list) else [value]
-                    target[key] = [one for one in values if one in allowed]
-                    for one in values:
-                        if one not in allowed:
-                            wrong(f"`{one}` is none of {', '.join(allowed)}", *at, key)
+                    target[key] = [value for value in values if value in allowed]
+                    for item in values:
+                        if item not in allowed:
+                            wrong(f"`{item}` is none of {', '.join(allowed)}", *at, key)
                 case dict():
                     known = target.get(key)
                     inner = known if isinstance(known, dict) else {}

@@ -40,7 +40,7 @@ def unknown(function: str, arguments: Data, stack: str, secrets: Secrets, place:
     return Unknown(
         _cut(f"{{{function}: {_flow(arguments, home, secrets)}}}", home),
         place,
-        unread=function in UNREAD or any(one.unread for one in unknowns),
+        unread=function in UNREAD or any(unknown.unread for unknown in unknowns),
         scalar=function in TEXTS,
         of=bases(unknowns),
         domain=(FALSE, TRUE) if function in LOGIC else (),

@@ -32,10 +32,10 @@ GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS, *DEPLOYMENTS)
 NESTING = frozenset((STACK, *ELSEWHERE, *GROUPS))
 """The types that hold a stack, besides those that are a template's file."""
 VERSIONS: Mapping[str, tuple[str, str]] = {
-    one: ("HeatTemplateFormatVersion", "2012-12-12")
-    if one in INSTANCE_GROUPS
+    group: ("HeatTemplateFormatVersion", "2012-12-12")
+    if group in INSTANCE_GROUPS
     else ("heat_template_version", "2015-04-30")
-    for one in GROUPS
+    for group in GROUPS
 }
 """The version of the template that Heat makes of a group's members (heat/scaling/template.py:60, engine/resources/
 openstack/heat/instance_group.py:268)."""
@@ -73,7 +73,7 @@ class Where:
                 argument = data.get("get_param", data.get("Ref"))
                 name, *steps = argument if isinstance(argument, list) and argument else [argument]
                 if isinstance(name, str) and name in self.given:
-                    return self.given[name]((*(one for one in steps if isinstance(one, str | int)), *path[at:]))
+                    return self.given[name]((*(step for step in steps if isinstance(step, str | int)), *path[at:]))
             if isinstance(data, dict):
                 data = data.get(step)
             elif isinstance(data, list) and isinstance(step, int) and step < len(data):

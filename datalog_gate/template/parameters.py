@@ -107,8 +107,9 @@ def pseudo_parameters(dialect: Dialect, stack: str, name: str | None) -> dict[st
     hot = ("OS::stack_name", "OS::stack_id", "OS::project_id")
     names = hot if dialect.hot else ("AWS::StackName", "AWS::StackId")
     known: dict[str, Data] = {} if name is None else {names[0]: name}
-    for one in names[len(known) :]:
-        known[one] = Unknown(unknown("get_param", one, stack, {}, None).expression, unread=True, scalar=True)
+    for parameter in names[len(known) :]:
+        unread = unknown("get_param", parameter, stack, {}, None)
+        known[parameter] = Unknown(unread.expression, unread=True, scalar=True)
     if not dialect.hot:
         known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
     return known
@@ -229,7 +230,7 @@ def _as_property(kind: str, value: Data) -> Data:
             return ",".join(f".member.{at}.{key}={one}" for at, each in enumerate(maps) for key, one in each.items())
         case "comma_delimited_list", list() as items:
             parts = ("" if one is None else one for one in items)
-            return [piece for one in parts for piece in (one.split(",") if isinstance(one, str) else [_text(one)])]
+            return [piece for part in parts for piece in (part.split(",") if isinstance(part, str) else [_text(part)])]
         case "comma_delimited_list", dict() | int() | float():
             raise _RefusedError("it is no list")
         case "json", bool() | int() | float():

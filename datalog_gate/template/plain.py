@@ -88,21 +88,21 @@ def simple_resources(scope: Scope) -> Simple:
     return Simple({kind: alike for kind, alike in types.items() if alike.ids}, found, defined)
 
 
-def finished(scope: Scope, one: Resource, left: Container[str]) -> Resource:
+def finished(scope: Scope, resource: Resource, left: Container[str]) -> Resource:
     """The resource that was begun, with the properties that were left."""
-    properties = dict(one.properties)
-    for key, value in one.properties.items():
+    properties = dict(resource.properties)
+    for key, value in resource.properties.items():
         if key in left:
-            value = scope.part(value, ("resources", one.name, "properties", key))
+            value = scope.part(value, ("resources", resource.name, "properties", key))
             if value is OMITTED:
                 del properties[key]
             else:
                 properties[key] = value
         elif isinstance(value, ResourceId):
             scope.requires.setdefault(value.name, "reference")  # what needs it first says why
-    one.properties, one.requires = properties, scope.requires
-    one.veiled = bool(scope.hidden.paths)
-    return one
+    resource.properties, resource.requires = properties, scope.requires
+    resource.veiled = bool(scope.hidden.paths)
+    return resource
 
 
 def _parts(data: Data, stops: frozenset[str], depth: int) -> int | None:

@@ -108,7 +108,7 @@ def _read(
         data = document.data if isinstance(document.data, dict) else {}
         dialect = dialect_of(data)
         types = {} if isinstance(dialect, str) else declared_types(data.get(dialect.key("parameters")), dialect)
-        if any(isinstance(one.data, dict) and one.data.get("parameter_merge_strategies") for one in files):
+        if any(isinstance(file.data, dict) and file.data.get("parameter_merge_strategies") for file in files):
             registry = read_environments(body, {}, files, types, lambda _: None).registry
             types = _types_below(tree, document, registry) | types
         given = read_environments(body, parameters, files, types, tree.add)
@@ -131,7 +131,9 @@ def _read(
     if tree.problems or stack is None:
         raise InputError(tree.problems, tree.sources)
     written = (
-        EnvironmentFile(one.file, one.data, one.place) for one in (body, *files) if one and isinstance(one.data, dict)
+        EnvironmentFile(document.file, document.data, document.place)
+        for document in (body, *files)
+        if document and isinstance(document.data, dict)
     )
     return replace(stack, environments=tuple(written))
 

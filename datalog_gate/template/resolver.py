@@ -219,7 +219,9 @@ class Scope:
                 arguments = [self.resolve(raw[0], (*path, 0), names), whole]
                 if not whole and not isinstance(whole, Unknown):
                     said = self.tree.problems[before:]
-                    self.tree.problems[before:] = [one for one in said if one.code != "bad-function"]
+                    self.tree.problems[before:] = [
+                        diagnostic for diagnostic in said if diagnostic.code != "bad-function"
+                    ]
                     return whole
             else:
                 arguments = self.resolve(raw, path, names) if isinstance(raw, _CONTAINERS) else raw

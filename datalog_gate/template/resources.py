@@ -63,9 +63,9 @@ def read_resources(scope: Scope) -> Resources:
     left = [name for name in scope.definitions if name not in simple.ids]
     position = dict(zip(scope.definitions, count())) if left else {}
     for name in left:
-        if one := scope.read(scope, name):
-            others[name] = one
-            scope.ordered = scope.ordered and all(position[each] < position[name] for each in one.requires)
+        if resource := scope.read(scope, name):
+            others[name] = resource
+            scope.ordered = scope.ordered and all(position[each] < position[name] for each in resource.requires)
     return Resources(simple, others, scope.definitions)
 
 
@@ -73,8 +73,8 @@ def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
     """The resource, read once. None if its condition is false, or while it is being read."""
     if name in scope.done:
         return scope.done[name]
-    if one := scope.simple.resource(name):
-        return one
+    if resource := scope.simple.resource(name):
+        return resource
     scope.done[name] = None
     outer, scope.requires = scope.requires, {}
     scope.reading += 1
@@ -288,10 +288,10 @@ def _below(
                 where.hide(("properties", "template"))
         return stack
     except InputError as error:
-        if any(one in error.diagnostics for one in tree.problems):  # it ended the whole reading
+        if any(problem in error.diagnostics for problem in tree.problems):  # it ended the whole reading
             raise
-        for one in error.diagnostics:
-            tree.add(one)
+        for diagnostic in error.diagnostics:
+            tree.add(diagnostic)
         return None
 
 

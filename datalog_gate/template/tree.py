@@ -90,7 +90,7 @@ class Tree:
 
     def covered(self, message: str) -> str:
         """The message without the hidden texts that stand in it as words."""
-        for secret in sorted((one for one in self.secrets if one in message), key=len, reverse=True):
+        for secret in sorted((secret for secret in self.secrets if secret in message), key=len, reverse=True):
             message = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", message)
         return message
 
@@ -126,8 +126,8 @@ class Tree:
         try:
             found = self.fetch(name, base)
         except InputError as error:
-            for one in error.diagnostics:
-                self.add(with_changes(one, span=one.span or span))
+            for diagnostic in error.diagnostics:
+                self.add(with_changes(diagnostic, span=diagnostic.span or span))
             return None
         if found is None and not is_remote(name):
             self.report("missing-file", f"there is no file {name}", span)

@@ -28,11 +28,11 @@ def _refused(pattern: str, ours: Callable[[object], bool] = lambda _: True) -> C
     """Heat can't resolve it in any shape, in one of them in words of that pattern; what we have is such a value, or a
     nested stack."""
 
-    def takes(one: Difference) -> bool:
-        said = list(one.heat.values()) if isinstance(one.heat, dict) else [one.heat]
+    def takes(difference: Difference) -> bool:
+        said = list(difference.heat.values()) if isinstance(difference.heat, dict) else [difference.heat]
         reasons = [each.reason for each in said if isinstance(each, Refused)]
         refuses = len(reasons) == len(said) and any(re.search(pattern, each) for each in reasons)
-        return refuses and (one.at.endswith(" nested") or ours(one.ours))
+        return refuses and (difference.at.endswith(" nested") or ours(difference.ours))
 
     return takes
 
@@ -43,16 +43,18 @@ def _open(value: object) -> bool:
     return isinstance(value, Unknown) or any(map(_open, parts))
 
 
-def _called(one: Difference) -> bool:
+def _called(difference: Difference) -> bool:
     """We have the unknown result of a function of an unknown argument, or a result in which such an argument takes no
     part: then what Heat says of the argument hangs on the cloud."""
-    called = isinstance(one.ours, Unknown) and not one.ours.expression.startswith(("{get_attr: ", "{get_param: "))
-    refused = _refused("^(Type|Value|Attribute|Key)Error: ")(one) and one.at != ""
-    return refused and (called or isinstance(one.heat, dict))
+    called = isinstance(difference.ours, Unknown) and not difference.ours.expression.startswith(
+        ("{get_attr: ", "{get_param: ")
+    )
+    refused = _refused("^(Type|Value|Attribute|Key)Error: ")(difference) and difference.at != ""
+    return refused and (called or isinstance(difference.heat, dict))
 
 
 def _only_bad_functions(ours: object) -> bool:
-    return isinstance(ours, list) and all(isinstance(one, str) and one.startswith("bad-function: ") for one in ours)
+    return isinstance(ours, list) and all(isinstance(mine, str) and mine.startswith("bad-function: ") for mine in ours)
 
 
 _WRONG = "is not an integer|must be valid JSON|is not a valid boolean|could not convert string to float"
@@ -63,7 +65,7 @@ CATEGORIES = (
         "Fn::GetAZs and a yaql beyond our bounds are unknown here, and marked as what the user can choose: every rule "
         "that reads them decides on the unknown",
         "heat/engine/hot/functions.py:1171",
-        lambda one: isinstance(one.ours, Unknown) and one.ours.unread,
+        lambda difference: isinstance(difference.ours, Unknown) and difference.ours.unread,
     ),
     Category(
         "facade of nothing",
@@ -103,9 +105,9 @@ CATEGORIES = (
         "a reference to it counts as null here, and Heat refuses the output, and the resource that takes its value; "
         "in a resource both refuse the reference",
         "heat/engine/hot/functions.py:196",
-        lambda one: (
-            (" output " in one.at and _refused("^InvalidTemplateReference: ")(one))
-            or _refused("Error: InvalidTemplateReference: ")(one)
+        lambda difference: (
+            (" output " in difference.at and _refused("^InvalidTemplateReference: ")(difference))
+            or _refused("Error: InvalidTemplateReference: ")(difference)
         ),
     ),
     Category(
@@ -113,9 +115,13 @@ CATEGORIES = (
         "the list is unknown here, since any of its values may be left out, and in none of the shapes one is; a wrong "
         "function in what to leave out is refused here, and by Heat unless the list turns out to be null",
         "heat/engine/hot/functions.py:1466",
-        lambda one: (
-            (isinstance(one.ours, Unknown) and "{filter: " in one.ours.expression and isinstance(one.heat, dict))
-            or (_only_bad_functions(one.ours) and one.heat == "accepts it where the cloud says none")
+        lambda difference: (
+            (
+                isinstance(difference.ours, Unknown)
+                and "{filter: " in difference.ours.expression
+                and isinstance(difference.heat, dict)
+            )
+            or (_only_bad_functions(difference.ours) and difference.heat == "accepts it where the cloud says none")
         ),
     ),
     Category(
@@ -123,18 +129,18 @@ CATEGORIES = (
         "of an empty list nothing is left out, whatever the values are, and a URL with an unknown part is unknown; "
         "Heat looks at the form of the values, and at the port, all the same, and refuses the stack",
         "heat/engine/hot/functions.py:1466",
-        lambda one: one.at == "" and _refused(r"filter: \[0\]|make_url: Invalid URL port")(one),
+        lambda difference: difference.at == "" and _refused(r"filter: \[0\]|make_url: Invalid URL port")(difference),
     ),
     Category(
         "property of the wrong kind",
         "a group's size that is no number is an open group here, and a resource's id is kept as any parameter; Heat "
         "refuses the stack",
         "heat/engine/properties.py:264",
-        lambda one: one.at.endswith(" nested") and _refused(_WRONG)(one),
+        lambda difference: difference.at.endswith(" nested") and _refused(_WRONG)(difference),
     ),
 )
 
 
-def category(one: Difference) -> str | None:
+def category(difference: Difference) -> str | None:
     """The name of the category that takes the difference."""
-    return next((each.name for each in CATEGORIES if each.takes(one)), None)
+    return next((each.name for each in CATEGORIES if each.takes(difference)), None)

@@ -85,7 +85,7 @@ def refusals(seen: Seen) -> list[Refused]:
 
 def _stack(report: Report, ours: Stack, seen: Mapping[str, Seen], *, group: bool = False, open_: bool = False) -> None:
     if not group:
-        parameters = {one.name: one.value for one in ours.parameters}
+        parameters = {parameter.name: parameter.value for parameter in ours.parameters}
         _value(report, f"{ours.id} parameters", parameters, {at: _own(one.parameters) for at, one in seen.items()})
         _value(report, f"{ours.id} conditions", dict(ours.conditions), {at: one.conditions for at, one in seen.items()})
         for name, value in ours.outputs.items():
@@ -93,7 +93,7 @@ def _stack(report: Report, ours: Stack, seen: Mapping[str, Seen], *, group: bool
             _value(report, f"{ours.id} output {name}", value, shaped)
         if more := {name for one in seen.values() for name in one.outputs} - ours.outputs.keys():
             report.differ(f"{ours.id} outputs", sorted(ours.outputs), sorted(more))
-    mine = {one.name: one for one in ours.resources}
+    mine = {resource.name: resource for resource in ours.resources}
     for name in mine.keys() | {name for one in seen.values() for name in one.resources}:
         report.resources += 1
         there = {at: one.resources[name] for at, one in seen.items() if name in one.resources}

@@ -37,7 +37,9 @@ _TEXTS = (
 def compare_files(template: Path, environments: list[Path], root: Path, name: str) -> Report:
     """Both sides' answers for a template in files: ours reads them, Heat gets what its own client makes of them."""
     files, body = template_utils.get_template_contents(template_file=str(template))
-    more, environment = template_utils.process_multiple_environments_and_files([str(one) for one in environments])
+    more, environment = template_utils.process_multiple_environments_and_files(
+        [str(environment) for environment in environments]
+    )
     files = {name: text.decode() if isinstance(text, bytes) else text for name, text in {**files, **more}.items()}
     defaults = environment.get("parameter_defaults") or {}
     filled = fill(body, {**defaults, **(environment.get("parameters") or {})})
@@ -79,7 +81,7 @@ def ours_of(*source: Path, **given: Any) -> Stack | list[str]:
     try:
         return read_stack(*source, **given)
     except InputError as error:
-        return [f"{one.code}: {one.message}" for one in error.diagnostics]
+        return [f"{diagnostic.code}: {diagnostic.message}" for diagnostic in error.diagnostics]
 
 
 def _heat(text: str, files: Mapping[str, str], environment: Mapping[str, Any], name: str) -> Any:

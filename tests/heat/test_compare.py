@@ -87,7 +87,7 @@ def test_the_same_template_has_no_difference() -> None:
     ],
 )  # fmt: skip
 def test_a_difference_is_seen_at_its_place(change: Callable[[Any], object], at: str) -> None:
-    assert [one.at for one in both(change).differences] == [at]
+    assert [difference.at for difference in both(change).differences] == [at]
 
 
 def test_what_differs_in_a_single_shape_is_seen() -> None:
@@ -96,7 +96,7 @@ def test_what_differs_in_a_single_shape_is_seen() -> None:
     assert isinstance(last, Seen)
     put("vm", "count", 2)(last)
     report = compare(read_stack(template=TEMPLATE, stack_name="web"), heat)
-    assert [one.at for one in report.differences] == ["web/vm properties.count"]
+    assert [difference.at for difference in report.differences] == ["web/vm properties.count"]
 
 
 def test_two_unknowns_that_are_written_alike_must_be_alike_in_heat() -> None:
@@ -106,7 +106,7 @@ def test_two_unknowns_that_are_written_alike_must_be_alike_in_heat() -> None:
         for shape in SHAPES
     }
     report = compare(read_stack(template=ours, stack_name="web"), heat)
-    assert [one.at for one in report.differences] == ["web/vm properties.list.0 and web/vm properties.ip"]
+    assert [difference.at for difference in report.differences] == ["web/vm properties.list.0 and web/vm properties.ip"]
 
 
 @pytest.mark.parametrize(

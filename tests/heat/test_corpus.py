@@ -23,13 +23,13 @@ Case = tuple[Path, list[Path], Path]
 
 def _fixtures() -> list[Case]:
     folders = sorted((_PROJECT / "fixtures/stacks").iterdir())
-    return [(next(one.glob("template.*")), sorted(one.glob("env.yaml")), one) for one in folders]
+    return [(next(folder.glob("template.*")), sorted(folder.glob("env.yaml")), folder) for folder in folders]
 
 
 def _corpus() -> list[Case]:
     lines = (_CORPUS / "manifest.jsonl").read_text().splitlines() if _CORPUS.is_dir() else []
     roots = [json.loads(line) for line in lines]
-    return [(_CORPUS / one["root"], [_CORPUS / env for env in one["envs"]], _CORPUS) for one in roots]
+    return [(_CORPUS / root["root"], [_CORPUS / env for env in root["envs"]], _CORPUS) for root in roots]
 
 
 @pytest.mark.parametrize("cases", [_fixtures(), _corpus()], ids=["fixtures", "corpus"])
@@ -43,12 +43,12 @@ def test_heat_resolves_what_we_read_as_we_do(cases: list[Case]) -> None:
     for template, environments, root in cases:
         report = compare_files(template, environments, root, "web")
         resources, compared = resources + report.resources, compared + report.compared
-        wrong += [(str(template), one) for one in report.contradictions]
-        for one in report.differences:
-            if name := category(one):
+        wrong += [(str(template), contradiction) for contradiction in report.contradictions]
+        for difference in report.differences:
+            if name := category(difference):
                 known[name] += 1
             else:
-                strange.append((str(template), one))
+                strange.append((str(template), difference))
     print(f"{compared} of {resources} resources compared; differences by category: {dict(known)}")
     assert (strange, wrong) == ([], [])
     assert compared >= 0.95 * resources
@@ -56,4 +56,4 @@ def test_heat_resolves_what_we_read_as_we_do(cases: list[Case]) -> None:
 
 def test_at_most_ten_categories_and_every_one_names_its_line_in_heat() -> None:
     assert len(CATEGORIES) <= 10
-    assert [one.name for one in CATEGORIES if not one.source.startswith("heat/")] == []
+    assert [category.name for category in CATEGORIES if not category.source.startswith("heat/")] == []

@@ -700,7 +700,7 @@ def expressions(lines: str) -> list[Any]:
 def differences(text: str) -> list[Difference | Contradiction]:
     """Where the two sides differ, and no category takes it, or our rules say another thing."""
     report = compare_body(text, {}, FILES)
-    return [one for one in report.differences if category(one) is None] + report.contradictions
+    return [difference for difference in report.differences if category(difference) is None] + report.contradictions
 
 
 def tried(lines: str, name: str, texts: list[str]) -> set[bool]:

@@ -192,7 +192,7 @@ def templates(draw: st.DrawFn, nested: bool = False) -> dict[str, Any]:
         if kind == DEPLOYMENTS:
             servers = st.dictionaries(st.sampled_from(["a", "b"]), values, max_size=2)
             properties = {"config": draw(LITERALS), "servers": draw(servers | st.just({"get_param": "data"}))}
-        known = [one for one in resources if resources[one].get("condition", "ever") == "ever"]
+        known = [resource for resource in resources if resources[resource].get("condition", "ever") == "ever"]
         resources[name] = {"type": kind, "properties": fitted(properties, version, known)}
         if condition:
             resources[name]["condition"] = condition
@@ -228,8 +228,8 @@ def test_heat_resolves_a_generated_template_as_we_do(shard: int) -> None:
         files = {"below.yaml": json.dumps(below), "note.txt": "a note, of two"}
         report = compare_body(json.dumps(template), {"parameters": parameters}, files)
         told["resources"] += report.compared
-        strange = [one for one in report.differences if category(one) is None]
-        known.update(category(one) for one in report.differences)
+        strange = [difference for difference in report.differences if category(difference) is None]
+        known.update(category(difference) for difference in report.differences)
         assert (strange, report.contradictions) == ([], [])
 
     compared()

@@ -25,8 +25,8 @@ def heat_has(resources: str) -> stack.Stack:
     text = HEAD + "".join(f"  {line}\n" for line in resources.splitlines())
     given = environment.Environment({"parameters": {"p": "x", "q": "y"}})
     found = stack.Stack(_context("word"), "s", template.Template(template_format.parse(text), env=given))
-    for one in found.resources.values():
-        one.action, one.status, one.resource_id = "CREATE", "COMPLETE", f"id of {one.name}"
+    for resource in found.resources.values():
+        resource.action, resource.status, resource.resource_id = "CREATE", "COMPLETE", f"id of {resource.name}"
     return found
 
 

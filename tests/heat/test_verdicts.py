@@ -43,7 +43,12 @@ def judged(change: Callable[[dict[str, SeenResource]], object]) -> list[tuple[st
         assert isinstance(seen, Seen)
         change(seen.resources)
     found = contradictions(ours, heat)
-    by_shape = {shape: sorted((*one.finding, one.certain) for one in found if one.shape == shape) for shape in STATED}
+    by_shape = {
+        shape: sorted(
+            (*contradiction.finding, contradiction.certain) for contradiction in found if contradiction.shape == shape
+        )
+        for shape in STATED
+    }
     assert len(found) == sum(map(len, by_shape.values()))
     assert [*by_shape.values()] == [by_shape["word"]] * len(STATED)
     return by_shape["word"]

@@ -42,19 +42,24 @@ def contradictions(ours: Stack, heat: Mapping[str, Seen | Refused]) -> list[Cont
     }
     mine = _rules().decide(ours)
     certain, possible = set(map(_finding, mine.violations)), set(map(_finding, mine.undetermined))
-    unread = tuple(f"{one.id.path}/" for stack in ours.walk() for one in stack.resources if one.open_members)
+    unread = tuple(
+        f"{resource.id.path}/" for stack in ours.walk() for resource in stack.resources if resource.open_members
+    )
     found: list[Contradiction] = []
     for shape, theirs in judged.items():
-        unsure = {one.policy for one in (*mine.errors, *theirs.errors)}
-        there, rows = set(map(_finding, theirs.violations)), {(one.policy, one.row) for one in theirs.violations}
-        for one in mine.violations:
-            partly = any(isinstance(value, Unknown) for value in one.row)
-            if (one.policy, one.row) not in rows and not (partly and _finding(one) in there):
-                found.append(Contradiction(shape, _finding(one), True))
+        unsure = {policy_error.policy for policy_error in (*mine.errors, *theirs.errors)}
+        there, rows = (
+            set(map(_finding, theirs.violations)),
+            {(violation.policy, violation.row) for violation in theirs.violations},
+        )
+        for violation in mine.violations:
+            partly = any(isinstance(value, Unknown) for value in violation.row)
+            if (violation.policy, violation.row) not in rows and not (partly and _finding(violation) in there):
+                found.append(Contradiction(shape, _finding(violation), True))
         for policy, blamed in there - certain - possible:
             if blamed is None or not blamed.startswith(unread) or (policy, None) not in possible:
                 found.append(Contradiction(shape, (policy, blamed), False))
-        found = [one for one in found if one.finding[0] not in unsure]
+        found = [contradiction for contradiction in found if contradiction.finding[0] not in unsure]
     return found
 
 
@@ -63,8 +68,8 @@ def _rules() -> Rules:
     return load_rules(_RULES)
 
 
-def _finding(one: Violation) -> Finding:
-    return one.policy, one.resource.path if one.resource else None
+def _finding(violation: Violation) -> Finding:
+    return violation.policy, violation.resource.path if violation.resource else None
 
 
 def heat_stack(ours: Stack, seen: Seen, shape: str) -> Stack:
@@ -79,7 +84,7 @@ class _Filled:
         self._ids = {reference(path, shape): ResourceId(path) for path in _paths(root, seen)}
 
     def stack(self, ours: Stack, seen: Seen) -> Stack:
-        mine = {one.name: one for one in ours.resources}
+        mine = {resource.name: resource for resource in ours.resources}
         resources = tuple(
             self._resource(mine.get(name) or _unheard(f"{ours.id}/{name}", one), one)
             for name, one in seen.resources.items()
@@ -87,8 +92,10 @@ class _Filled:
         return replace(
             ours,
             parameters=tuple(
-                replace(one, value=self._data(one.value, seen.parameters.get(one.name, one.value)))
-                for one in ours.parameters
+                replace(
+                    parameter, value=self._data(parameter.value, seen.parameters.get(parameter.name, parameter.value))
+                )
+                for parameter in ours.parameters
             ),
             resources=resources,
             outputs={name: self._data(one, seen.outputs.get(name, one)) for name, one in ours.outputs.items()},

@@ -42,7 +42,7 @@ def logged(cloud: Cloud, user: str, denied: bool = False) -> dict[str, Any]:
 
     def there() -> bool:
         records = map(json.loads, (cloud.heat.folder / "decisions.jsonl").read_text().splitlines())
-        found[:] = [one for one in records if one.get("user") == cloud.users[user]]
+        found[:] = [record for record in records if record.get("user") == cloud.users[user]]
         found[:] = [one for one in found if one["verdict"] == "denied" or not denied]
         return bool(found)
 
@@ -88,7 +88,7 @@ def test_without_a_good_token_nothing_reaches_the_gate(cloud: Cloud) -> None:
     body: dict[str, Any] = {"stack_name": "none", "template": template(length=99)}
     forged = {"X-Auth-Token": "none", "X-Roles": "admin", "X-Project-Id": cloud.projects["demo"], "X-User-Id": "root"}
     answers = [requests.post(url, json=body, headers=given, timeout=PATIENCE) for given in ({}, forged)]
-    assert [one.status_code for one in answers] == [401, 401]
+    assert [answer.status_code for answer in answers] == [401, 401]
 
 
 def test_headers_of_the_client_change_no_role(cloud: Cloud) -> None:

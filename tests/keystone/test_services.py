@@ -106,4 +106,4 @@ def test_the_reconciler_gives_back_what_a_deleted_stack_held_and_leaves_the_rest
     committed = f"committed: {there['physical_resource_id']} of stack {kept}: its stack is complete"
     released = f"released: u-went of stack {gone}: its stack is gone"
     assert said == [("alice", 0, []), ("root", 0, [committed, released]), ("root", 0, [])]
-    assert [(one.stack, one.state) for one in claims_of(conf)] == [(kept, "committed")]
+    assert [(claim.stack, claim.state) for claim in claims_of(conf)] == [(kept, "committed")]

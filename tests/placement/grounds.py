@@ -128,8 +128,8 @@ def ground(folder: Path, cloud: Cloud, convergence: bool, **more: Any) -> Iterat
         yield Ground(heat, folder, cloud, prefix, uuids)
 
 
-def emptied(one: Ground) -> None:
+def emptied(ground: Ground) -> None:
     """Without stacks nothing is held."""
-    for stack in one.heat.ask("GET", "stacks").json()["stacks"]:
-        one.gone(stack["stack_name"])
-    assert (one.held, one.claims) == ([], ())
+    for stack in ground.heat.ask("GET", "stacks").json()["stacks"]:
+        ground.gone(stack["stack_name"])
+    assert (ground.held, ground.claims) == ([], ())

@@ -35,8 +35,8 @@ class Cloud:
         uuid = str(uuid4())
         for one in inventory:
             self.ask("PUT", f"/resource_classes/{one}")
-        for one in traits:
-            self.ask("PUT", f"/traits/{one}")
+        for trait in traits:
+            self.ask("PUT", f"/traits/{trait}")
         self.ask("POST", "/resource_providers", {"name": name, "uuid": uuid})
         self.inventory(uuid, inventory, 0)
         self.ask("PUT", f"/resource_providers/{uuid}/traits",

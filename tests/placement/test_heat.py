@@ -103,21 +103,21 @@ def test_of_two_seats_the_third_is_refused_at_the_door_until_one_is_gone(behind:
 
 @pytest.mark.parametrize("filtered", [False, True])
 def test_the_last_seats_survive_a_replacing_update_and_a_rollback(here: Ground, behind: Ground, filtered: bool) -> None:
-    one = behind if filtered else here
-    name, *ended = one.made(licensed("db", seats=2))
+    ground = behind if filtered else here
+    name, *ended = ground.made(licensed("db", seats=2))
     assert ended == ["CREATE_COMPLETE", DONE]
-    [old] = one.claims
-    with one.watched() as seen:
-        assert one.updated(name, licensed("db", "web", seats=2))[0] == "UPDATE_COMPLETE"
-        [new] = one.claims
+    [old] = ground.claims
+    with ground.watched() as seen:
+        assert ground.updated(name, licensed("db", "web", seats=2))[0] == "UPDATE_COMPLETE"
+        [new] = ground.claims
         assert (new.replaces, sorted(new.decision)) == (old.uuid, ["db", "web"])
         fails = licensed("db", "web", "cache", seats=2, broken=server(image="broken"))
-        one.updated(name, fails, disable_rollback=False)
-        wait(lambda: one.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
+        ground.updated(name, fails, disable_rollback=False)
+        wait(lambda: ground.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
     assert {tuple(held) for held in seen} == {(("acme_db", 2),)}
-    [last] = one.claims
-    assert one.attributes(name, "g") == {"decision": last.decision} == {"decision": new.decision}
-    assert one.heat.resources(name).keys() == {"g", "db", "web"}
+    [last] = ground.claims
+    assert ground.attributes(name, "g") == {"decision": last.decision} == {"decision": new.decision}
+    assert ground.heat.resources(name).keys() == {"g", "db", "web"}
 
 
 def rack(service: Ground, host: str, name: str, zone: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Licences:
         return replace(one, options={"name": self.name}, replaces=tuple(old.key for old in replaces))
 
     def decided(self, *seats: str) -> dict[str, dict[str, object]]:
-        return {one: {"licence": self.name, "seats": len(seats)} for one in seats}
+        return {seat: {"licence": self.name, "seats": len(seats)} for seat in seats}
 
     @property
     def used(self) -> list[int]:
@@ -54,15 +54,15 @@ def two(cloud: Cloud, tmp_path: Path) -> Licences:
     return Licences(cloud, tmp_path)
 
 
-def held(one: Request) -> Held:
-    return Held(key=one.key, project=one.project, uuid=one.uuid, decision={})
+def held(request: Request) -> Held:
+    return Held(key=request.key, project=request.project, uuid=request.uuid, decision={})
 
 
 @pytest.mark.parametrize("providers", [True, False])
 def test_of_two_seats_the_third_is_refused_at_the_door_and_after(cloud: Cloud, tmp_path: Path, providers: bool) -> None:
     two = Licences(cloud, tmp_path, providers=providers)
     stacks = [two.asked(f"u{at}", "db", stack=f"s{at}") for at in range(3)]
-    assert [two.service.reserve(one) for one in stacks[:2]] == [two.decided("db")] * 2
+    assert [two.service.reserve(stack) for stack in stacks[:2]] == [two.decided("db")] * 2
     assert (two.used, two.service.status(held(stacks[0]))) == ([1, 1], "held")
     for ask in (two.service.facts, two.service.reserve):
         with pytest.raises(RefusedError) as error:
@@ -75,16 +75,16 @@ def test_of_two_seats_the_third_is_refused_at_the_door_and_after(cloud: Cloud, t
 
 
 def test_a_replay_holds_once_and_a_dead_key_nothing(two: Licences) -> None:
-    one = two.asked("u", "db", "web")
-    assert [two.service.reserve(one) for _ in range(3)] == [two.decided("db", "web")] * 3
+    request = two.asked("u", "db", "web")
+    assert [two.service.reserve(request) for _ in range(3)] == [two.decided("db", "web")] * 3
     assert two.used == [2]
-    two.service.facts(one)
-    two.service.commit(held(one))
+    two.service.facts(request)
+    two.service.commit(held(request))
     for _ in range(2):
-        two.service.release(held(one))
-        assert (two.used, two.service.status(held(one))) == ([], "absent")
+        two.service.release(held(request))
+        assert (two.used, two.service.status(held(request))) == ([], "absent")
     with pytest.raises(RefusedError) as error:
-        two.service.reserve(one)
+        two.service.reserve(request)
     assert (error.value.reason, two.used) == ("what this grant asked for was given back before", [])
 
 
@@ -103,27 +103,27 @@ def test_the_last_seats_survive_updates_and_what_is_shared_is_held_until_the_las
     second = replace(second, replaces=(first.key,))
     third = two.asked("u3", "cache", "db", replaces=(second, first))
     claims = [first, second, third]
-    for one in claims:
-        two.service.reserve(one)
+    for claim in claims:
+        two.service.reserve(claim)
         assert two.used == [2]
     left = dict(enumerate((2, 1, 2)))
     for at in order:
         two.service.release(held(claims[at]))
         del left[at]
         assert two.used == ([max(left.values())] if left else [])
-        assert [two.service.status(held(one)) for one in claims] == [
+        assert [two.service.status(held(claim)) for claim in claims] == [
             "held" if at in left else "absent" for at in range(3)
         ]
 
 
 def test_what_is_shared_stays_at_the_provider_where_it_is(cloud: Cloud, tmp_path: Path) -> None:
     two = Licences(cloud, tmp_path, seats=1, providers=False)
-    one = two.asked("u1", "db")
-    two.service.reserve(one)
+    request = two.asked("u1", "db")
+    two.service.reserve(request)
     more = cloud.provider(f"a{two.name}", {two.resource_class: 1})
-    two.service.reserve(two.asked("u2", "db", replaces=(one,)))
+    two.service.reserve(two.asked("u2", "db", replaces=(request,)))
     assert (two.used, cloud.held(more)) == ([1], [])
-    two.service.reserve(two.asked("u3", "db", "web", replaces=(one,)))
+    two.service.reserve(two.asked("u3", "db", "web", replaces=(request,)))
     assert (two.used, cloud.held(more)) == ([1], [{two.resource_class: 1}])
 
 
@@ -152,10 +152,10 @@ def test_grants_of_one_stack_that_come_and_go_at_once_leave_what_is_asked_for(cl
     service = Licence({**licences.settings, "timeout": "30"})
 
     def work(at: int) -> None:
-        one = replace(licences.asked(f"u{at}", "db"), grant=f"s/grant{at}")
-        service.reserve(one)
+        request = replace(licences.asked(f"u{at}", "db"), grant=f"s/grant{at}")
+        service.reserve(request)
         if at % 2:
-            service.release(held(one))
+            service.release(held(request))
 
     with ThreadPoolExecutor(10) as pool:
         list(pool.map(work, range(20)))
@@ -227,8 +227,8 @@ def test_wrong_options_are_refused_at_the_door_and_after(
     cloud: Cloud, tmp_path: Path, options: dict[str, object], said: str, providers: bool
 ) -> None:
     licences = Licences(cloud, tmp_path, providers=providers)
-    one = replace(licences.asked("u", "db"), options=options)
+    request = replace(licences.asked("u", "db"), options=options)
     for ask in (licences.service.facts, licences.service.reserve):
         with pytest.raises(RefusedError) as error:
-            ask(one)
+            ask(request)
         assert error.value.reason == said

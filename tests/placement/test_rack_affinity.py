@@ -73,42 +73,42 @@ def asked(uuid: str, scope: str, name: str = "grant", replaces: tuple[Request, .
 
 
 def together(*all_: Request) -> list[Request]:
-    return [replace(one, together=tuple(other for other in all_ if other is not one)) for one in all_]
+    return [replace(request, together=tuple(other for other in all_ if other is not request)) for request in all_]
 
 
-def held(one: Request) -> Held:
-    return Held(key=one.key, project=one.project, uuid=one.uuid, decision={})
+def held(request: Request) -> Held:
+    return Held(key=request.key, project=request.project, uuid=request.uuid, decision={})
 
 
-def refused(racks: Racks, one: Request) -> str:
+def refused(racks: Racks, request: Request) -> str:
     """Why, at the door and after."""
     reasons = set()
     for ask in (racks.service.facts, racks.service.reserve):
         with pytest.raises(RefusedError) as error:
-            ask(one)
+            ask(request)
         reasons.add(error.value.reason)
     return " / ".join(sorted(reasons))
 
 
 def test_a_server_and_its_volume_share_a_rack_and_are_claimed_until_released(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/4 h2/r2/z2/4", "p2/r2/z2/100")
-    one = asked("u", "s v:10", same="rack")
+    request = asked("u", "s v:10", same="rack")
     expected = {"s": racks.place("h2", "r2", "z2"), "v": racks.place("p2", "r2", "z2")}
-    racks.service.facts(one)
+    racks.service.facts(request)
     assert racks.used == {}
-    assert [racks.service.reserve(one) for _ in range(2)] == [expected] * 2
-    assert (racks.used, racks.service.status(held(one))) == ({"h2": 1, "p2": 10}, "held")
-    racks.service.release(held(one))
-    assert (racks.used, racks.service.status(held(one))) == ({}, "absent")
+    assert [racks.service.reserve(request) for _ in range(2)] == [expected] * 2
+    assert (racks.used, racks.service.status(held(request))) == ({"h2": 1, "p2": 10}, "held")
+    racks.service.release(held(request))
+    assert (racks.used, racks.service.status(held(request))) == ({}, "absent")
     with pytest.raises(RefusedError):
-        racks.service.reserve(one)
+        racks.service.reserve(request)
     assert racks.used == {}
 
 
 def test_members_of_a_group_are_spread_and_read_by_index(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1//9 h2/r2//9 h3/r3//1")
-    one = asked("u", "g g/0 g/1 g/2", spread={"level": "rack", "at_least": 3})
-    decision = racks.service.reserve(one)
+    request = asked("u", "g g/0 g/1 g/2", spread={"level": "rack", "at_least": 3})
+    decision = racks.service.reserve(request)
     assert sorted(json.dumps(place) for place in decision.values()) == [
         json.dumps(racks.place(f"h{at}", f"r{at}", None)) for at in (1, 2, 3)
     ]
@@ -171,10 +171,10 @@ def test_all_grants_of_a_stack_are_solved_by_the_first_and_the_others_take_their
 
 def test_a_share_that_nobody_came_for_is_released_with_the_grant_that_asked(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/2")
-    one, other = together(asked("u1", "s1", "a"), asked("", "s2", "b"))
-    racks.service.reserve(one)
+    request, other = together(asked("u1", "s1", "a"), asked("", "s2", "b"))
+    racks.service.reserve(request)
     assert racks.used == {"h1": 2}
-    racks.service.release(held(one))
+    racks.service.release(held(request))
     assert racks.used == {}
     racks.service.reserve(replace(other, uuid="u2", together=()))
     assert racks.used == {"h1": 1}
@@ -184,13 +184,13 @@ def test_one_that_asks_for_something_else_than_its_share_is_solved_beside_what_i
     cloud: Cloud, tmp_path: Path
 ) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/2 h2/r2/z1/9")
-    one, other = together(asked("u1", "s1", "a"), asked("", "s2", "b"))
-    first = racks.service.reserve(one)
+    request, other = together(asked("u1", "s1", "a"), asked("", "s2", "b"))
+    first = racks.service.reserve(request)
     changed = replace(other, uuid="u2", scope=(part("s1"), part("s2")), options={"same": "rack"})
-    changed = replace(changed, together=(one,))
+    changed = replace(changed, together=(request,))
     assert racks.service.reserve(changed) == {"s1": first["s1"], "s2": first["s1"]}
     assert sum(racks.used.values()) == 2
-    racks.service.release(held(one))
+    racks.service.release(held(request))
     assert sum(racks.used.values()) == 2  # the other one's scope has it too
     racks.service.release(held(changed))
     assert racks.used == {}
@@ -217,16 +217,16 @@ def test_an_update_keeps_places_and_what_is_shared_until_the_last_is_released(cl
 def test_a_whole_stack_may_change_in_an_update_of_a_full_cloud(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/2 h2/r2/z1/2")
     old = together(asked("u1", "s1 s2", "a", same="rack"), asked("u2", "s3 s4", "b", same="rack"))
-    before = {name: place for one in old for name, place in racks.service.reserve(one).items()}
+    before = {name: place for request in old for name, place in racks.service.reserve(request).items()}
     new = together(
         asked("u3", "s1 s5", "a", replaces=(old[0],), same="rack"),
         asked("u4", "s3 s6", "b", replaces=(old[1],), same="rack"),
     )
-    after = [racks.service.reserve(one) for one in new]
+    after = [racks.service.reserve(request) for request in new]
     assert after == [{"s1": before["s1"], "s5": before["s1"]}, {"s3": before["s3"], "s6": before["s3"]}]
     assert racks.used == {"h1": 2, "h2": 2}
-    for one in (*old, *new):
-        racks.service.release(held(one))
+    for request in (*old, *new):
+        racks.service.release(held(request))
     assert racks.used == {}
 
 
@@ -235,8 +235,8 @@ def test_grants_that_come_at_once_are_decided_on_once(cloud: Cloud, tmp_path: Pa
     grants = together(*(asked(f"u{at}", f"s{at} v{at}:1", f"g{at}", same="rack") for at in range(16)))
     with ThreadPoolExecutor(16) as pool:
         decisions = list(pool.map(racks.service.reserve, grants))
-    where = Counter(str(place["host"]).partition("-")[0] for one in decisions for place in one.values())
-    assert [len({place["rack"] for place in one.values()}) for one in decisions] == [1] * 16
+    where = Counter(str(place["host"]).partition("-")[0] for decision in decisions for place in decision.values())
+    assert [len({place["rack"] for place in decision.values()}) for decision in decisions] == [1] * 16
     assert (where, racks.used) == ({"h1": 8, "h2": 8, "p1": 8, "p2": 8}, where)
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda one: racks.service.release(held(one)), grants))
@@ -246,10 +246,10 @@ def test_grants_that_come_at_once_are_decided_on_once(cloud: Cloud, tmp_path: Pa
 def test_what_is_not_known_yet_passes_the_door_and_is_refused_after(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/8")
     group = replace(asked("u", "s"), scope=(part("g", open=True),))
-    for one in (asked("u", "s", same=Unknown("x")), group):
-        racks.service.facts(one)
+    for request in (asked("u", "s", same=Unknown("x")), group):
+        racks.service.facts(request)
         with pytest.raises(RefusedError) as error:
-            racks.service.reserve(one)
+            racks.service.reserve(request)
         assert error.value.reason == (
             "not all that this grant asks for is known: its options, or how many members a group has"
         )

@@ -39,7 +39,7 @@ class _Told:
 
 def converted(module: ast.Module, comments: Sequence[str] = ()) -> str:
     """The text of the module; `comments` are those of its statements, in order."""
-    rules = [one for one in module.statements if isinstance(one, ast.Rule)]
+    rules = [statement for statement in module.statements if isinstance(statement, ast.Rule)]
     said = [*comments, *[""] * (len(rules) - len(comments))]
     told = _merged([_Told(rule, [said[at]]) for at, rule in enumerate(rules)])
     annotated = {one.rule.head.name for one in told if one.rule.annotation}
@@ -60,19 +60,19 @@ def converted(module: ast.Module, comments: Sequence[str] = ()) -> str:
 
 def _tidy(rule: ast.Rule) -> ast.Rule:
     """The rule with `_` for variables that occur once, and names of relations that this language can write."""
-    counts = Counter(one.name for one in variables((rule.head, *rule.body)))
+    counts = Counter(variable.name for variable in variables((rule.head, *rule.body)))
     once = {name for name, count in counts.items() if count == 1}
-    return replace(rule, head=_renamed(rule.head), body=tuple(_tidy_literal(one, once) for one in rule.body))
+    return replace(rule, head=_renamed(rule.head), body=tuple(_tidy_literal(literal, once) for literal in rule.body))
 
 
 def _tidy_literal(literal: ast.Literal, once: set[str]) -> ast.Literal:
     match literal:
         case ast.Atom():
-            return with_terms(_renamed(literal), [_tidy_term(one, once) for one in terms(literal)])
+            return with_terms(_renamed(literal), [_tidy_term(term, once) for term in terms(literal)])
         case ast.Negation():
             return replace(literal, body=tuple(_tidy_literal(one, set()) for one in literal.body))
         case ast.Disjunction():
-            branches = tuple(tuple(_tidy_literal(one, once) for one in branch) for branch in literal.branches)
+            branches = tuple(tuple(_tidy_literal(literal, once) for literal in branch) for branch in literal.branches)
             return replace(literal, branches=branches)
     return literal
 
@@ -129,8 +129,8 @@ def _optional(rule: ast.Rule) -> Iterator[tuple[ast.Rule, ast.Rule]]:
 
 
 def _both(rule: ast.Rule, at: int, atom: ast.Atom, place: int, term: ast.Variable) -> tuple[ast.Rule, ast.Rule]:
-    about = [one for one in rule.body if one is not atom and term in variables((one,))]
-    compared = [one for one in about if isinstance(one, ast.Comparison)]
+    about = [literal for literal in rule.body if literal is not atom and term in variables((literal,))]
+    compared = [literal for literal in about if isinstance(literal, ast.Comparison)]
     if len(compared) == len(about) and [*variables((rule.head, atom))].count(term) == 1:
         value, choice = term, _choices(term, compared)
     else:
@@ -139,15 +139,15 @@ def _both(rule: ast.Rule, at: int, atom: ast.Atom, place: int, term: ast.Variabl
         choice = (ast.Disjunction(((ast.Comparison("=", value, NULL),), (ast.Comparison("=", value, term),))),)
 
     def body(argument: ast.Term) -> ast.Body:
-        kept = ((here, one) for here, one in enumerate(rule.body) if one not in compared)
-        return tuple(_with(atom, place, argument) if here == at else one for here, one in kept)
+        kept = ((here, literal) for here, literal in enumerate(rule.body) if literal not in compared)
+        return tuple(_with(atom, place, argument) if here == at else literal for here, literal in kept)
 
     return replace(rule, body=body(NULL)), replace(rule, body=(*body(value), *choice))
 
 
 def _choices(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Body:
     """The variable is null, or what is said of it holds; nothing, if nothing is said of it."""
-    bounds = [one for one in compared if one != ast.Comparison("!=", variable, NULL)]
+    bounds = [comparison for comparison in compared if comparison != ast.Comparison("!=", variable, NULL)]
     if len(bounds) == 1 and len(compared) == 2 and bounds[0].comparator in REFLEXIVE:
         (bound,) = bounds
         other = bound.right if bound.left == variable else bound.left
@@ -168,7 +168,7 @@ def _with(atom: ast.Atom, place: int, term: ast.Term) -> ast.Atom:
 
 def _fresh(rule: ast.Rule, atom: ast.Atom, place: int, term: ast.Variable) -> str:
     """A name that the rule does not use, its column's if it can be."""
-    taken = {one.name for one in variables((rule.head, *rule.body))} | RESERVED
+    taken = {variable.name for variable in variables((rule.head, *rule.body))} | RESERVED
     name = term.name
     if place >= len(atom.arguments) and atom.named[place - len(atom.arguments)].column.isidentifier():
         name = atom.named[place - len(atom.arguments)].column

@@ -59,7 +59,7 @@ def _annotated(rules: list[ast.Statement], comments: list[str]) -> tuple[ast.Sta
         if len(said) == 1 and isinstance(first, ast.Rule) and not first.annotation and (comment := said.pop()):
             variables = [term.name for term in first.head.arguments if isinstance(term, ast.Variable)]
             text = comment.strip().replace("{", "(").replace("}", ")")
-            message = ": ".join(filter(None, [text, ", ".join(f"{{{one}}}" for one in variables)]))
+            message = ": ".join(filter(None, [text, ", ".join(f"{{{variable}}}" for variable in variables)]))
             attribute = ast.Attribute("message", message, first.head.span)
             annotation = ast.Annotation(LEVEL_OF_HEAD[head], (), (attribute,), first.head.span)
             rules[several[0]] = replace(first, annotation=annotation)

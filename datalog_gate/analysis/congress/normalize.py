@@ -41,8 +41,10 @@ def modern(
             module = replace(
                 module,
                 statements=tuple(
-                    _Rewriting(names, relations, module.name, one, notes).rule() if isinstance(one, ast.Rule) else one
-                    for one in module.statements
+                    _Rewriting(names, relations, module.name, statement, notes).rule()
+                    if isinstance(statement, ast.Rule)
+                    else statement
+                    for statement in module.statements
                 ),
             )
         result.append(module)
@@ -64,8 +66,8 @@ class _Rewriting:
 
     def rule(self) -> ast.Rule:
         rule = self.written
-        self.variables = {one.name for one in variables((rule.head, *rule.body))}
-        if [second := one for one in nodes(rule.body) if isinstance(one, ast.Wildcard)][1:]:
+        self.variables = {variable.name for variable in variables((rule.head, *rule.body))}
+        if [second := node for node in nodes(rule.body) if isinstance(node, ast.Wildcard)][1:]:
             message = "in Congress all `_` of a rule are the same value, here each is any value"
             self.notes.append(Diagnostic("congress", message, second.span, "name the variable, if they are", "warning"))
         for atom in _positive(rule.body):
@@ -116,15 +118,15 @@ class _Rewriting:
         if title in self.names.titles and title not in self.names.scopes:
             atom = replace(atom, name=f"{self.names.titles[title]}{colon}{bare}")
         kinds = {id(term): relation.columns[at].kinds for at, term in _places(atom, relation)}
-        return with_terms(atom, [self._term(one, kinds.get(id(one), NO_KIND)) for one in terms(atom)])
+        return with_terms(atom, [self._term(term, kinds.get(id(term), NO_KIND)) for term in terms(atom)])
 
     def _by_name(self, atom: ast.Atom, relation: Relation) -> ast.Atom:
         """The atom with the names of columns that it gives by number; another number is no column, as is said later."""
         named = [
-            replace(one, column=relation.columns[at].name)
-            if (at := _position(one.column, relation)) is not None
-            else one
-            for one in atom.named
+            replace(named_argument, column=relation.columns[at].name)
+            if (at := _position(named_argument.column, relation)) is not None
+            else named_argument
+            for named_argument in atom.named
         ]
         return replace(atom, named=tuple(named))
 
@@ -133,16 +135,18 @@ class _Rewriting:
         if len(atom.arguments) != len(builtin.inputs) + len(builtin.outputs):
             return (atom,)
         others = reversed(atom.arguments) if builtin.name == "equal" else [None] * len(atom.arguments)
-        kinds = (self.kinds.get(one.name, NO_KIND) if isinstance(one, ast.Variable) else NO_KIND for one in others)
+        kinds = (self.kinds.get(term.name, NO_KIND) if isinstance(term, ast.Variable) else NO_KIND for term in others)
         arguments = tuple(map(self._term, atom.arguments, kinds))
         guards: ast.Body = ()
         if builtin.fixed and builtin.name != "equal" and (not builtin.outputs or builtin.name == "max"):
             nullable = dict.fromkeys(
-                one
-                for one in arguments
-                if isinstance(one, ast.Variable) and Kind.NULL in self.kinds.get(one.name, NO_KIND)
+                argument
+                for argument in arguments
+                if isinstance(argument, ast.Variable) and Kind.NULL in self.kinds.get(argument.name, NO_KIND)
             )
-            guards = tuple(ast.Comparison("!=", one, ast.Constant(None, one.span), atom.span) for one in nullable)
+            guards = tuple(
+                ast.Comparison("!=", variable, ast.Constant(None, variable.span), atom.span) for variable in nullable
+            )
         if builtin.name in COMPARATORS:
             return (*guards, ast.Comparison(COMPARATORS[builtin.name], arguments[0], arguments[1], atom.span))
         return (*guards, replace(atom, arguments=arguments))
@@ -199,9 +203,9 @@ def _positive(body: ast.Body) -> Iterator[ast.Atom]:
 def _places(atom: ast.Atom, relation: Relation) -> Iterator[tuple[int, ast.Term]]:
     """The atom's arguments with the positions of the columns that they stand for, as far as there are such."""
     yield from zip(range(len(relation.columns)), atom.arguments, strict=False)
-    for one in atom.named:
-        if (at := _position(one.column, relation)) is not None:
-            yield at, one.term
+    for named_argument in atom.named:
+        if (at := _position(named_argument.column, relation)) is not None:
+            yield at, named_argument.term
 
 
 def _position(column: str, relation: Relation) -> int | None:

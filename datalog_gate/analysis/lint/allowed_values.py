@@ -61,7 +61,7 @@ def strangers(
     """What is wrong with the constants of the rules, which best stand in the order of their strata. Of derived columns
     nothing is known unless the rules are the `whole` program."""
     types = catalogue.types()
-    facts, others = [one for one in rules if not one.body], [one for one in rules if one.body]
+    facts, others = [rule for rule in rules if not rule.body], [rule for rule in rules if rule.body]
     derived = {rule.relation for rule in rules}
     texts: dict[tuple[str, int], set[str]] = {}
     for rule in facts:
@@ -83,14 +83,14 @@ def strangers(
             after: list[Domain | None] = [None] * len(before)
         else:
             held = _held(rule.body, {}, domains) if any(before) else {}
-            after = [_either(old, _of(one, held)) for old, one in zip(before, rule.arguments, strict=True)]
+            after = [_either(old, _of(term, held)) for old, term in zip(before, rule.arguments, strict=True)]
         domains.update(((rule.relation, at), new) for at, new in enumerate(after))
         return before != after
 
     if whole:
         settle(others, flow)
     judge = _Judge(domains, relations, facts, catalogue)
-    return [one for rule in others for one in judge.body(rule.body, {})]
+    return [diagnostic for rule in others for diagnostic in judge.body(rule.body, {})]
 
 
 def _listed(name: str, column: Column, types: Sequence[str]) -> Domain | None:
@@ -115,12 +115,12 @@ def _either(one: Domain | None, other: Domain | None) -> Domain | None:
     return _bounded(Domain(one.texts | other.texts, one.complete and other.complete, listed))
 
 
-def _both(one: Domain | None, other: Domain | None) -> Domain | None:
-    if one is None or other is None:
-        return one or other
-    if one.complete and other.complete:
-        return Domain(one.texts & other.texts, listed=one.listed or other.listed)
-    return other if other.complete else one
+def _both(domain: Domain | None, other: Domain | None) -> Domain | None:
+    if domain is None or other is None:
+        return domain or other
+    if domain.complete and other.complete:
+        return Domain(domain.texts & other.texts, listed=domain.listed or other.listed)
+    return other if other.complete else domain
 
 
 def _bounded(domain: Domain) -> Domain | None:
@@ -135,9 +135,9 @@ def _held(body: Sequence[CheckedLiteral], outer: Held, domains: Domains) -> Held
         for literal in body:
             match literal:
                 case Match(relation, arguments):
-                    for at, one in enumerate(arguments):
-                        if isinstance(one, Var):
-                            held[one] = _both(held.get(one), domains[relation, at])
+                    for at, term in enumerate(arguments):
+                        if isinstance(term, Var):
+                            held[term] = _both(held.get(term), domains[relation, at])
                 case Compare("=", Var() as left, Var() as right):
                     held[left] = held[right] = _both(held.get(left), held.get(right))
                 case Call("??", (value, default), (Var() as result,)):
@@ -170,9 +170,9 @@ class _Judge:
                 case Match():
                     yield from self._match(literal, body, outer)
                 case Compare("=" | "!=", left, right, span):
-                    for one, other in ((left, right), (right, left)):
-                        if isinstance(one, Var):
-                            yield from _strange(f"{name_of(one)} is never", other, held.get(one), span)
+                    for term, other in ((left, right), (right, left)):
+                        if isinstance(term, Var):
+                            yield from _strange(f"{name_of(term)} is never", other, held.get(term), span)
                 case Call("??", (Var() as value, default), _, span):
                     if (known := held.get(value)) and known.listed:
                         yield from _strange(f"{name_of(value)} is never", default, known._replace(complete=False), span)
@@ -192,7 +192,7 @@ class _Judge:
                     argument = Const(str(argument.value).partition(".")[0])
                 yield from _strange(what, argument, domain, match.span)
             elif argument and domain and not domain.listed and match.relation in self._facts and len(body) <= LONGEST:
-                rest = _held([one for one in body if one is not match], outer, self._domains).get(argument)
+                rest = _held([literal for literal in body if literal is not match], outer, self._domains).get(argument)
                 if rest and rest.listed:
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
 
@@ -200,19 +200,19 @@ class _Judge:
         """What is wrong with facts, or with the choices of a list, that are joined with what the catalogue lists. A
         fact that merely is not listed may be meant for another rule."""
         for fact in self._facts.get(match.relation, ()):
-            for one in _strange(what, fact.arguments[at], rest, fact.span):
-                if "#" in match.relation or "mean" in (one.suggestion or ""):
-                    yield one
+            for diagnostic in _strange(what, fact.arguments[at], rest, fact.span):
+                if "#" in match.relation or "mean" in (diagnostic.suggestion or ""):
+                    yield diagnostic
 
     def _properties(self, match: Match, body: Sequence[CheckedLiteral]) -> Domain:
         """The properties of the type that the body says the resource is of; of all types, if it does not."""
         of_type = [
             argument.value
-            for one in body
-            if isinstance(one, Match)
-            and one.relation.removeprefix(OLD) == "heat:resource"
-            and one.arguments[0] == match.arguments[0]
-            for argument in one.arguments[3:]
+            for literal in body
+            if isinstance(literal, Match)
+            and literal.relation.removeprefix(OLD) == "heat:resource"
+            and literal.arguments[0] == match.arguments[0]
+            for argument in literal.arguments[3:]
             if isinstance(argument, Const)
         ]
         kinds = [self._catalogue.type(str(name)) for name in of_type or self._catalogue.types()]

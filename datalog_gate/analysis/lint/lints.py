@@ -46,7 +46,7 @@ def lint(
                 found += once(written, partial(names.relation, module=module.name), every=True)
                 found += _constant_aggregates(written)
                 found += _never_fires(written, ways, live)
-                found += (one for way in ways for one in _cartesian(way.body, (), by_relation))
+                found += (diagnostic for way in ways for diagnostic in _cartesian(way.body, (), by_relation))
     return in_order(found)
 
 
@@ -89,17 +89,17 @@ def _dead(rule: CheckedRule, live: Set[str]) -> str | None:
         if isinstance(literal, Match) and literal.relation not in live:
             return f"nothing ever is in {literal.relation}"
     equal: dict[Var, Value] = {}
-    for one in rule.body:
-        if not isinstance(one, Compare):
+    for literal in rule.body:
+        if not isinstance(literal, Compare):
             continue
-        if one.left == one.right and one.comparator in ("!=", "<", ">"):
-            return f"both sides of {one.comparator} are the same"
-        if isinstance(one.left, Const) and isinstance(one.right, Const):
-            if one.comparator == "=" and one.left != one.right:
+        if literal.left == literal.right and literal.comparator in ("!=", "<", ">"):
+            return f"both sides of {literal.comparator} are the same"
+        if isinstance(literal.left, Const) and isinstance(literal.right, Const):
+            if literal.comparator == "=" and literal.left != literal.right:
                 return "two constants that differ are said to be equal"
             continue
-        for side, other in ((one.left, one.right), (one.right, one.left)):
-            if not isinstance(side, Var) or not isinstance(other, Const) or one.comparator != "=":
+        for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
+            if not isinstance(side, Var) or not isinstance(other, Const) or literal.comparator != "=":
                 continue
             if equal.setdefault(side, other.value) != other.value:
                 return f"{side.name.partition('#')[0]} is said to be two things"
@@ -110,7 +110,7 @@ def _used(
     modules: Iterable[Module], checked: Checked, names: Names, by_relation: Mapping[str, Sequence[CheckedRule]]
 ) -> set[str]:
     """The relations that a policy, an unlock or an export rests on."""
-    waiting = [*(one.relation for one in checked.policies), *(one.relation for one in checked.unlocks)]
+    waiting = [*(policy.relation for policy in checked.policies), *(unlock.relation for unlock in checked.unlocks)]
     waiting += [f"{module.name}:{name}" for module in modules for name in names.scopes[module.name].exports]
     used: set[str] = set()
     while waiting:
@@ -125,7 +125,10 @@ def _unused(module: Module, names: Names, used: Set[str]) -> Iterator[Diagnostic
     """Each relation of the module that nothing uses, once, and each import that no bare name needs."""
     scope = names.scopes[module.name]
     bodies = [
-        literal for one in module.statements if isinstance(one, Rule) for literal in (*one.head.arguments, *one.body)
+        literal
+        for statement in module.statements
+        if isinstance(statement, Rule)
+        for literal in (*statement.head.arguments, *statement.body)
     ]
     read = {atom.name for atom in nodes(bodies) if isinstance(atom, Atom)} - scope.relations.keys()
     told: set[str] = set()
@@ -175,4 +178,4 @@ def _cartesian(
 
 def _one_row(relation: str, by_relation: Mapping[str, Sequence[CheckedRule]]) -> bool:
     rules = by_relation.get(relation, ())
-    return relation in ONE_ROW or (len(rules) == 1 and not any(isinstance(one, Match) for one in rules[0].body))
+    return relation in ONE_ROW or (len(rules) == 1 and not any(isinstance(literal, Match) for literal in rules[0].body))

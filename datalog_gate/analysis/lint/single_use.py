@@ -34,7 +34,7 @@ def once(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnost
     places = (place for place in _places(whole, meaning) if counts[place.variable.name] == 1)
     slips = Slips(counts)
     found = (_judged(place, slips, place.variable.name in negated, every) for place in places)
-    return [one for one in found if one]
+    return [diagnostic for diagnostic in found if diagnostic]
 
 
 def texts_once(module: ast.Module) -> list[Diagnostic]:
@@ -92,7 +92,7 @@ def _places(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Place]:
                         loud = term.name[0].isupper()
                         yield _Place(term, column, text=loud or term.name in allowed.get(column, ()))
             case ast.Comparison("=", left, right):
-                yield from (_Place(one, equation=True) for one in (left, right) if isinstance(one, ast.Variable))
+                yield from (_Place(term, equation=True) for term in (left, right) if isinstance(term, ast.Variable))
             case ast.Membership(term, items):
                 yield from (_Place(one, equation=True) for one in (term, *items) if isinstance(one, ast.Variable))
 

@@ -20,12 +20,12 @@ DIAGNOSTICS = "datalog-gate/diagnostics/1"
 def text(decision: Decision, asks: Sequence[str] = ()) -> str:
     """All findings with excerpts, what grants ask for, those that unlock nothing, and the counts."""
     lines: list[str] = []
-    for one in decision.violations:
-        lines += _finding(one, _word(one), decision)
-    for one in decision.undetermined:
-        lines += _finding(one, "undetermined", decision)
-    for one in decision.waived:
-        lines += _finding(one, "waived", decision)
+    for violation in decision.violations:
+        lines += _finding(violation, _word(violation), decision)
+    for violation in decision.undetermined:
+        lines += _finding(violation, "undetermined", decision)
+    for violation in decision.waived:
+        lines += _finding(violation, "waived", decision)
     for error in decision.errors:
         lines.append(f"{_at(error.place)}error[{error.policy}] {error.message}")
     for policy, rows in decision.clean().items():
@@ -39,24 +39,23 @@ def text(decision: Decision, asks: Sequence[str] = ()) -> str:
 
 def compact(decision: Decision) -> str:
     """One line for each finding, and the counts."""
-    lines = [_head(one, _word(one)) for one in decision.violations]
-    lines += [_head(one, "undetermined") for one in decision.undetermined]
-    lines += [_head(one, "waived") for one in decision.waived]
-    lines += [f"{_at(one.place)}error[{one.policy}] {one.message}" for one in decision.errors]
+    lines = [_head(violation, _word(violation)) for violation in decision.violations]
+    lines += [_head(violation, "undetermined") for violation in decision.undetermined]
+    lines += [_head(violation, "waived") for violation in decision.waived]
+    lines += [f"{_at(error.place)}error[{error.policy}] {error.message}" for error in decision.errors]
     return "\n".join(map(printable, [*lines, summary(decision)]))
 
 
 def summary(decision: Decision) -> str:
     """The counts in one line."""
-    levels = Counter(_word(one) for one in decision.violations)
+    levels = Counter(_word(violation) for violation in decision.violations)
     counts = [f"{levels['deny']} denied", f"{levels['warn']} warning{'' if levels['warn'] == 1 else 's'}"]
     if decision.compared:
         counts.insert(1, f"{levels[PREEXISTING]} {PREEXISTING}")
     if decision.waived:
-        met = dict.fromkeys(one.waiver for one in decision.waived if one.waiver)
-        counts.append(
-            f"{len(decision.waived)} waived ({'; '.join(f'{one.id}, {one.left(decision.now)}' for one in met)})"
-        )
+        met = dict.fromkeys(violation.waiver for violation in decision.waived if violation.waiver)
+        waivers = "; ".join(f"{waiver.id}, {waiver.left(decision.now)}" for waiver in met)
+        counts.append(f"{len(decision.waived)} waived ({waivers})")
     counts.append(f"{len(decision.undetermined)} undetermined")
     if decision.errors:
         counts.append(f"{len(decision.errors)} in error")
@@ -68,8 +67,10 @@ def summary(decision: Decision) -> str:
 def notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[str]:
     """What to tell after a run of its waivers: which it met that end soon, and which met nothing."""
     met = {waiver: decision.now for decision in decisions for waiver in decision.waivers}
-    yield from (f"waiver {one.id} ends soon: {one.left(now)}" for one, now in met.items() if one.ends_soon(now))
-    if rest := [one.id for one in waivers if one not in met]:
+    yield from (
+        f"waiver {waiver.id} ends soon: {waiver.left(now)}" for waiver, now in met.items() if waiver.ends_soon(now)
+    )
+    if rest := [waiver.id for waiver in waivers if waiver not in met]:
         more = ", ..." if rest[10:] else ""
         yield f"{len(rest)} of {len(waivers)} waivers met nothing here: {', '.join(rest[:10])}{more}"
 
@@ -77,47 +78,49 @@ def notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[
 def uncompared(inputs: Collection[str], decisions: Sequence[Decision]) -> Iterator[str]:
     """What to tell of rules that read what an update changes, where nothing says what was."""
     read = sorted(one for one in inputs if compares([one]))
-    if read and any(one.action in CHANGING and not one.compared for one in decisions):
+    if read and any(decision.action in CHANGING and not decision.compared for decision in decisions):
         yield f"the rules read {', '.join(read)}, and nothing says what the stack was: give --against OLD"
 
 
 def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
     """Errors in rules or input as JSON, in one line."""
-    return json.dumps({"schema": DIAGNOSTICS, "diagnostics": [one.to_json() for one in diagnostics]})
+    return json.dumps({"schema": DIAGNOSTICS, "diagnostics": [diagnostic.to_json() for diagnostic in diagnostics]})
 
 
-def _finding(one: Violation, word: str, decision: Decision) -> Iterator[str]:
-    mode = f" ({one.mode} only)" if one.mode != "enforce" else ""
-    yield f"{_head(one, word)}{mode}"
-    if one.place:
-        yield from excerpt(one.place, decision.sources)
-    for unknown in one.because:
+def _finding(violation: Violation, word: str, decision: Decision) -> Iterator[str]:
+    mode = f" ({violation.mode} only)" if violation.mode != "enforce" else ""
+    yield f"{_head(violation, word)}{mode}"
+    if violation.place:
+        yield from excerpt(violation.place, decision.sources)
+    for unknown in violation.because:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
-    explained = decision.explanation.of(one) if decision.explanation else None
+    explained = decision.explanation.of(violation) if decision.explanation else None
     if explained:
         from datalog_gate.explain.explanation import told
 
         yield from told(explained.lines)
-    if one.waiver:
-        yield f"  waiver  {one.waiver}"
-    elif one.hint:
-        yield f"  hint  {one.hint}"
+    if violation.waiver:
+        yield f"  waiver  {violation.waiver}"
+    elif violation.hint:
+        yield f"  hint  {violation.hint}"
     if explained and explained.fix:
         yield f"  fix   {explained.fix.text}" + (f"   {explained.fix.where}" if explained.fix.where else "")
 
 
-def _head(one: Violation, word: str) -> str:
-    return f"{_at(one.place)}{word}[{one.policy}] {one.said if word == PREEXISTING else said(one)}"
+def _head(violation: Violation, word: str) -> str:
+    return (
+        f"{_at(violation.place)}{word}[{violation.policy}] {violation.said if word == PREEXISTING else said(violation)}"
+    )
 
 
-def _word(one: Violation) -> str:
+def _word(violation: Violation) -> str:
     """What a certain finding is: what its policy says of it, unless it was there before."""
-    return PREEXISTING if one.tolerated else one.level
+    return PREEXISTING if violation.tolerated else violation.level
 
 
-def said(one: Violation) -> str:
+def said(violation: Violation) -> str:
     """The message, on what the finding hangs, and that it was there before."""
-    return f"{one.said} ({PREEXISTING})" if one.change == PREEXISTING else one.said
+    return f"{violation.said} ({PREEXISTING})" if violation.change == PREEXISTING else violation.said
 
 
 def _looked_at(rows: Mapping[str, int]) -> str:

@@ -17,13 +17,13 @@ def asks(stacks: Sequence[Stack], decision: Decision) -> tuple[str, ...]:
     found: dict[str, Request] = {}
     for stack in stacks:
         found |= requests_of(stack, decision.grants, "")
-    return tuple(_line(found[one.grant.path]) for one in decision.grants if one.unlocked)
+    return tuple(_line(found[grant.grant.path]) for grant in decision.grants if grant.unlocked)
 
 
 def _line(request: Request) -> str:
     """Resources by their names in the grant's own stack, without those that they hold."""
     home = f"{request.grant.rpartition('/')[0]}/"
-    names = dict.fromkeys(one.id.removeprefix(home).partition("/")[0] for one in request.scope)
+    names = dict.fromkeys(part.id.removeprefix(home).partition("/")[0] for part in request.scope)
     options = _entries(request.options)
     return f"grant {request.grant} asks {request.service} for {', '.join(names)}" + (f" ({options})" if options else "")
 

@@ -90,7 +90,7 @@ def check(options: argparse.Namespace) -> int:
                 explain=options.explain,
             )
             codes.append(_verdict(answer, fails, options))
-            if any(one.unlocked for one in answer.grants):
+            if any(grant.unlocked for grant in answer.grants):
                 from datalog_gate.doors.cli.grant_preview import asks
 
                 asked = asks(stacks, answer)
@@ -243,7 +243,7 @@ def doctor(options: argparse.Namespace) -> int:
 
     signs = examine(options.heat_conf, options.paste, options.log, options.cfn)
     print(render(signs, options.format), end="")
-    return FINDINGS if any(one.level == "finding" for one in signs) else OK
+    return FINDINGS if any(sign.level == "finding" for sign in signs) else OK
 
 
 def services(options: argparse.Namespace) -> int:
@@ -335,8 +335,8 @@ def _verdict(decision: Decision, fails: Sequence[str], options: argparse.Namespa
     """The exit code of one decision. `fails` are the levels of `--fail-on`."""
     from datalog_gate.doors.cli.reports import severity
 
-    found = {severity(one) for one in decision.violations if not one.tolerated}
-    unknown = any(not one.tolerated for one in decision.undetermined)
+    found = {severity(violation) for violation in decision.violations if not violation.tolerated}
+    unknown = any(not violation.tolerated for violation in decision.undetermined)
     if options.fail_on != "never" and (decision.outcome == "deny" or found & set(fails)):
         return DENIED
     if decision.outcome == "indeterminate" or (options.strict_unknown and unknown):

@@ -94,4 +94,4 @@ def _head(record: Record) -> str:
 
 def _names(record: Record) -> list[str]:
     names: Any = record["redacted"]
-    return [str(one) for one in names]
+    return [str(name) for name in names]

@@ -83,8 +83,8 @@ def unfilled(program: CheckedProgram, given: str | None) -> list[Diagnostic]:
     from datalog_gate.schema import cloud
 
     found: dict[Path, set[str]] = {}
-    for rule in () if given else (one for stratum in program.strata for one in stratum.rules):
-        if read := {one.relation for one in matches(rule.body) if cloud.relation(one.relation)}:
+    for rule in () if given else (rule for stratum in program.strata for rule in stratum.rules):
+        if read := {match.relation for match in matches(rule.body) if cloud.relation(match.relation)}:
             found.setdefault(Path(rule.span.file).parent, set()).update(read)
     needed = sorted({one for folder, read in found.items() if not does_without(folder) for one in read})
     message = f"the rules read {', '.join(needed)}, which nothing fills"
@@ -94,7 +94,7 @@ def unfilled(program: CheckedProgram, given: str | None) -> list[Diagnostic]:
 def _part(form: str, answer: Decision | GateError, asks: Sequence[str]) -> str:
     match form, answer:
         case "github", _:
-            return "".join(f"{github(one)}\n" for one in findings(answer))
+            return "".join(f"{github(finding)}\n" for finding in findings(answer))
         case "json", Decision():
             return f"{json.dumps(answer.to_json(), ensure_ascii=False)}\n"
         case "json", DiagnosticsError():
@@ -108,9 +108,9 @@ def _part(form: str, answer: Decision | GateError, asks: Sequence[str]) -> str:
     return f"{answer}\n"
 
 
-def severity(one: Violation) -> Severity:
+def severity(violation: Violation) -> Severity:
     """How grave a finding is: a deny in warn mode is a warning."""
-    return SEVERITIES[max(LEVELS.index(one.level), ("enforce", "warn", "record").index(one.mode))]
+    return SEVERITIES[max(LEVELS.index(violation.level), ("enforce", "warn", "record").index(violation.mode))]
 
 
 def findings(answer: Decision | GateError) -> Iterator[Finding]:
@@ -123,37 +123,65 @@ def findings(answer: Decision | GateError) -> Iterator[Finding]:
     if isinstance(answer, GateError):
         yield Finding("engine", "error", "broken", str(answer), None)
         return
-    for one in answer.violations:
-        resource = one.resource.path if one.resource else ""
-        kind: OneOf["holds", "preexisting"] = "preexisting" if one.tolerated else "holds"
-        yield Finding(one.policy, severity(one), kind, said(one), one.place, one.hint, resource, change=one.change)
-    for one in answer.undetermined:
-        refused = one.enforced and one.on_unknown == "deny"
-        deferred = SEVERITIES[max(SEVERITIES.index(severity(one)), 2 if one.on_unknown == "allow" else 1)]
+    for violation in answer.violations:
+        resource = violation.resource.path if violation.resource else ""
+        kind: OneOf["holds", "preexisting"] = "preexisting" if violation.tolerated else "holds"
+        yield Finding(
+            violation.policy,
+            severity(violation),
+            kind,
+            said(violation),
+            violation.place,
+            violation.hint,
+            resource,
+            change=violation.change,
+        )
+    for violation in answer.undetermined:
+        refused = violation.enforced and violation.on_unknown == "deny"
+        deferred = SEVERITIES[max(SEVERITIES.index(severity(violation)), 2 if violation.on_unknown == "allow" else 1)]
         grave: Severity = "error" if refused else deferred
-        because = tuple((unknown.expression, unknown.place) for unknown in one.because)
-        resource = one.resource.path if one.resource else ""
+        because = tuple((unknown.expression, unknown.place) for unknown in violation.because)
+        resource = violation.resource.path if violation.resource else ""
         unsure: OneOf["holds", "unknown"] = "holds" if refused else "unknown"
-        yield Finding(one.policy, grave, unsure, said(one), one.place, one.hint, resource, because, one.change)
-    for one in answer.waived:
-        resource = one.resource.path if one.resource else ""
-        by = f"waived by {one.waiver}"
-        yield Finding(one.policy, severity(one), "waived", said(one), one.place, by, resource, change=one.change)
+        yield Finding(
+            violation.policy,
+            grave,
+            unsure,
+            said(violation),
+            violation.place,
+            violation.hint,
+            resource,
+            because,
+            violation.change,
+        )
+    for violation in answer.waived:
+        resource = violation.resource.path if violation.resource else ""
+        by = f"waived by {violation.waiver}"
+        yield Finding(
+            violation.policy,
+            severity(violation),
+            "waived",
+            said(violation),
+            violation.place,
+            by,
+            resource,
+            change=violation.change,
+        )
     for failed in answer.errors:
         grave = "error" if failed.enforced else "warning"
         change: Change | None = "introduced" if answer.compared else None  # all results of a run say it, or none
         yield Finding(failed.policy, grave, "broken", failed.message, failed.place, change=change)
 
 
-def github(one: Finding) -> str:
+def github(finding: Finding) -> str:
     """The finding as a workflow command, which annotates the line."""
-    properties = {"title": one.rule}
-    if one.place:
-        place = {"file": _relative(one.place.file), "line": one.place.line, "col": one.place.column}
+    properties = {"title": finding.rule}
+    if finding.place:
+        place = {"file": _relative(finding.place.file), "line": finding.place.line, "col": finding.place.column}
         properties = {key: str(value) for key, value in place.items()} | properties
     said = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
-    word = "notice" if one.level == "note" or one.state in ("waived", "preexisting") else one.level
-    return f"::{word} {said}::{_escaped(one.message + (f' ({one.help})' if one.help else ''))}"
+    word = "notice" if finding.level == "note" or finding.state in ("waived", "preexisting") else finding.level
+    return f"::{word} {said}::{_escaped(finding.message + (f' ({finding.help})' if finding.help else ''))}"
 
 
 def _escaped(value: str, more: str = "") -> str:
@@ -191,9 +219,9 @@ def junit(judged: Sequence[Judged], policies: Sequence[Policy], fails: Sequence[
 def _outcome(case: Any, found: Sequence[Finding], fails: Sequence[Severity]) -> None:
     from xml.etree import ElementTree as Xml
 
-    failed = [one for one in found if one.state == "holds" and one.level in fails]
-    broken = [one for one in found if one.state == "broken"]
-    unknown = [one for one in found if one.state in ("unknown", "waived", "preexisting")]
+    failed = [finding for finding in found if finding.state == "holds" and finding.level in fails]
+    broken = [finding for finding in found if finding.state == "broken"]
+    unknown = [finding for finding in found if finding.state in ("unknown", "waived", "preexisting")]
     shown: Sequence[Finding] = ()
     for tag, some in (("error", broken), ("failure", failed), ("skipped", unknown)):
         if some and not shown:
@@ -203,68 +231,72 @@ def _outcome(case: Any, found: Sequence[Finding], fails: Sequence[Severity]) -> 
             node.text = "\n".join(map(str, some))
             if tag != "skipped":
                 node.set("type", printable(some[0].rule))
-    if rest := [one for one in found if one not in shown]:
+    if rest := [finding for finding in found if finding not in shown]:
         Xml.SubElement(case, "system-out").text = "\n".join(map(str, rest))
 
 
 def sarif(found: Sequence[Finding], policies: Sequence[Policy]) -> str:
     """One run. Its rules are the policies, and the codes of diagnostics that occur. What is undetermined is a result of
     kind `open`, which by SARIF 2.1.0 (3.27.10) has the level `none`."""
-    rules = [_policy(one) for one in policies]
-    known = {one.id: at for at, one in enumerate(policies)}
+    rules = [_policy(policy) for policy in policies]
+    known = {policy.id: at for at, policy in enumerate(policies)}
     for finding in found:
         if finding.rule not in known:
             known[finding.rule] = len(rules)
             meaning = CODES.get(finding.rule, "The engine could not answer.")
             rules.append({"id": finding.rule, "shortDescription": {"text": meaning}})
-    declared = {one.id: one.span for one in policies}
+    declared = {policy.id: policy.span for policy in policies}
     run = {
         "tool": {"driver": {"name": "datalog-gate", "version": __version__, "rules": rules}},
-        "invocations": [{"executionSuccessful": not any(one.state == "broken" for one in found)}],
+        "invocations": [{"executionSuccessful": not any(finding.state == "broken" for finding in found)}],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(one, known[one.rule], one.place or declared.get(one.rule)) for one in found],
+        "results": [
+            _result(finding, known[finding.rule], finding.place or declared.get(finding.rule)) for finding in found
+        ],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _policy(one: Policy) -> dict[str, object]:
-    default = dict(zip(LEVELS, SEVERITIES, strict=True))[one.level]
+def _policy(policy: Policy) -> dict[str, object]:
+    default = dict(zip(LEVELS, SEVERITIES, strict=True))[policy.level]
     rule: dict[str, object] = {
-        "id": one.id,
-        "shortDescription": _message(one.message),
+        "id": policy.id,
+        "shortDescription": _message(policy.message),
         "defaultConfiguration": {"level": default},
     }
-    if doc := one.texts.get("doc"):
+    if doc := policy.texts.get("doc"):
         rule["fullDescription"] = _message(doc)
-    if one.hint:
-        rule["help"] = _message(one.hint)
-    if "://" in (url := one.texts.get("url", "")):
+    if policy.hint:
+        rule["help"] = _message(policy.hint)
+    if "://" in (url := policy.texts.get("url", "")):
         rule["helpUri"] = quote(url, safe="%/:?#[]@!$&'()*+,;=~")
-    if tags := one.lists.get("tags"):
+    if tags := policy.lists.get("tags"):
         rule["properties"] = {"tags": list(dict.fromkeys(tags))}
     return rule
 
 
-def _result(one: Finding, index: int, place: Span | None) -> dict[str, object]:
+def _result(finding: Finding, index: int, place: Span | None) -> dict[str, object]:
     location = _location(place)
-    if one.resource:
-        location["logicalLocations"] = [{"fullyQualifiedName": printable(one.resource), "kind": "resource"}]
+    if finding.resource:
+        location["logicalLocations"] = [{"fullyQualifiedName": printable(finding.resource), "kind": "resource"}]
     result: dict[str, object] = {
-        "ruleId": one.rule,
+        "ruleId": finding.rule,
         "ruleIndex": index,
-        "kind": "open" if one.state == "unknown" else "fail",
-        "level": "none" if one.state == "unknown" else one.level,
-        "message": _message(one.message + (f" ({one.help})" if one.help and one.state != "waived" else "")),
+        "kind": "open" if finding.state == "unknown" else "fail",
+        "level": "none" if finding.state == "unknown" else finding.level,
+        "message": _message(
+            finding.message + (f" ({finding.help})" if finding.help and finding.state != "waived" else "")
+        ),
         "locations": [location] if location else [],
     }
-    if one.state == "waived":
-        justified = printable(one.help)
+    if finding.state == "waived":
+        justified = printable(finding.help)
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justified}]
-    if one.change:
-        result["baselineState"] = "new" if one.change == "introduced" else "unchanged"
-    if one.because:
+    if finding.change:
+        result["baselineState"] = "new" if finding.change == "introduced" else "unchanged"
+    if finding.because:
         result["relatedLocations"] = [
-            {**_location(where), "message": _message(what)} for what, where in dict.fromkeys(one.because)
+            {**_location(where), "message": _message(what)} for what, where in dict.fromkeys(finding.because)
         ]
     return result
 

@@ -33,10 +33,10 @@ BEGUN = 60.0
 """Seconds in which an operation that Heat accepted shows in its events, which name full seconds."""
 
 
-def ended(heat: Heat, one: Pending, now: float) -> Outcome | None:
+def ended(heat: Heat, pending: Pending, now: float) -> Outcome | None:
     """What became of an operation, by the events of its stack: an update that failed tells in them what its stack does
     not. Unknown where another operation came in between; None if there is no telling yet."""
-    stack, project = one.snapshot.stack_id, one.snapshot.project
+    stack, project = pending.snapshot.stack_id, pending.snapshot.project
     try:
         status, answer = heat.ask(f"/stacks/{quote(stack, safe='')}/events?{OWN}", project)
         if status != 200:
@@ -50,15 +50,18 @@ def ended(heat: Heat, one: Pending, now: float) -> Outcome | None:
     except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
         LOG.warning("there is no telling what became of stack %s: %s", stack, error)
         return None
-    return _end(events, one, now)
+    return _end(events, pending, now)
 
 
-def _end(events: list[tuple[float, str, str]], one: Pending, now: float) -> Outcome | None:
+def _end(events: list[tuple[float, str, str]], pending: Pending, now: float) -> Outcome | None:
     """By events of a time, an action and a status. In the second in which the operation was asked for, one before it
     may have left its own; a stopped one has no beginning."""
-    wanted, first = one.snapshot.action.upper(), 0.0 if one.snapshot.action in ("create", "adopt") else int(one.began)
+    wanted, first = (
+        pending.snapshot.action.upper(),
+        0.0 if pending.snapshot.action in ("create", "adopt") else int(pending.began),
+    )
     mine = [at for at, (when, action, _) in enumerate(events) if action == wanted and when >= first]
-    if not mine or (events[mine[0]][0] == first and now - one.began < BEGUN):
+    if not mine or (events[mine[0]][0] == first and now - pending.began < BEGUN):
         return None
     begun = [at for at in mine if events[at][2] == "IN_PROGRESS"]
     if len(begun) > 1:
@@ -83,7 +86,7 @@ class HeatStacks:
         """What became of the stack with this id."""
         claims = self._journal.claims(stack)
         try:
-            return self._became(stack, claims[0].project, [one.uuid for one in claims]) if claims else None
+            return self._became(stack, claims[0].project, [claim.uuid for claim in claims]) if claims else None
         except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
             LOG.warning("there is no telling what became of stack %s: %s", stack, error)
             return None
@@ -133,7 +136,7 @@ class HeatStacks:
         if not self._own:
             status, answer = self._heat.ask("/services")
             services = answer["services"] if status == 200 else []
-            self._own = any(self._host in (one["host"], one["hostname"]) for one in services)
+            self._own = any(self._host in (service["host"], service["hostname"]) for service in services)
             if not self._own:
                 LOG.warning("Heat shows no engine of %s, so that nothing is believed to be gone from it", self._host)
         return self._own

@@ -105,7 +105,7 @@ def _assumed(root: Root, options: argparse.Namespace) -> dict[str, Data]:
     from datalog_gate.template.document import read_document
 
     own = root.name or root_name(Path(root.template))
-    others = {one.name or root_name(Path(one.template)) for one in roots(options)} - {own}
+    others = {root.name or root_name(Path(root.template)) for root in roots(options)} - {own}
     return {
         expression: read_document(text, "--assume").data if text else None
         for expression, text in options.assume

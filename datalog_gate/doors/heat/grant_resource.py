@@ -61,7 +61,7 @@ def check(resource: Any, definition: Any) -> None:
         raise GrantError("a grant is no external resource: leave out external_id")
     if definition.deletion_policy() != definition.DELETE:
         raise GrantError("a grant ends with its resource: leave out deletion_policy")
-    if on := sorted(one.name for one in function.dependencies(definition._properties or {})):
+    if on := sorted(dependency.name for dependency in function.dependencies(definition._properties or {})):
         raise GrantError(f"a grant must be known before anything is built, and this one depends on {on[0]}")
     if not resource.stack.strict_validate:
         return  # a nested stack whose parameters are not known yet: asked again when it is made
@@ -198,12 +198,12 @@ def _before(resource: Any, broker: Broker, place: _Place, adopts: bool) -> Claim
     """The claim that this one replaces: of the grant in the same place, wherever Heat keeps its resource meanwhile."""
     stack = resource.stack
     found = [
-        one
-        for one in broker.journal.claims()
-        if (one.path, one.project) == (place.path, stack.tenant_id) and one.uuid != resource.uuid
-        if one.stack == stack.id or (adopts and one.abandoned)
+        claim
+        for claim in broker.journal.claims()
+        if (claim.path, claim.project) == (place.path, stack.tenant_id) and claim.uuid != resource.uuid
+        if claim.stack == stack.id or (adopts and claim.abandoned)
     ]
-    return max(found, key=lambda one: (one.live, one.since), default=None)
+    return max(found, key=lambda claim: (claim.live, claim.since), default=None)
 
 
 def _request(resource: Any, place: _Place, caller: _Caller, service: str, scope: list[str] | None) -> Request:
@@ -213,17 +213,19 @@ def _request(resource: Any, place: _Place, caller: _Caller, service: str, scope:
     try:
         stack, grants = point.shared().grants(definition, place.root.name, action, caller.who, caller.services)
     except InputError as error:
-        raise GrantError(f"the stack can't be read: {'; '.join(one.message for one in error.diagnostics)}") from error
+        raise GrantError(
+            f"the stack can't be read: {'; '.join(diagnostic.message for diagnostic in error.diagnostics)}"
+        ) from error
     except EngineError as error:
         raise GrantError(f"the policies could not be evaluated: {error}") from error
-    grant = next((one for one in grants if one.grant.path == place.path and one.service == service), None)
+    grant = next((grant for grant in grants if grant.grant.path == place.path and grant.service == service), None)
     if grant is None:
         raise GrantError("the gate can't read this grant where the stack is defined")
     if not grant.unlocked:
         raise GrantError(f"the service {service} is not unlocked: {grant.reason}")
     request = requests_of(stack, grants, resource.stack.tenant_id, _known(resource, place))[place.path]
     [home] = [one for one in stack.walk() if one.id == place.path.rpartition("/")[0]]
-    there = {one.name for one in home.resources}
+    there = {resource.name for resource in home.resources}
     named = {name if name in there else name.partition(".")[0] for name in map(str, scope or ())}
     if scope is not None and named & there != set(names(request)):
         raise GrantError("its scope can't be told from the definition of the stack alone")

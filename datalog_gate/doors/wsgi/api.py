@@ -54,7 +54,9 @@ def opened(application: Application, environ: Environ, settings: Settings) -> Pa
             return _passage(operation, "restore", kept, against=held)
     body, whole, wrongly = _body(environ, settings.body_limit)
     if operation.kind == "actions" and wrongly:
-        return _passage(operation, "", _nothing, unclear="; ".join(one.message for one in wrongly.diagnostics))
+        return _passage(
+            operation, "", _nothing, unclear="; ".join(diagnostic.message for diagnostic in wrongly.diagnostics)
+        )
     if operation.kind == "actions":
         action = _ACTIONS.get(next(iter(body))) if len(body) == 1 else None  # else Heat says what is wrong
         return _passage(operation, action, held) if action else None

@@ -52,7 +52,7 @@ def opened(_application: Application, environ: Environ, settings: Settings) -> P
     stacks = bool(segments) and segments[0].startswith("stacks")  # heat/api/cfn/v1/__init__.py:62: REST, undocumented
     loose = ";" in environ.get("QUERY_STRING", "") + text or len(given) < len(pairs) or problem
     if stacks or (asked and loose) or (problem and not asked):
-        said = "; ".join(one.message for one in problem.diagnostics) if problem else _UNCLEAR
+        said = "; ".join(diagnostic.message for diagnostic in problem.diagnostics) if problem else _UNCLEAR
         return Passage("cfn", "", fault, _nothing, unclear=said)
     if not asked:
         return None
@@ -124,7 +124,7 @@ def _definition(given: Mapping[str, str]) -> Definition:
             member[found[2]] = value
         elif found or name.startswith("Parameters."):  # Heat takes any text after a line break
             raise wrong(f"{name[:80]!r} can't be judged as the name of a parameter's part", "bad-parameter")
-    pairs = [(one[_KEY], one[_VALUE]) for one in members.values() if _KEY in one and _VALUE in one]
+    pairs = [(member[_KEY], member[_VALUE]) for member in members.values() if _KEY in member and _VALUE in member]
     values: dict[str, Any] = dict(pairs)
     if len(values) < len(pairs):
         raise wrong("a parameter is there twice", "bad-parameter")

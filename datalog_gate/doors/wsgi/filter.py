@@ -187,7 +187,7 @@ class Filter:
 def _stopped(passage: Passage, answer: Answer) -> Answer | None:
     """The answer if it stops the operation. Nothing stops a rollback."""
     if passage.problem and answer.allowed:
-        return _unclear("; ".join(one.message for one in passage.problem.diagnostics))
+        return _unclear("; ".join(diagnostic.message for diagnostic in passage.problem.diagnostics))
     return None if answer.allowed or passage.action == "rollback" else answer
 
 
@@ -218,8 +218,8 @@ def _with_decision(response: Response, answer: Answer) -> Response:
     """The response with a header that says what the gate made of the request, so that a door that is live can be told
     from none: the decision's outcome or the verdict, its id, and the warnings."""
     outcome = answer.decision.outcome if answer.decision else _WORDS[answer.verdict]
-    for one in answer.warnings:
-        LOG.warning("decision %s: %s", answer.id, printable(one))
+    for warning in answer.warnings:
+        LOG.warning("decision %s: %s", answer.id, printable(warning))
     value = "; ".join([f"{outcome} {answer.id}".rstrip(), *answer.warnings])[:REASON]
     header = ("Datalog-Gate", "".join(char if " " <= char <= "~" else "?" for char in value))
     return Response(response.status, [*response.headers, header], response.body)

@@ -107,7 +107,7 @@ def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data], type
 
 def _id(nested: Stack, keys: list[Data]) -> Data:
     """The id of a nested stack's resource (get_attribute, heat/engine/resources/template_resource.py)."""
-    inner = next((one for one in nested.resources if keys == [one.name]), None)
+    inner = next((resource for resource in nested.resources if keys == [resource.name]), None)
     if inner is None or inner.maybe is not None:
         raise Undecided
     return inner.id

@@ -61,7 +61,7 @@ def _only(schema: Property, value: Data, keys: list[Data]) -> Data:
 
 
 def _entries(schema: Property, value: Data, keys: list[Data]) -> Data:
-    children = {one.name: one for one in schema.children if not keys or one.name == keys[0]}
+    children = {child.name: child for child in schema.children if not keys or child.name == keys[0]}
     if not isinstance(value, dict) or not children:
         raise Undecided
     stored = {name: _stored(child, value.get(name), keys[1:]) for name, child in children.items()}

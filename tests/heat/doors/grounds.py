@@ -54,11 +54,11 @@ class Ground:
 
     def claims(self) -> list[Claim]:
         """All that is not over, in the order of paths."""
-        return sorted(self.journal.claims(), key=lambda one: (one.path, one.since))
+        return sorted(self.journal.claims(), key=lambda claim: (claim.path, claim.since))
 
     def states(self) -> list[tuple[str, str]]:
         """Where each claim stands that is not over: the last name of its path, and its state."""
-        return [(one.path.rpartition("/")[2], one.state) for one in self.claims()]
+        return [(claim.path.rpartition("/")[2], claim.state) for claim in self.claims()]
 
     def updated(self, name: str, template: Any, **fields: Any) -> tuple[str, str]:
         """How the update ended."""

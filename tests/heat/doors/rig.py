@@ -211,7 +211,7 @@ class Heat:
         """The lines of a log of the tests, of which each that is an object holds what is wanted."""
         path = self.folder / log
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        return [one for one in lines if not wanted or all(one[name] == value for name, value in wanted.items())]
+        return [line for line in lines if not wanted or all(line[name] == value for name, value in wanted.items())]
 
     def memory(self) -> float:
         """The MB of memory that the process has."""

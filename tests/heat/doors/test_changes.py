@@ -83,7 +83,7 @@ def _refused(heat: Heat, name: str, **body: Any) -> str:
 def _changes(heat: Heat, name: str) -> list[tuple[str, dict[str, str]]]:
     """The outcome of each update of the stack, and what changes by it, as the decision log has it."""
     return [
-        (one["decision"]["outcome"], {each["message"]: each["change"] for each in one["decision"]["violations"]})
-        for one in heat.lines("decisions.jsonl")
-        if (one["kind"], one.get("action"), one.get("stack_name")) == ("decision", "update", name)
+        (line["decision"]["outcome"], {each["message"]: each["change"] for each in line["decision"]["violations"]})
+        for line in heat.lines("decisions.jsonl")
+        if (line["kind"], line.get("action"), line.get("stack_name")) == ("decision", "update", name)
     ]

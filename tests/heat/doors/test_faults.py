@@ -76,7 +76,7 @@ class Door:
     def said(self) -> str:
         """What the gate said in the log of Heat, with tracebacks."""
         parts = re.split(r"(?m)^(?=\d{4}-\d\d-\d\d )", (self.heat.folder / "heat.log").read_text())
-        return "".join(one for one in parts if " datalog_gate." in one.partition("\n")[0])
+        return "".join(part for part in parts if " datalog_gate." in part.partition("\n")[0])
 
     def write(self, text: str) -> None:
         """Put other rules in the place of those that are there."""
@@ -166,7 +166,10 @@ def test_a_full_disk_loses_records_and_no_answer(door: Door) -> None:
     seen.append(door.create(CLEAN))
     wait(lambda: log.exists() and len(door.records()) >= 2)
     assert seen == [door.stopped(403, why("full")), ("CREATE_COMPLETE", ""), ("CREATE_COMPLETE", "")]
-    assert [(one["kind"], one.get("count")) for one in door.records()][:2] == [("dropped", 2), ("decision", None)]
+    assert [(record["kind"], record.get("count")) for record in door.records()][:2] == [
+        ("dropped", 2),
+        ("decision", None),
+    ]
 
 
 def test_a_broken_plugin_stops_what_builds_and_a_slow_one_is_waited_for(door: Door) -> None:
@@ -191,7 +194,7 @@ def test_a_licence_server_that_refuses_or_gives_no_answer_stops_what_builds(door
 
 
 def test_fifty_creations_while_rules_come_and_go_are_all_answered_by_good_rules(door: Door) -> None:
-    over, before = Event(), Counter(one["kind"] for one in door.records())
+    over, before = Event(), Counter(record["kind"] for record in door.records())
     versions = BROKEN, GOOD.replace("> 32", "> 40"), GOOD
 
     def rewrite() -> None:
@@ -221,11 +224,11 @@ def test_fifty_creations_while_rules_come_and_go_are_all_answered_by_good_rules(
         name: door.stopped(403, why(name)) if held is LONG else ("CREATE_COMPLETE", "") for name, held in names.items()
     }
     stacks = door.heat.ask("GET", "stacks?limit=500").json()["stacks"]
-    assert Counter(one["stack_status"] for one in stacks if one["stack_name"].startswith("many-")) == (
+    assert Counter(stack["stack_status"] for stack in stacks if stack["stack_name"].startswith("many-")) == (
         {"CREATE_COMPLETE": 25} if door.filtered else {"CREATE_COMPLETE": 25, "CREATE_FAILED": 25}
     )
-    wait(lambda: sum(one.get("stack_name") in names for one in door.records(kind="decision")) == 50)
-    kinds = Counter(one["kind"] for one in door.records()) - before
+    wait(lambda: sum(record.get("stack_name") in names for record in door.records(kind="decision")) == 50)
+    kinds = Counter(record["kind"] for record in door.records()) - before
     assert (kinds["dropped"], kinds["loaded"] > 1, kinds["reload_failed"] > 0) == (0, True, True)
 
 

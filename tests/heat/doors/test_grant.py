@@ -32,7 +32,7 @@ def test_a_refusal_fails_the_stack_with_the_reason_before_anything_in_scope_is_m
 def test_a_delete_gives_back_what_a_grant_holds(here: Ground) -> None:
     name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
-    assert here.held() == [one.key for one in here.claims()] != []
+    assert here.held() == [claim.key for claim in here.claims()] != []
     here.gone(name)
     assert (here.held(), here.claims()) == ([], [])
 

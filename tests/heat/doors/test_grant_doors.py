@@ -96,7 +96,7 @@ def test_an_abandoned_stack_and_all_within_it_are_noted(granting: Heat) -> None:
         for path, stack in ((f"{name}/g", granting.stack(name)["id"]), (f"{name}/tr/g", nested)):
             _claim(journal, path, stack)
     assert granting.on(names[0], "DELETE", "/abandon").status_code == 200
-    found = {one.path: one.abandoned for one in journal.claims()}
+    found = {claim.path: claim.abandoned for claim in journal.claims()}
     assert found == {f"{name}/{one}": name == names[0] for name in names for one in ("g", "tr/g")}
 
 

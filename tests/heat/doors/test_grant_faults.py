@@ -74,7 +74,7 @@ def test_a_rollback_goes_through_though_the_service_is_down(here: Ground) -> Non
     wait(lambda: len(here.held()) == 2)
     here.behave("down")
     wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
-    assert {one.uuid == old.uuid: one.state for one in here.claims()} == {True: "reserved", False: "releasing"}
+    assert {claim.uuid == old.uuid: claim.state for claim in here.claims()} == {True: "reserved", False: "releasing"}
     here.behave("kindly")
     settled(here, [old.key])
 
@@ -118,7 +118,7 @@ def test_an_engine_that_is_killed_leaves_what_living_stacks_hold(tmp_path_factor
             here = Ground(again, folder)
             here.behave("kindly")
             settled(here, [held.key])
-            assert [(one.uuid, one.state) for one in here.claims()] == [(held.uuid, "committed")]
+            assert [(claim.uuid, claim.state) for claim in here.claims()] == [(held.uuid, "committed")]
 
 
 def settled(here: Ground, held: list[str] | None = None) -> None:
@@ -128,7 +128,7 @@ def settled(here: Ground, held: list[str] | None = None) -> None:
 
     def over() -> bool:
         reconcile(here.broker, became(here))
-        return here.held() == (held or []) and all(one.state == "committed" for one in here.claims())
+        return here.held() == (held or []) and all(claim.state == "committed" for claim in here.claims())
 
     while not over():
         assert time.monotonic() < end, (here.claims(), here.held())

@@ -20,12 +20,12 @@ def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: 
     fails = template(g=grant("trial", ["s"], options={"by": "day"}), s=failing("b", fail=True))
     assert here.updated(name, fails)[0] == "UPDATE_FAILED"
     claims = here.claims()
-    assert [(one.state, one.replaces) for one in claims] == [("reserved", ""), ("reserved", old.uuid)]
+    assert [(claim.state, claim.replaces) for claim in claims] == [("reserved", ""), ("reserved", old.uuid)]
     shown = {
         one["physical_resource_id"]
         for one in here.heat.on(name, "GET", "/resources?nested_depth=5").json()["resources"]
     }
-    assert [one.uuid in shown for one in claims] == [False, True]  # Heat does not show what it has replaced
+    assert [claim.uuid in shown for claim in claims] == [False, True]  # Heat does not show what it has replaced
     reconcile(here.broker, became(here))
     assert here.claims() == claims
     last = template(g=grant("trial", ["s"], options={"by": "night"}), s=failing("c"))
@@ -75,10 +75,10 @@ def test_a_stack_that_was_abandoned_and_is_adopted_keeps_its_places(here: Ground
     here.journal.abandon(here.heat.stack(name)["id"], old.project, name)
     data = here.heat.on(name, "DELETE", "/abandon").json()
     here.heat.ended(name, gone=True)
-    assert [one.uuid for one in here.claims()] == [old.uuid]
+    assert [claim.uuid for claim in here.claims()] == [old.uuid]
     answer = here.heat.ask("POST", "stacks", stack_name=name, adopt_stack_data=json.dumps(data), timeout_mins=5)
     assert (answer.status_code, here.heat.ended(name)[0]) == (201, "ADOPT_COMPLETE")
-    new = next(one for one in here.claims() if one.uuid != old.uuid)
+    new = next(claim for claim in here.claims() if claim.uuid != old.uuid)
     assert (new.replaces, new.decision) == (old.uuid, old.decision)
     wait(lambda: bool(reconcile(here.broker, became(here)) is not None and here.states() == [("g", "committed")]))
 

@@ -41,7 +41,7 @@ def test_what_can_be_no_grant_is_refused_at_create_update_and_preview(here: Grou
         here.heat.on(name, "PUT", template=asked),
         here.heat.ask("POST", "stacks/preview", stack_name="preview", template=asked),
     ]
-    found = [(one.status_code, one.json()["error"]["message"]) for one in answers]
+    found = [(answer.status_code, answer.json()["error"]["message"]) for answer in answers]
     assert [(code, said.removeprefix("Property error: : ")) for code, said in found] == [(400, f"g: {why}")] * 3
     assert here.states() == []
 
@@ -69,7 +69,7 @@ def test_two_grants_for_everything_make_no_circle(here: Ground) -> None:
     needed = template(g=grant() | {"depends_on": ["early"]}, h=grant("trial"), s=string(), early=string())
     name, _ = here.heat.create(needed)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
-    assert [(one.path.rpartition("/")[2], sorted(one.decision)) for one in here.claims()] == [
+    assert [(claim.path.rpartition("/")[2], sorted(claim.decision)) for claim in here.claims()] == [
         ("g", ["s"]),
         ("h", ["s"]),
     ]
@@ -80,11 +80,11 @@ def test_a_scope_may_be_a_parameter(here: Ground) -> None:
     asked["parameters"] = {"names": {"type": "comma_delimited_list"}, "service": {"type": "string"}}
     name, _ = here.heat.create(asked, parameters={"names": "b", "service": "edge"})
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
-    assert [one.decision for one in here.claims()] == [{"b": {"place": 1}}]
+    assert [claim.decision for claim in here.claims()] == [{"b": {"place": 1}}]
     events = here.events(name)
     assert events.index(("g", "CREATE_COMPLETE")) < events.index(("b", "CREATE_IN_PROGRESS"))
     assert here.updated(name, asked, parameters={"names": "a,b", "service": "edge"})[0] == "UPDATE_COMPLETE"
-    assert [one.decision for one in here.claims()] == [{"a": {"place": 2}, "b": {"place": 1}}]
+    assert [claim.decision for claim in here.claims()] == [{"a": {"place": 2}, "b": {"place": 1}}]
     answer = here.heat.on(name, "PUT", template=asked, parameters={"names": "c", "service": "edge"})
     assert (answer.status_code, "c in its scope" in answer.text) == (400, True)
 
@@ -97,7 +97,7 @@ def test_a_nested_stack_waits_as_a_whole(here: Ground, scope: list[str] | None) 
     asked = template(g=grant(scope=scope), tr={"type": "inner.yaml"})
     name, _ = here.heat.create(asked, files={"inner.yaml": json.dumps(INNER)})
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
-    assert [one.decision for one in here.claims()] == [{"tr": {"place": 1}, "s": {"place": 2}}]
+    assert [claim.decision for claim in here.claims()] == [{"tr": {"place": 1}, "s": {"place": 2}}]
     events = here.events(name)
     assert events.index(("g", "CREATE_COMPLETE")) < events.index(("tr", "CREATE_IN_PROGRESS"))
 
@@ -138,7 +138,7 @@ def test_a_grant_by_another_name_is_a_grant_and_one_that_is_mapped_away_is_none(
     asked["resources"]["g"]["type"] = "Its::Grant"
     name, _ = here.heat.create(asked, environment={"resource_registry": {"Its::Grant": "DatalogGate::Policy"}})
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
-    assert [sorted(one.decision) for one in here.claims()] == [["s"]]
+    assert [sorted(claim.decision) for claim in here.claims()] == [["s"]]
     before = here.calls()
     away = {"resource_registry": {"DatalogGate::Policy": "OS::Heat::None"}}
     other, _ = here.heat.create(template(g=grant("trial"), s=string()), environment=away)

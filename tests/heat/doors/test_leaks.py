@@ -109,8 +109,8 @@ def test_nothing_that_the_gate_says_shows_a_secret(heat: Heat) -> None:
             heat.on(name, "PATCH", existing=True, environment={"parameters": {"pw": MARK}}),
             heat.on(name, "PUT", template=held("string", "made"), parameters={"pw": MARK}),
         ]
-        assert [one.status_code for one in answers] == [403] * 3
-        said += [one.text for one in answers]
+        assert [answer.status_code for answer in answers] == [403] * 3
+        said += [answer.text for answer in answers]
     alone = [body["template"] for body in bodies() if [*body] == ["template"]]
     names = [heat.create(made)[0] for made in alone[::3]]
     said += [why for name in names if heat.stack(name) for why in heat.ended(name)]

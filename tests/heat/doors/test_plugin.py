@@ -66,7 +66,7 @@ def test_each_operation_is_judged_once_and_its_end_is_told(legacy: Heat) -> None
     operations = (
         "create", "snapshot", "suspend", "resume", "check", "update", "update", "restore", "delete",
     )  # fmt: skip
-    assert _asked(legacy, name) == [(one, what) for one in operations for what in ("allowed", "complete")]
+    assert _asked(legacy, name) == [(operation, what) for operation in operations for what in ("allowed", "complete")]
     assert _modified(legacy, name) == []
 
 
@@ -113,7 +113,7 @@ def test_a_nested_stack_is_judged_with_its_root_alone(legacy: Heat) -> None:
     for operation in ("suspend", "resume", "check"):
         legacy.on(name, "POST", "/actions", **{operation: None})
         legacy.ended(name)
-    assert [one["stack"] for one in legacy.lines("asked.jsonl") if one["stack"].startswith(name)] == [name] * 10
+    assert [line["stack"] for line in legacy.lines("asked.jsonl") if line["stack"].startswith(name)] == [name] * 10
     long, _ = legacy.create(NESTED["template"], files={"inner.yaml": json.dumps(LONG)})
     assert legacy.said(long) == (
         "CREATE_FAILED",
@@ -182,7 +182,7 @@ def _snapshot(heat: Heat, name: str) -> str:
 
 
 def _asked(heat: Heat, name: str) -> list[tuple[str, str]]:
-    return [(one["action"], one["what"]) for one in heat.lines("asked.jsonl", stack=name)]
+    return [(line["action"], line["what"]) for line in heat.lines("asked.jsonl", stack=name)]
 
 
 def _modified(heat: Heat, name: str) -> list[Any]:

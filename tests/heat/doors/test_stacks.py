@@ -48,8 +48,8 @@ class Grants:
     def became(self, host: str = "aio") -> tuple[str, list[str]] | None:
         """What became of the stack, and which of its claims have their resource."""
         found = HeatStacks(Client(), self._broker.journal, host)(self.stack)
-        uuids = [one.uuid for one in self._broker.journal.claims()]
-        return (found.status, [one for one in uuids if one in found.resources]) if found else None
+        uuids = [claim.uuid for claim in self._broker.journal.claims()]
+        return (found.status, [uuid for uuid in uuids if uuid in found.resources]) if found else None
 
 
 def test_a_stack_is_complete_with_what_it_has_and_absent_once_it_is_deleted(heat: Heat, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_an_update_does_what_the_facts_say(engine: str, request: pytest.FixtureR
     add_past(facts, stacks[:1], stacks[1:], SHIPPED, {"heat:change"})
     rows = facts.rows["heat:change"]
     assert not facts.maybe["heat:change"]
-    assert {one.path.partition("/")[2]: show(what) for one, what in rows if isinstance(one, ResourceId)} == found
+    assert {value.path.partition("/")[2]: show(what) for value, what in rows if isinstance(value, ResourceId)} == found
 
 
 def listed(heat: Heat, name: str) -> dict[str, dict[str, str]]:

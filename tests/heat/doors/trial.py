@@ -40,7 +40,7 @@ class Trial(Service):
             case "twice":
                 self._hold(f"{request.key}, again", True)
         self._hold(request.key, True)
-        return {one.id.rpartition("/")[2]: {"place": index} for index, one in enumerate(request.scope)}
+        return {part.id.rpartition("/")[2]: {"place": index} for index, part in enumerate(request.scope)}
 
     def release(self, held: Held) -> None:
         if self._called("release", held.key) == "down":

@@ -29,7 +29,7 @@ FOUND = ("violations", "undetermined")
 
 def handbook(rules: Rules) -> str:
     """One document with a section for each policy. Errors: InputError for a test file."""
-    sections = ("\n".join(_page(rules, one, cases, 2)) for one, cases in _policies(rules))
+    sections = ("\n".join(_page(rules, policy, cases, 2)) for policy, cases in _policies(rules))
     return "# Policies\n\n" + "\n".join(sections)
 
 
@@ -37,10 +37,10 @@ def pages(rules: Rules) -> dict[str, str]:
     """A page for each policy by the name of its file, and `INDEX`. Errors: InputError for a test file."""
     found = {}
     lines = ["# Policies", ""]
-    for one, cases in _policies(rules):
-        name = f"{quote(one.id, safe='') if one.id != 'index' else '%69ndex'}.md"
-        found[name] = "\n".join(_page(rules, one, cases, 1))
-        lines.append(f"- [{_plain(one.id)}]({quote(name)}): {one.level}, {_plain(one.message)}")
+    for policy, cases in _policies(rules):
+        name = f"{quote(policy.id, safe='') if policy.id != 'index' else '%69ndex'}.md"
+        found[name] = "\n".join(_page(rules, policy, cases, 1))
+        lines.append(f"- [{_plain(policy.id)}]({quote(name)}): {policy.level}, {_plain(policy.message)}")
     return {INDEX: "\n".join([*lines, ""]), **found}
 
 
@@ -57,46 +57,52 @@ def write_pages(rules: Rules, folder: Path) -> None:
 def _policies(rules: Rules) -> Iterator[tuple[Policy, list[tuple[Path, Case]]]]:
     """The policies in order of id, each with the cases of the test file beside it that name it."""
     tests: dict[Path, Sequence[Case]] = {}
-    for one in rules.policies:
-        file = Path(one.span.file).parent / "test.yaml"
+    for policy in rules.policies:
+        file = Path(policy.span.file).parent / "test.yaml"
         if file not in tests:
             tests[file] = read_cases(file) if file.is_file() else ()
-        yield one, [(file, case) for case in tests[file] if list(_expected(case, one.id))]
+        yield policy, [(file, case) for case in tests[file] if list(_expected(case, policy.id))]
 
 
-def _page(rules: Rules, one: Policy, cases: Sequence[tuple[Path, Case]], depth: int) -> Iterator[str]:
+def _page(rules: Rules, policy: Policy, cases: Sequence[tuple[Path, Case]], depth: int) -> Iterator[str]:
     """The lines of a policy's page; headings start at that depth."""
-    subject = "" if one.subject is None else one.columns[one.subject]
+    subject = "" if policy.subject is None else policy.columns[policy.subject]
     told = {
-        "Level": one.level,
-        "Message": one.message,
-        "Hint": one.hint,
-        "Meaning": one.texts.get("doc", ""),
-        "More": one.texts.get("url", ""),
-        "Owner": one.texts.get("owner", ""),
-        "Tags": ", ".join(one.lists.get("tags", ())),
-        "Actions": ", ".join(action for action in ACTIONS if action in one.on),
+        "Level": policy.level,
+        "Message": policy.message,
+        "Hint": policy.hint,
+        "Meaning": policy.texts.get("doc", ""),
+        "More": policy.texts.get("url", ""),
+        "Owner": policy.texts.get("owner", ""),
+        "Tags": ", ".join(policy.lists.get("tags", ())),
+        "Actions": ", ".join(action for action in ACTIONS if action in policy.on),
         "Subject": subject,
-        "Relation": one.relation,
+        "Relation": policy.relation,
     }
-    yield from (f"{'#' * depth} {_plain(one.id)}", "")
+    yield from (f"{'#' * depth} {_plain(policy.id)}", "")
     yield from (f"- {name}: {_plain(text)}" for name, text in told.items() if text)
-    text = "\n".join(_texts(rules, one))
+    text = "\n".join(_texts(rules, policy))
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     yield from ("", f"{'#' * depth}# Rule", "", f"{fence}prolog", text, fence, "")
     if cases:
         yield from (f"{'#' * depth}# Cases", "")
-        yield from (_case(file, case, one.id) for file, case in cases)
+        yield from (_case(file, case, policy.id) for file, case in cases)
         yield ""
 
 
 def _texts(rules: Rules, policy: Policy) -> Iterator[str]:
     """The rules of a policy as they are written, the one that is annotated with its annotation."""
     text = rules.sources[policy.span.file]
-    spans = {one.span for stratum in rules.program.strata for one in stratum.rules if one.relation == policy.relation}
+    spans = {
+        rule.span for stratum in rules.program.strata for rule in stratum.rules if rule.relation == policy.relation
+    }
     module, _ = parse(text, policy.span.file, "")
-    starts = {one.span: one.annotation.span for one in module.statements if isinstance(one, Rule) and one.annotation}
-    for span in sorted(one for one in spans if one.file == policy.span.file):
+    starts = {
+        statement.span: statement.annotation.span
+        for statement in module.statements
+        if isinstance(statement, Rule) and statement.annotation
+    }
+    for span in sorted(span for span in spans if span.file == policy.span.file):
         start = starts.get(span, span)
         for line in _cut(text, start, span):
             yield "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in line)

@@ -43,8 +43,8 @@ def packs(folder: Path) -> list[Pack]:
     from importlib.metadata import entry_points
 
     rules = load_rules(folder)
-    found = [_pack(one.name, one, rules) for one in sorted(folder.iterdir()) if any(one.rglob("*.dl"))]
-    for name in sorted({one.name for one in entry_points(group=GROUP)}):
+    found = [_pack(path.name, path, rules) for path in sorted(folder.iterdir()) if any(path.rglob("*.dl"))]
+    for name in sorted({entry_point.name for entry_point in entry_points(group=GROUP)}):
         _, place = folder_of(Path(name))
         found.append(_pack(name, place, load_rules(name)))
     return found
@@ -53,14 +53,14 @@ def packs(folder: Path) -> list[Pack]:
 def listed(packs: Sequence[Pack], form: str) -> str:
     """A line for each pack, or all as JSON."""
     if form == "json":
-        return json.dumps({"schema": SCHEMA, "packs": [one.to_json() for one in packs]})
-    return "\n".join(f"{one.name:12} {one.version:8} {one.policies:4}  {one.summary}" for one in packs)
+        return json.dumps({"schema": SCHEMA, "packs": [pack.to_json() for pack in packs]})
+    return "\n".join(f"{pack.name:12} {pack.version:8} {pack.policies:4}  {pack.summary}" for pack in packs)
 
 
 def copy_packs(folder: Path, to: Path, names: Sequence[str]) -> list[Path]:
     """Copy packs of the folder, all if none is named, into one that is not there yet, or empty. Gives the copies.
     Errors: UsageError."""
-    there = {one.name: one for one in sorted(folder.iterdir()) if any(one.rglob("*.dl"))}
+    there = {path.name: path for path in sorted(folder.iterdir()) if any(path.rglob("*.dl"))}
     for name in names:
         if name not in there:
             near = did_you_mean(name, there, f"there are {', '.join(there)}")
@@ -80,7 +80,7 @@ def does_without(folder: Path) -> bool:
 
 def _pack(name: str, folder: Path, rules: Rules) -> Pack:
     about = _about(folder / ABOUT)
-    policies = [one for one in rules.policies if Path(one.span.file).is_relative_to(folder)]
+    policies = [policy for policy in rules.policies if Path(policy.span.file).is_relative_to(folder)]
     return Pack(name, about["version"], len(policies), about["summary"], str(folder))
 
 

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> bool:
     if options.part == "status":
         claims, now = claims_of(options.heat_conf), time.time()
         print("\n".join(render(claims, now, options.format)))
-        return any(alarm(one, now) for one in claims)
+        return any(alarm(claim, now) for claim in claims)
     grave = False
     for settled in settle(options.heat_conf, options.every):
         for one in settled:
@@ -76,16 +76,18 @@ def alarm(claim: Claim, now: float) -> str:
 def render(claims: tuple[Claim, ...], now: float, form: str) -> Iterator[str]:
     """The claims in a format, text or json, by lines."""
     if form == "json":
-        yield json.dumps({"schema": SCHEMA, "claims": [_to_json(one, now) for one in claims]}, ensure_ascii=False)
+        yield json.dumps({"schema": SCHEMA, "claims": [_to_json(claim, now) for claim in claims]}, ensure_ascii=False)
         return
-    for one in claims:
-        name = f"{one.service} {one.path} of project {one.project}, stack {one.stack}"
-        yield printable(f"{one.state} for {_age(now - one.since)}: {name}{', abandoned' if one.abandoned else ''}")
-        if said := alarm(one, now):
+    for claim in claims:
+        name = f"{claim.service} {claim.path} of project {claim.project}, stack {claim.stack}"
+        yield printable(
+            f"{claim.state} for {_age(now - claim.since)}: {name}{', abandoned' if claim.abandoned else ''}"
+        )
+        if said := alarm(claim, now):
             yield printable(f"  alarm {said}")
-        elif one.problem:
-            yield printable(f"  last  {one.problem}")
-    grave = sum(bool(alarm(one, now)) for one in claims)
+        elif claim.problem:
+            yield printable(f"  last  {claim.problem}")
+    grave = sum(bool(alarm(claim, now)) for claim in claims)
     yield f"{len(claims)} claim{'' if len(claims) == 1 else 's'}, {grave} to look at"
 
 
@@ -147,7 +149,7 @@ def offered(heat_conf: Path, for_me: bool) -> list[str]:
         allowed = Entitlements(conf, chosen.services).services(str(caller["project_id"]), caller)
     except (OSError, ValueError) as error:
         raise wrong(heat_conf, error) from None
-    return [one for one in chosen.services if one in allowed]
+    return [service for service in chosen.services if service in allowed]
 
 
 def _host(conf: Any) -> str:

@@ -37,7 +37,7 @@ def waive(file: Path, rules: Rules, options: argparse.Namespace) -> tuple[str, l
     found = violations.get(options.number)
     if found is None:
         raise UsageError(f"the decision has no violation {options.number}, but {len(violations)} of them")
-    policy = next((one for one in rules.policies if one.id == found["policy"]), None)
+    policy = next((policy for policy in rules.policies if policy.id == found["policy"]), None)
     if policy is None or len(policy.columns) != len(found["row"]):
         raise UsageError(f"the rules have no policy {found['policy']} like the one that found it: name them by --rules")
     row = {name: value for name, value in zip(policy.columns, found["row"], strict=True) if name}
@@ -65,14 +65,14 @@ def looked_at(file: str, rules: Rules, now: datetime | None, log: Path | None) -
     now = (now or datetime.now(UTC)).replace(tzinfo=UTC)
     met = [one for record in (read_log(log) if log else ()) if isinstance(record, dict) for one in _met(record)]
     lines = []
-    for at, one in enumerate(waivers):
-        said = [f"expired[{one.id}] on {one.expires}"] if now >= one.until else []
-        said += [f"soon[{one.id}] {one.left(now)}"] if one.ends_soon(now) else []
-        said += [f"unused[{one.id}] by any decision of {log}"] if log and one.id not in met else []
-        subject = f" of {one.subject}" if one.subject else ""
-        what = f"{one.policy}{subject}, {', '.join(filter(None, (one.owner, one.ticket)))}"
+    for at, waiver in enumerate(waivers):
+        said = [f"expired[{waiver.id}] on {waiver.expires}"] if now >= waiver.until else []
+        said += [f"soon[{waiver.id}] {waiver.left(now)}"] if waiver.ends_soon(now) else []
+        said += [f"unused[{waiver.id}] by any decision of {log}"] if log and waiver.id not in met else []
+        subject = f" of {waiver.subject}" if waiver.subject else ""
+        what = f"{waiver.policy}{subject}, {', '.join(filter(None, (waiver.owner, waiver.ticket)))}"
         lines += [f"{document.place(('waivers', at))}: {each}: {what}" for each in said]
-    expired = sum(now >= one.until for one in waivers)
+    expired = sum(now >= waiver.until for waiver in waivers)
     return [*lines, f"{len(waivers)} waiver{'' if len(waivers) == 1 else 's'}, {expired} expired"], not expired
 
 
@@ -105,7 +105,7 @@ def _appended(file: Path, rules: Rules, entry: dict[str, Any]) -> tuple[str, str
     text = read_text(file) if file.exists() else "waivers:\n"
     document = read_document(text, str(file))
     before = rules.waivers(document)
-    taken = [int(found[1]) for one in before if (found := NUMBERED.fullmatch(one.id))]
+    taken = [int(found[1]) for waiver in before if (found := NUMBERED.fullmatch(waiver.id))]
     entry = {"id": f"W-{max(taken, default=0) + 1}", **entry}
     place = document.place(("waivers", 0)) if before else None
     margin = text.splitlines()[place.line - 1][: place.column - 1].rfind("-") if place else 2
@@ -116,7 +116,7 @@ def _appended(file: Path, rules: Rules, entry: dict[str, Any]) -> tuple[str, str
     try:
         after = rules.waivers(read_document(new, str(file)))
     except InputError as error:
-        if all(one.code == "bad-waiver" for one in error.diagnostics):
+        if all(diagnostic.code == "bad-waiver" for diagnostic in error.diagnostics):
             raise
     if after != (*before, Waiver.from_json(entry)):
         raise UsageError(f"{file}: nothing can be added below: write the list with a dash for each waiver")

@@ -63,11 +63,13 @@ def examine(
             signs.append(Sign("finding", "options", said(error), place, "mend it: a service does not start with this"))
             if section is None:
                 break
-    signs += examine_doors(ways, flavor, cfn, any(one.allow_unverified_context for one, _ in chosen))
-    for one, at in chosen:
-        signs += examine_settings(one, dirs, at, now or datetime.now(UTC))
-        signs += examine_rules(one, at)
-        signs += examine_log(one, log, at)
+    signs += examine_doors(
+        ways, flavor, cfn, any(door_settings.allow_unverified_context for door_settings, _ in chosen)
+    )
+    for door_settings, at in chosen:
+        signs += examine_settings(door_settings, dirs, at, now or datetime.now(UTC))
+        signs += examine_rules(door_settings, at)
+        signs += examine_log(door_settings, log, at)
     if os.environ.get("OS_AUTH_URL") or os.environ.get("OS_ENDPOINT"):
         signs.append(_canary())
     return list(dict.fromkeys(signs))  # doors of the same settings show the same
@@ -76,8 +78,8 @@ def examine(
 def render(signs: Sequence[Sign], form: str) -> str:
     """The signs in a format, text or json."""
     if form == "json":
-        return json.dumps({"schema": SCHEMA, "signs": [one.to_json() for one in signs]}, ensure_ascii=False) + "\n"
-    found, noted, well = (sum(one.level == level for one in signs) for level in get_args(Level))
+        return json.dumps({"schema": SCHEMA, "signs": [sign.to_json() for sign in signs]}, ensure_ascii=False) + "\n"
+    found, noted, well = (sum(sign.level == level for sign in signs) for level in get_args(Level))
     counts = f"{found} finding{'' if found == 1 else 's'}, {noted} note{'' if noted == 1 else 's'}, {well} in order"
     return "\n".join([*map(str, signs), counts]) + "\n"
 
@@ -103,7 +105,7 @@ def _at(ini: Ini, paste: Ini, section: str | None, option: str) -> Span:
 
 def _misspelt(ini: Ini) -> Iterator[Sign]:
     """Options that oslo.config passes over in silence, since nobody has registered them."""
-    names = {one.name for one in fields(Settings)}
+    names = {field.name for field in fields(Settings)}
     for name in ini.sections[GROUP].options if GROUP in ini.sections else ():
         if name not in names:
             near = closest(name, names)

@@ -59,7 +59,7 @@ def examine_settings(settings: Settings, plugin_dirs: list[str], at: At, now: da
         what = f"the glass is broken until {glass.until.isoformat()} ({glass.why}): refused requests may pass"
         fix = f"remove {settings.break_glass} once it is not needed"
         yield Sign("finding", "glass", what, at("break_glass"), fix)
-    known = any((Path(one) / SHIM).is_file() for one in plugin_dirs)
+    known = any((Path(plugin_dir) / SHIM).is_file() for plugin_dir in plugin_dirs)
     fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"
     if settings.create_denial == "failed_stack" and not known:
         what = "Heat knows no DatalogGate::Denial, which create_denial = failed_stack makes stacks of"
@@ -93,7 +93,7 @@ def examine_rules(settings: Settings, at: At) -> Iterator[Sign]:
         fix = "mend them: a service does not start with these, and one that runs keeps those before"
         yield Sign("finding", "rules", f"they don't load: {_line(first)}{more}", place, fix)
     else:
-        known = {one.id for one in rules.policies}
+        known = {policy.id for policy in rules.policies}
         whose = ", ".join(settings.rules) or f"none are set, so {default_rules()}"
         yield Sign(
             "ok",
@@ -101,8 +101,8 @@ def examine_rules(settings: Settings, at: At) -> Iterator[Sign]:
             f"{rules.digest[:12]} with {len(known)} polic{'y' if len(known) == 1 else 'ies'}: {whose}",
             place,
         )
-        for one in rules.warnings:
-            yield Sign("note", "rules", _line(one), place)
+        for warning in rules.warnings:
+            yield Sign("note", "rules", _line(warning), place)
         for name in sorted(settings.policy_modes.keys() - known):
             yield Sign("note", "rules", f"policy_modes names {name}, which is no policy", at("policy_modes"))
     for path in [*settings.rules, *settings.catalogue, *filter(None, (settings.inventory, settings.break_glass))]:
@@ -171,7 +171,7 @@ def _open(path: Path) -> bool:
 
 def _plugin() -> str:
     """Why Heat gets no lifecycle plugin, empty if it does. It is made as Heat makes it."""
-    found = [one for one in entry_points(group=LIFECYCLE) if one.name == "datalog_gate"]
+    found = [entry_point for entry_point in entry_points(group=LIFECYCLE) if entry_point.name == "datalog_gate"]
     if not found:
         return ABSENT
     try:
@@ -181,5 +181,5 @@ def _plugin() -> str:
     return ""
 
 
-def _line(one: Diagnostic) -> str:
-    return f"{f'{one.span}: ' if one.span else ''}{one.message}"
+def _line(diagnostic: Diagnostic) -> str:
+    return f"{f'{diagnostic.span}: ' if diagnostic.span else ''}{diagnostic.message}"

@@ -56,15 +56,17 @@ def examine_doors(paste: Ini, flavor: str, cfn: bool, unverified: bool) -> Itera
     trusted."""
     found = pipelines(paste, flavor)
     for api in ("api", "cfn") if cfn else ("api",):
-        if not any(one.used for one in found if one.api == api) and (api == "api" or _serves(paste, api)):
+        if not any(pipeline.used for pipeline in found if pipeline.api == api) and (
+            api == "api" or _serves(paste, api)
+        ):
             message = f"{SERVICES[api]} has no pipeline of the flavor {flavor or 'default'}"
             fix = f"write `{flavor or 'default'} = ... {DOORS[api]} APPLICATION` under [{COMPOSITES[api]}]{NO_CFN[api]}"
             yield Sign("finding", "door", message, paste.place(COMPOSITES[api]), fix)
-    for one in found:
-        if one.api == "cfn" and not cfn:
-            yield Sign("note", "door", f"{one.name} is said not to be deployed", one.place)
+    for pipeline in found:
+        if pipeline.api == "cfn" and not cfn:
+            yield Sign("note", "door", f"{pipeline.name} is said not to be deployed", pipeline.place)
         else:
-            yield from _examine(one, paste, unverified)
+            yield from _examine(pipeline, paste, unverified)
 
 
 def pipelines(paste: Ini, flavor: str) -> list[Pipeline]:
@@ -103,7 +105,7 @@ def given(paste: Ini, flavor: str) -> dict[str, dict[str, str]]:
 def _started(paste: Ini, flavor: str) -> set[str]:
     """What Heat starts: the application of the flavor if there is one (heat/common/config.py:544-557)."""
     there = {section.partition(":")[2] for section in paste.sections}
-    return {named if (named := f"{one}-{flavor}") in there else one for one in SERVICES.values()}
+    return {named if (named := f"{service}-{flavor}") in there else service for service in SERVICES.values()}
 
 
 def _serves(paste: Ini, api: Api) -> bool:
