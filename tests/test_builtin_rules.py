@@ -18,7 +18,7 @@ from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.lines import read as read_lines
 from tests import naive
 from tests.programs import Facts
-from tests.test_possible import answer, checked
+from tests.test_unknowns import answer, checked
 
 U = Unknown("u")
 NOW: Facts = {"gate:now": [("2027-03-01T12:00:00+00:00",)]}

@@ -9,7 +9,7 @@ from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.decision.grants import problems_of
 from datalog_gate.doors.cli.grant_preview import asks
 from tests.pages import DOCS
-from tests.test_decide import NOW
+from tests.test_decision import NOW
 
 SAMPLES = DOCS / "samples" / "grants"
 RULES = dg.load_rules(DOCS.parent / "rules", SAMPLES / "unlock.dl")

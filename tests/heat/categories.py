@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from datalog_gate.base.values import Unknown
-from tests.heat.compare import Difference
+from tests.heat.comparison import Difference
 from tests.heat.heat_side import Refused
 
 

@@ -14,7 +14,7 @@ from heatclient.common import template_utils
 from datalog_gate.base.errors import InputError
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Stack
-from tests.heat.compare import Report, compare
+from tests.heat.comparison import Report, compare
 from tests.heat.heat_side import SHAPES, Refused, Seen, resolve
 from tests.heat.verdicts import contradictions
 

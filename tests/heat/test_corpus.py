@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.heat.categories import CATEGORIES, category
-from tests.heat.compare import Difference
+from tests.heat.comparison import Difference
 from tests.heat.inputs import compare_files
 from tests.heat.verdicts import Contradiction
 

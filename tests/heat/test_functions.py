@@ -16,7 +16,7 @@ from heat.engine.function import Invalid
 from heat.engine.hot.functions import Removed
 
 from tests.heat.categories import category
-from tests.heat.compare import Difference, refusals
+from tests.heat.comparison import Difference, refusals
 from tests.heat.heat_side import Seen, resolve
 from tests.heat.inputs import compare_body
 from tests.heat.verdicts import Contradiction

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.heat.doors.grounds import grant
+from tests.heat.doors.grant_heat import grant
 from tests.heat.doors.rig import wait
-from tests.heat.doors.stacks import refusal, template
-from tests.placement.grounds import Ground, emptied, ground
+from tests.heat.doors.templates import refusal, template
+from tests.placement.placement_heat import Ground, emptied, ground
 from tests.placement.rig import Cloud
 
 FULL = "the licence acme_db has 0 of 2 seats left, and 1 is asked for"

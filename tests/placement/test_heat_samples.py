@@ -11,8 +11,8 @@ import pytest
 from heatclient.common import template_utils
 
 from datalog_gate.doors.cli.commands.approval_requests import answer, listed
-from tests.heat.doors.stacks import refusal
-from tests.placement.grounds import SAMPLES, Ground, emptied, ground
+from tests.heat.doors.templates import refusal
+from tests.placement.placement_heat import SAMPLES, Ground, emptied, ground
 from tests.placement.rig import Cloud
 
 DONE = ("CREATE_COMPLETE", "Stack CREATE completed successfully")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.heat.doors.grounds import Ground, ground
+from tests.heat.doors.grant_heat import Ground, ground
 from tests.heat.doors.rig import HERE, Heat, running
-from tests.heat.doors.stacks import OF_PARAMETER
+from tests.heat.doors.templates import OF_PARAMETER
 
 API, CFN = "datalog_gate", "datalog_gate_cfn"
 RECORDED = {"create_denial": "failed_stack", "reload_seconds": "0"}

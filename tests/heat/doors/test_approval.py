@@ -9,7 +9,7 @@ import pytest
 
 from datalog_gate.doors.cli.main import main
 from tests.heat.doors.rig import PROJECT, running
-from tests.heat.doors.stacks import string, template
+from tests.heat.doors.templates import string, template
 
 pytest.importorskip("datalog_gate.doors.heat.grant_resource")
 RULES = """\

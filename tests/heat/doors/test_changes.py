@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.heat.doors.rig import HERE, Heat, running, wait
-from tests.heat.doors.stacks import CLEAN, LONG, refusal, string, template, why, without_policies
+from tests.heat.doors.templates import CLEAN, LONG, refusal, string, template, why, without_policies
 
 WITH_CLEAN = template(s=string(64), t=string())
 WITH_LONG = template(s=string(64), t=string(64))

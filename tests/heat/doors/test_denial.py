@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.heat.doors.rig import Heat
-from tests.heat.doors.stacks import CLEAN, denial, template
+from tests.heat.doors.templates import CLEAN, denial, template
 
 REASON = "flavor: web takes m1.huge (take m1.small) [decision 4ceb31]"
 

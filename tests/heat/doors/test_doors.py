@@ -9,9 +9,9 @@ import requests
 from heat.version import version_info
 from heatclient.exc import HTTPForbidden
 
+from tests.heat.doors.denial_table import DOORS, page
 from tests.heat.doors.rig import Heat
-from tests.heat.doors.stacks import LONG, why
-from tests.heat.doors.table import DOORS, page
+from tests.heat.doors.templates import LONG, why
 from tests.pages import DOCS, assert_written
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.heat.doors.rig import HERE, Heat, running, wait
-from tests.heat.doors.stacks import CLEAN, LONG, why
+from tests.heat.doors.templates import CLEAN, LONG, why
 from tests.licence_server import Server, hang, licence_server, refuse, says, slam
 
 GOOD = (HERE / "rules" / "doors.dl").read_text()

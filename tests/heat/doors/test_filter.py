@@ -12,7 +12,7 @@ import requests
 from heatclient.exc import HTTPForbidden
 
 from tests.heat.doors.rig import Heat
-from tests.heat.doors.stacks import CLEAN, LONG, OF_PARAMETER, refusal, why, without_policies
+from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, refusal, why, without_policies
 
 Ask = Callable[[Heat, str], requests.Response]
 NEW: dict[str, Ask] = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.heat.doors.grounds import Ground, failing, grant, place, value
+from tests.heat.doors.grant_heat import Ground, failing, grant, place, value
 from tests.heat.doors.rig import wait
-from tests.heat.doors.stacks import string, template
+from tests.heat.doors.templates import string, template
 
 
 def test_a_grant_is_reserved_before_its_scope_is_made_and_tells_the_decision(here: Ground) -> None:

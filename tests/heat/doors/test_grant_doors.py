@@ -14,7 +14,7 @@ import requests
 from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import Journal
 from tests.heat.doors.rig import HERE, PROJECT, Heat, running
-from tests.heat.doors.stacks import CLEAN, refusal, string, template
+from tests.heat.doors.templates import CLEAN, refusal, string, template
 
 EDGE = '\n@unlock("edge")\nedge(grant) :- gate:grant(id=grant, service="edge").\n'
 INNER = "heat_template_version: 2018-08-31\nresources: {s: {type: OS::Heat::RandomString}}\n"

@@ -15,9 +15,9 @@ import pytest
 from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.reconcile import Stacks, reconcile
-from tests.heat.doors.grounds import LATE, STEP, Ground, failing, grant, ground
+from tests.heat.doors.grant_heat import LATE, STEP, Ground, failing, grant, ground
 from tests.heat.doors.rig import PROJECT, started, wait
-from tests.heat.doors.stacks import string, template
+from tests.heat.doors.templates import string, template
 
 ASKED = template(g=grant("trial", ["s"]), s=string())
 TOLD = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.heat.doors.grounds import Ground, grant, place, value
-from tests.heat.doors.stacks import string, template
+from tests.heat.doors.grant_heat import Ground, grant, place, value
+from tests.heat.doors.templates import string, template
 
 ON_STRING = "a grant must be known before anything is built, and this one depends on s"
 RETAINED = "a grant ends with its resource: leave out deletion_policy"

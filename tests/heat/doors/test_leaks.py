@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.heat.doors.rig import Heat, running
-from tests.heat.doors.stacks import string, template
+from tests.heat.doors.templates import string, template
 
 MARK = "odd S3CR3T'\\Q"
 NUMBER = 73519462

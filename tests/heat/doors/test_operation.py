@@ -15,7 +15,7 @@ from datalog_gate.doors.heat import lifecycle
 from datalog_gate.doors.heat.heat_objects import asked
 from datalog_gate.doors.heat.lifecycle import LifecyclePlugin, VetoError
 from datalog_gate.preflight.plugin import Outcome
-from tests.heat.doors.stacks import CLEAN
+from tests.heat.doors.templates import CLEAN
 
 VERSION = "Heat {} is not known to this gate: 'types.SimpleNamespace' object has no attribute 't'"
 

@@ -16,7 +16,7 @@ from datalog_gate.doors.cli.commands.services import settle
 from datalog_gate.doors.cli.main import main
 from tests.heat.doors.conftest import API, CFN
 from tests.heat.doors.rig import PROJECT, Heat, running
-from tests.heat.doors.stacks import CLEAN, template
+from tests.heat.doors.templates import CLEAN, template
 
 PLUGIN = r"""
 import json

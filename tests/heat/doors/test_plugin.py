@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.heat.doors.rig import Heat, running, wait
-from tests.heat.doors.stacks import CLEAN, LONG, denial, string, template, why
+from tests.heat.doors.templates import CLEAN, LONG, denial, string, template, why
 
 NESTED: dict[str, Any] = {
     "template": template(inner={"type": "inner.yaml"}, s=string()),

@@ -11,7 +11,7 @@ import pytest
 from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.stack_states import HeatStacks
 from tests.heat.doors.rig import PROJECT, Heat, wait
-from tests.heat.doors.stacks import template
+from tests.heat.doors.templates import template
 from tests.ledger import Seats, broker, request
 
 

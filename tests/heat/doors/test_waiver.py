@@ -11,7 +11,7 @@ import pytest
 from datalog_gate.doors.cli.main import main
 from tests.heat.doors.conftest import API, CFN
 from tests.heat.doors.rig import HERE, Heat, running
-from tests.heat.doors.stacks import LONG, refusal, why
+from tests.heat.doors.templates import LONG, refusal, why
 
 WHO = ("--owner", "net", "--reason", "a test", "--expires", "2999-01-01")
 EXPIRED = " (32 are enough; waiver W-1 expired 2020-01-01)"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.heat.doors.grounds import grant, place, value
+from tests.heat.doors.grant_heat import grant, place, value
 from tests.heat.doors.rig import Heat, running
-from tests.heat.doors.stacks import refusal, string, template
+from tests.heat.doors.templates import refusal, string, template
 
 WITHOUT = Path("docs/samples/without-gate.yaml").read_text()
 ASKED = template(g=grant(), s=string(), v=value(place("s")))

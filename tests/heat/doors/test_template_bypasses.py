@@ -17,7 +17,17 @@ from typing import Any
 import pytest
 
 from tests.heat.doors.rig import Heat
-from tests.heat.doors.stacks import CLEAN, LONG, OF_PARAMETER, denial, refusal, string, template, why, without_policies
+from tests.heat.doors.templates import (
+    CLEAN,
+    LONG,
+    OF_PARAMETER,
+    denial,
+    refusal,
+    string,
+    template,
+    why,
+    without_policies,
+)
 
 TYPE = "OS::Heat::RandomString"
 NONE = "OS::Heat::None"

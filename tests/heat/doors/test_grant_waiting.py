@@ -13,7 +13,7 @@ import pytest
 from datalog_gate.services.approvals import Approvals
 from datalog_gate.services.journal import Journal
 from tests.heat.doors.rig import Heat, running, wait
-from tests.heat.doors.stacks import string, template
+from tests.heat.doors.templates import string, template
 
 RULES = """\
 @unlock("approval") asked(grant) :- gate:grant(id=grant, service="approval").

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status
 
-ENTRY_POINTS = "[datalog_gate.services]\ntrial = tests.heat.doors.trial:Trial\n"
+ENTRY_POINTS = "[datalog_gate.services]\ntrial = tests.heat.doors.trial_service:Trial\n"
 LATE = 2.5
 """Seconds until it answers when it is late: more than a call may take."""
 

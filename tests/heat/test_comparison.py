@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from datalog_gate.files.templates import read_stack
-from tests.heat.compare import Report, compare
+from tests.heat.comparison import Report, compare
 from tests.heat.heat_side import SHAPES, Refused, Seen, resolve
 
 TEMPLATE = """\

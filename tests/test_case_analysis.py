@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import datalog_gate as dg
 from datalog_gate.api import Rules
 from datalog_gate.stack.model import Data, Stack
-from tests import valued
+from tests import known_values
 
 RULES = """
 @deny("zone", "{s} stands in nova-2")
@@ -112,9 +112,9 @@ def worlds(
     names = {resource.id.path for each in read(body, {}).walk() for resource in each.resources}
     found = []
     for chosen in product(*values.values()):
-        decision = valued.judged(rules, read(body, dict(zip(values, chosen, strict=True))))
+        decision = known_values.judged(rules, read(body, dict(zip(values, chosen, strict=True))))
         assert decision.undetermined == ()
-        found.append({(policy, on if on in names else None) for policy, on in valued.found(decision.violations)})
+        found.append({(policy, on if on in names else None) for policy, on in known_values.found(decision.violations)})
     return found
 
 
@@ -122,10 +122,10 @@ def worlds(
 @given(body=template)
 def test_what_is_tried_is_what_reading_with_each_value_gives(rules: Rules, body: dict[str, Any]) -> None:
     found = worlds(rules, body, VALUES)
-    decision = valued.judged(rules, read(body, {}))
+    decision = known_values.judged(rules, read(body, {}))
     always, ever = set.intersection(*found), set.union(*found)
-    assert valued.found(decision.violations) == always
-    assert valued.found(decision.undetermined) == ever - always
+    assert known_values.found(decision.violations) == always
+    assert known_values.found(decision.undetermined) == ever - always
     assert all(violation.because and " if " in violation.depends for violation in decision.undetermined)
 
 
@@ -136,13 +136,13 @@ def test_what_can_not_be_tried_is_never_told_wrong(rules: Rules, body: dict[str,
     values = {**VALUES, **{name: [*VALUES[name], "db", "x"] for name in free}}
     body = {**body, "parameters": declared}
     found = worlds(rules, body, values)
-    decision = valued.judged(rules, read(body, {}))
-    assert valued.found(decision.violations) <= set.intersection(*found)
-    open_ = valued.found(decision.violations) | valued.found(decision.undetermined)
+    decision = known_values.judged(rules, read(body, {}))
+    assert known_values.found(decision.violations) <= set.intersection(*found)
+    open_ = known_values.found(decision.violations) | known_values.found(decision.undetermined)
     assert open_ >= set.union(*found)
     assert all(violation.because for violation in decision.undetermined)
 
 
-@pytest.mark.parametrize("template", valued.corpus()[::3], ids=lambda one: one.name)
+@pytest.mark.parametrize("template", known_values.corpus()[::3], ids=lambda one: one.name)
 def test_values_only_settle_what_the_corpus_leaves_open(template: Path) -> None:
-    assert list(valued.wrong(dg.load_rules(valued.ROOT / "rules"), template, 0)) == []
+    assert list(known_values.wrong(dg.load_rules(known_values.ROOT / "rules"), template, 0)) == []

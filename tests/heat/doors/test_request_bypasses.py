@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.heat.doors.rig import PROJECT, Heat
-from tests.heat.doors.stacks import CLEAN, LONG, OF_PARAMETER, refusal, why
+from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, refusal, why
 
 CANNOT = "The stack can't be read: "
 REPLACED = "The request can't be judged: the method is replaced or cut short, so that nobody can tell what is asked for: send it as the method"

@@ -1,4 +1,4 @@
-"""What values do to what was not known: ``python -m tests.valued [SEEDS]`` asks it of every root of the corpus.
+"""What values do to what was not known: ``python -m tests.known_values [SEEDS]`` asks it of every root of the corpus.
 
 A root is judged without any environment, then with values for some of the parameters that have none, then for all. What
 is certain stays so, and nothing is found that was ruled out before: values only settle what was undetermined. A value

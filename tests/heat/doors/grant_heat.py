@@ -16,7 +16,7 @@ from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Service
 from datalog_gate.services.journal import Claim, Journal
 from tests.heat.doors.rig import HERE, Heat, running
-from tests.heat.doors.trial import ENTRY_POINTS, Trial
+from tests.heat.doors.trial_service import ENTRY_POINTS, Trial
 
 CALL, STEP, LATE = 1.0, 3.0, 3.0
 """Seconds of a call, of a step, and in which a call that was given up may take effect."""

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from datalog_gate.services.reconcile import reconcile
-from tests.heat.doors.grounds import Ground, failing, grant
+from tests.heat.doors.grant_heat import Ground, failing, grant
 from tests.heat.doors.rig import wait
-from tests.heat.doors.stacks import string, template
+from tests.heat.doors.templates import string, template
 from tests.heat.doors.test_grant_faults import became, settled
 
 
