@@ -24,8 +24,7 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.decision.policy_set import load
-from datalog_gate.engine.plan import plan
-from datalog_gate.engine.steps import (
+from datalog_gate.engine.plan import (
     NEW,
     Ask,
     Check,
@@ -36,6 +35,7 @@ from datalog_gate.engine.steps import (
     Plan,
     Scan,
     Step,
+    plan,
     slots_filled,
     slots_read,
 )

@@ -19,7 +19,7 @@ from types import CodeType, FunctionType
 from datalog_gate.analysis.program import Const
 from datalog_gate.base.values import Unknown, Value
 from datalog_gate.engine.builtins import SMALL, aggregate, compare, compute, fits, holds
-from datalog_gate.engine.steps import (
+from datalog_gate.engine.plan import (
     MOST_LOOPS,
     NEW,
     Ask,

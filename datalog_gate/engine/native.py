@@ -21,8 +21,7 @@ from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
 from datalog_gate.engine.codegen import Access, Compiled, compiled
 from datalog_gate.engine.model import Model, ModelError, Table
-from datalog_gate.engine.plan import plan
-from datalog_gate.engine.steps import NEW, TooDeepError
+from datalog_gate.engine.plan import NEW, TooDeepError, plan
 
 Emit = Callable[[Row], None]
 Rounds = Mapping[str, Mapping[Row, int]]
