@@ -9,18 +9,23 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow, Subnormal
-from typing import cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
 
 from datalog_gate.analysis.patterns import searcher
 from datalog_gate.analysis.program import FoldFunction
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
-from datalog_gate.engine.dates import DATES
 from datalog_gate.engine.intervals import Tuples, aggregated, computed, decided, kinds_of
-from datalog_gate.engine.networks import NETWORKS
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.schema.signatures import CALLS
+
+if TYPE_CHECKING:
+    import ipaddress
+
+    Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 Number = int | Decimal
 DIGITS = 4000
@@ -316,6 +321,146 @@ def _occurs(pattern: str, text: str, ignore_case: bool = False) -> bool:
         raise EvaluationError("regular expressions need RE2, which is not installed") from None
 
 
+# dates and times
+
+_MONTHS = "january february march april may june july august september october november december"
+# compiled when they are used first: most rules read no date
+_TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{1,6}))?)?"
+_MOMENT = (
+    r"(?:(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})|(?P<name>[A-Za-z]{3,9})\.? (?P<of>\d{1,2}), (?P<in>\d{4}))"
+    rf"(?:[T ]{_TIME} ?(?P<offset>Z|(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>[0-5]\d))?)?"
+)
+_SPAN = r"\d{1,12}(?::\d{1,12}){0,4}"
+_UNITS = (1, 60, 3600, 86400, 7 * 86400)
+_START = datetime(1900, 1, 1)
+_SECOND = timedelta(seconds=1)
+_LONGEST = 10**12
+
+
+@lru_cache(maxsize=4096)
+def _moment(text: str) -> datetime:
+    """The moment that the text writes, in UTC but without saying so; a date alone is its midnight."""
+    found = re.fullmatch(_MOMENT, text.strip(), re.ASCII)
+    if not found:
+        raise ValueError("the text is no date such as 2027-03-01 or 2027-03-01T12:00:00Z")
+    try:
+        if found["name"]:
+            day = date(int(found["in"]), _month(found["name"]), int(found["of"]))
+        else:
+            day = date(int(found["year"]), int(found["month"]), int(found["day"]))
+        moment = datetime.combine(day, _time_of(found) if found["hour"] else time())
+        if not found["sign"]:
+            return moment
+        offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"]))
+        zone = timezone(-offset if found["sign"] == "-" else offset)
+        return moment.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        raise ValueError("there is no such date or time") from None
+
+
+def _month(name: str) -> int:
+    """The number of an English month, 0 if there is none of this name."""
+    return next((at for at, month in enumerate(_MONTHS.split(), 1) if name.lower() in (month, month[:3])), 0)
+
+
+def _time_of(found: re.Match[str]) -> time:
+    second, fraction = int(found["second"] or 0), (found["fraction"] or "").ljust(6, "0")
+    return time(int(found["hour"]), int(found["minute"]), second, int(fraction))
+
+
+def _time(text: str) -> time:
+    """The time of day of a moment, or one that stands alone."""
+    found = re.fullmatch(_TIME, text.strip(), re.ASCII)
+    if not found:
+        return _moment(text).time()
+    try:
+        return _time_of(found)
+    except ValueError:
+        raise ValueError("there is no such date or time") from None
+
+
+def _span(value: int | Decimal | str) -> timedelta:
+    """A length of time: seconds, or a text of seconds, minutes, hours, days and weeks, from its end: ``1:00:00``."""
+    if isinstance(value, str):
+        if not re.fullmatch(_SPAN, value, re.ASCII):
+            raise ValueError("the text is no length of time such as 3600 or 1:00:00")
+        parts = reversed(value.split(":"))
+        value = sum(int(part) * unit for part, unit in zip(parts, _UNITS, strict=False))
+    if not -_LONGEST < value < _LONGEST:
+        raise ValueError("the result is no date between the years 1 and 9999")
+    micros = Decimal(value) * 10**6
+    if micros != int(micros):
+        raise ValueError("the length of time is finer than a microsecond")
+    return timedelta(microseconds=int(micros))
+
+
+def _moved(text: str, span: timedelta) -> str:
+    try:
+        return str(_moment(text) + span)
+    except OverflowError:
+        raise ValueError("the result is no date between the years 1 and 9999") from None
+
+
+def _packed(form: str, read: Callable[[str], object]) -> Callable[..., str]:
+    """A function that writes numbers in the form, without zeros before as Congress does; they must make sense."""
+
+    def pack(*numbers: int | Decimal) -> str:
+        if not all(isinstance(number, int) and 0 <= number <= 9999 for number in numbers):
+            raise ValueError("a part of a date or time is a whole number")
+        written = form.format(*numbers)
+        read(written)
+        return written
+
+    return pack
+
+
+def _moments(comparison: Callable[..., bool]) -> Callable[[str, str], bool]:
+    return lambda one, other: comparison(_moment(one), _moment(other))
+
+
+def _part(name: str, read: Callable[[str], object]) -> Callable[[str], int]:
+    return lambda text: int(getattr(read(text), name))
+
+
+# networks and addresses
+
+
+@lru_cache(maxsize=4096)
+def _network(text: str) -> Network:
+    import ipaddress  # only rules about networks pay for it
+
+    if "%" not in text:  # the zone of an address says nothing about which one it is
+        try:
+            return ipaddress.ip_network(text, strict=False)
+        except ValueError:
+            pass
+    raise ValueError("the text is no network")
+
+
+def _address(text: str) -> tuple[int, int]:
+    network = _network(text) if "/" not in text else None
+    if network is None:
+        raise ValueError("the text is no address")
+    return network.version, int(network.network_address)
+
+
+def _contains(network: str, inner: str) -> bool:
+    one, other = _network(network), _network(inner)
+    if one.version != other.version:
+        return False
+    first, last = int(one.network_address), int(one.broadcast_address)
+    return first <= int(other.network_address) and int(other.broadcast_address) <= last
+
+
+def _overlap(one: str, other: str) -> bool:
+    return _network(one).overlaps(_network(other))
+
+
+def _addresses(comparison: Callable[..., bool]) -> Callable[[str, str], bool]:
+    return lambda one, other: comparison(_address(one), _address(other))
+
+
+_DAY, _HOUR = ("year", "month", "day"), ("hour", "minute", "second")
 IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "+": _plus,
     "-": _minus,
@@ -354,7 +499,34 @@ IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "validate_int": lambda least, most, value: _valid_number(least, most, value, True),
     "validate_float": lambda least, most, value: _valid_number(least, most, value, False),
     "validate_string": _valid_string,
-    **NETWORKS,
-    **DATES,
+    "cidr_contains": _contains,
+    "cidr_overlaps": _overlap,
+    "cidr_host_count": lambda text: _network(text).num_addresses,
+    "ips_equal": _addresses(operator.eq),
+    "ips_lt": _addresses(operator.lt),
+    "ips_lteq": _addresses(operator.le),
+    "ips_gt": _addresses(operator.gt),
+    "ips_gteq": _addresses(operator.ge),
+    "networks_equal": lambda one, other: _network(one) == _network(other),
+    "networks_overlap": _overlap,
+    "ip_in_network": lambda address, network: bool(_address(address)) and _contains(network, address),
+    "now": lambda now: str(_moment(now).replace(microsecond=0)),
+    **{f"unpack_date.{one}": _part(one, _moment) for one in _DAY},
+    **{f"unpack_time.{one}": _part(one, _time) for one in _HOUR},
+    **{f"unpack_datetime.{one}": _part(one, _moment) for one in _DAY + _HOUR},
+    "pack_date": _packed("{}-{}-{}", _moment),
+    "pack_time": _packed("{}:{}:{}", _time),
+    "pack_datetime": _packed("{}-{}-{} {}:{}:{}", _moment),
+    "extract_date": lambda text: str(_moment(text).date()),
+    "extract_time": lambda text: str(_time(text)),
+    "datetime_to_seconds": lambda text: (_moment(text) - _START) // _SECOND,
+    "datetime_plus": lambda text, span: _moved(text, _span(span)),
+    "datetime_minus": lambda text, span: _moved(text, -_span(span)),
+    "datetime_lt": _moments(operator.lt),
+    "datetime_lteq": _moments(operator.le),
+    "datetime_gt": _moments(operator.gt),
+    "datetime_gteq": _moments(operator.ge),
+    "datetime_equal": _moments(operator.eq),
+    "days_until": lambda day, now: (_moment(day).date() - _moment(now).date()).days,
 }
 """By name in `CALLS`; the inputs are known and of the kinds that the signature names."""
