@@ -25,7 +25,6 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.decision.policy_set import load
 from datalog_gate.engine.plan import (
-    NEW,
     Ask,
     Check,
     Compute,
@@ -91,8 +90,8 @@ PLANS: list[tuple[str, tuple[Operand, ...], tuple[CheckedLiteral, ...], tuple[in
     ),
     (
         "the new rows first, whatever their number",
-        (X, Y), (edge(Z, Y), Match(f"{NEW}reach", (X, Z), HERE)),
-        (0, 2), (Scan(f"{NEW}reach", 2, (), (), ((0, 0), (1, 1)), ()), edges(((0, 1),), ((1, 2),))),
+        (X, Y), (edge(Z, Y), Match("reach", (X, Z), HERE, new=True)),
+        (0, 2), (Scan("reach", 2, (), (), ((0, 0), (1, 1)), (), new=True), edges(((0, 1),), ((1, 2),))),
     ),
     (
         "constants, what stands twice, and what is computed",
@@ -136,7 +135,12 @@ def test_a_step_reads_slots_and_fills_others(step: Step, read: list[int], filled
 
 
 def test_of_rows_that_bind_nothing_one_is_as_good_as_all_unless_they_are_new() -> None:
-    scans = (edges(((0, 1),)), edges(binds=((0, 1),)), edges(twice=((0, 1),)), Scan(f"{NEW}node", 1, (), (), (), ()))
+    scans = (
+        edges(((0, 1),)),
+        edges(binds=((0, 1),)),
+        edges(twice=((0, 1),)),
+        Scan("node", 1, (), (), (), (), new=True),
+    )
     assert [scan.single for scan in scans] == [True, False, False, False]
 
 

@@ -45,12 +45,13 @@ class Match:
     too does not match a null here (inside an atom, twice the same variable neither); a constant null does.
 
     `columns` are those of the arguments that are not anything, and `said` these with their columns: of fifty columns
-    that a relation has, a rule reads two.
+    that a relation has, a rule reads two. An engine marks a match as `new` that reads the rows of the last round only.
     """
 
     relation: str
     arguments: tuple[Pattern, ...]
     span: Span = field(compare=False)
+    new: bool = False
     said: tuple[tuple[int, Operand], ...] = field(init=False, compare=False, repr=False)
     columns: tuple[int, ...] = field(init=False, compare=False, repr=False)
 

@@ -44,12 +44,13 @@ Verdict = bool | Cause | None
 @dataclass(slots=True)
 class Assignments:
     """Finds assignments over `tables` and `errors`; in the order of rows if `ordered`, for which the tables must be
-    finished: what was found in them is remembered."""
+    finished: what was found in them is remembered. A match of new rows reads the table `news`."""
 
     tables: Mapping[str, Table]
     errors: Errors = field(default_factory=dict)
     watch: Watch = field(default_factory=lambda: Watch())
     ordered: bool = False
+    news: Table | None = None
     _sorted: dict[Place, list[Row]] = field(default_factory=dict, init=False)
     _bodies: dict[int, tuple[CheckedRule | Scoped, Sequence[Scoped]]] = field(default_factory=dict, init=False)
     _settled: dict[tuple[int, Row], tuple[Scoped, Cause | bool | Value]] = field(default_factory=dict, init=False)
@@ -150,6 +151,8 @@ class Assignments:
             extended = _bound(match, row, binding)
             if extended is not None:
                 yield extended, before
+        if match.new:
+            return
         for row, causes in self.errors.get(match.relation, {}).items():
             extended = _bound(match, row, binding, in_error=True)
             if extended is not None:
@@ -162,7 +165,9 @@ class Assignments:
         if place is None:
             return ()
         if not self.ordered:
-            return self.tables[match.relation].lookup(*place[1:])
+            table = self.news if match.new else self.tables[match.relation]
+            assert table is not None
+            return table.lookup(*place[1:])
         if place not in self._sorted:
             self._sorted[place] = in_order(self.rows(*place))
         return self._sorted[place]

@@ -21,7 +21,6 @@ from datalog_gate.base.values import Unknown, Value
 from datalog_gate.engine.builtins import SMALL, aggregate, compare, compute, fits, holds
 from datalog_gate.engine.plan import (
     MOST_LOOPS,
-    NEW,
     Ask,
     Check,
     Compute,
@@ -142,7 +141,6 @@ class _Writer:
 
     def scan(self, step: Scan, body: list[ast.stmt], counted: bool) -> list[ast.stmt]:
         """Append a loop over the rows; what it gives is the loop's body."""
-        delta = step.relation.startswith(NEW)
         rows: ast.expr = _load("news")
         if step.distinct:
             columns = tuple(column for column, _ in step.binds)
@@ -150,7 +148,7 @@ class _Writer:
             slots: list[ast.expr] = [_store(_slot(slot)) for _, slot in step.binds]
             body += self.count(_call("len", rows)) if counted else []
             return self._loop(body, slots[0] if len(slots) == 1 else ast.Tuple(slots, ast.Store()), rows)
-        if not delta:
+        if not step.new:
             columns = tuple(column for column, _ in step.keys)
             rows = self.access(Access(step.relation, _values(step.constants), columns))
         if step.keys:
@@ -162,14 +160,14 @@ class _Writer:
             self.sure.update(slot for _, slot in step.keys)
         if counted:
             body += self.count(_call("len", rows))
-        filtered = step.twice or (delta and step.constants)
+        filtered = step.twice or (step.new and step.constants)
         if step.binds and not filtered and 2 * len(step.binds) >= step.arity:
             names = {column: _slot(slot) for column, slot in step.binds}
             target = ast.Tuple([_store(names.get(column, "_")) for column in range(step.arity)], ast.Store())
             return self._loop(body, target, rows)
         row = self.new("r")
         body = self._loop(body, _store(row), rows)
-        for column, constant in step.constants if delta else ():
+        for column, constant in step.constants if step.new else ():
             body.append(_unless(_equal(_item(row, column), self.term(constant))))
         for one, other in step.twice:
             body.append(

@@ -21,7 +21,7 @@ from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
 from datalog_gate.engine.codegen import Access, Compiled, compiled
 from datalog_gate.engine.model import Model, ModelError, Table
-from datalog_gate.engine.plan import NEW, TooDeepError, plan
+from datalog_gate.engine.plan import TooDeepError, plan
 
 Emit = Callable[[Row], None]
 Rounds = Mapping[str, Mapping[Row, int]]
@@ -105,7 +105,7 @@ class _Part:
             match = rule.body[at]
             assert isinstance(match, Match)
             news = match.relation
-            body = replace(rule, body=(*rule.body[:at], replace(match, relation=NEW + news), *rule.body[at + 1 :]))
+            body = replace(rule, body=(*rule.body[:at], replace(match, new=True), *rule.body[at + 1 :]))
         needs = {literal.relation for literal in rule.body if isinstance(literal, Match)} - set(own)
         sized = {match.relation for _, match in reads(rule.body)}
         return _Part(rule, body, news, frozenset(needs), tuple(sorted(sized)))
@@ -248,9 +248,9 @@ class _Evaluation:
             except EvaluationError:
                 pass
         came_to = len(news)
-        tables = {**self.tables, NEW + part.news: Table(news)} if part.news else self.tables
         rows: dict[Row, None] = {}
-        for binding, cause in Assignments(tables, self.errors, self.watch).of_rule(part.body):
+        search = Assignments(self.tables, self.errors, self.watch, news=Table(news) if part.news else None)
+        for binding, cause in search.of_rule(part.body):
             if cause:
                 self.failed.add(id(part.rule))
             else:

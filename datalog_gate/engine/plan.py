@@ -32,9 +32,6 @@ from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import sort_key
 from datalog_gate.language.ast import Comparator
 
-NEW = "+"
-"""What a relation's name begins with where only the rows of the last round are meant."""
-
 MOST_LOOPS = 18
 """Loops in one another: Python takes 20 blocks."""
 TELLING_APART = 3
@@ -58,7 +55,7 @@ class TooDeepError(EngineError):
 class Scan:
     """The rows of a relation with these `constants` in columns and these slots in the columns `keys`. The columns
     `binds` are put into slots, the pairs of columns `twice` hold the same, which is not null. If `distinct`, what the
-    rows hold in `binds` is gone through once, however many hold it."""
+    rows hold in `binds` is gone through once, however many hold it. If `new`, it reads the rows of the last round."""
 
     relation: str
     arity: int
@@ -67,11 +64,12 @@ class Scan:
     binds: tuple[tuple[int, int], ...]
     twice: tuple[tuple[int, int], ...]
     distinct: bool = False
+    new: bool = False
 
     @property
     def single(self) -> bool:
         """Whether one row is as good as all."""
-        return not (self.binds or self.twice or self.relation.startswith(NEW))
+        return not (self.binds or self.twice or self.new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,7 @@ class Plan:
 
 
 def plan(rule: CheckedRule, size: Size) -> Plan:
-    """The plan of a rule. A match of `NEW` rows comes first.
+    """The plan of a rule. A match of new rows comes first.
 
     Errors: TooDeepError, before a very long body costs much.
     """
@@ -195,7 +193,7 @@ class _Planner:
         """What comes first: the new rows, then what binds nothing and costs little, then by what is to be expected."""
         match literal:
             case Match(relation, arguments):
-                if relation.startswith(NEW):
+                if literal.new:
                     return NEWS, 0.0
                 if not self._new(literal):
                     return TESTS, 0.0
@@ -272,6 +270,7 @@ class _Planner:
             tuple(keys),
             tuple(found.values()),
             tuple(twice),
+            new=literal.new,
         )
 
     def _fill(self, var: Var) -> int:
@@ -291,7 +290,7 @@ def _pruned(steps: Sequence[Step], live: set[int]) -> tuple[Step, ...]:
         if isinstance(step, Scan):
             binds = tuple(bind for bind in step.binds if bind[1] in live)
             partly = 0 < len(binds) < step.arity - len(step.constants)
-            plain = not (step.keys or step.twice or step.relation.startswith(NEW))
+            plain = not (step.keys or step.twice or step.new)
             costly = any(isinstance(one, Ask | Compute | Gather) for one in kept)
             step = replace(step, binds=binds, distinct=partly and plain and costly)
         kept.append(step)
@@ -385,7 +384,7 @@ def _said(literal: CheckedLiteral, name: Callable[[Var], Said]) -> Said:
 
     match literal:
         case Match(relation, arguments):
-            return 0, relation, terms(arguments)
+            return 0, not literal.new, relation, terms(arguments)
         case Compare(comparator, left, right, _, when_unknown):
             return 1, comparator, when_unknown, terms((left, right))
         case Call(builtin, inputs, outputs, _, when_unknown):
