@@ -142,7 +142,7 @@ def _given_rules(names: Names, relations: dict[str, Relation], derived: set[str]
             given = relation  # rows of another width are refused where they stand
         source = replace(given, name=full + GIVEN)
         relations[source.name] = source
-        row = tuple(Var(f"#{at}") for at in range(len(relation.columns)))
+        row = tuple(Var("", str(at)) for at in range(len(relation.columns)))
         rules.append(CheckedRule(full, row, (Match(source.name, row, NOWHERE),), NOWHERE))
     return rules
 

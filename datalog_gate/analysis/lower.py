@@ -317,7 +317,7 @@ class Lowering:
         columns = tuple(dict.fromkeys(var for var in (inner if bodies else own) if var in wanted))
         for var in (column for column in columns if column in known):
             if not all(any(_gives(literal, var) for literal in body) for body in inside):
-                message = f"{var.name.partition('#')[0]} groups this aggregate: each branch of `or` must match it"
+                message = f"{var.name} groups this aggregate: each branch of `or` must match it"
                 self._report("unsafe-variable", message, span, "aggregate over a relation that has a rule for each")
                 return ()
         name = self._relation("or", len(columns), span)
@@ -328,12 +328,12 @@ class Lowering:
     def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:
         """The scope inside a negation or an aggregate: names not known outside become locals of their own."""
         self._fresh += 1
-        return {**scope, **{name: Var(f"{name}#{self._fresh}") for name in shared(body, terms) if name not in scope}}
+        return {**scope, **{name: Var(name, str(self._fresh)) for name in shared(body, terms) if name not in scope}}
 
     def _own_locals(self, body: Conjunction, scope: Scope, alternative: int) -> Conjunction:
         """The body of one alternative; the first keeps its locals, later ones share none with it."""
         own = {var for literal in body for var in variables(literal)}.difference(scope.values())
-        names = {var: Var(f"{var.name}.{alternative}") for var in own if alternative}
+        names = {var: Var(var.name, f"{var.generated}.{alternative}") for var in own if alternative}
         self._spans.update({new: self._spans[old] for old, new in names.items() if old in self._spans})
         own_body: Conjunction = renamed(body, names)
         return own_body
@@ -345,7 +345,7 @@ class Lowering:
 
     def _temporary(self, span: Span) -> Var:
         self._fresh += 1
-        var = Var(f"#{self._fresh}")
+        var = Var("", str(self._fresh))
         self._spans[var] = span
         return var
 

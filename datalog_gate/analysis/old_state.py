@@ -36,7 +36,7 @@ def stand_ins(relations: Mapping[str, Relation], own: Collection[str]) -> list[C
         CheckedRule(name, row, (Match(name.removeprefix(OLD), row, NOWHERE),), NOWHERE)
         for name, relation in sorted(relations.items())
         if name.startswith(OLD) and name.removeprefix(OLD) in own
-        for row in [tuple(Var(f"#{at}") for at in range(len(relation.columns)))]
+        for row in [tuple(Var("", str(at)) for at in range(len(relation.columns)))]
     ]
 
 

@@ -22,9 +22,14 @@ FoldFunction = AggregateFunction | Literal["tuples"]
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """A variable of a rule. Names that hold ``#`` are the analysis's own."""
+    """A variable of a rule by the name that its author wrote. What the analysis adds has a number in `generated`, which
+    tells it from others of that name; an intermediate result has no name."""
 
     name: str
+    generated: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}#{self.generated}" if self.generated else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
     head = {argument for argument in draft.arguments if isinstance(argument, Var)}
     body, unbound = _order(scoped(draft.body, head), set(), head)
     if unbound:
-        slips = Slips(_name(span) for span in draft.spans)
+        slips = Slips(var.name for var in draft.spans)
         diagnostics.extend(_report(var, draft, body, slips) for var in _written(unbound) or unbound)
         return None
     return CheckedRule(draft.relation, draft.arguments, body, draft.span)
@@ -145,15 +145,15 @@ def _blocking(pending: Iterable[Scoped], bound: set[Var]) -> set[Var]:
 
 def _written(unbound: Iterable[Var]) -> set[Var]:
     """Those that the author wrote; others have no name, and follow from them."""
-    return {var for var in unbound if _name(var)}
+    return {var for var in unbound if var.name}
 
 
 def _report(var: Var, draft: Draft, ordered: Conjunction, slips: Slips) -> Diagnostic:
     """What is not bound, after the steps that the order got to: ``q (a.dl:1:9) binds x``."""
-    name = _name(var) or "the result"
+    name = var.name or "the result"
     steps, bound = [], set[Var]()
     for literal in ordered:
-        if new := sorted({_name(bind) for bind in binds(literal) - bound} - {""}):
+        if new := sorted({bind.name for bind in binds(literal) - bound} - {""}):
             steps.append(f"{_what(literal)} ({literal.span}) binds {', '.join(new)}")
         bound |= binds(literal)
     near = next(iter(slips.of(name)), None)
@@ -161,10 +161,6 @@ def _report(var: Var, draft: Draft, ordered: Conjunction, slips: Slips) -> Diagn
     message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
     suggestion = f"did you mean {near}?" if near else quotes
     return Diagnostic("unsafe-variable", message, draft.spans.get(var, draft.span), suggestion)
-
-
-def _name(var: Var) -> str:
-    return var.name.partition("#")[0]
 
 
 def _what(literal: CheckedLiteral) -> str:

@@ -284,4 +284,4 @@ def name_of(operand: Operand) -> str:
     """The operand as its author knows it."""
     if isinstance(operand, Const):
         return repr(operand.value) if isinstance(operand.value, str) else show(operand.value)
-    return operand.name.partition("#")[0] or "the result"
+    return operand.name or "the result"

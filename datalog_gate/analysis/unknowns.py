@@ -246,7 +246,9 @@ class _Body:
             target = self._same(target, literal.span, tests)
         if unsure:
             group = {var: by for var, by in inside.items() if isinstance(by, Const) or by in self.bound}
-            known_by = " ".join((f"the set at {literal.span}", *["by", ", ".join(map(_name, group))] * bool(group)))
+            known_by = f"the set at {literal.span}"
+            if group:
+                known_by += f" by {', '.join(var.name for var in group)}"
             some = self._tuples(terms, possible.literals, literal.span)
             sure = some
             if not alike:
@@ -299,8 +301,4 @@ class _Body:
         return Compare("=", left, right, span, self.possible)
 
     def _new(self, name: str = "?") -> Var:
-        return Var(f"{name.partition('#')[0]}#?{next(self.numbers)}")
-
-
-def _name(var: Var) -> str:
-    return var.name.partition("#")[0]
+        return Var(name, f"?{next(self.numbers)}")

@@ -123,10 +123,10 @@ class Told:
     def operand(self, term: Pattern) -> str:
         """A value, or the name of a variable without one."""
         match term:
-            case Var(name):
+            case Var():
                 if term in self._secret and term in self._binding:
                     return "***"
-                return _word(self._binding[term]) if term in self._binding else name.partition("#")[0] or "_"
+                return _word(self._binding[term]) if term in self._binding else term.name or "_"
             case Const(value):
                 return _word(value)
         return "_"
@@ -135,9 +135,9 @@ class Told:
         """A check in words; nothing for one that only gives a value another name, or a default that was not needed."""
         match literal:
             case Compare("=", Var(name) as left, right) if literal.left not in self._secret:
-                other = right.name if isinstance(right, Var) else ""
+                generated = left.generated or (isinstance(right, Var) and right.generated)
                 if self._binding[left] == (self._binding[right] if isinstance(right, Var) else right.value):
-                    return "" if "#" in name + other else f"{name} = {self.operand(left)}"
+                    return "" if generated else f"{name} = {self.operand(left)}"
             case Call("??", (Var() as left, _)) if self._binding[left] is not None:
                 return ""
         return self.literal(literal)

@@ -139,7 +139,7 @@ def _whole(asked: Atom | Body, names: Names) -> Rule:
     if not isinstance(asked, Atom):
         body = asked
         return Rule(Atom(ANSWER, tuple(Variable(name) for name in shared(body))), body)
-    blanks = (Variable(f"#{at}") for at in range(1, 1_000_000))
+    blanks = (Variable(f"column {at}") for at in range(1, 1_000_000))
     relation = names.relation(asked, QUERY)
     if asked.named and isinstance(relation, Relation):
         asked = _with_all_columns(asked, relation)

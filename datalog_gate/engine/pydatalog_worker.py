@@ -196,7 +196,7 @@ class _Worker:
 
     def body_of(self, literal: Without | Fold, needs: frozenset[Var]) -> tuple[str, list[Var]]:
         """A predicate for the literal's body, and what must be given to ask it; the terms of an aggregate follow."""
-        name, given = self.fresh(), sorted(needs, key=lambda var: var.name)
+        name, given = self.fresh(), sorted(needs, key=str)
         terms = literal.terms if isinstance(literal, Fold) else ()
         self.clause(name, (*given, *terms), inner(literal, needs), needs)
         return name, given
@@ -241,8 +241,8 @@ class _Worker:
 
     def term(self, pattern: Pattern) -> Any:
         match pattern:
-            case Var(name):
-                return pyEngine.Var(name)
+            case Var():
+                return pyEngine.Var(str(pattern))
             case Const(value):
                 return pyEngine.Const(self.code(value))
             case None:

@@ -102,7 +102,7 @@ def _dead(rule: CheckedRule, live: Set[str]) -> str | None:
             if not isinstance(side, Var) or not isinstance(other, Const) or literal.comparator != "=":
                 continue
             if equal.setdefault(side, other.value) != other.value:
-                return f"{side.name.partition('#')[0]} is said to be two things"
+                return f"{side.name} is said to be two things"
     return None
 
 
