@@ -13,7 +13,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, bases
-from datalog_gate.facts.tables import Fact, Home, wildcard
+from datalog_gate.facts.batch import Fact, StackContext
+from datalog_gate.facts.tables import wildcard
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import Data, Resource
 from datalog_gate.stack.property_values import as_text, leaves, typed
@@ -30,12 +31,12 @@ _BODIES = {
 """The property that holds the body of a configuration."""
 
 
-def deployments(resource: Resource, home: Home) -> Iterator[Fact]:
+def deployments(resource: Resource, context: StackContext) -> Iterator[Fact]:
     """The rows of a deployment."""
     if resource.type not in _SINGLE:
         return
     config = resource.properties.get("config")
-    source = home.find(config) if isinstance(config, ResourceId) else None
+    source = context.find(config) if isinstance(config, ResourceId) else None
     known: Row = (resource.id, typed("any", config), typed("any", resource.properties.get("server")))
     digest = _digest(resource, config, source)
     for action in dict.fromkeys(_actions(resource, source)):

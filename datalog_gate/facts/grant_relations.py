@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.facts.tables import Fact, Home, entries, wildcard
+from datalog_gate.facts.batch import Fact, StackContext
+from datalog_gate.facts.tables import entries, wildcard
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import Data, Path, Resource
 from datalog_gate.stack.property_values import leaves, typed
@@ -13,30 +14,30 @@ from datalog_gate.stack.property_values import leaves, typed
 POLICY = "DatalogGate::Policy"
 
 
-def _grant(resource: Resource, _home: Home) -> Iterator[Fact]:
+def _grant(resource: Resource, _context: StackContext) -> Iterator[Fact]:
     service, expires = (typed("string", resource.properties.get(name)) for name in ("service", "expires"))
     yield (resource.id, service, expires), ("properties",), None
 
 
-def _options(resource: Resource, _home: Home) -> Iterator[Fact]:
+def _options(resource: Resource, _context: StackContext) -> Iterator[Fact]:
     path = ("properties", "options")
     yield from entries(FIXED["gate:grant_option"], (resource.id,), leaves(resource.properties.get("options")), path)
 
 
-def _scope(resource: Resource, home: Home) -> Iterator[Fact]:
+def _scope(resource: Resource, context: StackContext) -> Iterator[Fact]:
     """The resources that the scope names; a name that nothing has gives no row. A scope that nobody knows grants
     nothing for certain."""
     scope = resource.properties.get("scope")
     path = ("properties", "scope")
     if scope is None:
-        scope = [each.id for each in by_default(home.own.named)]
+        scope = [each.id for each in by_default(context.own.named)]
     names: list[tuple[Path, Data]] = [(path, scope)] if isinstance(scope, Unknown) else []
     if isinstance(scope, list):
         names = [((*path, index), name) for index, name in enumerate(scope)]
     for place, name in names:
         if isinstance(name, Unknown):
             yield wildcard(FIXED["gate:grant_scope"], (resource.id,), place, name)
-        elif named := addressed(name, home.own.named):
+        elif named := addressed(name, context.own.named):
             yield (resource.id, named.id), place, named.maybe
 
 
@@ -67,7 +68,7 @@ def required(named: Mapping[str, Resource], names: Iterable[str]) -> set[str]:
     return found
 
 
-GRANT_ROWS: dict[str, Callable[[Resource, Home], Iterator[Fact]]] = {
+GRANT_ROWS: dict[str, Callable[[Resource, StackContext], Iterator[Fact]]] = {
     "gate:grant": _grant,
     "gate:grant_option": _options,
     "gate:grant_scope": _scope,

@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from datalog_gate.base.values import ResourceId, Unknown, Value
-from datalog_gate.facts.tables import Fact, Home
+from datalog_gate.facts.batch import Fact, FunctionUse, StackContext
 from datalog_gate.stack.model import Data, Path, Resource, Stack, Template
 from datalog_gate.stack.property_values import path_text
 
@@ -37,36 +36,27 @@ def _plain(functions: frozenset[str]) -> frozenset[str]:
     return functions - _LOGIC
 
 
-class Use(NamedTuple):
-    """A function where it is used: what rules read as its path, and its own path in the definition."""
-
-    path: str
-    place: Path
-    function: str
-    arguments: Data
-
-
-def _uses(resource: Resource, home: Home) -> Sequence[Use]:
+def _uses(resource: Resource, context: StackContext) -> Sequence[FunctionUse]:
     """Every use of a function in the definition."""
-    uses = home.uses.get(resource.name)
+    uses = context.function_uses.get(resource.name)
     if uses is None:
-        uses = home.uses[resource.name] = tuple(_found(resource, home))
+        uses = context.function_uses[resource.name] = tuple(_found(resource, context))
     return uses
 
 
-def _found(resource: Resource, home: Home) -> Iterator[Use]:
-    template = home.stack.template
+def _found(resource: Resource, context: StackContext) -> Iterator[FunctionUse]:
+    template = context.stack.template
     if template is None:
         return
     text = _Text(template)
     for part, data in resource.written(_PARTS, template.functions).items():
         if part == "condition":
             for place, _, function, arguments in text.condition(data):
-                yield Use(".condition", ("condition", *place), function, arguments)
+                yield FunctionUse(".condition", ("condition", *place), function, arguments)
             continue
         prefix: Path = () if part == "properties" else ("", part)
         for place, outermost, function, arguments in text.values(data, ()):
-            yield Use(path_text((*prefix, *outermost)), (part, *place), function, arguments)
+            yield FunctionUse(path_text((*prefix, *outermost)), (part, *place), function, arguments)
 
 
 _Call = tuple[Path, Path, str, Data]
@@ -125,13 +115,13 @@ class _Text:
                 self._values(arguments, place, outermost, found)
 
 
-def _functions(resource: Resource, home: Home) -> Iterator[Fact]:
-    for use in _uses(resource, home):
+def _functions(resource: Resource, context: StackContext) -> Iterator[Fact]:
+    for use in _uses(resource, context):
         yield (resource.id, use.path, use.function), use.place, None
 
 
-def _nested_functions(resource: Resource, home: Home) -> Iterator[Fact]:
-    for use in _uses(resource, home):
+def _nested_functions(resource: Resource, context: StackContext) -> Iterator[Fact]:
+    for use in _uses(resource, context):
         if isinstance(use.arguments, _NESTED) and (below := _depth(use.function, use.arguments)):
             yield (resource.id, use.path, use.function, 1 + below), use.place, None
 
@@ -143,19 +133,19 @@ def _depth(function: str, data: Data) -> int:
     return below + (isinstance(data, dict) and len(data) == 1 and function in data)
 
 
-def _attributes(resource: Resource, home: Home) -> Iterator[Fact]:
-    for use in _uses(resource, home):
+def _attributes(resource: Resource, context: StackContext) -> Iterator[Fact]:
+    for use in _uses(resource, context):
         if use.function in ("get_attr", "Fn::GetAtt"):
             steps = use.arguments.split(".", 1) if isinstance(use.arguments, str) else use.arguments
             name, attribute = (*steps, None, None)[:2] if isinstance(steps, list) else (steps, None)
-            within = home.stack.template.stack if home.stack.template else ""
+            within = context.stack.template.stack if context.stack.template else ""
             target = ResourceId(f"{within}/{name}") if isinstance(name, str) else _computed(use, name, resource)
             yield (resource.id, use.path, target, attribute and _name(use, attribute, resource)), use.place, None
 
 
-def _parameters(resource: Resource, home: Home) -> Iterator[Fact]:
-    resources = home.stack.template.resources if home.stack.template else ()
-    for use in _uses(resource, home):
+def _parameters(resource: Resource, context: StackContext) -> Iterator[Fact]:
+    resources = context.stack.template.resources if context.stack.template else ()
+    for use in _uses(resource, context):
         if (name := _parameter(use.function, use.arguments, resources)) is not None:
             yield (resource.id, use.path, _name(use, name, resource)), use.place, None
 
@@ -185,14 +175,14 @@ def used_parameters(stack: Stack) -> Iterator[Fact]:
             yield (stack.id, unread), (), None
 
 
-def _files(resource: Resource, home: Home) -> Iterator[Fact]:
-    for use in _uses(resource, home):
+def _files(resource: Resource, context: StackContext) -> Iterator[Fact]:
+    for use in _uses(resource, context):
         if use.function == "get_file":
             yield (resource.id, use.path, _name(use, use.arguments, resource)), use.place, None
 
 
-def _texts(resource: Resource, home: Home) -> Iterator[Fact]:
-    for use in _uses(resource, home):
+def _texts(resource: Resource, context: StackContext) -> Iterator[Fact]:
+    for use in _uses(resource, context):
         if use.function in _OF_TEXT and use.place[0] == "properties" and use.path == path_text(use.place[1:]):
             text = _text({use.function: use.arguments})
             if text.strip(f"{_OTHERS}\n"):
@@ -224,16 +214,16 @@ def _text(data: Data) -> str:
     return _OTHERS
 
 
-def _name(use: Use, name: Data, resource: Resource) -> Value:
+def _name(use: FunctionUse, name: Data, resource: Resource) -> Value:
     return name if isinstance(name, str) else _computed(use, name, resource)
 
 
-def _computed(use: Use, name: Data, resource: Resource) -> Unknown:
+def _computed(use: FunctionUse, name: Data, resource: Resource) -> Unknown:
     """A name that is itself the result of a function: Heat knows it, this reading of the text does not."""
     return Unknown(f"name {json.dumps(name, default=str)} of {use.function} in {resource.id.path}", unread=True)
 
 
-SOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterator[Fact]]] = {
+SOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterator[Fact]]] = {
     "heat:attribute": _attributes,
     "heat:function": _functions,
     "heat:nested_function": _nested_functions,

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import repeat
 
-from datalog_gate.base.values import HIDDEN, ResourceId, Row, Unknown, boolean
+from datalog_gate.base.values import HIDDEN, ResourceId, Unknown, boolean
+from datalog_gate.facts.batch import Batch, Fact, RelationRows, StackContext
+from datalog_gate.facts.factset import Located
 from datalog_gate.facts.source_relations import used_parameters
-from datalog_gate.facts.tables import Batch, Fact, Found, Home, entries
+from datalog_gate.facts.tables import entries
 from datalog_gate.schema.declaration import Property
 from datalog_gate.schema.relations import FIXED
-from datalog_gate.stack.model import Data, EnvironmentFile, Resource, Stack
+from datalog_gate.stack.model import Data, Live, Resource, Stack
 from datalog_gate.stack.property_values import Leaf, leaves, path_text, typed
 
 GROUPS = frozenset(
@@ -55,23 +57,34 @@ def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
         yield from entries(FIXED["heat:parameter_attribute"], (stack.id, parameter.name), leaves(attributes), path)
 
 
-def environment_rows(stack: Stack) -> Iterator[tuple[EnvironmentFile, Fact]]:
-    """The rows of ``heat:environment`` with their files."""
+def _root(stack: Stack) -> Iterator[tuple[Located, Fact]]:
+    yield stack, ((stack.id,), (), None)
+
+
+def _environment(stack: Stack) -> Iterator[tuple[Located, Fact]]:
     for file in stack.environments:
         for leaf in leaves(file.data):
             section, *path = leaf.path
             yield file, ((file.file, str(section), path_text(tuple(path)), leaf.value), leaf.path, None)
 
 
-def live_rows(stack: Stack) -> Iterator[tuple[str, Resource | Stack, Row]]:
-    """The rows of ``heat:status`` and ``heat:physical`` with their relation, and the resource that each is of. Heat may
-    have resources that the template does not tell, such as members that were added later: theirs are the stack's."""
-    told = {resource.id: resource for part in stack.walk() for resource in part.resources} if stack.live else {}
-    for live in stack.live:
-        of = told.get(live.id, stack)
-        yield "heat:status", of, (live.id, live.action, live.status)
+def _status(stack: Stack) -> Iterator[tuple[Located, Fact]]:
+    for located, live in _live_resources(stack):
+        yield located, ((live.id, live.action, live.status), (), None)
+
+
+def _physical(stack: Stack) -> Iterator[tuple[Located, Fact]]:
+    for located, live in _live_resources(stack):
         if live.physical:
-            yield "heat:physical", of, (live.id, live.physical)
+            yield located, ((live.id, live.physical), (), None)
+
+
+def _live_resources(stack: Stack) -> Iterator[tuple[Located, Live]]:
+    """The live resources, each with its resource in the stack. Heat may have resources that the template does not have,
+    such as members that were added later: those come with the stack itself."""
+    read = {resource.id: resource for part in stack.walk() for resource in part.resources} if stack.live else {}
+    for live in stack.live:
+        yield read.get(live.id, stack), live
 
 
 def _named(stack: Stack, section: str, values: Mapping[str, Data]) -> Iterator[Fact]:
@@ -85,50 +98,50 @@ def _files(stack: Stack) -> Iterator[Fact]:
         yield (stack.id, path, sha256(data).hexdigest(), len(data)), (), None
 
 
-def identities(batch: Batch, found: Found) -> None:
+def identities(batch: Batch, found: RelationRows) -> None:
     """The rows of ``heat:resource``, of many resources at once since most rules read it."""
-    alike, home = batch.alike, batch.home
-    rows = zip(alike.ids, repeat(home.stack.id), alike.properties, repeat(batch.type), batch.declared, strict=False)
-    found.certain |= dict.fromkeys(rows, home)
+    alike, context = batch.alike, batch.context
+    rows = zip(alike.ids, repeat(context.stack.id), alike.properties, repeat(batch.type), batch.declared, strict=False)
+    found.certain |= dict.fromkeys(rows, context)
 
 
-def _requires(resource: Resource, home: Home) -> Iterator[Fact]:
+def _requires(resource: Resource, context: StackContext) -> Iterator[Fact]:
     for name, why in resource.requires.items():
-        if required := home.own.resource(name):
+        if required := context.own.resource(name):
             path = ("depends_on",) if why == "explicit" else ()
             yield (resource.id, required.id, why), path, required.maybe
 
 
-def _references(resource: Resource, home: Home) -> Iterator[Fact]:
-    for leaf in _leaves(resource, home):
+def _references(resource: Resource, context: StackContext) -> Iterator[Fact]:
+    for leaf in _leaves(resource, context):
         if isinstance(leaf.value, ResourceId):
             yield (resource.id, leaf.text, leaf.value), ("properties", *leaf.path), None
 
 
-def _unknowns(resource: Resource, home: Home) -> Iterator[Fact]:
-    for leaf in _leaves(resource, home):
+def _unknowns(resource: Resource, context: StackContext) -> Iterator[Fact]:
+    for leaf in _leaves(resource, context):
         if isinstance(leaf.value, Unknown):
             yield (resource.id, leaf.text, leaf.value.expression), ("properties", *leaf.path), None
 
 
-def _leaves(resource: Resource, home: Home) -> Sequence[Leaf]:
+def _leaves(resource: Resource, context: StackContext) -> Sequence[Leaf]:
     """The scalars of the properties, typed."""
-    if resource.name not in home.leaves:
-        if resource.type not in home.schemas:
-            kind = home.type_of(resource.type)
-            home.schemas[resource.type] = Property("properties", "map", children=kind.properties) if kind else None
-        home.leaves[resource.name] = leaves(dict(resource.properties), home.schemas[resource.type])
-    return home.leaves[resource.name]
+    if resource.name not in context.leaves:
+        if resource.type not in context.schemas:
+            kind = context.type_of(resource.type)
+            context.schemas[resource.type] = Property("properties", "map", children=kind.properties) if kind else None
+        context.leaves[resource.name] = leaves(dict(resource.properties), context.schemas[resource.type])
+    return context.leaves[resource.name]
 
 
-def _members(resource: Resource, _home: Home) -> Iterator[Fact]:
+def _members(resource: Resource, _context: StackContext) -> Iterator[Fact]:
     if resource.nested and resource.type in GROUPS:
         for position, member in enumerate(resource.nested.resources):
             index = int(member.name) if member.name.isdecimal() and len(member.name) < 10 else position
             yield (resource.id, member.id, index), (), member.maybe
 
 
-def _scaling(resource: Resource, _home: Home) -> Iterator[Fact]:
+def _scaling(resource: Resource, _context: StackContext) -> Iterator[Fact]:
     """The group begins with the desired number, or else the least."""
     if names := SCALING.get(resource.type):
         least, most, desired = (typed("integer", resource.properties.get(name)) for name in names)
@@ -147,6 +160,13 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:file": _files,
     "heat:section": lambda stack: [((stack.id, name), (name,), None) for name in stack.sections],
 }
+ROOT_ROWS: dict[str, Callable[[Stack], Iterable[tuple[Located, Fact]]]] = {
+    "heat:root": _root,
+    "heat:environment": _environment,
+    "heat:status": _status,
+    "heat:physical": _physical,
+}
+"""The relations of a whole tree of stacks. Each function takes the root and gives each row with what locates it."""
 NEEDED = {
     "heat:hook": "hooks",
     "heat:member": "nested",
@@ -157,9 +177,9 @@ NEEDED = {
     "heat:update_policy": "update_policy",
 }
 """What a resource has no rows of the relation without."""
-RESOURCE_ROWS: dict[str, Callable[[Resource, Home], Iterable[Fact]]] = {
-    "heat:property": lambda resource, home: entries(
-        FIXED["heat:property"], (resource.id,), _leaves(resource, home), ("properties",)
+RESOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterable[Fact]]] = {
+    "heat:property": lambda resource, context: entries(
+        FIXED["heat:property"], (resource.id,), _leaves(resource, context), ("properties",)
     ),
     "heat:metadata": lambda resource, _: entries(
         FIXED["heat:metadata"], (resource.id,), leaves(resource.metadata), ("metadata",)

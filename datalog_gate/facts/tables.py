@@ -6,110 +6,17 @@ gives a *wildcard*: a maybe row that stands for whatever may be in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, show
-from datalog_gate.facts.factset import Kept
-from datalog_gate.schema.declaration import Property, Relation, ResourceType
+from datalog_gate.facts.batch import Batch, Fact, RelationRows
+from datalog_gate.schema.declaration import Property, Relation
 from datalog_gate.schema.resource_types import Table, member_of
-from datalog_gate.stack.model import Alike, Data, Path, Resource, Resources, Stack
+from datalog_gate.stack.model import Data, Path
 from datalog_gate.stack.property_values import EMPTY, Leaf, leaves, path_text, typed
 
-if TYPE_CHECKING:
-    from datalog_gate.facts.source_relations import Use
-
-Fact = tuple[Row, Path, Unknown | None]
-"""A row, the path of its place in the definition of the resource, and what decides whether it is there at all."""
-
-
-@dataclass(frozen=True)
-class Home:
-    """The stack of a resource, what the catalogue knows of a type, and the home of the resource that holds it all."""
-
-    stack: Stack
-    type_of: Callable[[str], ResourceType | None]
-    outer: Home | None = None
-
-    @cached_property
-    def own(self) -> Resources:
-        """The resources of the stack."""
-        return self.stack.apart
-
-    @cached_property
-    def moved(self) -> dict[str, Resource]:
-        """Those of them, as Heat reads them, of whose properties it reads some under other names."""
-        return {}
-
-    def resource(self, name: str) -> Resource:
-        """A resource of the stack, as Heat reads it. Errors: KeyError."""
-        if found := self.moved.get(name) or self.own.resource(name):
-            return found
-        raise KeyError(name)
-
-    @cached_property
-    def uses(self) -> dict[str, Sequence[Use]]:
-        """What `source` found in the text of each resource, by name: several relations are made of it."""
-        return {}
-
-    @cached_property
-    def leaves(self) -> dict[str, Sequence[Leaf]]:
-        """The scalars of the properties of each resource, by name: several relations are made of them too."""
-        return {}
-
-    @cached_property
-    def schemas(self) -> dict[str, Property | None]:
-        """The properties of each type as one schema, None for a type that the catalogue does not know."""
-        return {}
-
-    def find(self, id: ResourceId) -> Resource | None:
-        """The resource of this stack, or of one around it."""
-        own = self.own.resource(id.name)
-        if own and own.id == id:
-            return own
-        return self.outer.find(id) if self.outer else None
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Resources of one type in one stack, with the names of all properties that any of them has, what each is declared
-    as, and the undecided condition under which they exist. Those that are not `Simple` are `made` already."""
-
-    type: str
-    alike: Alike
-    said: Set[str]
-    home: Home
-    maybe: Unknown | None
-    declared: Iterable[str]
-    made: Sequence[Resource] = ()
-
-    @cached_property
-    def resources(self) -> Sequence[Resource]:
-        """The resources themselves, as Heat reads them."""
-        return self.made or [self.home.resource(name) for name in self.alike.properties]
-
-
-@dataclass(slots=True)
-class Found:
-    """The rows of one relation with their origins, and what decides whether the uncertain ones are there at all."""
-
-    certain: dict[Row, Kept] = field(default_factory=dict)
-    uncertain: list[tuple[Row, Kept, Unknown]] = field(default_factory=list)
-
-    def add(self, resource: Resource, facts: Iterable[Fact]) -> None:
-        """Add rows of a resource."""
-        for row, path, unsure in facts:
-            if unsure:
-                self.uncertain.append((row, (resource, path), unsure))
-            else:
-                self.certain.setdefault(row, (resource, path))
-
-
-Rows = Callable[[Batch, Found], None]
-"""Adds the rows that resources of one type in one stack have in a relation."""
 _PROPERTIES = ("properties",)
 _ABSENT = object()
 _SMALL = 2**63
@@ -162,15 +69,15 @@ class TableRows:
         self._default = table.steps[0].default if table.steps else None
         self._flat = len(table.steps) == 1 and table.steps[0].kind == "list" and table.shape != "free"
 
-    def rows(self, batch: Batch, found: Found) -> None:
+    def rows(self, batch: Batch, found: RelationRows) -> None:
         """Add the rows of resources of the table's type."""
-        alike, home, certain = batch.alike, batch.home, found.certain
+        alike, context, certain = batch.alike, batch.context, found.certain
         if not self._steps:
-            rows = self._rows((alike.ids, repeat(home.stack.id)), alike.properties.values(), batch.said)
-            certain |= dict.fromkeys(rows, home)
+            rows = self._rows((alike.ids, repeat(context.stack.id)), alike.properties.values(), batch.property_names)
+            certain |= dict.fromkeys(rows, context)
             return
         name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
-        if name not in batch.said and self._default is None:
+        if name not in batch.property_names and self._default is None:
             return
         ids, indexes, members = [], [], []
         for id, (own, properties) in zip(alike.ids, alike.properties.items(), strict=True):
@@ -182,13 +89,13 @@ class TableRows:
                         indexes.append(index)
                         members.append(member)
                     elif texts and type(member) is str:
-                        certain[id, index, member] = home
+                        certain[id, index, member] = context
                     else:
                         fact = self._member(self._steps, member, (id, index), ("properties", name, index))
-                        found.add(home.resource(own), fact)
+                        found.add(context.resource(own), fact)
             elif data is not None or self._default is not None:
-                found.add(home.resource(own), self._below(self._steps, properties, (id,), _PROPERTIES))
-        certain |= dict.fromkeys(self._rows((ids, indexes), members, set().union(*members)), home)
+                found.add(context.resource(own), self._below(self._steps, properties, (id,), _PROPERTIES))
+        certain |= dict.fromkeys(self._rows((ids, indexes), members, set().union(*members)), context)
 
     def _rows(
         self, known: Iterable[Iterable[Value]], data: Collection[Mapping[str, Data]], said: Container[str]
