@@ -40,8 +40,8 @@ def test_each_room_imports_only_what_stands_above_it() -> None:
     level = {room: at for at, rooms in enumerate(LAYERS) for room in rooms}
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {target}"
-        for room, path in _modules()
-        for target in _rooms_imported(path)
+        for room, path in modules()
+        for target in imported_rooms(path)
         if target != room
         and (target in FORBIDDEN.get(room, ()) or not (level[target] < level[room] or target in MAY_ALSO.get(room, ())))
     ]
@@ -52,7 +52,7 @@ def test_the_inner_layers_do_no_input_and_output() -> None:
     inner = {room for rooms in LAYERS[:5] for room in rooms} - DATA_READERS
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {name}"
-        for room, path in _modules()
+        for room, path in modules()
         if room in inner
         for name in _imported(path)
         if f"{name}.".startswith(tuple(f"{one}." for one in IMPURE))
@@ -64,7 +64,7 @@ def test_doors_do_not_import_each_other() -> None:
     doors = {"cli", "wsgi", "heat"}
     wrong = [
         f"{path.name} imports {name}"
-        for room, path in _modules()
+        for room, path in modules()
         if room == "doors" and (door := path.relative_to(PACKAGE / "doors").with_suffix("").parts[0]) in doors
         for name in _imported(path)
         if name.removeprefix("datalog_gate.doors.").partition(".")[0] in doors - {door}
@@ -74,7 +74,7 @@ def test_doors_do_not_import_each_other() -> None:
 
 def test_each_room_uses_the_libraries_that_it_may_and_only_one_knows_heat() -> None:
     used: dict[str, set[str]] = {}
-    for room, path in _modules():
+    for room, path in modules():
         place = "doors.heat" if "heat" in path.relative_to(PACKAGE).parts else room
         outside = {name.partition(".")[0] for name in _imported(path)} - sys.stdlib_module_names - {"datalog_gate"}
         used.setdefault(place, set()).update(outside)
@@ -97,7 +97,7 @@ def test_nothing_is_executed_that_came_as_text() -> None:
     """The engine compiles nodes that it made itself, and makes functions of them without executing anything."""
     calls = [
         f"{path.relative_to(PACKAGE)}: {ast.unparse(node)}"
-        for _, path in _modules()
+        for _, path in modules()
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -107,7 +107,8 @@ def test_nothing_is_executed_that_came_as_text() -> None:
     assert calls == [f"engine/codegen.py: compile({nodes}, '<plan>', 'exec')"]
 
 
-def _modules() -> Iterator[tuple[str, Path]]:
+def modules() -> Iterator[tuple[str, Path]]:
+    """Each module of the package with its room."""
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).parts
         if parts == ("__init__.py",) or "data" in parts:
@@ -115,7 +116,8 @@ def _modules() -> Iterator[tuple[str, Path]]:
         yield parts[0].removesuffix(".py"), path
 
 
-def _rooms_imported(path: Path) -> set[str]:
+def imported_rooms(path: Path) -> set[str]:
+    """The rooms that a module imports, its own among them."""
     names = (name.split(".") for name in _imported(path))
     return {parts[1] for parts in names if parts[0] == "datalog_gate" and len(parts) > 1} - {"__version__"}
 

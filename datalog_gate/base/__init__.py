@@ -1,0 +1,10 @@
+"""Values, diagnostics and errors that every room uses.
+
+Layer 0: imports no other room. `values` has what facts and rules are made of and their total order, `diagnostics` has
+places in files and what is wrong there, `errors` has the exceptions, `gc` pauses the garbage collector.
+
+>>> from decimal import Decimal
+>>> from datalog_gate.base.values import from_python, show
+>>> [show(from_python(data)) for data in (None, True, "m1.small", Decimal("1.50"))]
+['null', 'true', 'm1.small', '1.5']
+"""

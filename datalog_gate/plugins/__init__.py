@@ -1,0 +1,10 @@
+"""Loads what operators configure by name, and guards calls to it.
+
+Layer 5: may import layers 0 to 4, and beside it `preflight`. `loader` finds entry points, `breaker` and `deadline`
+bound what a plugin can cost, `address` checks the URL of a server.
+
+>>> from datalog_gate.plugins.breaker import Breaker
+>>> breaker = Breaker(clock=lambda: 0.0, limit=2)
+>>> breaker.failed(), breaker.admits(), breaker.failed(), breaker.admits()
+(None, True, None, False)
+"""

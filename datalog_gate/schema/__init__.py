@@ -1,0 +1,12 @@
+"""The relations, builtins and resource types that rules may name.
+
+Layer 1: may import layer 0. `relations` and `signatures` are written by hand, `cloud` has the tables of an inventory,
+`data` the resource types of Heat as they were harvested from it, and `operator_files` reads types that operators add.
+
+>>> from datalog_gate.schema.catalogue import SHIPPED
+>>> from datalog_gate.schema.relations import FIXED
+>>> [column.name for column in FIXED["heat:resource"].columns]
+['id', 'stack', 'name', 'type', 'declared']
+>>> [column.name for column in SHIPPED.relation("os:cinder:volume_attachment").columns]
+['_id', '_stack', 'instance_uuid', 'mountpoint', 'volume_id']
+"""

@@ -1,1 +1,12 @@
-"""What a grant unlocks: services of the provider (layer 5)."""
+"""Services that grants unlock: their contract, claims, journal and reconciliation.
+
+Layer 5: may import layers 0 to 4, and beside it `plugins` and `preflight`. `contract` is what a provider writes,
+`conformance` tests it, `broker` stands between grants and services and writes each claim to the `journal` first,
+`reconcile` settles what a crash left. `approval` and `licence_pool` are services.
+
+>>> import tempfile
+>>> from datalog_gate.services.journal import Journal
+>>> with tempfile.TemporaryDirectory() as folder:
+...     Journal(f"{folder}/journal").claims()
+()
+"""

@@ -1,4 +1,11 @@
-"""The filters before Heat's two APIs (layer 6), as paste takes them and as a plain WSGI wrapper."""
+"""The filters in front of Heat's two APIs, for paste and as plain WSGI.
+
+`filter_factory` and `cfn_filter_factory` are the entry points that api-paste.ini names.
+
+>>> from datalog_gate.doors.wsgi.fault import heat_fault
+>>> heat_fault(403, "denied by net.open_ssh").status
+'403 Forbidden'
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,10 @@
+"""The functions of templates, HOT and CloudFormation.
+
+`pure` and `text` need only their arguments, `conditions` makes truth values, `attributes` and `echo` answer from other
+resources, `yaql` runs a query within bounds.
+
+>>> from datalog_gate.template.functions.pure import function
+>>> list_join = function("list_join", "2018-08-31")
+>>> list_join(["-", ["web", "1"]])
+'web-1'
+"""
