@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from oslo_config import cfg
 
 from bench.rules import RULES, few_policies
-from datalog_gate.decision_point.point import make
+from datalog_gate.decision_point.point import create_point
 from datalog_gate.doors.wsgi import wrap
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def spent(rounds: int, rules: Path, folder: Path) -> Iterator[list[float]]:
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[])
     given = {"rules": str(rules), "decision_log": str(folder / "log"), "allow_unverified_context": "true"}
-    point = make(conf, given)
+    point = create_point(conf, given)
     gated = wrap(application, point=point, settings=point.settings)
 
     class Context:

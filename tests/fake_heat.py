@@ -11,7 +11,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from datalog_gate.decision_point.point import Point, make
+from datalog_gate.decision_point.point import DecisionPoint, create_point
 from datalog_gate.doors.wsgi.filter import Filter
 from datalog_gate.doors.wsgi.routes import Environ
 from datalog_gate.doors.wsgi.stored import StartResponse
@@ -108,11 +108,11 @@ def _give(start_response: StartResponse, status: str, data: object) -> Iterable[
     return [json.dumps(data).encode()]
 
 
-def point_of(rules: Path, **given: str) -> Point:
+def point_of(rules: Path, **given: str) -> DecisionPoint:
     """The decision point of these rules, with options as texts."""
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[])
-    return make(conf, {"rules": str(rules), **given})
+    return create_point(conf, {"rules": str(rules), **given})
 
 
 class Client:

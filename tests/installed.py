@@ -14,11 +14,11 @@ from pathlib import Path
 
 from oslo_config import cfg
 
-from datalog_gate.decision_point.config_options import settings
-from datalog_gate.decision_point.operation import Asked
-from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.config_options import build_settings
+from datalog_gate.decision_point.operation import Operation
+from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.services.approval import Approval
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.contract import RefusedError
@@ -51,10 +51,10 @@ def install(folder: Path) -> cfg.ConfigOpts:
         path.chmod(0o644)
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[str(folder / "etc/heat/heat.conf")])
-    point = Point(settings(conf), Entitlements(conf, ()), now=lambda: NOW)
+    point = DecisionPoint(build_settings(conf), Entitlements(conf, ()), now=lambda: NOW)
     for name, flavor in (("web", "m1.huge"), ("db", "m1.tiny")):
-        definition = Definition(TEMPLATE.replace("FLAVOR", flavor))
-        point.judge(Asked("api", "create", name, "p-shop", lambda held=definition: held, MEMBER))  # type: ignore[misc]
+        definition = StackDefinition(TEMPLATE.replace("FLAVOR", flavor))
+        point.judge(Operation("api", "create", name, "p-shop", lambda held=definition: held, MEMBER))  # type: ignore[misc]
     point.flush()
     return conf
 

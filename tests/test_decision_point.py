@@ -17,13 +17,13 @@ from oslo_config import cfg
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, RulesError
-from datalog_gate.decision_point.break_glass import BrokenGlass, broken
-from datalog_gate.decision_point.config_options import settings
+from datalog_gate.decision_point.break_glass import BreakGlass, read_break_glass
+from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.log import DecisionLog, read_log
-from datalog_gate.decision_point.operation import REASON, Answer, Asked
-from datalog_gate.decision_point.point import Point, caller_of, make
+from datalog_gate.decision_point.operation import REASON, Answer, Operation
+from datalog_gate.decision_point.point import DecisionPoint, build_caller, create_point
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.preflight.plugin import ChainError, Outcome
 from datalog_gate.services.outcomes import Outcomes, Pending
 from tests.licence_server import allow, licence_server, refuse, says
@@ -47,11 +47,11 @@ def template(flavor: object = "huge", image: object = "debian", **more: Any) -> 
     return {"heat_template_version": "2018-08-31", "resources": {"web": server}, **more}
 
 
-def asked(held: Mapping[str, Any] | Definition | None = None, **more: Any) -> Asked:
+def asked(held: Mapping[str, Any] | StackDefinition | None = None, **more: Any) -> Operation:
     """A creation by a member, unless something else is given."""
-    definition = held if isinstance(held, Definition) else Definition(held or template())
+    definition = held if isinstance(held, StackDefinition) else StackDefinition(held or template())
     values = {"door": "api", "action": "create", "stack_name": "s", "project": "p1", "credentials": MEMBER} | more
-    return Asked(definition=lambda: definition, **values)
+    return Operation(definition=lambda: definition, **values)
 
 
 class Clock:
@@ -68,7 +68,7 @@ class Clock:
         return NOW + timedelta(seconds=self.time)
 
 
-Make = Callable[..., Point]
+Make = Callable[..., DecisionPoint]
 
 
 @pytest.fixture
@@ -82,17 +82,17 @@ def made(tmp_path: Path, clock: Clock) -> Make:
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "m.dl").write_text(FLAVOR + IMAGE)
 
-    def point(**given: str) -> Point:
+    def point(**given: str) -> DecisionPoint:
         conf = cfg.ConfigOpts()
         conf([], project="heat", default_config_files=[])
         base = {"rules": str(tmp_path / "rules"), "decision_log": str(tmp_path / "log.jsonl")}
-        chosen = settings(conf, base | given)
-        return Point(chosen, Entitlements(conf, chosen.services), clock, clock.now)
+        chosen = build_settings(conf, base | given)
+        return DecisionPoint(chosen, Entitlements(conf, chosen.services), clock, clock.now)
 
     return point
 
 
-def records(point: Point) -> list[dict[str, Any]]:
+def records(point: DecisionPoint) -> list[dict[str, Any]]:
     """What the point logged but for what it says when it loads."""
     point.flush()
     found = [dict(one) for one in read_log(Path(point.settings.decision_log)) if not isinstance(one, Diagnostic)]
@@ -126,7 +126,7 @@ def test_a_stack_s_name_writes_no_line_of_the_log(made: Make, caplog: pytest.Log
 
 
 def test_what_cannot_be_read_is_unreadable_and_says_where(made: Make) -> None:
-    answer = made().judge(asked(Definition("resources:\n  a: {type: [}\n")))
+    answer = made().judge(asked(StackDefinition("resources:\n  a: {type: [}\n")))
     assert (answer.verdict, answer.decision) == ("unreadable", None)
     assert answer.reason.startswith("The stack can't be read: <template>:2:14: this is not YAML: ")
 
@@ -167,24 +167,24 @@ def test_what_passes_unjudged_says_why(
 
 
 def test_an_action_that_no_policy_names_is_not_even_read(made: Make) -> None:
-    def never() -> Definition:
+    def never() -> StackDefinition:
         raise AssertionError("nobody was to look")
 
     point = made()
-    assert point.judge(Asked("api", "suspend", "s", "p1", never, MEMBER)) == Answer("allowed", "")
+    assert point.judge(Operation("api", "suspend", "s", "p1", never, MEMBER)) == Answer("allowed", "")
 
 
 def test_what_was_wrong_before_an_update_stops_nothing(made: Make) -> None:
     point = made()
     for held, was in (("huge", "huge"), ("huge", "small")):
-        point.judge(asked(template(held), action="update", against=lambda was=was: Definition(template(was))))
+        point.judge(asked(template(held), action="update", against=lambda was=was: StackDefinition(template(was))))
     told = [
         (record["verdict"], [each["change"] for each in record["decision"]["violations"]], record["inputs"]["against"])
         for record in records(point)
     ]
     assert told == [
-        ("allowed", ["preexisting"], Definition(template("huge")).to_json()),
-        ("denied", ["introduced"], Definition(template("small")).to_json()),
+        ("allowed", ["preexisting"], StackDefinition(template("huge")).to_json()),
+        ("denied", ["introduced"], StackDefinition(template("small")).to_json()),
     ]
 
 
@@ -207,9 +207,9 @@ def test_what_was_has_the_secrets_taken_out_that_either_state_hides(made: Make) 
         template({"get_param": "pin"}, parameters={"pin": {"type": "string", "hidden": hidden}})
         for hidden in (True, False)
     )
-    before = Definition(old, parameters={"pin": "s3cret", "gone": "x"})
+    before = StackDefinition(old, parameters={"pin": "s3cret", "gone": "x"})
     point = made()
-    point.judge(asked(Definition(new, parameters={"pin": "s3cret"}), action="update", against=lambda: before))
+    point.judge(asked(StackDefinition(new, parameters={"pin": "s3cret"}), action="update", against=lambda: before))
     [record] = records(point)
     assert record["inputs"]["against"] == {**before.to_json(), "parameters": {"pin": "******", "gone": "x"}}
 
@@ -226,7 +226,7 @@ def test_what_was_is_not_read_where_no_policy_judges_updates(made: Make, tmp_pat
 
 
 def test_what_was_and_cannot_be_read_stops_an_update(made: Make) -> None:
-    answer = made().judge(asked(template("small"), action="update", against=lambda: Definition("[")))
+    answer = made().judge(asked(template("small"), action="update", against=lambda: StackDefinition("[")))
     assert (answer.verdict, answer.reason[:59]) == (
         "unreadable",
         "The stack can't be read: <template>:2:1: as it was: this is",
@@ -234,11 +234,11 @@ def test_what_was_and_cannot_be_read_stops_an_update(made: Make) -> None:
 
 
 def test_what_else_a_door_s_definition_raises_comes_through(made: Make) -> None:
-    def gone() -> Definition:
+    def gone() -> StackDefinition:
         raise LookupError("Heat answered 404")
 
     with pytest.raises(LookupError, match="Heat answered 404"):
-        made().judge(Asked("api", "update", "s", "p1", gone, MEMBER))
+        made().judge(Operation("api", "update", "s", "p1", gone, MEMBER))
 
 
 def test_an_exceeded_budget_is_undecided_and_closes_what_builds_only(made: Make, tmp_path: Path) -> None:
@@ -280,8 +280,8 @@ def test_a_broken_glass_lifts_refusals_for_whom_the_policy_names_until_its_time(
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("2027-03-01T12:10", BrokenGlass(NOW + timedelta(minutes=10), "no reason given")),
-        ("2027-03-01T14:00+01:00 why", BrokenGlass(NOW + timedelta(hours=1), "why")),
+        ("2027-03-01T12:10", BreakGlass(NOW + timedelta(minutes=10), "no reason given")),
+        ("2027-03-01T14:00+01:00 why", BreakGlass(NOW + timedelta(hours=1), "why")),
         ("2027-03-01T12:00 late", None),
         ("2027-03-02T12:01 too far", None),
         ("tomorrow", None),
@@ -289,11 +289,11 @@ def test_a_broken_glass_lifts_refusals_for_whom_the_policy_names_until_its_time(
     ],
 )
 def test_a_glass_is_broken_by_a_time_ahead_within_a_day(
-    tmp_path: Path, text: str | None, found: BrokenGlass | None
+    tmp_path: Path, text: str | None, found: BreakGlass | None
 ) -> None:
     if text:
         (tmp_path / "glass").write_text(text)
-    assert broken(str(tmp_path / "glass"), NOW) == found
+    assert read_break_glass(str(tmp_path / "glass"), NOW) == found
 
 
 def test_changed_rules_come_into_force_and_bad_ones_leave_the_last_good(
@@ -310,9 +310,9 @@ def test_changed_rules_come_into_force_and_bad_ones_leave_the_last_good(
     assert point.counters() == {"allowed": 1, "denied": 4, "reload_failures": 1}
     [failed] = [record for record in records(point) if record["kind"] == "reload_failed"]
     assert [one["code"] for one in failed["diagnostics"]] == ["syntax"]
-    assert [record.levelname for record in caplog.records if "those before stay in force" in record.getMessage()] == [
-        "ERROR"
-    ]
+    assert [
+        record.levelname for record in caplog.records if "the previous ones stay in force" in record.getMessage()
+    ] == ["ERROR"]
 
 
 def test_rules_that_go_are_kept_and_their_failure_is_told_once(made: Make, tmp_path: Path, clock: Clock) -> None:
@@ -423,7 +423,7 @@ def test_who_may_use_a_service_is_asked_of_oslo_policy(made: Make, tmp_path: Pat
 def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(made: Make) -> None:
     held = template({"get_param": "f"}, parameters={"f": {"type": "string"}, "key": {"type": "string", "hidden": True}})
     held["resources"]["web"]["properties"]["admin_pass"] = {"get_param": "key"}
-    definition = Definition(
+    definition = StackDefinition(
         held, {"parameters": {"key": "s3cret"}, "encrypted_param_names": []}, {"f": "huge"}, {"a": "x s3cret y"}
     )
     point = made(mode="warn", policy_modes="image:record")
@@ -450,7 +450,7 @@ def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(made: Make)
 def test_secrets_too_short_to_look_for_are_masked_by_name(made: Make) -> None:
     held = template("small", parameters={"pin": {"type": "string", "hidden": True, "default": "12"}})
     point = made()
-    point.judge(asked(Definition(held, "parameter_defaults: {pin: '34'}", {"pin": "12"}, {"a": "port 12"})))
+    point.judge(asked(StackDefinition(held, "parameter_defaults: {pin: '34'}", {"pin": "12"}, {"a": "port 12"})))
     [record] = records(point)
     masked = {"type": "string", "hidden": True, "default": "******"}
     assert record["inputs"]["definition"] == {
@@ -467,7 +467,7 @@ def test_secrets_in_environment_files_are_masked_too(made: Make) -> None:
     held = template("small", parameters={"pin": {"type": "string", "hidden": True}})
     files = {"env": "parameters: {pin: '34'}", "other": "parameters: {pin: '34'}"}
     point = made()
-    point.judge(asked(Definition(held, files=files, environment_files=("env",))))
+    point.judge(asked(StackDefinition(held, files=files, environment_files=("env",))))
     [record] = records(point)
     assert record["inputs"]["definition"]["files"] == {
         "env": '{"parameters": {"pin": "******"}}',
@@ -617,7 +617,7 @@ def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_
     (tmp_path / "heat.conf").write_text(f"[datalog_gate]\nrules = {rules}\nmode = warn\nbudget_seconds = 1.5\n")
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[str(tmp_path / "heat.conf")])
-    point = make(conf, {"mode": "record", "exempt_users": "a, b"})
+    point = create_point(conf, {"mode": "record", "exempt_users": "a, b"})
     found = point.settings
     assert (found.rules, found.mode, found.budget_seconds, found.exempt_users) == (
         (str(rules),),
@@ -626,12 +626,12 @@ def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_
         ("a", "b"),
     )
     with pytest.raises(ValueError, match="there is no option mood"):
-        make(conf, {"mood": "off"})
+        create_point(conf, {"mood": "off"})
     with pytest.raises(ValueError, match="enforced"):
-        make(conf, {"policy_modes": "net.open_ssh:enforced"})
+        create_point(conf, {"policy_modes": "net.open_ssh:enforced"})
 
 
 def test_the_caller_of_rules_comes_of_the_host_s_credentials() -> None:
     everything = {"user": "u1", "project": "p1", "domain": "d1", "roles": ["member"]}
-    assert caller_of(MEMBER) == everything
-    assert caller_of({"roles": "admin"}) == {"user": None, "project": None, "domain": None, "roles": []}
+    assert build_caller(MEMBER) == everything
+    assert build_caller({"roles": "admin"}) == {"user": None, "project": None, "domain": None, "roles": []}

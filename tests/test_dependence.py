@@ -17,7 +17,7 @@ from datalog_gate.decision.finding import Waiver
 from datalog_gate.decision.judgement import decide
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.request import Request
-from datalog_gate.decision_point.verdict import warnings_of
+from datalog_gate.decision_point.operation import format_warnings
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.templates import read_stack
@@ -128,7 +128,7 @@ def test_each_of_several_stacks_has_unknowns_of_its_own() -> None:
 def outcome(zone: str, level: str = "deny", more: str = "", **asked: Any) -> tuple[str, list[str], list[str]]:
     """The outcome, what whoever asked is told, and what is waived."""
     decision = judge(server(zone), rules(level, more), **asked)
-    return decision.outcome, list(warnings_of(decision)), [violation.said for violation in decision.waived]
+    return decision.outcome, list(format_warnings(decision)), [violation.said for violation in decision.waived]
 
 
 @pytest.mark.parametrize(

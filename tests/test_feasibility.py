@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from datalog_gate.decision_point.config_options import settings
-from datalog_gate.decision_point.operation import CLOSED, Asked
-from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.config_options import build_settings
+from datalog_gate.decision_point.operation import CLOSED, Operation
+from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status, UnavailableError
 from datalog_gate.services.journal import Journal
@@ -71,8 +71,10 @@ class Rig:
         conf([], project="heat", default_config_files=[])
         own = {"rules": str(folder / "rules"), "services": "edge", "service_journal": str(folder / "journal"),
                "service_option": f"edge.file={folder}/edge"}  # fmt: skip
-        chosen = settings(conf, own | given)
-        self.point = Point(chosen, Entitlements(conf, ["edge", "seats"]), now=lambda: datetime(2027, 3, 1, tzinfo=UTC))
+        chosen = build_settings(conf, own | given)
+        self.point = DecisionPoint(
+            chosen, Entitlements(conf, ["edge", "seats"]), now=lambda: datetime(2027, 3, 1, tzinfo=UTC)
+        )
         self.edge, self.seats = Told(), Told()
         self.seats.sticky = sticky
         self.journal = Journal(str(folder / "journal"))
@@ -86,10 +88,10 @@ class Rig:
         """The verdict, and why."""
         parameters = {"f": {"type": "string"}} if "get_param" in str(resources) else {}
         template = {"heat_template_version": "2018-08-31", "parameters": parameters}
-        definition = Definition({**template, "resources": resources}, files=files or {})
+        definition = StackDefinition({**template, "resources": resources}, files=files or {})
         own = {"stack_id": "id"} if action in ("update", "restore") else {}
         asked = {"door": "api", "credentials": MEMBER} | own | more
-        one = Asked(action=action, stack_name="s", project="p", definition=lambda: definition, **asked)
+        one = Operation(action=action, stack_name="s", project="p", definition=lambda: definition, **asked)
         answer = self.point.judge(one)
         return answer.verdict, answer.reason or "; ".join(answer.warnings)
 
@@ -264,7 +266,7 @@ def test_what_the_stack_holds_counts_as_free_when_it_changes(rig: Rig) -> None:
 
 def test_what_an_abandoned_stack_held_counts_as_free_for_one_of_its_name_that_is_adopted(rig: Rig) -> None:
     key = rig.hold("1", "s/g", "a")
-    rig.point.abandoned("id", "p", "s")
+    rig.point.abandon("id", "p", "s")
     rig.hold("2", "s/g", "a", stack="one after it")
     resources = {"g": grant(scope=["a"]), **AB}
     found = [rig.ask(resources, action) for action in ("create", "adopt", "update")]
@@ -336,7 +338,7 @@ def test_an_abandoned_stack_is_marked_in_the_journal_with_all_within_it(rig: Rig
     for uuid, (path, stack) in places.items():
         rig.hold(uuid, path, stack=stack)
     rig.hold("5", "s/tr/own", stack="elsewhere", project="other")
-    rig.point.abandoned("id", "p", "s")
+    rig.point.abandon("id", "p", "s")
     found = {claim.uuid: claim.abandoned for claim in rig.journal.claims()}
     assert found == {"1": True, "2": True, "3": False, "4": False, "5": False}
 
@@ -344,5 +346,5 @@ def test_an_abandoned_stack_is_marked_in_the_journal_with_all_within_it(rig: Rig
 def test_a_point_without_services_notes_no_abandoned_stack(rig: Rig) -> None:
     rig.hold("1", "s/g")
     rig.point.broker = None
-    rig.point.abandoned("id", "p", "s")
+    rig.point.abandon("id", "p", "s")
     assert [claim.abandoned for claim in rig.journal.claims()] == [False]

@@ -11,8 +11,8 @@ import datalog_gate as dg
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.values import SECRET, ResourceId, Unknown
 from datalog_gate.decision.finding import Grant
-from datalog_gate.decision_point.grant_requests import Known, requests_of
-from datalog_gate.decision_point.service_broker import broker_of, services_of
+from datalog_gate.decision_point.enabled_plugins import create_broker, load_enabled_services
+from datalog_gate.decision_point.grant_requests import GrantIdentity, build_requests
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.services.broker import Limits
 from datalog_gate.services.contract import Request
@@ -52,7 +52,7 @@ def unlocked(stack: Stack) -> list[Grant]:
 def asked(resources: dict[str, Any], **more: Any) -> dict[str, Request]:
     """What all grants of the stack ask."""
     stack = read(resources, **more)
-    return requests_of(stack, unlocked(stack), "p")
+    return build_requests(stack, unlocked(stack), "p")
 
 
 def scopes(resources: dict[str, Any], **more: Any) -> dict[str, list[str]]:
@@ -120,11 +120,11 @@ def test_a_request_holds_options_covered_and_what_others_ask_of_the_same_service
         **AB,
     }
     stack = read(resources)
-    scope = {name: requests_of(stack, unlocked(stack), "p")[f"s/{name}"].scope for name in "ghi"}
-    known = {"s/g": Known("id-s", "s", "u1"), "s/h": Known("id-s", "s")}
+    scope = {name: build_requests(stack, unlocked(stack), "p")[f"s/{name}"].scope for name in "ghi"}
+    known = {"s/g": GrantIdentity("id-s", "s", "u1"), "s/h": GrantIdentity("id-s", "s")}
 
     def request(name: str, service: str = "edge", options: Any = None, **more: Any) -> Request:
-        about = known.get(f"s/{name}", Known())
+        about = known.get(f"s/{name}", GrantIdentity())
         return Request(
             service=service,
             project="p",
@@ -139,7 +139,7 @@ def test_a_request_holds_options_covered_and_what_others_ask_of_the_same_service
 
     covered = {"same": "rack", "pin": SECRET, "of": (Unknown("{get_param: open} in s"), ResourceId("s/b"))}
     g, h = request("g", options=covered), request("h")
-    assert requests_of(stack, unlocked(stack), "p", lambda path: known.get(path, Known())) == {
+    assert build_requests(stack, unlocked(stack), "p", lambda path: known.get(path, GrantIdentity())) == {
         "s/g": request("g", options=covered, together=(h,)),
         "s/h": request("h", together=(g,)),
         "s/i": request("i", "other"),
@@ -150,9 +150,9 @@ def test_a_grant_that_unlocks_nothing_asks_nothing_and_is_no_part_of_what_others
     stack = read({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB})
     locked, other = unlocked(stack)
     no = Grant(locked.grant, "edge", False, "no rule unlocks it")
-    found = requests_of(stack, [no, other], "p")
+    found = build_requests(stack, [no, other], "p")
     assert {path: request.together for path, request in found.items()} == {"s/h": ()}
-    assert requests_of(stack, [no], "p") == {}
+    assert build_requests(stack, [no], "p") == {}
 
 
 def settings(folder: Path, **more: Any) -> Settings:
@@ -162,7 +162,7 @@ def settings(folder: Path, **more: Any) -> Settings:
 
 
 def test_the_services_of_a_process_come_with_their_journal_and_limits(tmp_path: Path) -> None:
-    found = broker_of(settings(tmp_path, service_call_seconds=2.0, service_late_seconds=7.0), lambda: 5.0)
+    found = create_broker(settings(tmp_path, service_call_seconds=2.0, service_late_seconds=7.0), lambda: 5.0)
     assert found
     assert (found.limits, found.journal.late, found.journal.claims(), found.clock()) == (
         Limits(2.0, 25.0, 120.0), 7.0, (), 5.0
@@ -172,7 +172,7 @@ def test_the_services_of_a_process_come_with_their_journal_and_limits(tmp_path: 
 
 def test_without_services_there_is_no_journal(tmp_path: Path) -> None:
     chosen = settings(tmp_path, services=(), service_option=())
-    assert (services_of(chosen), broker_of(chosen), list(tmp_path.iterdir())) == ({}, None, [])
+    assert (load_enabled_services(chosen), create_broker(chosen), list(tmp_path.iterdir())) == ({}, None, [])
 
 
 @pytest.mark.parametrize(
@@ -191,4 +191,4 @@ def test_services_that_can_not_be_put_to_work_stop_with_a_reason(
     tmp_path: Path, more: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        broker_of(settings(tmp_path, **more))
+        create_broker(settings(tmp_path, **more))

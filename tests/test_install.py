@@ -15,9 +15,9 @@ import pytest
 from oslo_config import cfg
 from stevedore.extension import ExtensionManager
 
-from datalog_gate.decision_point.break_glass import broken
-from datalog_gate.decision_point.config_options import settings
-from datalog_gate.decision_point.point import chain_of
+from datalog_gate.decision_point.break_glass import read_break_glass
+from datalog_gate.decision_point.config_options import build_settings
+from datalog_gate.decision_point.enabled_plugins import load_preflight
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.doors.cli.main import main
 from datalog_gate.plugins.loader import load_chain
@@ -44,7 +44,7 @@ def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
     ]
     assert os.readlink(tmp_path / "etc/heat/datalog_gate/current") == "rules-2027-03"
     now = datetime.now(UTC)
-    broke = broken(str(tmp_path / "etc/heat/datalog_gate/glass"), now)
+    broke = read_break_glass(str(tmp_path / "etc/heat/datalog_gate/glass"), now)
     assert broke is not None
     assert (broke.why, broke.until > now) == ("the licence server is down", True)
 
@@ -69,7 +69,7 @@ def test_the_licence_is_enabled_and_has_the_settings_of_the_table(tmp_path: Path
     (tmp_path / "heat.conf").write_text(text)
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[str(tmp_path / "heat.conf")])
-    chain = chain_of(settings(conf))
+    chain = load_preflight(build_settings(conf))
     rows = re.findall(r"^\| `(\w+)` \| (?:`([^`]*)`)? *\| .* \|$", INSTALL, re.M)
     assert (list(chain.plugins) if chain else [], dict(rows)) == (["licence"], DEFAULTS)
 

@@ -10,7 +10,7 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.base.errors import UsageError
-from datalog_gate.decision_point.policy_reload import Rulebook
+from datalog_gate.decision_point.policy_reload import PolicyReloader
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.commands.packs import Pack, copy_packs, packs
 from datalog_gate.doors.cli.main import main
@@ -91,7 +91,7 @@ def test_limits_that_do_not_fit_their_declarations_are_errors_with_a_place(
 def test_limits_are_part_of_the_digest_and_are_watched(tmp_path: Path) -> None:
     pack(tmp_path, "most: 1\noffer: [[small, 1]]\n")
     now = 0.0
-    book = Rulebook(Settings(rules=(str(tmp_path),)), lambda: now, lambda _: None, lambda _: None)
+    book = PolicyReloader(Settings(rules=(str(tmp_path),)), lambda: now, lambda _: None, lambda _: None)
     first = book.current().rules
     (tmp_path / "cap/limits.yaml").write_text("most: 200\noffer: [[small, 1]]\n")
     now = 10.0

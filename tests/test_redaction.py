@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from datalog_gate.decision_point.redaction import redacted
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.redaction import redact_definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import SHIPPED
 
 MARK = "S3CR3T-o'\\n\\t\\\\Q"
@@ -31,32 +31,34 @@ def nested(schema: Mapping[str, Any]) -> dict[str, str]:
 @pytest.mark.parametrize(
     "definition",
     [
-        Definition(declared(HIDDEN | {"default": MARK})),
-        Definition(declared(HIDDEN | {"default": MARK}), parameters={"pw": "another"}),
-        Definition(declared(HIDDEN | {"type": "number", "default": NUMBER})),
-        Definition(declared(HIDDEN | {"type": "comma_delimited_list", "default": f"a,{NUMBER}"})),
-        Definition(declared(HIDDEN | {"type": "json", "default": {f"key {MARK}": NUMBER}})),
-        Definition(declared(HIDDEN | {"type": "json", "default": json.dumps({f"key {MARK}": NUMBER})})),
-        Definition(yaml.safe_dump(declared(HIDDEN | {"default": MARK}))),
-        Definition(yaml.safe_dump(declared(HIDDEN | {"type": "number", "default": NUMBER}))),
-        Definition(declared(HIDDEN), "parameters:\n  pw: S3CR3T\n"),
-        Definition(declared(HIDDEN), "# it is S3CR3T\nparameter_defaults: {pw: S3CR3T}\n"),
-        Definition(declared(HIDDEN), files={"e": "parameters:\n  pw: S3CR3T\n"}, environment_files=("e",)),
-        Definition(declared(HIDDEN), yaml.safe_dump({"parameters": {"pw": MARK}})),
-        Definition(declared(HIDDEN), parameters={"pw": MARK}, files={"a": f"x {MARK}", "b": yaml.safe_dump([MARK])}),
-        Definition(declared(HIDDEN), parameters={"pw": MARK}, files={"a": json.dumps({"b": f"c {MARK}"})[:-1]}),
-        Definition(declared({"type": "json", "hidden": True}), parameters={"pw": json.dumps([MARK, NUMBER])}),
-        Definition(declared({"type": "string", "default": ""}), files=nested(HIDDEN | {"default": MARK})),
-        Definition(declared({"type": "string", "default": ""}, pw=MARK), files=nested(HIDDEN)),
-        Definition(yaml.safe_dump(declared({"type": "string", "default": ""}, pw=MARK)), files=nested(HIDDEN)),
-        Definition(
+        StackDefinition(declared(HIDDEN | {"default": MARK})),
+        StackDefinition(declared(HIDDEN | {"default": MARK}), parameters={"pw": "another"}),
+        StackDefinition(declared(HIDDEN | {"type": "number", "default": NUMBER})),
+        StackDefinition(declared(HIDDEN | {"type": "comma_delimited_list", "default": f"a,{NUMBER}"})),
+        StackDefinition(declared(HIDDEN | {"type": "json", "default": {f"key {MARK}": NUMBER}})),
+        StackDefinition(declared(HIDDEN | {"type": "json", "default": json.dumps({f"key {MARK}": NUMBER})})),
+        StackDefinition(yaml.safe_dump(declared(HIDDEN | {"default": MARK}))),
+        StackDefinition(yaml.safe_dump(declared(HIDDEN | {"type": "number", "default": NUMBER}))),
+        StackDefinition(declared(HIDDEN), "parameters:\n  pw: S3CR3T\n"),
+        StackDefinition(declared(HIDDEN), "# it is S3CR3T\nparameter_defaults: {pw: S3CR3T}\n"),
+        StackDefinition(declared(HIDDEN), files={"e": "parameters:\n  pw: S3CR3T\n"}, environment_files=("e",)),
+        StackDefinition(declared(HIDDEN), yaml.safe_dump({"parameters": {"pw": MARK}})),
+        StackDefinition(
+            declared(HIDDEN), parameters={"pw": MARK}, files={"a": f"x {MARK}", "b": yaml.safe_dump([MARK])}
+        ),
+        StackDefinition(declared(HIDDEN), parameters={"pw": MARK}, files={"a": json.dumps({"b": f"c {MARK}"})[:-1]}),
+        StackDefinition(declared({"type": "json", "hidden": True}), parameters={"pw": json.dumps([MARK, NUMBER])}),
+        StackDefinition(declared({"type": "string", "default": ""}), files=nested(HIDDEN | {"default": MARK})),
+        StackDefinition(declared({"type": "string", "default": ""}, pw=MARK), files=nested(HIDDEN)),
+        StackDefinition(yaml.safe_dump(declared({"type": "string", "default": ""}, pw=MARK)), files=nested(HIDDEN)),
+        StackDefinition(
             declared({"type": "string", "default": ""}, pw=NUMBER), files=nested({"type": "number", "hidden": True})
         ),
-        Definition(
+        StackDefinition(
             declared({"type": "string", "default": ""}, pw={MARK: [NUMBER]}),
             files=nested({"type": "json", "hidden": True}),
         ),
-        Definition(
+        StackDefinition(
             {
                 "AWSTemplateFormatVersion": "2010-09-09",
                 "Parameters": {"pw": {"Type": "String", "NoEcho": "true", "Default": MARK}},
@@ -66,15 +68,15 @@ def nested(schema: Mapping[str, Any]) -> dict[str, str]:
         ),
     ],
 )
-def test_no_record_holds_a_secret_however_it_is_given(definition: Definition) -> None:
-    shown = json.dumps(redacted(definition.to_json(), [definition.stack("s", SHIPPED)]))
+def test_no_record_holds_a_secret_however_it_is_given(definition: StackDefinition) -> None:
+    shown = json.dumps(redact_definition(definition.to_json(), [definition.stack("s", SHIPPED)]))
     assert [one for one in ("S3CR3T", str(NUMBER)) if one in shown] == []
 
 
 def test_what_holds_no_secret_is_logged_as_it_is_written() -> None:
     held = yaml.safe_dump(declared({"type": "string", "hidden": True})) + "# said\n"
     files = {"a": "echo 1", "b": "k: [1, x]  # more\n", "c": "{: no YAML"}
-    definition = Definition(held, {"parameters": {"pw": MARK}}, None, files)
-    assert redacted(definition.to_json(), [definition.stack("s", SHIPPED)]) == (
+    definition = StackDefinition(held, {"parameters": {"pw": MARK}}, None, files)
+    assert redact_definition(definition.to_json(), [definition.stack("s", SHIPPED)]) == (
         definition.to_json() | {"environment": {"parameters": {"pw": "******"}}}, ["pw"],
     )  # fmt: skip

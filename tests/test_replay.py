@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from datalog_gate.decision_point.config_options import settings
-from datalog_gate.decision_point.operation import Asked
-from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.config_options import build_settings
+from datalog_gate.decision_point.operation import Operation
+from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.cli.main import main
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -39,12 +39,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("rules/m.dl").write_text(RULES)
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[])
-    chosen = settings(conf, {"rules": "rules", "decision_log": "log.jsonl", "exempt_projects": "p9"})
-    point = Point(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
+    chosen = build_settings(conf, {"rules": "rules", "decision_log": "log.jsonl", "exempt_projects": "p9"})
+    point = DecisionPoint(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
     texts = [("web", "p1", TEMPLATE.replace("FLAVOR", "huge")), ("db", "p1", TEMPLATE.replace("FLAVOR", "tiny"))]
     for name, project, text in [*texts, ("bad", "p1", "resources: ["), ("own", "p9", TEMPLATE)]:
-        definition = Definition(text, parameters={"key": "S3CRET"})
-        point.judge(Asked("api", "create", name, project, lambda held=definition: held, MEMBER))  # type: ignore[misc]
+        definition = StackDefinition(text, parameters={"key": "S3CRET"})
+        point.judge(Operation("api", "create", name, project, lambda held=definition: held, MEMBER))  # type: ignore[misc]
     point.flush()
     return tmp_path
 
@@ -65,11 +65,11 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def test_an_update_is_decided_once_more_by_what_the_stack_was(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[])
-    chosen = settings(conf, {"rules": str(place / "rules"), "decision_log": "updates.jsonl"})
-    point = Point(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
-    new = Definition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "S3CRET"})
-    old = Definition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "other", "gone": "x"})
-    answer = point.judge(Asked("api", "update", "web", "p1", lambda: new, MEMBER, against=lambda: old))
+    chosen = build_settings(conf, {"rules": str(place / "rules"), "decision_log": "updates.jsonl"})
+    point = DecisionPoint(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
+    new = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "S3CRET"})
+    old = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "other", "gone": "x"})
+    answer = point.judge(Operation("api", "update", "web", "p1", lambda: new, MEMBER, against=lambda: old))
     point.flush()
     assert answer.verdict == "allowed"
     assert run(capsys, "replay", "updates.jsonl") == (0, "1 the same, 0 others, 0 that can't be decided\n", "")

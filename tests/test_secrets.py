@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import datalog_gate as dg
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.values import SECRET, Unknown
-from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.doors.cli.decision_text import compact, text
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.wsgi import wrap
@@ -131,7 +131,9 @@ def templates(draw: st.DrawFn) -> dict[str, Any]:
     return made
 
 
-def shown_by_all_doors(point: Point, path: Path, template: Mapping[str, Data], parameters: dict[str, Data]) -> str:
+def shown_by_all_doors(
+    point: DecisionPoint, path: Path, template: Mapping[str, Data], parameters: dict[str, Data]
+) -> str:
     shown, rules, heat = io.StringIO(), point.rules, FakeHeat()
     body = {"stack_name": "s", "template": template, "parameters": parameters, "files": {}}
     body["files"] = {"nested.yaml": (path.parent / "nested.yaml").read_text()}
@@ -163,7 +165,7 @@ def secrets_in(shown: str, stack: Stack | None) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def point(tmp_path_factory: pytest.TempPathFactory) -> Point:
+def point(tmp_path_factory: pytest.TempPathFactory) -> DecisionPoint:
     path = tmp_path_factory.mktemp("rules") / "m.dl"
     path.write_text(RULES)
     return point_of(path)
@@ -179,7 +181,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=60)
 @given(template=templates(), flow=st.sampled_from([None, False, True]), known=st.booleans())
 def test_no_door_shows_what_came_from_a_hidden_parameter(
-    point: Point, folder: Path, template: dict[str, Any], flow: bool | None, known: bool
+    point: DecisionPoint, folder: Path, template: dict[str, Any], flow: bool | None, known: bool
 ) -> None:
     path = folder / "web.yaml"
     path.write_text(yaml.safe_dump(template, default_flow_style=flow, width=10_000))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from datalog_gate.base.values import Unknown
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import SHIPPED
 
 TEMPLATE = """heat_template_version: 2018-08-31
@@ -22,20 +22,20 @@ HIDDEN = Unknown("{get_param: f} in s")
 @pytest.mark.parametrize(
     ("definition", "flavor"),
     [
-        (Definition(TEMPLATE), "small"),
-        (Definition(TEMPLATE, {"parameters": {"f": "huge"}}), "huge"),
-        (Definition(TEMPLATE, None, {"f": "small"}, {"e": "parameters: {f: huge}"}, ("e",)), "huge"),
-        (Definition(TEMPLATE, None, None, {"e": "parameters: {f: huge}", "g": "parameters: {f: small}"},
+        (StackDefinition(TEMPLATE), "small"),
+        (StackDefinition(TEMPLATE, {"parameters": {"f": "huge"}}), "huge"),
+        (StackDefinition(TEMPLATE, None, {"f": "small"}, {"e": "parameters: {f: huge}"}, ("e",)), "huge"),
+        (StackDefinition(TEMPLATE, None, None, {"e": "parameters: {f: huge}", "g": "parameters: {f: small}"},
                     ("e", "g")), "small"),
-        (Definition(TEMPLATE, {"parameters": {}}, None, {}, (), (("parameters", "f"),)), HIDDEN),
-        (Definition(TEMPLATE, None, None, {}, (), (("parameter_defaults", "f"),)), HIDDEN),
-        (Definition(TEMPLATE, {"parameters": {"f": "huge"}}, None, {}, (), (("parameter_defaults", "f"),)), "huge"),
+        (StackDefinition(TEMPLATE, {"parameters": {}}, None, {}, (), (("parameters", "f"),)), HIDDEN),
+        (StackDefinition(TEMPLATE, None, None, {}, (), (("parameter_defaults", "f"),)), HIDDEN),
+        (StackDefinition(TEMPLATE, {"parameters": {"f": "huge"}}, masked=(("parameter_defaults", "f"),)), "huge"),
     ],
 )  # fmt: skip
 def test_a_definition_is_read_as_heat_would_and_is_whole_again_from_json(
-    definition: Definition, flavor: object
+    definition: StackDefinition, flavor: object
 ) -> None:
-    again = Definition.from_json(json.loads(json.dumps(definition.to_json())))
+    again = StackDefinition.from_json(json.loads(json.dumps(definition.to_json())))
     assert again == definition
     for one in (definition, again):
         [web] = one.stack("s", SHIPPED).resources

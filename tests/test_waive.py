@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from oslo_config import cfg
 
-from datalog_gate.decision_point.config_options import settings
-from datalog_gate.decision_point.operation import Asked
-from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.config_options import build_settings
+from datalog_gate.decision_point.operation import Operation
+from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.cli.main import main
 from tests.test_replay import MEMBER, NOW
 from tests.test_waivers import RULES, TEMPLATE
@@ -57,9 +57,9 @@ def logged(waivers: str = "") -> str:
     """The id of a creation that a service judged and logged."""
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[])
-    chosen = settings(conf, {"rules": "rules", "decision_log": "log.jsonl", "waivers": waivers})
-    point = Point(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
-    answer = point.judge(Asked("api", "create", "s", "p1", lambda: Definition(TEMPLATE), MEMBER))
+    chosen = build_settings(conf, {"rules": "rules", "decision_log": "log.jsonl", "waivers": waivers})
+    point = DecisionPoint(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
+    answer = point.judge(Operation("api", "create", "s", "p1", lambda: StackDefinition(TEMPLATE), MEMBER))
     point.flush()
     return answer.id
 

@@ -14,7 +14,7 @@ from oslo_config import cfg
 
 from datalog_gate.base.errors import RulesError
 from datalog_gate.decision.denial_text import reason
-from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import filter_factory, wrap
 from datalog_gate.files.templates import read_stack
@@ -48,14 +48,14 @@ def body_of(stack_template: object = None, **fields: object) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def point(tmp_path_factory: pytest.TempPathFactory) -> Point:
+def point(tmp_path_factory: pytest.TempPathFactory) -> DecisionPoint:
     path = tmp_path_factory.mktemp("rules") / "m.dl"
     path.write_text(RULES)
     return point_of(path)
 
 
 @pytest.fixture
-def door(point: Point) -> Client:
+def door(point: DecisionPoint) -> Client:
     heat = FakeHeat()
     return Client(wrap(heat, point=point, settings=Settings(body_limit=5000)), heat)
 
@@ -249,7 +249,7 @@ def test_what_follows_the_length_is_neither_judged_nor_forwarded(door: Client) -
     assert door.heat.seen == [("POST", "/v1/p/stacks", body, str(len(body)))]
 
 
-def test_more_than_heat_takes_is_refused(point: Point) -> None:
+def test_more_than_heat_takes_is_refused(point: DecisionPoint) -> None:
     heat = FakeHeat()
     door = Client(wrap(heat, point=point), heat)
     said = "the body is larger than the 1048576 bytes that can be judged"
@@ -328,7 +328,7 @@ def test_every_other_request_passes_untouched(door: Client, method: str, path: s
     assert door.heat.seen == [(method, path, body, None)]
 
 
-def test_where_nobody_vouches_for_who_asks_only_what_builds_nothing_goes_on(point: Point) -> None:
+def test_where_nobody_vouches_for_who_asks_only_what_builds_nothing_goes_on(point: DecisionPoint) -> None:
     heat = FakeHeat()
     door = Client(wrap(heat, point=point), heat, known=False)
     said = "Nobody vouches for who asks: no authtoken came before the gate."
@@ -378,7 +378,7 @@ def _said(names: str) -> list[str]:
         (50, "flavor: a takes huge at stack..."),
     ],
 )
-def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(point: Point, limit: int, shown: str) -> None:
+def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(point: DecisionPoint, limit: int, shown: str) -> None:
     whole = template(flavor="huge")
     whole["resources"] = dict.fromkeys("abc", whole["resources"]["web"])
     decision = point.rules.decide(read_stack(template=whole))

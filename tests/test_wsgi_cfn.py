@@ -12,7 +12,7 @@ import pytest
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import Answer
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi import wrap_cfn
 from tests.fake_heat import FakeHeat
 from tests.test_wsgi_operations import ALLOWED, DENIED, Point
@@ -85,7 +85,7 @@ def test_the_parameters_of_a_stack_are_its_members() -> None:
                "Parameters.member.02.ParameterKey": "g", "Parameters.member.2.ParameterValue": "x;y",
                "Parameters.member.3.ParameterKey": "alone"}  # fmt: skip
     Door(point).send("", urlencode({**NEW, **members}))
-    assert point.asked[0].definition() == Definition(TEMPLATE, None, {"f": "huge", "g": "x;y"})
+    assert point.asked[0].definition() == StackDefinition(TEMPLATE, None, {"f": "huge", "g": "x;y"})
 
 
 P1 = {"Parameters.member.1.ParameterKey": "f", "Parameters.member.1.ParameterValue": "x"}

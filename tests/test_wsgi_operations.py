@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision_point.operation import REASON, Answer, Asked
+from datalog_gate.decision_point.operation import REASON, Answer, Operation
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi import cfn_filter_factory, filter_factory, wrap
 from datalog_gate.preflight.plugin import Outcome
 from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat
@@ -31,13 +31,13 @@ class Point:
     """A decision point that answers what it is told to, and keeps what it was asked."""
 
     answer: Answer | Exception = ALLOWED
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[Operation] = field(default_factory=list)
     finished: list[tuple[str, Outcome]] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
     left: list[tuple[str, str, str]] = field(default_factory=list)
     look: bool = False
 
-    def judge(self, asked: Asked) -> Answer:
+    def judge(self, asked: Operation) -> Answer:
         """As `Judge.judge`."""
         self.asked.append(asked)
         if self.look:
@@ -51,8 +51,8 @@ class Point:
         self.finished.append((answer.id, outcome))
         self.made.append(stack_id)
 
-    def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
-        """As `Judge.abandoned`."""
+    def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
+        """As `Judge.abandon`."""
         self.left.append((stack_id, project, stack_name))
 
 
@@ -133,7 +133,7 @@ def test_the_point_is_told_of_stacks_that_heat_abandoned_and_of_no_others(
 
 def test_a_stack_is_abandoned_even_where_that_can_not_be_noted(caplog: pytest.LogCaptureFixture) -> None:
     class Full(Point):
-        def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
+        def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
             raise OSError(f"no room to note {stack_id} {stack_name} of {project}")
 
     assert client(Full()).ask("DELETE", STACK + "/abandon") == (201, "")
@@ -434,7 +434,7 @@ def test_adopted_data_are_the_stack_beside_whatever_template() -> None:
     body = {"stack_name": "web", "template": other, "adopt_stack_data": json.dumps(ADOPTED), "files": {"f": "x"},
             "environment": "parameters: {b: body, c: body}", "parameters": {"c": "given"}}  # fmt: skip
     client(point).ask("POST", "/v1/p/stacks", body)
-    assert point.asked[0].definition() == Definition(
+    assert point.asked[0].definition() == StackDefinition(
         TEMPLATE, "parameters: {b: body, c: body}", {"a": "adopted", "b": "body", "c": "given"}, {"f": "x"}
     )
 
@@ -445,7 +445,7 @@ def test_environment_files_stand_in_the_environments_place() -> None:
     body = {**NEW, "environment": {"parameters": {"a": "body"}}, "parameters": {"a": "given"}, "files": files,
             "environment_files": ["e", "g"]}  # fmt: skip
     client(point).ask("POST", "/v1/p/stacks", body)
-    assert point.asked[0].definition() == Definition(TEMPLATE, None, {"a": "given"}, files, ("e", "g"))
+    assert point.asked[0].definition() == StackDefinition(TEMPLATE, None, {"a": "given"}, files, ("e", "g"))
 
 
 # The options of the paste section

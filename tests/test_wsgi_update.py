@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.decision_point.point import Point
+from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import wrap
 from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat, point_of
@@ -45,13 +45,13 @@ SECRET: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def point(tmp_path_factory: pytest.TempPathFactory) -> Point:
+def point(tmp_path_factory: pytest.TempPathFactory) -> DecisionPoint:
     path = tmp_path_factory.mktemp("rules") / "m.dl"
     path.write_text(RULES)
     return point_of(path)
 
 
-def client(point: Point, held: dict[str, Any] = HELD, limit: int = 9000) -> Client:
+def client(point: DecisionPoint, held: dict[str, Any] = HELD, limit: int = 9000) -> Client:
     heat = FakeHeat(json.loads(json.dumps(held)), {"key"})
     return Client(wrap(heat, point=point, settings=Settings(body_limit=limit)), heat)
 
@@ -87,7 +87,7 @@ FILE = "parameters: {f: huge}"
                    "files": {"a.txt": "huge"}}),
     ],
 )  # fmt: skip
-def test_an_update_is_judged_as_heat_would_build_it(point: Point, method: str, body: dict[str, Any]) -> None:
+def test_an_update_is_judged_as_heat_would_build_it(point: DecisionPoint, method: str, body: dict[str, Any]) -> None:
     door = client(point)
     assert door.update(method, **body) == DENIED
     assert door.heat.seen == []
@@ -95,7 +95,7 @@ def test_an_update_is_judged_as_heat_would_build_it(point: Point, method: str, b
     assert door.heat.seen == []
 
 
-def test_what_the_stack_holds_is_judged_with_what_changes(point: Point) -> None:
+def test_what_the_stack_holds_is_judged_with_what_changes(point: DecisionPoint) -> None:
     door = client(point, {**HELD, "environment": {**NONE, "parameters": {"f": "small", "gone": "x"}}})
     second = json.loads(json.dumps(TEMPLATE).replace('"web"', '"api"'))
     assert door.update(template=second, parameters={"f": "huge"}) == (DENIED[0], DENIED[1].replace("web", "api"))
@@ -103,7 +103,7 @@ def test_what_the_stack_holds_is_judged_with_what_changes(point: Point) -> None:
     assert door.update(parameters={"f": "huge"}, clear_parameters=["f"]) == DENIED
 
 
-def test_what_was_wrong_before_is_told_and_stops_nothing(point: Point) -> None:
+def test_what_was_wrong_before_is_told_and_stops_nothing(point: DecisionPoint) -> None:
     held = {**HELD, "environment": {**NONE, "parameters": {"f": "huge"}}}
     body = json.dumps({"template": FIXED}).encode()
     for method, path in (("PUT", STACK), ("PATCH", STACK), ("PUT", STACK + "/preview")):
@@ -117,7 +117,7 @@ def test_what_was_wrong_before_is_told_and_stops_nothing(point: Point) -> None:
     assert client(point).update("PUT", template=FIXED) == DENIED
 
 
-def test_an_update_of_what_cannot_be_read_is_refused(point: Point) -> None:
+def test_an_update_of_what_cannot_be_read_is_refused(point: DecisionPoint) -> None:
     door = client(point, {**HELD, "template": {"resources": 1}})
     assert door.update("PUT", template=TEMPLATE) == (
         400,
@@ -126,14 +126,14 @@ def test_an_update_of_what_cannot_be_read_is_refused(point: Point) -> None:
     assert door.heat.seen == []
 
 
-def test_a_whole_update_is_forwarded_byte_for_byte(point: Point) -> None:
+def test_a_whole_update_is_forwarded_byte_for_byte(point: DecisionPoint) -> None:
     door = client(point)
     body = b' {"template": ' + json.dumps(json.dumps(TEMPLATE)).encode() + b', "existing": 0}'
     assert door.send(body, REQUEST_METHOD="PUT", PATH_INFO=STACK)[0] == "201 Created"
     assert door.heat.seen == [("PUT", STACK, body, str(len(body)))]
 
 
-def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point: Point) -> None:
+def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point: DecisionPoint) -> None:
     held = {**HELD, "tags": ["x", "y"], "environment": {**NONE, "parameters": {"f": "tiny", "gone": 1},
             "parameter_defaults": {"f": "d"}, "event_sinks": [{"type": "z", "target": "1"}],
             "resource_registry": {"A::B": "C::D", "E::F": "G::H", "resources": {"web": {"I::J": "K::L"}}}}}  # fmt: skip
@@ -156,19 +156,19 @@ def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point:
 
 
 @pytest.mark.parametrize(("said", "kept"), [({}, "x,y"), ({"tags": None}, "x,y"), ({"tags": "z"}, "z")])
-def test_a_merging_update_keeps_the_tags(point: Point, said: dict[str, Any], kept: str) -> None:
+def test_a_merging_update_keeps_the_tags(point: DecisionPoint, said: dict[str, Any], kept: str) -> None:
     door = client(point, {**HELD, "tags": ["x", "y"]})
     assert door.update(files={"b": "b"}, **said) == (201, "")
     assert door.heat.bodies[0]["tags"] == kept
 
 
-def test_an_update_that_changes_nothing_stays_as_it_is(point: Point) -> None:
+def test_an_update_that_changes_nothing_stays_as_it_is(point: DecisionPoint) -> None:
     door = client(point)
     assert door.update(environment={}, files={}) == (201, "")
     assert door.heat.seen == [("PATCH", STACK, b'{"environment": {}, "files": {}}', "32")]
 
 
-def test_another_update_between_reading_and_merging_changes_nothing_of_what_was_judged(point: Point) -> None:
+def test_another_update_between_reading_and_merging_changes_nothing_of_what_was_judged(point: DecisionPoint) -> None:
     door = client(point)
     door.heat.meanwhile = {"environment": {**NONE, "parameters": {"f": "huge"}}, "files": {"a.txt": "huge"}}
     assert door.update(files={"b": "b"}) == (201, "")
@@ -176,7 +176,7 @@ def test_another_update_between_reading_and_merging_changes_nothing_of_what_was_
         {"f": "tiny"}, {"a.txt": "a", "b": "b"})  # fmt: skip
 
 
-def test_a_masked_value_that_a_policy_hangs_on_must_be_sent_again(point: Point) -> None:
+def test_a_masked_value_that_a_policy_hangs_on_must_be_sent_again(point: DecisionPoint) -> None:
     """Or a user would hide a value where nothing looks at it, and move it by an update to where a policy would."""
     door = client(point, SECRET)
     body: dict[str, Any] = {"template": TEMPLATE, "parameters": {"f": "small"}}
@@ -185,7 +185,7 @@ def test_a_masked_value_that_a_policy_hangs_on_must_be_sent_again(point: Point) 
     assert [one[0] for one in door.heat.seen] == ["PUT"]
 
 
-def test_a_masked_value_is_unknown_and_never_forwarded(point: Point, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_masked_value_is_unknown_and_never_forwarded(point: DecisionPoint, caplog: pytest.LogCaptureFixture) -> None:
     door = client(point, SECRET)
     assert door.update(files={"b": "b"}) == (201, "")
     assert [(one[0], one[1]) for one in door.heat.seen] == [("PATCH", STACK)]
@@ -210,7 +210,7 @@ def test_a_masked_value_is_unknown_and_never_forwarded(point: Point, caplog: pyt
     ],
 )  # fmt: skip
 def test_what_slips_in_beside_a_masked_value_is_an_error_in_the_log(
-    point: Point, caplog: pytest.LogCaptureFixture, meanwhile: dict[str, Any], legacy: bool, said: list[str]
+    point: DecisionPoint, caplog: pytest.LogCaptureFixture, meanwhile: dict[str, Any], legacy: bool, said: list[str]
 ) -> None:
     door = client(point, without("f"))
     door.heat.meanwhile, door.heat.legacy = meanwhile, legacy
@@ -219,7 +219,7 @@ def test_what_slips_in_beside_a_masked_value_is_an_error_in_the_log(
     assert "f" not in door.heat.stack["environment"]["parameters"]
 
 
-def test_a_registry_entry_that_is_taken_away_is_taken_away_beside_a_masked_value(point: Point) -> None:
+def test_a_registry_entry_that_is_taken_away_is_taken_away_beside_a_masked_value(point: DecisionPoint) -> None:
     held = {**SECRET, "environment": {**SECRET["environment"], "resource_registry": {"A::B": "C::D"}}}
     door = client(point, held)
     assert door.update(environment={"resource_registry": {"A::B": None}}) == (201, "")
@@ -227,13 +227,13 @@ def test_a_registry_entry_that_is_taken_away_is_taken_away_beside_a_masked_value
 
 
 @pytest.mark.parametrize("held", [HELD, {**SECRET, "template": TEMPLATE}])
-def test_stars_that_the_user_sends_are_just_stars(point: Point, held: dict[str, Any]) -> None:
+def test_stars_that_the_user_sends_are_just_stars(point: DecisionPoint, held: dict[str, Any]) -> None:
     assert client(point, held).update(parameters={"key": "******"}) == (
         403, "The policies deny this stack: key: web has no real key")  # fmt: skip
 
 
 def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
-    point: Point, caplog: pytest.LogCaptureFixture
+    point: DecisionPoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     door = client(point, {**HELD, "files": {"a.txt": "a" * 900}}, 1000)
     assert door.update(parameters={"f": "micro"}) == (201, "")
@@ -267,14 +267,14 @@ def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
     ],
 )  # fmt: skip
 def test_an_update_that_can_not_be_judged_is_refused(
-    point: Point, method: str, body: dict[str, Any], message: str
+    point: DecisionPoint, method: str, body: dict[str, Any], message: str
 ) -> None:
     door = client(point)
     assert door.update(method, **body) == (400, READ + message)
     assert door.heat.seen == []
 
 
-def test_heats_own_refusal_of_a_reading_is_the_users_answer(point: Point) -> None:
+def test_heats_own_refusal_of_a_reading_is_the_users_answer(point: DecisionPoint) -> None:
     door = client(point)
     answer = door.send(b"{}", REQUEST_METHOD="POST", PATH_INFO=STACK + "/snapshots/2/restore")
     assert answer == ("404 Not Found", {"Content-Type": "application/json"}, b'{"code": 404}')
@@ -285,7 +285,7 @@ def test_heats_own_refusal_of_a_reading_is_the_users_answer(point: Point) -> Non
     assert door.heat.seen == []
 
 
-def test_readings_are_made_in_the_context_of_the_request(point: Point) -> None:
+def test_readings_are_made_in_the_context_of_the_request(point: DecisionPoint) -> None:
     door, context = client(point), Context(TOKEN)
     environ = {"REQUEST_METHOD": "PATCH", "PATH_INFO": STACK, "webob.adhoc_attrs": {"context": context}}
     assert door.send(b'{"files": {"b": "b"}}', **environ)[0] == "201 Created"
@@ -304,7 +304,7 @@ def test_readings_are_made_in_the_context_of_the_request(point: Point) -> None:
     ],
 )  # fmt: skip
 def test_a_restoration_is_judged_by_what_the_snapshot_holds(
-    point: Point, data: object, answer: tuple[int, str]
+    point: DecisionPoint, data: object, answer: tuple[int, str]
 ) -> None:
     held = {**HELD, "snapshots": {"snapshots/2": {"status": "COMPLETE", "data": data}}}
     assert client(point, held).ask("POST", STACK + "/snapshots/2/restore") == answer

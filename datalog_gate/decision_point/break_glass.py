@@ -1,4 +1,4 @@
-"""The broken glass (layer 6): an operator's word, in a file, that refused requests shall pass for a while."""
+"""The break-glass file, by which an operator lets refused requests pass for a while."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from pathlib import Path
 
 LOG = logging.getLogger(__name__)
 LONGEST = timedelta(days=1)
-"""No glass stays broken for longer: a file that is forgotten must not open the gate for good."""
+"""The longest time ahead that counts, so that a forgotten file does not open the gate for good."""
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenGlass:
-    """Until when (UTC), and why."""
+class BreakGlass:
+    """The end of the override (UTC), and the reason for it."""
 
     until: datetime
     why: str
 
 
-def broken(path: str, now: datetime) -> BrokenGlass | None:
-    """What the file says, if its time is still to come and no further away than `LONGEST`. What can't be read breaks no
-    glass."""
+def read_break_glass(path: str, now: datetime) -> BreakGlass | None:
+    """Read the file: an ISO 8601 time, a space, and a reason, as in ``2027-03-01T12:00 the licence server is down``.
+
+    None if there is no file, it cannot be read, or its time is past or more than `LONGEST` ahead.
+    """
     if not path:
         return None
     try:
@@ -31,10 +33,12 @@ def broken(path: str, now: datetime) -> BrokenGlass | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        LOG.error("%s breaks no glass: %s; write a time like 2027-03-01T12:00, a space, and why", path, error)
+        LOG.error(
+            "break-glass file %s is ignored: %s; write a time like 2027-03-01T12:00, a space, and why", path, error
+        )
         return None
     until = until.astimezone(UTC) if until.tzinfo else until.replace(tzinfo=UTC)
     if until > now + LONGEST:
-        LOG.error("%s breaks no glass: %s is more than a day ahead", path, until.isoformat())
+        LOG.error("break-glass file %s is ignored: %s is more than a day ahead", path, until.isoformat())
         return None
-    return BrokenGlass(until, why.strip() or "no reason given") if until > now else None
+    return BreakGlass(until, why.strip() or "no reason given") if until > now else None

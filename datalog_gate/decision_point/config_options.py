@@ -1,4 +1,4 @@
-"""The section ``[datalog_gate]`` of heat.conf (layer 6): oslo.config's options, made of the fields of `Settings`."""
+"""The oslo.config options of the section ``[datalog_gate]``, derived from the fields of `Settings`."""
 
 from __future__ import annotations
 
@@ -22,27 +22,30 @@ KINDS: dict[str, Callable[..., Any]] = {
 
 
 def list_opts() -> list[tuple[str, list[Any]]]:
-    """The options, for oslo.config's generator of samples."""
-    return [(GROUP, [option(field) for field in fields(Settings)])]
+    """The options, for the sample generator of oslo.config."""
+    return [(GROUP, [_option(field) for field in fields(Settings)])]
 
 
-def option(field: Field[Any]) -> Any:
-    """The option of a field of `Settings`."""
-    how = dict(field.metadata)
-    kind = cfg.MultiStrOpt if how.pop("several", False) else KINDS[str(field.type)]
-    default = field.default if field.default_factory is MISSING else field.default_factory()
-    return kind(field.name, default=list(default) if isinstance(default, tuple) else default, **how)
+def build_settings(conf: Any, paste_options: Mapping[str, str] | None = None) -> Settings:
+    """Build the settings from a configuration, and the options of a paste section over it.
 
-
-def settings(conf: Any, given: Mapping[str, str] | None = None) -> Settings:
-    """What a configuration says, and over it what a paste section gives as texts. Errors: ValueError, or oslo.config's
-    own."""
-    options = {field.name: option(field) for field in fields(Settings)}
-    if unknown := sorted((given or {}).keys() - options):
+    Errors: ValueError, or those of oslo.config.
+    """
+    options = {field.name: _option(field) for field in fields(Settings)}
+    texts = paste_options or {}
+    if unknown := sorted(texts.keys() - options):
         raise ValueError(f"there is no option {', '.join(unknown)}")
     conf.register_opts(options.values(), group=GROUP)
     values: dict[str, Any] = {name: getattr(conf[GROUP], name) for name in options}
-    for name, text in (given or {}).items():
+    for name, text in texts.items():
         values[name] = text.splitlines() if options[name].multi else options[name].type(text)
-    plain: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
-    return Settings(**plain)
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    return Settings(**values)
+
+
+def _option(field: Field[Any]) -> Any:
+    """The option of a field of `Settings`."""
+    arguments = dict(field.metadata)
+    kind = cfg.MultiStrOpt if arguments.pop("several", False) else KINDS[str(field.type)]
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return kind(field.name, default=list(default) if isinstance(default, tuple) else default, **arguments)

@@ -1,70 +1,161 @@
-"""What the grants of a stack ask of their services (layer 6).
-
-In: a `Stack`, the grants that unlock, and what is known of their resources. Out: a `Request` for each.
-"""
+"""Requests that the grants of a stack make to their services, and objections to them before anything is built."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
 from datalog_gate.decision.finding import Grant
+from datalog_gate.decision.grants import PERHAPS
+from datalog_gate.decision_point.operation import Operation, Verdict
 from datalog_gate.facts.grant_relations import POLICY, addressed, by_default
 from datalog_gate.preflight.snapshot import parts
-from datalog_gate.services.contract import Request, in_scope
+from datalog_gate.services.broker import Broker
+from datalog_gate.services.contract import RefusedError, Request, UnavailableError, in_scope
+from datalog_gate.services.journal import Claim, JournalError
 from datalog_gate.stack.model import Resource, Stack
 
+CHANGES = frozenset({"update", "restore"})
+"""The actions on an existing stack, which may hold claims."""
 
-class Known(NamedTuple):
-    """What is known of a grant: the id and the name of its own stack, and the uuid of its resource; each is empty
-    before there is one. `replaces` is as `Request` has it."""
+
+class GrantIdentity(NamedTuple):
+    """The ids of a grant in Heat: of its own stack, and of its resource. Each is empty before it exists."""
 
     stack: str = ""
     stack_name: str = ""
     uuid: str = ""
     replaces: tuple[str, ...] = ()
+    """As `Request.replaces`."""
 
 
-def requests_of(
-    stack: Stack, grants: Collection[Grant], project: str, known: Callable[[str], Known] = lambda _path: Known()
+def build_requests(
+    stack: Stack,
+    grants: Collection[Grant],
+    project: str,
+    identify: Callable[[str], GrantIdentity] = lambda _path: GrantIdentity(),
 ) -> dict[str, Request]:
-    """What each grant that unlocks its service asks, by the grant's path. `known` tells what is known of a path."""
+    """Build the request of each grant that unlocks its service, by the path of the grant.
+
+    `identify` returns the ids of a grant by its path.
+    """
     unlocked = {grant.grant.path: grant.service for grant in grants if grant.unlocked}
     if not unlocked:
         return {}
     options = {part.id: part.properties.get("options") for part in parts(stack) if part.id in unlocked}
-    found = {}
+    requests = {}
     for home in stack.walk():
-        named = {resource.name: resource for resource in home.resources}
+        by_name = {resource.name: resource for resource in home.resources}
         for grant in home.resources:
-            if grant.type != POLICY or grant.id.path not in unlocked:
+            path = grant.id.path
+            if grant.type != POLICY or path not in unlocked:
                 continue
-            about = known(grant.id.path)
-            given = options[grant.id.path]
-            found[grant.id.path] = Request(
-                service=unlocked[grant.id.path],
+            identity = identify(path)
+            grant_options = options[path]
+            requests[path] = Request(
+                service=unlocked[path],
                 project=project,
-                stack=about.stack,
-                stack_name=about.stack_name,
-                grant=grant.id.path,
-                uuid=about.uuid,
-                options=given if isinstance(given, MappingProxyType) else MappingProxyType({}),
-                scope=in_scope(home, [resource.id for resource in _scope(grant, named)]),
-                replaces=about.replaces,
+                stack=identity.stack,
+                stack_name=identity.stack_name,
+                grant=path,
+                uuid=identity.uuid,
+                options=grant_options if isinstance(grant_options, MappingProxyType) else MappingProxyType({}),
+                scope=in_scope(home, [resource.id for resource in _scope(grant, by_name)]),
+                replaces=identity.replaces,
             )
-    return {path: replace(request, together=_together(request, found)) for path, request in found.items()}
+    return {path: replace(request, together=_together(request, requests)) for path, request in requests.items()}
 
 
-def _scope(grant: Resource, named: dict[str, Resource]) -> list[Resource]:
+def _scope(grant: Resource, by_name: dict[str, Resource]) -> list[Resource]:
     """The resources in scope, each once, in the order of the stack."""
     scope = grant.properties.get("scope")
     if not isinstance(scope, list):
-        return by_default(named) if scope is None else []
-    ids = {found.id for name in scope if (found := addressed(name, named))}
-    return [resource for resource in named.values() if resource.id in ids]
+        return by_default(by_name) if scope is None else []
+    ids = {resource.id for name in scope if (resource := addressed(name, by_name))}
+    return [resource for resource in by_name.values() if resource.id in ids]
 
 
-def _together(request: Request, all_: dict[str, Request]) -> tuple[Request, ...]:
-    return tuple(one for path, one in all_.items() if one.service == request.service and path != request.grant)
+def _together(request: Request, requests: Mapping[str, Request]) -> tuple[Request, ...]:
+    """The other requests to the same service."""
+    return tuple(
+        other for path, other in requests.items() if other.service == request.service and path != request.grant
+    )
+
+
+def find_objection(
+    broker: Broker | None, operation: Operation, stack: Stack, grants: Collection[Grant]
+) -> tuple[Verdict, str] | None:
+    """Find why the grants of a stack cannot be had, before anything is built; None if nothing is known against them.
+
+    The objection is a grant that unlocks nothing, a claim of a `sticky` service whose grant is gone, or a refusal of a
+    service. No service is called without a grant that unlocks it. The resource of the grant asks its service again
+    later, so nothing depends on this answer alone.
+    """
+    for grant in grants:
+        if not grant.unlocked and grant.reason not in PERHAPS:
+            return "denied", f"the grant {grant.grant.path} unlocks nothing of {grant.service}: {grant.reason}"
+    if broker is None:
+        return None
+    try:
+        return _service_objection(broker, operation, stack, grants)
+    except JournalError as error:
+        return "undecided", f"what the stack holds can't be read: {error}"
+
+
+def _service_objection(
+    broker: Broker, operation: Operation, stack: Stack, grants: Collection[Grant]
+) -> tuple[Verdict, str] | None:
+    services = {grant.grant.path: grant.service for grant in grants if grant.unlocked}
+    claims = _claims(broker, operation, stack) if services or broker.sticky else ()
+
+    def identify(path: str) -> GrantIdentity:
+        stack_id = operation.stack_id if path.rpartition("/")[0] == stack.id else ""
+        keys = tuple(claim.key for claim in claims if (claim.path, claim.service) == (path, services[path]))
+        return GrantIdentity(stack_id, stack.name if stack_id else "", "", keys)
+
+    requests = build_requests(stack, grants, operation.project, identify)
+    current = claims if operation.action in CHANGES else ()
+    for claim in current:
+        if claim.service in broker.sticky and (resource := _uncovered(claim, stack, requests)):
+            return "denied", f"the grant {claim.path} of {claim.service} can't go while {resource} stays"
+    end = broker.ticks() + broker.limits.step
+    for path, request in requests.items():
+        if any(replace(request, uuid=claim.uuid).key == claim.key for claim in current if claim.path == path):
+            continue  # the grant already holds exactly this
+        try:
+            broker.facts(request, end)
+        except RefusedError as error:
+            return "denied", f"{error.service} refuses the grant {path}: {error.reason}"
+        except UnavailableError as error:
+            return "undecided", f"{error.service} could not be asked for the grant {path}: {error.reason}"
+    return None
+
+
+def _claims(broker: Broker, operation: Operation, stack: Stack) -> tuple[Claim, ...]:
+    """The live claims of the stack. For an adoption: the abandoned claims of a stack of the same name."""
+    adopts = operation.action == "adopt"
+    if not adopts and operation.action not in CHANGES:
+        return ()
+    claims = broker.journal.of_stack(operation.stack_id, operation.project, stack.id)
+    return tuple(claim for claim in claims if claim.live and claim.abandoned == adopts)
+
+
+def _uncovered(claim: Claim, stack: Stack, requests: Mapping[str, Request]) -> str:
+    """A resource of a claim that stays in the stack though no grant asks the service for it any more; else "".
+
+    Where the decision of a claim names no resource, the claim is for the whole stack of its grant.
+    """
+    home = claim.path.rpartition("/")[0]
+    paths = {stack.id} | {resource.id.path for nested in stack.walk() for resource in nested.resources}
+    if not claim.decision:
+        requested = claim.path in requests and requests[claim.path].service == claim.service
+        return home if home in paths and not requested else ""
+    scope = {part.id for request in requests.values() if request.service == claim.service for part in request.scope}
+    for name in claim.decision:
+        path = f"{home}/{name}"
+        path = path if path in paths else path.partition(".")[0]
+        if path in paths and path not in scope:
+            return path
+    return ""

@@ -1,6 +1,7 @@
-"""What a door asks the decision point, and what it is answered (layer 6).
+"""An operation on a stack, and the answer of the decision point to it.
 
-A door translates its host's request into an `Asked` and the `Answer` into its host's dialect; it holds no policy logic.
+A door translates the request of its host into an `Operation`, and the `Answer` into the dialect of its host. It holds
+no policy logic.
 """
 
 from __future__ import annotations
@@ -9,52 +10,108 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.decision.decision import Decision
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision.denial_text import printable, reason
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.preflight.chain import Ran
 
 Door = Literal["api", "cfn", "plugin"]
 Verdict = Literal["allowed", "denied", "unreadable", "undecided"]
 CLOSED = frozenset({"create", "update", "adopt", "restore"})
-"""The actions that stop where the gate can't decide: any other goes on, with an alarm."""
+"""The actions that fail closed: they stop where the gate cannot decide. Any other action goes on, with an alarm."""
 REASON = 2000
-"""Characters of a reason at most, of which the first 255 say enough (heat/db/models.py:230)."""
+"""Maximum characters of a reason. The first 255 must say enough (heat/db/models.py:230)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One operation on one stack. `definition` gives what the stack would be made of, and is called only if somebody
-    looks; an InputError of it is the user's, and what else it raises goes back to the door. `credentials` are those of
-    oslo.policy (user_id, project_id, roles, ...), None where the host can't vouch for them. A `dry_run` reserves and
-    consults nothing. `against` gives what a stack that is changed was made of; None where the door can't say."""
+class Operation:
+    """One operation on one stack, as a door sees it."""
 
     door: Door
     action: str
     stack_name: str
     project: str
-    definition: Callable[[], Definition]
+    definition: Callable[[], StackDefinition]
+    """Returns what the stack would be made of; called only when a policy or a plugin needs it. An InputError is for the
+    user; any other exception goes back to the door."""
     credentials: Mapping[str, object] | None
+    """The credentials of oslo.policy (user_id, project_id, roles, ...); None where the host cannot verify them."""
     stack_id: str = ""
     request_id: str = ""
     dry_run: bool = False
-    against: Callable[[], Definition] | None = None
+    """A dry run reserves nothing and calls no preflight plugin."""
+    against: Callable[[], StackDefinition] | None = None
+    """Returns what a changed stack was made of before; None where the door does not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether the operation may go on, and why not: `reason` is one plain line of at most `REASON` characters, empty
-    if it may. `id` is the decision's, or of what was logged in its place. `warnings` are for whoever asked. `ran` are
-    the plugins to tell what became of it, which `began` after that time, in seconds since 1970."""
+    """Whether an operation may go on, and why not."""
 
     verdict: Verdict
     id: str
+    """The id of the decision, or of the log record where nothing was decided."""
     reason: str = ""
+    """One plain line of at most `REASON` characters; empty if the operation is allowed."""
     warnings: tuple[str, ...] = ()
+    """Messages for the user."""
     decision: Decision | None = None
     ran: Ran | None = field(default=None, compare=False, repr=False)
+    """The preflight plugins that ran, which must learn the outcome of the operation."""
     began: float = field(default=0.0, compare=False, repr=False)
+    """When the operation began, in seconds since 1970."""
 
     @property
     def allowed(self) -> bool:
         """Whether the operation may go on."""
         return self.verdict == "allowed"
+
+
+def compute_verdict(decision: Decision) -> tuple[Verdict, str]:
+    """Compute the verdict of a door on a decision, and the reason if it stops the operation.
+
+    A violation that depends on a value that only Heat can read is not let through.
+    """
+    if decision.outcome == "deny":
+        return "denied", f"The policies deny this stack: {reason(decision, REASON - 40)}"
+    if decision.outcome == "indeterminate":
+        return "undecided", f"The policies could not be evaluated: {reason(decision, REASON - 40)}"
+    for violation in decision.undetermined:
+        if violation.enforced and violation.on_unknown != "allow":
+            for unknown in violation.because:
+                if unknown.unread:
+                    return "unreadable", f"The policies can't judge what depends on {unknown.expression} yet."
+    return "allowed", ""
+
+
+def format_warnings(decision: Decision) -> tuple[str, ...]:
+    """Format the violations of a decision as warnings for the user.
+
+    Leave out what is only recorded, and what is allowed while it is unknown.
+    """
+    shown = [("preexisting: " if violation.tolerated else "", violation) for violation in decision.violations]
+    shown += [("undetermined: ", violation) for violation in decision.undetermined if violation.on_unknown != "allow"]
+    shown += [
+        (f"waived until {violation.waiver.expires} by {violation.waiver.id}: ", violation)
+        for violation in decision.waived
+        if violation.waiver
+    ]
+    return tuple(
+        printable(f"{violation.policy}: {label}{violation.said}")
+        for label, violation in shown
+        if "record" not in (violation.level, violation.mode)
+    )
+
+
+def format_diagnostic(diagnostic: Diagnostic) -> str:
+    """Format a diagnostic as one line: place, message, suggestion."""
+    place = f"{diagnostic.span}: " if diagnostic.span else ""
+    suggestion = f" ({diagnostic.suggestion})" if diagnostic.suggestion else ""
+    return f"{place}{diagnostic.message}{suggestion}"
+
+
+def truncate_reason(text: str) -> str:
+    """Make a text the single line of a reason, of at most `REASON` characters."""
+    line = printable(text)
+    return line if len(line) <= REASON else f"{line[: REASON - 3]}..."

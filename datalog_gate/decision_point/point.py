@@ -1,6 +1,6 @@
-"""The decision point (layer 6): what every door in a running service asks, with one policy for what may pass unjudged.
+"""The decision point: what every door in a running service asks about an operation.
 
-In: `Asked`. Out: `Answer`, whatever happens, and a record of it. Threads share a point.
+It always answers, and logs each answer. Threads share one decision point.
 """
 
 from __future__ import annotations
@@ -24,19 +24,25 @@ from datalog_gate.base.errors import DiagnosticsError, EngineError, InputError
 from datalog_gate.base.gc import paused
 from datalog_gate.decision.denial_text import printable
 from datalog_gate.decision.finding import Grant
-from datalog_gate.decision_point.break_glass import broken
-from datalog_gate.decision_point.feasibility import objection
+from datalog_gate.decision_point.break_glass import read_break_glass
+from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
+from datalog_gate.decision_point.grant_requests import find_objection
 from datalog_gate.decision_point.log import SCHEMA, DecisionLog
-from datalog_gate.decision_point.operation import CLOSED, Answer, Asked
-from datalog_gate.decision_point.policy_reload import Rulebook, Ruleset
-from datalog_gate.decision_point.record import NOT_ASKED, Judged, record
+from datalog_gate.decision_point.operation import (
+    CLOSED,
+    Answer,
+    Operation,
+    compute_verdict,
+    format_diagnostic,
+    format_warnings,
+    truncate_reason,
+)
+from datalog_gate.decision_point.policy_reload import PolicyReloader, Ruleset
+from datalog_gate.decision_point.record import NOT_JUDGED, DecisionTrace, build_record
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.service_broker import broker_of, outcomes_of
-from datalog_gate.decision_point.settings import Settings, plugin_options
-from datalog_gate.decision_point.stack_definition import Definition
-from datalog_gate.decision_point.verdict import bounded, line, verdict_of, warnings_of
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.engine.budget import Budget
-from datalog_gate.plugins.loader import load_chain
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.plugin import Outcome, PreflightError, RefusedError
 from datalog_gate.preflight.snapshot import snapshot
@@ -45,13 +51,12 @@ from datalog_gate.stack.model import Stack
 
 LOG = logging.getLogger(__name__)
 UNVERIFIED = "Nobody vouches for who asks: no authtoken came before the gate."
-COUNTED = 300.0
-"""Seconds between two lines of counters in the service's log."""
+COUNTERS_INTERVAL = 300.0
+"""Seconds between two lines of counters in the log of the service."""
 
 
-class Point:
-    """The gate in a service. `broker` has the services for grants, if any are enabled. Errors when made: RulesError,
-    InputError, ChainError, JournalError; ValueError for a setting."""
+class DecisionPoint:
+    """The gate in a service. Errors on creation: RulesError, InputError, ChainError, JournalError, ValueError."""
 
     def __init__(
         self,
@@ -65,64 +70,75 @@ class Point:
         self._log = DecisionLog(settings.decision_log, settings.decision_log_bytes)
         self._lock = Lock()
         self._counters: Counter[str] = Counter()
-        self._told = clock()
-        self._chain = chain_of(settings)
-        self.broker, self._outcomes = broker_of(settings), outcomes_of(settings)
-        self._book = Rulebook(settings, clock, self._loaded, self._failed)
+        self._counters_logged = clock()
+        self._preflight = load_preflight(settings)
+        self.broker = create_broker(settings)
+        """The broker of the enabled services; None if none are enabled."""
+        self._outcomes = open_outcomes(settings)
+        self._reloader = PolicyReloader(settings, clock, self._loaded, self._failed)
 
     @property
     def rules(self) -> Rules:
         """The rules in force."""
-        return self._book.current().rules
+        return self._reloader.current().rules
 
     def counters(self) -> dict[str, int]:
-        """How many answers of each verdict there were, how many operations went on though they could not be judged
-        (opened) or though they were refused (broken_glass), how many reloads failed, and how many records were lost."""
-        with self._lock:
-            counted = dict(sorted(self._counters.items()))
-        return {**counted, **({"records_lost": self._log.dropped} if self._log.dropped else {})}
+        """The counters of this process: answers by verdict, and what an operator should know.
 
-    def judge(self, asked: Asked) -> Answer:
-        """Whether the operation may go on. What a door's own `definition` raises but for InputError comes through."""
-        if asked.action == "rollback":
-            return self._note(asked, Answer("allowed", ""), why="a rollback is never judged")
-        mode = self.settings.project_modes.get(asked.project, self.settings.mode)
+        `opened` counts operations that went on though they could not be judged, `broken_glass` those that went on by
+        break-glass, `reload_failures` failed reloads, and `records_lost` records missing from the log.
+        """
+        with self._lock:
+            counters = dict(sorted(self._counters.items()))
+        return {**counters, **({"records_lost": self._log.dropped} if self._log.dropped else {})}
+
+    def judge(self, operation: Operation) -> Answer:
+        """Decide whether the operation may go on. An exception of its `definition`, except InputError, is raised."""
+        if operation.action == "rollback":
+            return self._note(operation, Answer("allowed", ""), why="a rollback is never judged")
+        mode = self.settings.project_modes.get(operation.project, self.settings.mode)
         if mode == "off":
-            return self._note(asked, Answer("allowed", ""), why="the gate is off")
-        if asked.credentials is None:
-            answer, why = self._lifted(asked, mode, Answer("undecided", _made_id(), UNVERIFIED))
-            return self._note(asked, answer, None, why)
-        if asked.project in self.settings.exempt_projects:
-            return self._note(asked, Answer("allowed", ""), why="the project is exempt")
-        if asked.credentials.get("user_id") in self.settings.exempt_users:
-            return self._note(asked, Answer("allowed", ""), why="the user is exempt")
-        ruleset = self._book.current()
-        read = asked.action in CLOSED and (self._chain or self.broker)
-        if read or any(asked.action in policy.on for policy in ruleset.rules.policies):
-            answer, why, judged = self._opinion(asked, mode, ruleset, asked.credentials)
-        elif self._chain:
-            answer, why, judged = Answer("allowed", _made_id()), NOT_ASKED, None
+            return self._note(operation, Answer("allowed", ""), why="the gate is off")
+        if operation.credentials is None:
+            answer, why = self._lift(operation, mode, Answer("undecided", _new_id(), UNVERIFIED))
+            return self._note(operation, answer, None, why)
+        if operation.project in self.settings.exempt_projects:
+            return self._note(operation, Answer("allowed", ""), why="the project is exempt")
+        if operation.credentials.get("user_id") in self.settings.exempt_users:
+            return self._note(operation, Answer("allowed", ""), why="the user is exempt")
+        ruleset = self._reloader.current()
+        needs_stack = operation.action in CLOSED and (self._preflight or self.broker)
+        if needs_stack or any(operation.action in policy.on for policy in ruleset.rules.policies):
+            answer, why, trace = self._ask_policies(operation, mode, ruleset, operation.credentials)
+        elif self._preflight:
+            answer, why, trace = Answer("allowed", _new_id()), NOT_JUDGED, None
         else:
             return Answer("allowed", "")
-        if answer.allowed and judged and asked.action in CLOSED and asked.door != "plugin":
-            answer, why = self._granted(asked, mode, answer, judged, why)
-        if answer.allowed and self._chain and not asked.dry_run:
-            answer, why = self._consulted(self._chain, asked, mode, answer, judged, why)
-        return self._note(asked, answer, judged, why)
+        if answer.allowed and trace and operation.action in CLOSED and operation.door != "plugin":
+            answer, why = self._ask_services(operation, mode, answer, trace, why)
+        if answer.allowed and self._preflight and not operation.dry_run:
+            answer, why = self._ask_preflight(self._preflight, operation, mode, answer, trace, why)
+        return self._note(operation, answer, trace, why)
 
-    def entitled(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
+    def entitled_services(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
         """The enabled services that the caller may grant."""
         return self._entitlements.services(project, credentials)
 
     @paused()
-    def grants(
-        self, definition: Definition, stack_name: str, action: str, caller: Mapping[str, object], services: Set[str]
+    def decide_grants(
+        self,
+        definition: StackDefinition,
+        stack_name: str,
+        action: str,
+        caller: Mapping[str, object],
+        services: Set[str],
     ) -> tuple[Stack, tuple[Grant, ...]]:
-        """The stack, and which of its grants unlock one of the services that the caller may use. Errors: InputError,
-        EngineError."""
-        ruleset = self._book.current()
+        """Decide which grants of a stack unlock one of the services that the caller may use.
+
+        Return the stack and its grants. Errors: InputError, EngineError.
+        """
+        ruleset = self._reloader.current()
         stack = definition.stack(stack_name, ruleset.rules.catalogue)
-        budget = Budget(facts=self.settings.budget_facts, seconds=self.settings.budget_seconds)
         decision = ruleset.rules.decide(
             stack,
             action,
@@ -130,13 +146,16 @@ class Point:
             services=services,
             inventory=ruleset.inventory,
             now=self._now(),
-            budget=budget,
+            budget=self._budget(),
         )
         return stack, decision.grants
 
     def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
-        """The host has answered: what it made of the operation, and the id of a stack that had none before. What
-        becomes of one that is `accepted` is told by whoever settles claims, if there is a file for it."""
+        """Tell the preflight plugins what the host made of an allowed operation.
+
+        `stack_id` is the id of a new stack. The final outcome of an `accepted` operation is found out later by
+        `datalog-gate services reconcile`, if there is a journal for it.
+        """
         ran, problems = answer.ran, tuple[str, ...]()
         if ran is None:
             return
@@ -151,8 +170,8 @@ class Point:
         if problems := (*problems, *ran.after(outcome)):
             self._event("preflight", id=answer.id, problems=problems)
 
-    def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
-        """The host has let the stack go, and its resources stay. Errors: JournalError."""
+    def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
+        """Record that the host abandoned the stack, whose resources stay. Errors: JournalError."""
         if self.broker:
             self.broker.journal.abandon(stack_id, project, stack_name)
 
@@ -160,70 +179,41 @@ class Point:
         """Wait until the log is written, two seconds at most."""
         self._log.flush(2.0)
 
-    def _opinion(
-        self, asked: Asked, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]
-    ) -> tuple[Answer, str, Judged | None]:
-        """The answer of the policies, why it passes what it would refuse, and what was judged if anything could be."""
+    def _ask_policies(
+        self, operation: Operation, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]
+    ) -> tuple[Answer, str, DecisionTrace | None]:
+        """The answer of the policies, why a refusal is lifted, and the trace if the stack could be judged."""
         try:
-            judged = self._decide(asked, mode, ruleset, credentials)
+            trace = self._decide(operation, mode, ruleset, credentials)
         except InputError as error:
-            message = f"The stack can't be read: {'; '.join(map(line, error.diagnostics))}"
-            return *self._lifted(asked, mode, Answer("unreadable", _made_id(), bounded(message))), None
+            message = f"The stack can't be read: {'; '.join(map(format_diagnostic, error.diagnostics))}"
+            return *self._lift(operation, mode, Answer("unreadable", _new_id(), truncate_reason(message))), None
         except EngineError as error:
             message = f"The policies could not be evaluated: {error}"
-            return *self._lifted(asked, mode, Answer("undecided", _made_id(), bounded(message))), None
-        decision = judged.decision
-        verdict, said = verdict_of(decision)
-        answer = Answer(verdict, decision.id, bounded(said), warnings_of(decision), decision)
-        return *((answer, "") if answer.allowed else self._lifted(asked, mode, answer)), judged
-
-    def _granted(self, asked: Asked, mode: str, answer: Answer, judged: Judged, why: str) -> tuple[Answer, str]:
-        """The answer after all services that grants unlock: those of Heat's engine answer for themselves there."""
-        found = objection(self.broker, asked, judged.stack, judged.decision.grants)
-        if found is None:
-            return answer, why
-        verdict, said = found
-        return self._lifted(asked, mode, replace(answer, verdict=verdict, reason=bounded(said)))
-
-    def _consulted(
-        self, chain: Chain, asked: Asked, mode: str, answer: Answer, judged: Judged | None, why: str
-    ) -> tuple[Answer, str]:
-        """The answer after all pre-operations, with what is to be told when the host has answered."""
-        picture = snapshot(
-            action=asked.action,
-            stack_name=asked.stack_name,
-            project=asked.project,
-            decision_id=answer.id,
-            stack=judged.stack if judged else None,
-            stack_id=asked.stack_id,
-            credentials=asked.credentials,
-            request_id=asked.request_id,
-        )
-        try:
-            return replace(answer, ran=chain.before(picture), began=self._now().timestamp()), why
-        except PreflightError as error:
-            if error.problems:
-                self._event("preflight", id=answer.id, problems=error.problems)
-            refused = isinstance(error, RefusedError)
-            message = f"{error.plugin} {'refuses this' if refused else 'could not be consulted'}: {error.reason}"
-            no = replace(answer, verdict="denied" if refused else "undecided", reason=bounded(message))
-            return self._lifted(asked, mode, no)
+            return *self._lift(operation, mode, Answer("undecided", _new_id(), truncate_reason(message))), None
+        decision = trace.decision
+        verdict, reason = compute_verdict(decision)
+        answer = Answer(verdict, decision.id, truncate_reason(reason), format_warnings(decision), decision)
+        if answer.allowed:
+            return answer, "", trace
+        return *self._lift(operation, mode, answer), trace
 
     @paused()
-    def _decide(self, asked: Asked, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]) -> Judged:
+    def _decide(
+        self, operation: Operation, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]
+    ) -> DecisionTrace:
         began = self._clock()
-        definition = asked.definition()
-        stack = definition.stack(asked.stack_name, ruleset.rules.catalogue)
-        before = _before(asked, ruleset.rules)
+        definition = operation.definition()
+        stack = definition.stack(operation.stack_name, ruleset.rules.catalogue)
+        before = _read_before(operation, ruleset.rules)
         read = self._clock()
         now = self._now()
-        services = self._entitlements.services(asked.project, credentials)
-        caller = caller_of(credentials)
-        budget = Budget(facts=self.settings.budget_facts, seconds=self.settings.budget_seconds)
+        services = self._entitlements.services(operation.project, credentials)
+        caller = build_caller(credentials)
         modes = dict(self.settings.policy_modes)
         decision = ruleset.rules.decide(
             stack,
-            asked.action,
+            operation.action,
             against=before[1] if before else (),
             caller=caller,
             services=services,
@@ -232,129 +222,158 @@ class Point:
             now=now,
             mode=mode,
             modes=modes,
-            budget=budget,
+            budget=self._budget(),
         )
-        inputs = {
-            "stack_name": asked.stack_name,
-            "action": asked.action,
-            "caller": caller,
-            "services": sorted(services),
-            "now": now.isoformat(),
-            "mode": mode,
-            "modes": modes,
-            "waivers": [waiver.to_json() for waiver in decision.waivers],
-        }
-        seconds = {"read": read - began, "decide": self._clock() - read}
-        ages = {"inventory": (now - ruleset.written).total_seconds()} if ruleset.written else {}
-        return Judged(ruleset.rules, definition, stack, before, decision, inputs, seconds, ages)
+        return DecisionTrace(
+            rules=ruleset.rules,
+            definition=definition,
+            stack=stack,
+            before=before,
+            decision=decision,
+            inputs={
+                "stack_name": operation.stack_name,
+                "action": operation.action,
+                "caller": caller,
+                "services": sorted(services),
+                "now": now.isoformat(),
+                "mode": mode,
+                "modes": modes,
+                "waivers": [waiver.to_json() for waiver in decision.waivers],
+            },
+            seconds={"read": read - began, "decide": self._clock() - read},
+            ages={"inventory": (now - ruleset.written).total_seconds()} if ruleset.written else {},
+        )
 
-    def _lifted(self, asked: Asked, mode: str, answer: Answer) -> tuple[Answer, str]:
-        """The answer, unless it must not stop the operation, and then why: in a mode that stops nothing, where a broken
-        glass lifts it, or where the gate that can't judge has to let others than `CLOSED` ones go on."""
+    def _budget(self) -> Budget:
+        return Budget(facts=self.settings.budget_facts, seconds=self.settings.budget_seconds)
+
+    def _ask_services(
+        self, operation: Operation, mode: str, answer: Answer, trace: DecisionTrace, why: str
+    ) -> tuple[Answer, str]:
+        """The answer after the services of the grants. In Heat's engine the resources of grants ask them instead."""
+        objection = find_objection(self.broker, operation, trace.stack, trace.decision.grants)
+        if objection is None:
+            return answer, why
+        verdict, reason = objection
+        return self._lift(operation, mode, replace(answer, verdict=verdict, reason=truncate_reason(reason)))
+
+    def _ask_preflight(
+        self, chain: Chain, operation: Operation, mode: str, answer: Answer, trace: DecisionTrace | None, why: str
+    ) -> tuple[Answer, str]:
+        """The answer after the preflight plugins, with those that must learn the outcome."""
+        picture = snapshot(
+            action=operation.action,
+            stack_name=operation.stack_name,
+            project=operation.project,
+            decision_id=answer.id,
+            stack=trace.stack if trace else None,
+            stack_id=operation.stack_id,
+            credentials=operation.credentials,
+            request_id=operation.request_id,
+        )
+        try:
+            return replace(answer, ran=chain.before(picture), began=self._now().timestamp()), why
+        except PreflightError as error:
+            if error.problems:
+                self._event("preflight", id=answer.id, problems=error.problems)
+            refused = isinstance(error, RefusedError)
+            message = f"{error.plugin} {'refuses this' if refused else 'could not be consulted'}: {error.reason}"
+            refusal = replace(answer, verdict="denied" if refused else "undecided", reason=truncate_reason(message))
+            return self._lift(operation, mode, refusal)
+
+    def _lift(self, operation: Operation, mode: str, answer: Answer) -> tuple[Answer, str]:
+        """Lift a refusal that must not stop the operation, and say why; else return the answer and "".
+
+        A refusal is lifted in a mode that refuses nothing, by break-glass, and for an action that does not fail closed
+        where the gate cannot judge it.
+        """
         if mode != "enforce":
-            lifted = f"the mode is {mode}"
-        elif answer.verdict != "denied" and asked.action not in CLOSED:
-            lifted = f"{asked.action} goes on where it can't be judged"
+            why = f"the mode is {mode}"
+        elif answer.verdict != "denied" and operation.action not in CLOSED:
+            why = f"{operation.action} goes on where it can't be judged"
             self._count("opened")
-        elif (glass := broken(self.settings.break_glass, self._now())) and self._entitlements.may_break_glass(
-            asked.project, asked.credentials or {}
-        ):
-            lifted = f"the glass is broken until {glass.until.isoformat()}: {glass.why}"
+        elif (
+            override := read_break_glass(self.settings.break_glass, self._now())
+        ) and self._entitlements.may_break_glass(operation.project, operation.credentials or {}):
+            why = f"the break-glass file allows it until {override.until.isoformat()}: {override.why}"
             self._count("broken_glass")
-            self._event("broken_glass", id=answer.id, until=glass.until.isoformat(), why=glass.why)
+            self._event("broken_glass", id=answer.id, until=override.until.isoformat(), why=override.why)
         else:
             return answer, ""
-        LOG.warning("decision %s lets pass what it refuses, as %s: %s", answer.id, lifted, answer.reason)
-        passed = replace(answer, verdict="allowed", reason="", warnings=(answer.reason, *answer.warnings))
-        return passed, f"{lifted}: {answer.reason}"
+        LOG.warning("decision %s is refused and goes on, since %s: %s", answer.id, why, answer.reason)
+        allowed = replace(answer, verdict="allowed", reason="", warnings=(answer.reason, *answer.warnings))
+        return allowed, f"{why}: {answer.reason}"
 
-    def _note(self, asked: Asked, answer: Answer, judged: Judged | None = None, why: str = "") -> Answer:
-        """Count and record the answer, and tell the operator of what policies want told."""
+    def _note(self, operation: Operation, answer: Answer, trace: DecisionTrace | None = None, why: str = "") -> Answer:
+        """Count and log the answer, and notify the operator where a policy says so."""
         self._count(answer.verdict)
-        name = printable(asked.stack_name)
+        stack_name = printable(operation.stack_name)
         if answer.verdict == "undecided":
-            LOG.error("no decision on %s of %s: %s", asked.action, name, answer.reason)
-        if judged:
-            notify = {policy.id: policy.lists.get("notify", ()) for policy in judged.rules.policies}
-            for violation in (*judged.decision.violations, *judged.decision.undetermined):
-                if to := notify.get(violation.policy):
-                    told = printable(violation.said)
-                    LOG.warning("decision %s: %s: %s (notify %s)", answer.id, violation.policy, told, ", ".join(to))
-        LOG.info("decision %s on %s of %s: %s", answer.id, asked.action, name, answer.verdict)
+            LOG.error("no decision on %s of %s: %s", operation.action, stack_name, answer.reason)
+        if trace:
+            notify = {policy.id: policy.lists.get("notify", ()) for policy in trace.rules.policies}
+            for violation in (*trace.decision.violations, *trace.decision.undetermined):
+                if recipients := notify.get(violation.policy):
+                    message = printable(violation.said)
+                    LOG.warning(
+                        "decision %s: %s: %s (notify %s)", answer.id, violation.policy, message, ", ".join(recipients)
+                    )
+        LOG.info("decision %s on %s of %s: %s", answer.id, operation.action, stack_name, answer.verdict)
         if self.settings.decision_log:
-            self._log.write(record(asked, answer, judged, why, self._now()))
+            self._log.write(build_record(operation, answer, trace, why, self._now()))
         return answer
 
-    def _count(self, what: str) -> None:
+    def _count(self, name: str) -> None:
         with self._lock:
-            self._counters[what] += 1
-            due = self._clock() - self._told >= COUNTED
+            self._counters[name] += 1
+            due = self._clock() - self._counters_logged >= COUNTERS_INTERVAL
             if due:
-                self._told = self._clock()
+                self._counters_logged = self._clock()
         if due:
             LOG.info("counters: %s", ", ".join(f"{name} {count}" for name, count in self.counters().items()))
 
     def _loaded(self, ruleset: Ruleset) -> None:
         rules = ruleset.rules
         known = {policy.id for policy in rules.policies}
-        for one in sorted(self.settings.policy_modes.keys() - known):
-            LOG.warning("policy_modes names %s, which is no policy of the rules", one)
+        for policy in sorted(self.settings.policy_modes.keys() - known):
+            LOG.warning("policy_modes names %s, which is no policy of the rules", policy)
         LOG.info("rules %s are in force: %s policies", rules.digest, len(known))
         self._event("loaded", rules=rules.digest, policies=len(known))
 
     def _failed(self, error: DiagnosticsError) -> None:
         self._count("reload_failures")
-        LOG.error("the rules that changed don't load, those before stay in force:\n%s", error)
+        LOG.error("the changed rules can't be loaded, so the previous ones stay in force:\n%s", error)
         self._event("reload_failed", diagnostics=[diagnostic.to_json() for diagnostic in error.diagnostics])
 
-    def _event(self, kind: str, **more: object) -> None:
-        where = {"time": self._now().isoformat(), "host": socket.gethostname(), "process": os.getpid()}
-        self._log.write({"schema": SCHEMA, "kind": kind, **where, **more})
+    def _event(self, kind: str, **fields: object) -> None:
+        origin = {"time": self._now().isoformat(), "host": socket.gethostname(), "process": os.getpid()}
+        self._log.write({"schema": SCHEMA, "kind": kind, **origin, **fields})
 
 
-_SHARED: list[Point] = []
-_MAKING = Lock()
+_SHARED: list[DecisionPoint] = []
+_CREATION = Lock()
 
 
-def shared() -> Point:
-    """The point of this process, by the configuration that its host has read. Errors: as `Point` has them."""
+def shared_point() -> DecisionPoint:
+    """The decision point of this process, by the configuration of its host. Errors: as `DecisionPoint`."""
     from oslo_config import cfg
 
-    with _MAKING:  # first callers come from several threads, and two points would tell two stories
+    with _CREATION:  # several threads may come first, and there must be one decision point
         if not _SHARED:
-            _SHARED.append(make(cfg.CONF, {}))
+            _SHARED.append(create_point(cfg.CONF, {}))
     return _SHARED[0]
 
 
-def make(conf: Any, given: Mapping[str, str]) -> Point:
-    """A point by a configuration, and over it what a paste section gives. Errors: as `shared`."""
-    from datalog_gate.decision_point.config_options import settings
+def create_point(conf: Any, paste_options: Mapping[str, str]) -> DecisionPoint:
+    """Create a decision point from a configuration, and the options of a paste section over it."""
+    from datalog_gate.decision_point.config_options import build_settings
 
-    chosen = settings(conf, given)
-    return Point(chosen, Entitlements(conf, chosen.services))
-
-
-def _before(asked: Asked, rules: Rules) -> tuple[Definition, Stack] | None:
-    """What a stack that is changed was made of, if a policy judges its change. Errors: InputError for what can't be
-    read, and where a policy that denies reads it and the door can't say; what the door raises."""
-    if asked.action not in CHANGING or not any(asked.action in policy.on for policy in rules.policies):
-        return None
-    if asked.against is None:
-        if rules.compares(asked.action):
-            message = "policies judge what this changes, and nothing here says what the stack was"
-            raise InputError([Diagnostic("unsupported", message, None, "use the orchestration API")])
-        return None
-    try:
-        definition = asked.against()
-        return definition, definition.stack(asked.stack_name, rules.catalogue, undeclared=True)
-    except InputError as error:
-        raise InputError(
-            [replace(diagnostic, message=f"as it was: {diagnostic.message}") for diagnostic in error.diagnostics]
-        ) from None
+    settings = build_settings(conf, paste_options)
+    return DecisionPoint(settings, Entitlements(conf, settings.services))
 
 
-def caller_of(credentials: Mapping[str, object]) -> dict[str, object]:
-    """The caller that rules see, of oslo.policy's credentials."""
+def build_caller(credentials: Mapping[str, object]) -> dict[str, object]:
+    """Build the caller that rules see from the credentials of oslo.policy."""
     roles = credentials.get("roles")
     return {
         "user": credentials.get("user_id"),
@@ -364,12 +383,27 @@ def caller_of(credentials: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def chain_of(settings: Settings) -> Chain | None:
-    """The plugins with their options, if there are any. Errors: ChainError, ValueError."""
-    given = plugin_options("preflight_option", settings.preflight_option)
-    return load_chain(settings.preflight, given) if settings.preflight or given else None
+def _read_before(operation: Operation, rules: Rules) -> tuple[StackDefinition, Stack] | None:
+    """Read what a changed stack was made of before, if a policy judges the change.
+
+    Errors: InputError if it cannot be read, or if a policy that denies needs it and the door does not know it.
+    """
+    if operation.action not in CHANGING or not any(operation.action in policy.on for policy in rules.policies):
+        return None
+    if operation.against is None:
+        if rules.compares(operation.action):
+            message = "policies judge what this changes, and nothing here says what the stack was"
+            raise InputError([Diagnostic("unsupported", message, None, "use the orchestration API")])
+        return None
+    try:
+        definition = operation.against()
+        return definition, definition.stack(operation.stack_name, rules.catalogue, undeclared=True)
+    except InputError as error:
+        raise InputError(
+            [replace(diagnostic, message=f"as it was: {diagnostic.message}") for diagnostic in error.diagnostics]
+        ) from None
 
 
-def _made_id() -> str:
-    """An id for what was logged where there is no decision."""
+def _new_id() -> str:
+    """An id for a log record without a decision."""
     return uuid4().hex[:16]

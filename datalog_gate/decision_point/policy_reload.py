@@ -1,8 +1,8 @@
-"""The rules in force (layer 6): loaded again when their files change, the last good ones kept.
+"""The rules in force, which are loaded again when their files change.
 
-In: paths. Out: a `Ruleset`, swapped in with one assignment, so that each decision is made by one of them alone. What
-loads them is the request that first sees a change; the others go on with those before. Files that change while they are
-read, or that somebody has just begun to write, are no new rules yet.
+Each decision uses one `Ruleset`, which is replaced by one assignment. The request that first sees a change loads the
+new files; the other requests use the previous rules meanwhile. Files that do not load, that change while they are read,
+or that somebody has just begun to write, leave the previous rules in force.
 """
 
 from __future__ import annotations
@@ -20,29 +20,32 @@ from datalog_gate.base.errors import DiagnosticsError, InputError
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.finding import Waiver
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.files.rules import default_rules, folder_of
+from datalog_gate.files.rules import default_rules, find_rules
 from datalog_gate.files.templates import read_catalogue
 
-Seen = dict[str, tuple[int, int, int]]
-"""What a look at files tells: inode, size and time of change by path. The time is the system's own, which new contents
-change, and new rights too, whatever time somebody gives the file."""
-PASSING = frozenset({"unreadable"})
-"""Codes of what may pass though no file changes, as too many open files do."""
+FileStates = dict[str, tuple[int, int, int]]
+"""Inode, size and ctime in nanoseconds by path. The ctime changes with contents and rights, and nobody can set it."""
+TRANSIENT = frozenset({"unreadable"})
+"""Codes of problems that may pass without a change of any file, as too many open files do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """Rules with the inventory that was loaded for them, when its file was written (UTC) if there is one, and the
-    waivers."""
+    """Rules with the inventory and the waivers that were loaded with them."""
 
     rules: Rules
     inventory: Inventory
     written: datetime | None
+    """When the file of the inventory was written (UTC), if there is one."""
     waivers: tuple[Waiver, ...]
 
 
-class Rulebook:
-    """The rules of the settings. Errors when made: RulesError, InputError."""
+class PolicyReloader:
+    """Loads the rules that the settings name, and loads them again on change.
+
+    Calls `loaded` with each new ruleset, and `failed` with each new problem. Errors on creation: RulesError,
+    InputError.
+    """
 
     def __init__(
         self,
@@ -55,47 +58,47 @@ class Rulebook:
         self._catalogue = settings.catalogue
         self._inventory = settings.inventory
         self._waivers = settings.waivers
-        self._pause, self._clock = settings.reload_seconds, clock
+        self._interval, self._clock = settings.reload_seconds, clock
         self._loaded, self._failed = loaded, failed
         self._lock = Lock()
-        self._problem = ""
-        self._looked = clock()
-        self._seen = self._look()
+        self._last_problem = ""
+        self._checked = clock()
+        self._states = self._read_states()
         self._ruleset = self._load(None)
         loaded(self._ruleset)
 
     def current(self) -> Ruleset:
-        """The rules in force."""
-        if self._clock() - self._looked < self._pause or not self._lock.acquire(blocking=False):
+        """The rules in force, loaded again if their files have changed."""
+        if self._clock() - self._checked < self._interval or not self._lock.acquire(blocking=False):
             return self._ruleset
         try:
-            self._looked = self._clock()
-            seen = self._look()
-            if seen != self._seen:
-                self._change(seen)
+            self._checked = self._clock()
+            states = self._read_states()
+            if states != self._states:
+                self._reload(states)
         finally:
             self._lock.release()
         return self._ruleset
 
-    def _change(self, seen: Seen) -> None:
-        """Load what was seen, and put it in force if it is good and was not changed meanwhile."""
-        found: Ruleset | DiagnosticsError
+    def _reload(self, states: FileStates) -> None:
+        """Load the files, and put the rules in force if they are good and no file has changed meanwhile."""
+        result: Ruleset | DiagnosticsError
         try:
-            _begun(self._seen, seen)
-            found = self._load(self._ruleset)
+            _check_truncated(self._states, states)
+            result = self._load(self._ruleset)
         except DiagnosticsError as error:
-            found = error
-        if self._look() != seen:
+            result = error
+        if self._read_states() != states:
             return
-        if isinstance(found, Ruleset):
-            self._seen, self._ruleset, self._problem = seen, found, ""
-            self._loaded(found)
+        if isinstance(result, Ruleset):
+            self._states, self._ruleset, self._last_problem = states, result, ""
+            self._loaded(result)
             return
-        if not any(diagnostic.code in PASSING for diagnostic in found.diagnostics):
-            self._seen = seen  # it is not tried again before it changes
-        if str(found) != self._problem:
-            self._problem = str(found)
-            self._failed(found)
+        if not any(diagnostic.code in TRANSIENT for diagnostic in result.diagnostics):
+            self._states = states  # do not try again before the next change
+        if str(result) != self._last_problem:
+            self._last_problem = str(result)
+            self._failed(result)
 
     def _load(self, before: Ruleset | None) -> Ruleset:
         try:
@@ -104,37 +107,39 @@ class Rulebook:
             inventory = rules.inventory(Path(self._inventory) if self._inventory else {}, old)
             written = Path(self._inventory).stat().st_mtime if self._inventory else None
             waivers = rules.waivers(self._waivers or ())
-        except OSError as error:  # what goes while it is read
+        except OSError as error:  # a file was removed while it was read
             raise InputError([Diagnostic("unreadable", f"the rules can't be read: {error}")]) from None
         return Ruleset(rules, inventory, None if written is None else datetime.fromtimestamp(written, UTC), waivers)
 
-    def _look(self) -> Seen:
-        seen: Seen = {}
+    def _read_states(self) -> FileStates:
+        states: FileStates = {}
         for path in self._files():
             try:
-                found = path.stat()
+                status = path.stat()
             except OSError:
-                seen[str(path)] = (0, 0, 0)
+                states[str(path)] = (0, 0, 0)
             else:
-                seen[str(path)] = (found.st_ino, found.st_size, found.st_ctime_ns)
-        return seen
+                states[str(path)] = (status.st_ino, status.st_size, status.st_ctime_ns)
+        return states
 
     def _files(self) -> Iterator[Path]:
         yield from map(Path, self._catalogue)
         yield from map(Path, filter(None, (self._inventory, self._waivers)))
-        for _, path in map(folder_of, self._paths):
+        for _, path in map(find_rules, self._paths):
             yield path
             for folder, _, files in os.walk(path):
                 yield from (Path(folder, file) for file in files)
 
 
-def _begun(before: Seen, now: Seen) -> None:
-    """Errors: InputError if a file has lost all that it held, as one that is written anew does for a moment, or for
-    good where the disk is full: its policies would be gone without a word."""
-    lost = [
+def _check_truncated(before: FileStates, after: FileStates) -> None:
+    """Refuse a file that has become empty: it is being written, or the disk is full, and its policies would be lost.
+
+    Errors: InputError.
+    """
+    empty = [
         Diagnostic("unreadable", f"{path} is empty now", None, "remove it, or write it elsewhere and move it here")
-        for path, (inode, size, _) in now.items()
+        for path, (inode, size, _) in after.items()
         if inode and not size and before.get(path, (0, 0, 0))[1]
     ]
-    if lost:
-        raise InputError(lost)
+    if empty:
+        raise InputError(empty)

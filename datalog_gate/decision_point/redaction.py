@@ -1,7 +1,6 @@
-"""Takes secrets out of what is logged (layer 6).
+"""Removes secrets from stack definitions before they are logged.
 
-In: the JSON data of a definition, and the stack that was read of it. Out: the data with `MASK` wherever the value of a
-hidden parameter stood, and the names of those parameters.
+`MASK` replaces the value of each hidden parameter, wherever it stands in the JSON data of the definition.
 """
 
 from __future__ import annotations
@@ -16,39 +15,42 @@ from datalog_gate.stack.model import Stack
 from datalog_gate.template.document import read_document
 
 MASK = "******"
-"""What Heat itself shows in the place of a hidden value (heat/engine/service.py:1410-1427)."""
-SHORT = 4
-"""A text shorter than this is masked only where it stands alone: taken out of texts it would leave nothing of them. A
-number of fewer digits is masked only where the parameter is named."""
+"""What Heat shows in place of a hidden value (heat/engine/service.py:1410-1427)."""
+MIN_LENGTH = 4
+"""A shorter text is masked only as a whole value, since replacing it inside other texts would destroy them. A number of
+fewer digits is masked only under the name of its parameter."""
 SECTIONS = ("parameters", "parameter_defaults")
 DECLARED = (("parameters", "default", "hidden"), ("Parameters", "Default", "NoEcho"))
-"""How templates of either kind declare a parameter: the section, its default, and that it is hidden."""
+"""The section, default and hidden keys of parameters in HOT and CloudFormation templates."""
 
 
-def redacted(definition: Mapping[str, Any], stacks: Iterable[Stack]) -> tuple[dict[str, Any], list[str]]:
-    """The definition without the values of hidden parameters of the stacks and of those nested in them, by name too: a
-    parameter's value stands in the request, in environments, or as a default, even if another one is over it."""
+def redact_definition(definition: Mapping[str, Any], stacks: Iterable[Stack]) -> tuple[dict[str, Any], list[str]]:
+    """Mask the values of the hidden parameters of the stacks and their nested stacks.
+
+    Return the masked definition and the names of the hidden parameters. A value is masked by name too: it may stand in
+    the request, in environments, or as a default, even where another value overrides it.
+    """
     hidden = [
-        parameter for stack in stacks for part in stack.walk() for parameter in part.parameters if parameter.hidden
+        parameter for stack in stacks for nested in stack.walk() for parameter in nested.parameters if parameter.hidden
     ]
     names = frozenset(parameter.name for parameter in hidden)
     texts = {
         form for parameter in hidden for text in _texts(parameter.value) for form in (text, json.dumps(text)[1:-1])
     }
-    whole = [
+    collections = [
         parameter.value
         for parameter in hidden
         if parameter.value and isinstance(parameter.value, Mapping | list | tuple)
     ]
-    secrets = _Secrets(names, tuple(sorted(texts, key=len, reverse=True)), whole)
+    secrets = _Secrets(names, tuple(sorted(texts, key=len, reverse=True)), collections)
     environments = definition["environment_files"]
     files = {
         name: secrets.text(text, secrets.environment if name in environments else secrets.template)
         for name, text in definition["files"].items()
     }
     masked = {
-        "template": secrets.written(definition["template"], secrets.template),
-        "environment": secrets.written(definition["environment"], secrets.environment),
+        "template": secrets.document(definition["template"], secrets.template),
+        "environment": secrets.document(definition["environment"], secrets.environment),
         "parameters": secrets.data(secrets.section(definition["parameters"])),
         "files": files,
     }
@@ -57,75 +59,79 @@ def redacted(definition: Mapping[str, Any], stacks: Iterable[Stack]) -> tuple[di
 
 @dataclass(frozen=True, slots=True)
 class _Secrets:
-    """The names of hidden parameters, the texts in their values from the longest on, and the values that are more."""
+    """Masks the values of hidden parameters."""
 
     names: frozenset[str]
     texts: tuple[str, ...]
-    whole: list[Any]
+    """The texts in the values, longest first."""
+    collections: list[Any]
+    """The values that are maps or lists."""
 
-    def written(self, document: Any, sections: Callable[[Any], Any]) -> Any:
-        """A document, as data or as text, of which `sections` masks what it names."""
+    def document(self, document: Any, sections: Callable[[Any], Any]) -> Any:
+        """Mask a document, given as data or as text. `sections` masks the sections that name parameters."""
         return self.text(document, sections) if isinstance(document, str) else self.data(sections(document))
 
     def text(self, text: str, sections: Callable[[Any], Any]) -> str:
-        """As `written`. Where a text holds a secret it becomes JSON: cut out of YAML, it might leave none, and YAML can
-        spell it in many ways."""
+        """Mask a document given as text.
+
+        A text that holds a secret becomes JSON: YAML can spell a secret in many ways, and might not parse without it.
+        """
         if not (self.names or any(word in text for *_, word in DECLARED)):
             return text
-        covered = self._cut(text)
+        replaced = self._replace(text)
         try:
             data = read_document(text, "").data
         except InputError:
-            return covered
+            return replaced
         if not isinstance(data, dict | list):
-            return covered
+            return replaced
         masked = self.data(sections(data))
-        return text if (masked, covered) == (data, text) else json.dumps(masked)
+        return text if (masked, replaced) == (data, text) else json.dumps(masked)
 
     def template(self, data: Any) -> Any:
-        """A template without the defaults of hidden parameters."""
+        """Mask the defaults of hidden parameters in a template."""
         for section, default, hidden in DECLARED:
             if isinstance(data, Mapping) and isinstance(declared := data.get(section), Mapping):
                 shown = {
-                    name: {**one, default: MASK}
-                    if isinstance(one, Mapping) and default in one and (one.get(hidden) or name in self.names)
-                    else one
-                    for name, one in declared.items()
+                    name: {**schema, default: MASK}
+                    if isinstance(schema, Mapping) and default in schema and (schema.get(hidden) or name in self.names)
+                    else schema
+                    for name, schema in declared.items()
                 }
                 data = {**data, section: shown}
         return data
 
     def environment(self, data: Any) -> Any:
-        """An environment without the values of hidden parameters."""
+        """Mask the values of hidden parameters in an environment."""
         if not isinstance(data, Mapping):
             return data
         return {key: self.section(value) if key in SECTIONS else value for key, value in data.items()}
 
     def section(self, section: Any) -> Any:
-        """Values by the names of parameters."""
+        """Mask the hidden parameters in a section of values by name."""
         if not isinstance(section, Mapping):
             return section
         return {key: MASK if key in self.names else value for key, value in section.items()}
 
     def data(self, value: Any) -> Any:
-        """Data without the secrets that stand in it."""
-        if value in self.whole:
+        """Mask the secrets in data."""
+        if value in self.collections:
             return MASK
         match value:
             case str():
-                return MASK if value in self.texts else self._cut(value)
+                return MASK if value in self.texts else self._replace(value)
             case int() | float():
-                return MASK if len(str(value)) >= SHORT and str(value) in self.texts else value
+                return MASK if len(str(value)) >= MIN_LENGTH and str(value) in self.texts else value
             case Mapping():
-                return {key: self.data(one) for key, one in value.items()}
+                return {key: self.data(item) for key, item in value.items()}
             case list() | tuple():
-                return [self.data(one) for one in value]
+                return [self.data(item) for item in value]
             case _:
                 return value
 
-    def _cut(self, text: str) -> str:
+    def _replace(self, text: str) -> str:
         for secret in self.texts:
-            if len(secret) >= SHORT:
+            if len(secret) >= MIN_LENGTH:
                 text = text.replace(secret, MASK)
         return text
 
@@ -136,11 +142,11 @@ def _texts(value: object) -> Iterator[str]:
             yield value
         case bool():
             pass
-        case int() | float() if len(str(value)) >= SHORT:
+        case int() | float() if len(str(value)) >= MIN_LENGTH:
             yield str(value)
         case Mapping():
-            for one in value.values():
-                yield from _texts(one)
+            for item in value.values():
+                yield from _texts(item)
         case list() | tuple():
-            for one in value:
-                yield from _texts(one)
+            for item in value:
+                yield from _texts(item)

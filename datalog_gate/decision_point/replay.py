@@ -1,7 +1,4 @@
-"""Decisions once more (layer 6): of the log's records, by the same rules or by others.
-
-In: a decision log, rules. Out: what each decision is now, and where it differs.
-"""
+"""Replays decisions of the decision log, by the same rules or by others."""
 
 from __future__ import annotations
 
@@ -18,98 +15,110 @@ from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.denial_text import SHORT
 from datalog_gate.decision.finding import Waiver
 from datalog_gate.decision_point.log import Record, read_log
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 
-INPUTS = ("id", "digests")
-"""What of a decision says what it was made of, and not what was decided."""
+IDENTITY = ("id", "digests")
+"""The fields of a decision that identify its inputs, and are not compared."""
+FINDINGS = (("violations", ""), ("undetermined", "undetermined "), ("waived", "waived "))
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """A record with the decision that is made of it now, or why none is. `differs` says in which parts of its JSON they
-    differ, and `changes` which findings are new (+), gone (-) or of another mode (~)."""
+class ReplayResult:
+    """A record with the decision that the rules make of it now."""
 
     record: Record
     decision: Decision | None
     why: str = ""
+    """Why there is no decision."""
     differs: tuple[str, ...] = ()
+    """The fields of the decision's JSON that differ."""
     changes: tuple[str, ...] = ()
+    """The findings that are new (+), gone (-) or of another mode (~)."""
 
 
-def replay(
+def replay_log(
     path: Path,
     rules: Rules,
     inventory: Inventory | None = None,
     mode: str = "",
     waivers: Sequence[Waiver] | None = None,
-) -> Iterator[Replayed | Diagnostic]:
-    """Every decision of the log once more, in order, and a diagnostic for each line that is none. With a `mode`, as in
-    that mode, and what was not judged then too: that may stop in another one. Given waivers stand for those of the
-    time. Errors: InputError if there is no log."""
+) -> Iterator[ReplayResult | Diagnostic]:
+    """Replay every decision of the log in order; yield a diagnostic for each line that is no record.
+
+    A `mode` replaces that of the records; then what was not judged is yielded too, since another mode may stop it.
+    `waivers` replace those of the records. Errors: InputError if there is no log.
+    """
     for record in read_log(path):
         if isinstance(record, Diagnostic):
             yield record
         elif "inputs" in record:
-            yield replayed(record, rules, inventory, mode=mode, waivers=waivers)
+            yield replay_record(record, rules, inventory, mode=mode, waivers=waivers)
         elif mode and record.get("unjudged"):
-            yield Replayed(record, None, str(record["unjudged"]))
+            yield ReplayResult(record, None, str(record["unjudged"]))
 
 
-def find(path: Path, decision: str) -> Record:
-    """The last record of the decision whose id begins so. Errors: InputError if there is none, or more than one id."""
-    records = (one for one in read_log(path) if not isinstance(one, Diagnostic) and one["kind"] == "decision")
-    found = {str(record["id"]): record for record in records if decision and str(record["id"]).startswith(decision)}
-    if len(found) != 1:
-        message = f"{path} holds {'several decisions' if found else 'no decision'} {decision}"
-        known = f"one of {', '.join(sorted(found))}" if found else f"a reason ends with {SHORT} characters of the id"
-        raise InputError([Diagnostic("unreadable", message, None, known)])
-    [record] = found.values()
+def find_record(path: Path, decision: str) -> Record:
+    """Find the last record of the decision whose id begins so. Errors: InputError unless there is exactly one id."""
+    matches: dict[str, Record] = {}
+    for record in read_log(path):
+        if isinstance(record, Diagnostic) or record["kind"] != "decision":
+            continue
+        if decision and str(record["id"]).startswith(decision):
+            matches[str(record["id"])] = record
+    if len(matches) != 1:
+        message = f"{path} holds {'several decisions' if matches else 'no decision'} {decision}"
+        help_ = (
+            f"one of {', '.join(sorted(matches))}" if matches else f"a reason ends with {SHORT} characters of the id"
+        )
+        raise InputError([Diagnostic("unreadable", message, None, help_)])
+    [record] = matches.values()
     return record
 
 
-def replayed(
+def replay_record(
     record: Record,
     rules: Rules,
     inventory: Inventory | None = None,
     explain: bool = False,
     mode: str = "",
     waivers: Sequence[Waiver] | None = None,
-) -> Replayed:
-    """The decision of a record that has `inputs`, made now of the same, but for the `mode` and waivers if given. A
-    record has the waivers that its findings met: all that matter, while the rules find the same."""
-    was: Any = record["decision"]
+) -> ReplayResult:
+    """Replay a record that has `inputs`, with another mode or other waivers if they are given.
+
+    A record holds the waivers that its findings met, which are all that matter while the rules find the same.
+    """
+    before: Any = record["decision"]
     inputs: Any = record["inputs"]
     try:
-        name, before = inputs["stack_name"], inputs.get("against")
-        stack = Definition.from_json(inputs["definition"]).stack(name, rules.catalogue)
-        older = Definition.from_json(before).stack(name, rules.catalogue, undeclared=True) if before else ()
+        name, against = inputs["stack_name"], inputs.get("against")
+        stack = StackDefinition.from_json(inputs["definition"]).stack(name, rules.catalogue)
+        old = StackDefinition.from_json(against).stack(name, rules.catalogue, undeclared=True) if against else ()
         decision = rules.decide(
             stack,
             inputs["action"],
-            against=older,
+            against=old,
             caller=inputs["caller"],
             services=inputs["services"],
             inventory=inventory,
-            waivers=[Waiver.from_json(one) for one in inputs.get("waivers", ())] if waivers is None else waivers,
+            waivers=[Waiver.from_json(data) for data in inputs.get("waivers", ())] if waivers is None else waivers,
             now=inputs["now"],
             mode=mode or inputs["mode"],
             modes=inputs["modes"],
             explain=explain,
         )
     except (InputError, EngineError) as error:
-        return Replayed(record, None, str(error))
-    now = decision.to_json()
-    differs = [name for name in was if name not in INPUTS and was[name] != now[name]]
-    changes = [f"{sign}{one}" for sign, one in _changes(was, now)]
-    return Replayed(record, decision, "", tuple(differs), tuple(changes))
+        return ReplayResult(record, None, str(error))
+    after = decision.to_json()
+    differs = [name for name in before if name not in IDENTITY and before[name] != after[name]]
+    return ReplayResult(record, decision, "", tuple(differs), tuple(_changes(before, after)))
 
 
-def _changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for kind, word in (("violations", ""), ("undetermined", "undetermined "), ("waived", "waived ")):
-        before, after = (
-            {f"{word}{one['policy']}: {one['message']}": one["mode"] for one in side[kind]} for side in (was, now)
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for kind, label in FINDINGS:
+        old, new = (
+            {f"{label}{finding['policy']}: {finding['message']}": finding["mode"] for finding in decision[kind]}
+            for decision in (before, after)
         )
-        yield from (("-", one) for one in before if one not in after)
-        yield from (("+", one) for one in after if one not in before)
-        both = [one for one in after if before.get(one, after[one]) != after[one]]
-        yield from (("~", f"{one} ({before[one]}, now {after[one]})") for one in both)
+        yield from (f"-{text}" for text in old if text not in new)
+        yield from (f"+{text}" for text in new if text not in old)
+        yield from (f"~{text} ({old[text]}, now {mode})" for text, mode in new.items() if old.get(text, mode) != mode)

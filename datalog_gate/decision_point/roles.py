@@ -1,4 +1,4 @@
-"""Who may do what at the gate (layer 6): rules of oslo.policy, asked with the credentials that the host vouches for."""
+"""Who may break glass and grant services, by rules of oslo.policy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ MEMBER = "role:member or role:manager or role:admin"
 
 
 def list_rules() -> list[Any]:
-    """The rules with their defaults, for oslo.policy's generator of samples. Each enabled service has a rule
-    ``datalog_gate:grant:SERVICE`` besides, which is this rule by default."""
+    """The rules with their defaults, for the sample generator of oslo.policy.
+
+    Each enabled service also has a rule ``datalog_gate:grant:SERVICE``, which defaults to ``datalog_gate:grant``.
+    """
     return [
         policy.RuleDefault(
             BREAK_GLASS, "role:admin", "Have a refused request pass while the operator has broken the glass."
@@ -24,7 +26,7 @@ def list_rules() -> list[Any]:
 
 
 class Entitlements:
-    """The rules of the host's policy file."""
+    """The rules of the host's policy file, checked against credentials that the host has verified."""
 
     def __init__(self, conf: Any, services: Sequence[str]) -> None:
         self._enforcer = policy.Enforcer(conf)
@@ -40,7 +42,7 @@ class Entitlements:
         )
 
     def may_break_glass(self, project: str, credentials: Mapping[str, object]) -> bool:
-        """Whether a refusal may be lifted for the caller."""
+        """Whether the break-glass file may lift a refusal for the caller."""
         return self._allows(BREAK_GLASS, project, credentials)
 
     def _allows(self, rule: str, project: str, credentials: Mapping[str, object]) -> bool:

@@ -1,4 +1,4 @@
-"""What an operator sets (layer 6): the one place of every option, from which heat.conf's own are derived.
+"""The settings of the gate in a service: the only definition of every option.
 
 Each field is an option of the section ``[datalog_gate]``: its name, its default, and its help.
 """
@@ -13,9 +13,9 @@ GROUP = "datalog_gate"
 MODES = ("enforce", "warn", "record", "off")
 
 
-def _about(text: str, **how: Any) -> dict[str, Any]:
-    """What oslo.config is told of an option besides its name, type and default."""
-    return {"help": text, **how}
+def _help(text: str, **arguments: Any) -> dict[str, Any]:
+    """The arguments of an oslo.config option besides its name, type and default."""
+    return {"help": text, **arguments}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,30 +24,30 @@ class Settings:
 
     rules: tuple[str, ...] = field(
         default=(),
-        metadata=_about(
+        metadata=_help(
             "Rule files and folders, comma-separated. They are loaded again when they change; a set that does not load "
             "leaves the one before in force. Without any the packs of the package are used."
         ),
     )
     catalogue: tuple[str, ...] = field(
-        default=(), metadata=_about("Files with resource types of plugins, or of another version of Heat.")
+        default=(), metadata=_help("Files with resource types of plugins, or of another version of Heat.")
     )
     inventory: str = field(
-        default="", metadata=_about("A file of facts about the cloud, one JSON object a line, loaded again on change.")
+        default="", metadata=_help("A file of facts about the cloud, one JSON object a line, loaded again on change.")
     )
     waivers: str = field(
         default="",
-        metadata=_about(
+        metadata=_help(
             "A file of waivers, as `check --waivers` reads it, loaded again on change together with the rules."
         ),
     )
     reload_seconds: float = field(
         default=5.0,
-        metadata=_about("Rules, catalogue, inventory and waivers are looked at for changes no oftener.", min=0),
+        metadata=_help("Rules, catalogue, inventory and waivers are looked at for changes no oftener.", min=0),
     )
     mode: str = field(
         default="enforce",
-        metadata=_about(
+        metadata=_help(
             "The most that a violation may do. Short of `enforce` nothing is refused, not even what can't be judged.",
             choices=[
                 ("enforce", "what policies deny is refused"),
@@ -59,98 +59,96 @@ class Settings:
     )
     project_modes: Mapping[str, str] = field(
         default_factory=dict,
-        metadata=_about("The mode of single projects in place of `mode`: PROJECT_ID:MODE, comma-separated."),
+        metadata=_help("The mode of single projects in place of `mode`: PROJECT_ID:MODE, comma-separated."),
     )
     policy_modes: Mapping[str, str] = field(
         default_factory=dict,
-        metadata=_about(
+        metadata=_help(
             "Lower modes of single policies: POLICY_ID:MODE, comma-separated. A project's mode is the most."
         ),
     )
     exempt_projects: tuple[str, ...] = field(
-        default=(), metadata=_about("Ids of projects whose stacks are not judged, such as the service project's.")
+        default=(), metadata=_help("Ids of projects whose stacks are not judged, such as the service project's.")
     )
     exempt_users: tuple[str, ...] = field(
-        default=(), metadata=_about("Ids of users, such as services', whose requests are not judged.")
+        default=(), metadata=_help("Ids of users, such as services', whose requests are not judged.")
     )
     break_glass: str = field(
         default="",
-        metadata=_about(
+        metadata=_help(
             "A file that an operator writes to let refused requests pass for a while, of callers that the policy "
             "datalog_gate:break_glass names: a time in ISO 8601 until when, at most a day ahead, a space, and why."
         ),
     )
     services: tuple[str, ...] = field(
         default=(),
-        metadata=_about(
+        metadata=_help(
             "Opt-in services that grants may unlock, of the entry-point group datalog_gate.services. Who may use one "
             "is the policy datalog_gate:grant:SERVICE."
         ),
     )
     service_option: tuple[str, ...] = field(
-        default=(), metadata=_about("A setting of a service, as preflight_option has it for plugins.", several=True)
+        default=(), metadata=_help("A setting of a service, as preflight_option has it for plugins.", several=True)
     )
     service_journal: str = field(
         default="",
-        metadata=_about(
+        metadata=_help(
             "The file in which is written down what services hold for grants, and what plugins of preflight are still "
             "to be told: on a local disk, the same one for all processes of the host. No service is enabled without it."
         ),
     )
     service_call_seconds: float = field(
-        default=10.0, metadata=_about("Seconds until a call of a service is given up.", min=0.1)
+        default=10.0, metadata=_help("Seconds until a call of a service is given up.", min=0.1)
     )
     service_step_seconds: float = field(
-        default=25.0, metadata=_about("Seconds that all calls of a service for one grant may take together.", min=0.1)
+        default=25.0, metadata=_help("Seconds that all calls of a service for one grant may take together.", min=0.1)
     )
     service_lease_seconds: float = field(
         default=120.0,
-        metadata=_about(
+        metadata=_help(
             "Seconds that a process has for a grant before another one may go on in its place; more than for a step.",
             min=1,
         ),
     )
     service_late_seconds: float = field(
         default=300.0,
-        metadata=_about(
+        metadata=_help(
             "Seconds in which a call that was given up may still take effect; what it may hold is released again then.",
             min=0,
         ),
     )
     preflight: tuple[str, ...] = field(
         default=(),
-        metadata=_about(
-            "Plugins of the entry-point group datalog_gate.preflight that are asked before each operation."
-        ),
+        metadata=_help("Plugins of the entry-point group datalog_gate.preflight that are asked before each operation."),
     )
     preflight_option: tuple[str, ...] = field(
         default=(),
-        metadata=_about(
+        metadata=_help(
             "A setting of a plugin: NAME.KEY=VALUE. May be given several times; in a paste section, a line each.",
             several=True,
         ),
     )
     budget_seconds: float = field(
         default=5.0,
-        metadata=_about("Seconds that the policies of one level may take; past them they are indeterminate.", min=0),
+        metadata=_help("Seconds that the policies of one level may take; past them they are indeterminate.", min=0),
     )
     budget_facts: int = field(
-        default=1_000_000, metadata=_about("Facts that the policies of one level may derive.", min=1)
+        default=1_000_000, metadata=_help("Facts that the policies of one level may derive.", min=1)
     )
     decision_log: str = field(
         default="",
-        metadata=_about("The file that decisions are logged to, one JSON object a line. Without it none are."),
+        metadata=_help("The file that decisions are logged to, one JSON object a line. Without it none are."),
     )
     decision_log_bytes: int = field(
         default=100 * 1024 * 1024,
-        metadata=_about("Bytes on disk that the log and the one older file beside it take together.", min=1024),
+        metadata=_help("Bytes on disk that the log and the one older file beside it take together.", min=1024),
     )
     body_limit: int = field(
-        default=1024 * 1024, metadata=_about("Bytes of a request that can be judged; Heat's max_json_body_size.", min=1)
+        default=1024 * 1024, metadata=_help("Bytes of a request that can be judged; Heat's max_json_body_size.", min=1)
     )
     create_denial: str = field(
         default="refuse",
-        metadata=_about(
+        metadata=_help(
             "What becomes of a denied creation.",
             choices=[
                 ("refuse", "it is answered with 403"),
@@ -160,24 +158,24 @@ class Settings:
     )
     keep_vetoed_stack: bool = field(
         default=False,
-        metadata=_about(
+        metadata=_help(
             "Keep a stack that the lifecycle plugin vetoes where its user asked for rollback: else it is deleted, and "
             "the reason with it."
         ),
     )
     allow_unverified_context: bool = field(
         default=False,
-        metadata=_about("Trust a context that no authtoken verified, as in the flavor noauth. For tests only."),
+        metadata=_help("Trust a context that no authtoken verified, as in the flavor noauth. For tests only."),
     )
 
 
-def plugin_options(option: str, given: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The settings of each plugin, of texts NAME.KEY=VALUE. Errors: ValueError, which names the `option`."""
-    found: dict[str, dict[str, str]] = {}
-    for text in given:
+def parse_plugin_options(option: str, texts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Parse texts NAME.KEY=VALUE into the options of each plugin. Errors: ValueError, which names the `option`."""
+    options: dict[str, dict[str, str]] = {}
+    for text in texts:
         name, equals, value = text.partition("=")
         plugin, dot, key = name.partition(".")
         if not (plugin and dot and key and equals):
             raise ValueError(f"{option} {text} is not NAME.KEY=VALUE")
-        found.setdefault(plugin.strip(), {})[key.strip()] = value.strip()
-    return found
+        options.setdefault(plugin.strip(), {})[key.strip()] = value.strip()
+    return options

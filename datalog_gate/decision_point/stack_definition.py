@@ -1,7 +1,4 @@
-"""What a stack is made of (layer 6), as a door got it of its host: enough to read the stack, at once or in a replay.
-
-In: the parts as Heat takes them. Out: the `Stack`, and JSON data for the log.
-"""
+"""The definition of a stack as a door got it from its host, from which the stack can be read at once or in a replay."""
 
 from __future__ import annotations
 
@@ -15,23 +12,22 @@ from datalog_gate.stack.model import Data, Stack
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
-    """The template, one environment, the parameters of the request and the files by their names, all as written.
-
-    `environment_files` are names of `files`, later over earlier and all over `parameters`; with any, the host must have
-    left out the environment, as Heat does. `masked` names the sections' entries ("parameters" or "parameter_defaults",
-    name) whose value the host has and does not show: the environment does not hold them, and they are unknown.
-    """
+class StackDefinition:
+    """A template with one environment, the parameters of the request, and the files by name, all as written."""
 
     template: str | Mapping[str, Data]
     environment: str | Mapping[str, Data] | None = None
+    """None if there are `environment_files`, as in Heat."""
     parameters: Mapping[str, Data] | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     environment_files: tuple[str, ...] = ()
+    """Names of `files`: later ones override earlier ones, and all override `parameters`."""
     masked: tuple[tuple[str, str], ...] = ()
+    """Section ("parameters" or "parameter_defaults") and name of each value that the host hides. The environment does
+    not hold these values, and they are unknown."""
 
     def stack(self, name: str, catalogue: Catalogue, undeclared: bool = False) -> Stack:
-        """The stack of that name; for `undeclared` see `read_stack`. Errors: InputError."""
+        """Read the stack under that name; for `undeclared` see `read_stack`. Errors: InputError."""
         return read_stack(
             template=self.template,
             environment=self.environment,
@@ -45,19 +41,19 @@ class Definition:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON data."""
+        """The definition as JSON data."""
         return {
             "template": self.template,
             "environment": self.environment,
             "parameters": self.parameters,
             "files": dict(self.files),
             "environment_files": list(self.environment_files),
-            "masked": [list(one) for one in self.masked],
+            "masked": [list(entry) for entry in self.masked],
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Definition:
-        """The definition that gave the data."""
+    def from_json(cls, data: Mapping[str, Any]) -> StackDefinition:
+        """The definition of such JSON data."""
         return cls(
             data["template"],
             data["environment"],

@@ -44,7 +44,7 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     found: list[Diagnostic] = []
     sources: dict[str, str] = {}
     for named in paths:
-        pack, path = folder_of(named)
+        pack, path = find_rules(named)
         before = len(files) + len(found)
         for file in _rule_files(path) if path.is_dir() else [path]:
             if file.is_dir() and file.is_symlink():
@@ -175,7 +175,7 @@ def _entry(lines: Sequence[str], value: str, comment: str, place: Span) -> Entry
     return Entry(written if same else value, line, column, comment)
 
 
-def folder_of(path: Path) -> tuple[tuple[str, ...], Path]:
+def find_rules(path: Path) -> tuple[tuple[str, ...], Path]:
     """The path itself; or, where nothing is there, the folder of the installed pack that it names, with the name. No
     code of the pack is run. Errors: RulesError if two packages are this pack, or it has no folder."""
     if path.exists() or len(path.parts) != 1:

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from datalog_gate.decision_point.service_broker import broker_of
+from datalog_gate.decision_point.enabled_plugins import create_broker
 from datalog_gate.doors.cli.commands.services import claims_of
 from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.heat_conf import read_settings
@@ -90,7 +90,7 @@ def test_the_reconciler_gives_back_what_a_deleted_stack_held_and_leaves_the_rest
 ) -> None:
     conf = cloud.heat.folder / "heat.conf"
     chosen, _ = read_settings(conf)
-    now = broker_of(chosen, time.time)
+    now = create_broker(chosen, time.time)
     assert now is not None
     kept, gone = made(cloud, "sam", "kept"), made(cloud, "sam", "went")
     [there] = cloud.ask("sam", "GET", f"stacks/kept/{kept}/resources").json()["resources"]

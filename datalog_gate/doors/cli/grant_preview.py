@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from datalog_gate.base.values import ResourceId, Unknown, show
 from datalog_gate.decision.decision import Decision
-from datalog_gate.decision_point.grant_requests import requests_of
+from datalog_gate.decision_point.grant_requests import build_requests
 from datalog_gate.services.contract import Request
 from datalog_gate.stack.model import Data, Stack
 
@@ -16,7 +16,7 @@ def asks(stacks: Sequence[Stack], decision: Decision) -> tuple[str, ...]:
     """The lines, in the order of the decision's grants."""
     found: dict[str, Request] = {}
     for stack in stacks:
-        found |= requests_of(stack, decision.grants, "")
+        found |= build_requests(stack, decision.grants, "")
     return tuple(_line(found[grant.grant.path]) for grant in decision.grants if grant.unlocked)
 
 

@@ -20,7 +20,7 @@ from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.denial_text import printable
 from datalog_gate.decision_point.redaction import MASK
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Live, Stack
 
@@ -135,7 +135,7 @@ def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
         del environment[section][parameter]
     if not all(isinstance(text, str) for text in files.values()):
         raise _unreadable(f"Heat holds files of the stack {name} that are no text")
-    definition = Definition(template, environment, files=files, masked=tuple(masked))
+    definition = StackDefinition(template, environment, files=files, masked=tuple(masked))
     stack = definition.stack(stack_name or called, catalogue)
     if not any(one.resources for one in stack.walk()):
         raise InputError([Diagnostic("no-resources", f"the stack {name} leaves nothing to judge: it has no resource")])

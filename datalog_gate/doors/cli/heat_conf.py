@@ -8,7 +8,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, UsageError
-from datalog_gate.decision_point.settings import Settings, plugin_options
+from datalog_gate.decision_point.settings import Settings, parse_plugin_options
 
 
 def read_conf(path: Path) -> Any:
@@ -28,10 +28,10 @@ def read_conf(path: Path) -> Any:
 def read_settings(path: Path) -> tuple[Settings, Any]:
     """The gate's options, and the whole file. Errors: InputError, UsageError."""
     conf = read_conf(path)
-    from datalog_gate.decision_point.config_options import settings
+    from datalog_gate.decision_point.config_options import build_settings
 
     try:
-        return settings(conf), conf
+        return build_settings(conf), conf
     except ValueError as error:
         raise wrong(path, error) from None
 
@@ -40,7 +40,7 @@ def service_setting(path: Path, service: str, key: str) -> str:
     """What `service_option` says of a service's setting. Errors: InputError if nothing, UsageError."""
     chosen, _ = read_settings(path)
     try:
-        found = plugin_options("service_option", chosen.service_option).get(service, {}).get(key, "")
+        found = parse_plugin_options("service_option", chosen.service_option).get(service, {}).get(key, "")
     except ValueError as error:
         raise wrong(path, error) from None
     if not found:

@@ -263,13 +263,13 @@ def approval(options: argparse.Namespace) -> int:
 
 def explain(options: argparse.Namespace) -> int:
     """Print a decision of a log with why."""
-    from datalog_gate.decision_point.replay import find
+    from datalog_gate.decision_point.replay import find_record
     from datalog_gate.doors.cli import replay_output
 
     log = options.log or os.environ.get("DATALOG_GATE_LOG")
     if not log:
         raise UsageError("explain: name the decision log with --log, or in DATALOG_GATE_LOG")
-    record = find(Path(log), options.decision)
+    record = find_record(Path(log), options.decision)
     rules = _rules(options)
     print(replay_output.explained(record, rules, _inventory(rules, options), _waivers(rules, options), options.format))
     if "inputs" in record and not replay_output.same_rules(record, rules):
@@ -277,14 +277,14 @@ def explain(options: argparse.Namespace) -> int:
     return OK
 
 
-def replay(options: argparse.Namespace) -> int:
+def replay_log(options: argparse.Namespace) -> int:
     """Print which decisions of a log are others by the rules."""
-    from datalog_gate.decision_point.replay import replay
+    from datalog_gate.decision_point.replay import replay_log
     from datalog_gate.doors.cli import replay_output
 
     rules = _rules(options)
     same = True
-    found = replay(options.log, rules, _inventory(rules, options), options.mode, _waivers(rules, options))
+    found = replay_log(options.log, rules, _inventory(rules, options), options.mode, _waivers(rules, options))
     for one in replay_output.compared(found, options.format):
         if isinstance(one, Diagnostic):
             print(render(one, {}), file=sys.stderr)
@@ -387,7 +387,7 @@ COMMANDS = {
     "services": services,
     "approval": approval,
     "explain": explain,
-    "replay": replay,
+    "replay": replay_log,
     "waive": waive,
     "waivers": waivers,
 }

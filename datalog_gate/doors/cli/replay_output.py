@@ -13,7 +13,7 @@ from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.denial_text import SHORT, printable
 from datalog_gate.decision.finding import Waiver
 from datalog_gate.decision_point.log import Record
-from datalog_gate.decision_point.replay import Replayed, replayed
+from datalog_gate.decision_point.replay import ReplayResult, replay_record
 from datalog_gate.doors.cli.decision_text import text
 
 
@@ -29,7 +29,7 @@ def explained(
     record: Record, rules: Rules, inventory: Inventory | None, waivers: Sequence[Waiver] | None, form: str
 ) -> str:
     """Who asked for what and what became of it, and the decision with why, made once more."""
-    again = replayed(record, rules, inventory, explain=True, waivers=waivers) if "inputs" in record else None
+    again = replay_record(record, rules, inventory, explain=True, waivers=waivers) if "inputs" in record else None
     decision = again.decision if again else None
     if form == "json":
         told = {name: value for name, value in record.items() if name not in ("inputs", "decision")}
@@ -50,7 +50,7 @@ def same_rules(record: Record, rules: Rules) -> bool:
     return bool(was["digests"]["rules"] == rules.digest)
 
 
-def compared(all_of_them: Iterator[Replayed | Diagnostic], form: str) -> Iterator[Told | Diagnostic]:
+def compared(all_of_them: Iterator[ReplayResult | Diagnostic], form: str) -> Iterator[Told | Diagnostic]:
     """A line for each decision that is another now, then one on all; in JSON an object for each."""
     same = other = failed = 0
     for one in all_of_them:
@@ -65,7 +65,7 @@ def compared(all_of_them: Iterator[Replayed | Diagnostic], form: str) -> Iterato
         yield Told(f"{same} the same, {other} other{'' if other == 1 else 's'}, {failed} that can't be decided")
 
 
-def _other(one: Replayed) -> str:
+def _other(one: ReplayResult) -> str:
     record: Any = one.record
     if "decision" not in record:
         return _head(record)
@@ -78,7 +78,7 @@ def _other(one: Replayed) -> str:
     return "\n".join(map(printable, lines))
 
 
-def _other_json(one: Replayed) -> str:
+def _other_json(one: ReplayResult) -> str:
     was: Any = one.record.get("decision") or {}
     told: dict[str, object] = {"id": one.record["id"], "was": was.get("outcome")}
     told["now"] = one.decision.outcome if one.decision else None

@@ -22,7 +22,7 @@ from heat.objects.stack import Stack as StackRow
 from datalog_gate.base.errors import EngineError, GateError, InputError
 from datalog_gate.decision.finding import instant
 from datalog_gate.decision_point import point
-from datalog_gate.decision_point.grant_requests import Known, requests_of
+from datalog_gate.decision_point.grant_requests import GrantIdentity, build_requests
 from datalog_gate.doors.heat.heat_objects import definition_of, owner_of
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Decision, RefusedError, Request, ServiceError, names
@@ -147,7 +147,7 @@ def release(resource: Any) -> None:
 
 
 def _any_broker() -> Broker:
-    broker: Broker | None = point.shared().broker
+    broker: Broker | None = point.shared_point().broker
     if broker is None:
         raise GrantError("no service is enabled here")
     return broker
@@ -166,9 +166,11 @@ def _caller(resource: Any, claim: Claim | None) -> _Caller:
     """Who asks. Where Heat acts on its own it knows no roles, and only what the journal has from before counts: who has
     got this service in this place was entitled to it."""
     if isinstance(resource.context, StoredContext):
-        return _Caller(point.caller_of(owner_of(resource.context)), frozenset({claim.service} if claim else ()))
+        return _Caller(point.build_caller(owner_of(resource.context)), frozenset({claim.service} if claim else ()))
     credentials = resource.context.to_policy_values()
-    return _Caller(point.caller_of(credentials), point.shared().entitled(resource.stack.tenant_id, credentials))
+    return _Caller(
+        point.build_caller(credentials), point.shared_point().entitled_services(resource.stack.tenant_id, credentials)
+    )
 
 
 def _entitled(caller: _Caller, service: str) -> None:
@@ -211,7 +213,9 @@ def _request(resource: Any, place: _Place, caller: _Caller, service: str, scope:
     action = {"CREATE": "create", "ADOPT": "adopt"}.get(place.root.action, "update")
     definition = definition_of(_working(place.root))
     try:
-        stack, grants = point.shared().grants(definition, place.root.name, action, caller.who, caller.services)
+        stack, grants = point.shared_point().decide_grants(
+            definition, place.root.name, action, caller.who, caller.services
+        )
     except InputError as error:
         raise GrantError(
             f"the stack can't be read: {'; '.join(diagnostic.message for diagnostic in error.diagnostics)}"
@@ -223,7 +227,7 @@ def _request(resource: Any, place: _Place, caller: _Caller, service: str, scope:
         raise GrantError("the gate can't read this grant where the stack is defined")
     if not grant.unlocked:
         raise GrantError(f"the service {service} is not unlocked: {grant.reason}")
-    request = requests_of(stack, grants, resource.stack.tenant_id, _known(resource, place))[place.path]
+    request = build_requests(stack, grants, resource.stack.tenant_id, _known(resource, place))[place.path]
     [home] = [one for one in stack.walk() if one.id == place.path.rpartition("/")[0]]
     there = {resource.name for resource in home.resources}
     named = {name if name in there else name.partition(".")[0] for name in map(str, scope or ())}
@@ -232,13 +236,13 @@ def _request(resource: Any, place: _Place, caller: _Caller, service: str, scope:
     return request
 
 
-def _known(resource: Any, place: _Place) -> Callable[[str], Known]:
+def _known(resource: Any, place: _Place) -> Callable[[str], GrantIdentity]:
     """What Heat has of the grants of this stack: they come to be one after another."""
     context = resource.context
 
-    def known(path: str) -> Known:
+    def known(path: str) -> GrantIdentity:
         if path == place.path:
-            return Known(resource.stack.id, resource.stack.name, resource.uuid)
+            return GrantIdentity(resource.stack.id, resource.stack.name, resource.uuid)
         _, *above, name = path.split("/")
         home = place.root
         for step in above:
@@ -246,9 +250,9 @@ def _known(resource: Any, place: _Place) -> Callable[[str], Known]:
             # what legacy keeps of a replaced resource is in a stack of this owner too, with a name that no other has
             home = next((one for one in below if one.parent_resource_name == step and one.name[-1] != "*"), None)
             if home is None:
-                return Known()
+                return GrantIdentity()
         rows = [one for one in Row.get_all_active_by_stack(context, home.id).values() if one.name == name]
-        return Known(home.id, home.name, max(rows, key=lambda one: int(one.id)).uuid if rows else "")
+        return GrantIdentity(home.id, home.name, max(rows, key=lambda one: int(one.id)).uuid if rows else "")
 
     return known
 

@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import Any
 
 from datalog_gate.base.errors import EngineError
-from datalog_gate.decision_point.operation import CLOSED, Asked
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.operation import CLOSED, Operation
+from datalog_gate.decision_point.stack_definition import StackDefinition
 
 STACK = (
     "id", "name", "owner_id", "parent_resource_name", "tenant_id", "status", "disable_rollback", "t.t", "t.files",
@@ -22,7 +22,7 @@ STACK = (
 CONTEXT = ("user_id", "project_id", "request_id", "to_policy_values")
 
 
-def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Asked | None:
+def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Operation | None:
     """The question, or None for a nested stack that is changed by what its root was judged for. `stack` is the old one
     where there is a `current_stack`. Errors: EngineError where Heat has no longer what is read here."""
     new = stack if current_stack is None else current_stack
@@ -38,7 +38,7 @@ def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Aske
     name = str(action).lower()
     if stack.owner_id is not None and (name not in CLOSED or _changed_by_owner(Resource, cnxt, stack)):
         return None
-    return Asked(
+    return Operation(
         door="plugin",
         action=name,
         stack_name=stack.name,
@@ -64,16 +64,16 @@ def _changed_by_owner(resources: Any, cnxt: Any, stack: Any) -> bool:
     return parent is not None and parent.status == "IN_PROGRESS"
 
 
-def _older(resources: Any, cnxt: Any, stack: Any) -> Definition:
+def _older(resources: Any, cnxt: Any, stack: Any) -> StackDefinition:
     """What the stack was made of: nothing, if nothing of it was ever built. Heat keeps the template of a creation that
     was stopped here, and what was refused then was not there."""
     built = any(one.physical_resource_id for one in resources.get_all_by_stack(cnxt, stack.id).values())
-    return definition_of(stack.t) if built else Definition({"heat_template_version": "2018-08-31"})
+    return definition_of(stack.t) if built else StackDefinition({"heat_template_version": "2018-08-31"})
 
 
-def definition_of(template: Any) -> Definition:
+def definition_of(template: Any) -> StackDefinition:
     """What a stack with this template is made of, in plain data of its own. The parameters lie in the environment."""
-    return Definition(
+    return StackDefinition(
         template=_copy(template.t),
         environment=_copy(template.env.user_env_as_dict()),
         files={name: template.files[name] for name in template.files},

@@ -71,22 +71,22 @@ class LifecyclePlugin:
         if answer is None:
             return
         try:
-            from datalog_gate.decision_point.point import shared
+            from datalog_gate.decision_point.point import shared_point
 
             failed = action == "ROLLBACK" or is_stack_failure or stack.status == "FAILED"
-            shared().finish(answer, "failed" if failed else "complete")
+            shared_point().finish(answer, "failed" if failed else "complete")
         except Exception:  # Heat would pass over the post-operations of the plugins after this one
             LOG.exception("the end of %s on stack %s was lost", action, stack.id)
 
     def _judge(self, cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> None:
         """Errors: VetoError, and anything at all."""
-        from datalog_gate.decision_point.point import shared
+        from datalog_gate.decision_point.point import shared_point
         from datalog_gate.doors.heat.heat_objects import asked
 
         question = asked(cnxt, stack, current_stack, action)
         if question is None:
             return
-        point = shared()
+        point = shared_point()
         answer = point.judge(question)
         if not answer.allowed:
             may_be = "On delete or abandon: " if action == "DELETE" else ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from datalog_gate.decision_point.point import Point, make, shared
+from datalog_gate.decision_point.point import DecisionPoint, create_point, shared_point
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import api, cfn
 from datalog_gate.doors.wsgi.fault import cfn_fault, heat_fault
@@ -47,7 +47,7 @@ def wrap_cfn(application: Application, *, point: Judge, settings: Settings = DEF
     return Filter(application, point, cfn.opened, partial(cfn_fault, as_json=False), settings)
 
 
-def _point(options: Mapping[str, str]) -> Point:
+def _point(options: Mapping[str, str]) -> DecisionPoint:
     from oslo_config import cfg
 
-    return make(cfg.CONF, options) if options else shared()
+    return create_point(cfg.CONF, options) if options else shared_point()

@@ -15,13 +15,13 @@ from typing import Any
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import REASON
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import parsed, put_body, read_body, wrong
 from datalog_gate.doors.wsgi.fault import heat_fault
 from datalog_gate.doors.wsgi.filter import Passage
 from datalog_gate.doors.wsgi.request_definition import Merged, changes, differs, merged, merges, new_definition
 from datalog_gate.doors.wsgi.request_definition import stored_definition as definition_of
-from datalog_gate.doors.wsgi.routes import Environ, Operation, operation_of
+from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
 from datalog_gate.doors.wsgi.stored import Application, Stored, snapshot, stored, tags
 
 LOG = logging.getLogger(__name__)
@@ -32,15 +32,15 @@ _UNCLEAR = "the method is replaced or cut short, so that nobody can tell what is
 
 def opened(application: Application, environ: Environ, settings: Settings) -> Passage | None:
     """The passage of a request to heat-api."""
-    operation = operation_of(environ)
+    operation = match_route(environ)
     if operation is None:
         return None
     before = dict(environ)  # Heat's router writes into the environ, and a request may be forwarded as another
 
-    def held() -> Definition:
+    def held() -> StackDefinition:
         return definition_of(stored(application, before, operation.path))
 
-    def kept() -> Definition:
+    def kept() -> StackDefinition:
         return definition_of(snapshot(application, before, operation.path, operation.snapshot_id), masked=False)
 
     match operation.kind:
@@ -77,7 +77,7 @@ def opened(application: Application, environ: Environ, settings: Settings) -> Pa
     return passage
 
 
-def _passage(operation: Operation, action: str, definition: Callable[[], Definition], **more: Any) -> Passage:
+def _passage(operation: Route, action: str, definition: Callable[[], StackDefinition], **more: Any) -> Passage:
     named = {"stack_name": operation.stack_name, "stack_id": operation.stack_id, "tenant": operation.tenant}
     return Passage("api", action, heat_fault, definition, **{**named, **more})
 
@@ -94,15 +94,15 @@ def _body(environ: Environ, limit: int) -> tuple[dict[str, Any], bool, InputErro
         return {}, True, error
 
 
-def _raise(error: InputError) -> Definition:
+def _raise(error: InputError) -> StackDefinition:
     raise error
 
 
-def _nothing() -> Definition:
+def _nothing() -> StackDefinition:
     raise wrong("there is no stack to judge")
 
 
-def _creation(kind: str, body: dict[str, Any]) -> Definition:
+def _creation(kind: str, body: dict[str, Any]) -> StackDefinition:
     if kind != "validate" and not isinstance(body.get("stack_name"), str):
         raise wrong("stack_name is missing or of a wrong type")
     if kind == "validate" and "adopt_stack_data" in body:
@@ -127,7 +127,7 @@ class _Update:
 
     application: Application
     environ: Environ
-    operation: Operation
+    operation: Route
     body: dict[str, Any]
     limit: int
     merged: Merged | None = None
@@ -135,7 +135,7 @@ class _Update:
     tags: list[str] = field(default_factory=list)
     open: bool = False
 
-    def definition(self) -> Definition:
+    def definition(self) -> StackDefinition:
         """What the stack would be made of. Errors: InputError, AnsweredError."""
         patch = self.environ["REQUEST_METHOD"] == "PATCH"
         if not merges(self.body, patch):
@@ -150,7 +150,7 @@ class _Update:
             self.tags = tags(self.application, self.environ, self.operation.path)  # a whole update takes them away
         return self.merged.definition
 
-    def older(self) -> Definition:
+    def older(self) -> StackDefinition:
         """What the stack is made of until then. Errors: InputError, AnsweredError."""
         return definition_of(self.held or stored(self.application, self.environ, self.operation.path))
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote_plus, urlencode
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import REASON
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import put_body, read_body, wrong
 from datalog_gate.doors.wsgi.fault import cfn_fault
 from datalog_gate.doors.wsgi.filter import Passage, RefusedError
@@ -103,16 +103,16 @@ def _identity(name: str) -> tuple[str, str, str]:
     return (arn[2], arn[3], arn[1]) if arn else (name, "", "")
 
 
-def _nothing() -> Definition:
+def _nothing() -> StackDefinition:
     raise wrong("this API does not say what the stack is made of")
 
 
-def _elsewhere() -> Definition:
+def _elsewhere() -> StackDefinition:
     """Called only if a policy would judge the deletion, which must not pass here because nobody can read the stack."""
     raise RefusedError("delete the stack over the orchestration API, where the policies can read it")
 
 
-def _definition(given: Mapping[str, str]) -> Definition:
+def _definition(given: Mapping[str, str]) -> StackDefinition:
     if "TemplateBody" not in given:
         if "TemplateUrl" in given or "TemplateURL" in given:
             raise wrong("the policies can't judge a stack given by TemplateUrl", "unsupported", "send TemplateBody")
@@ -130,7 +130,7 @@ def _definition(given: Mapping[str, str]) -> Definition:
         raise wrong("a parameter is there twice", "bad-parameter")
     if wrongly := [name for name in values if name in SECTIONS]:
         raise wrong(f"a parameter can't be named {wrongly[0]}", "bad-parameter")  # Heat takes it for an environment
-    return Definition(given["TemplateBody"], None, values or None)
+    return StackDefinition(given["TemplateBody"], None, values or None)
 
 
 def _record(given: Mapping[str, str], reason: str) -> dict[str, str]:

@@ -16,9 +16,9 @@ from typing import Protocol
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision.denial_text import SHORT, printable
-from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Asked, Door
+from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Door, Operation
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.context import credentials, project
 from datalog_gate.doors.wsgi.fault import Response
 from datalog_gate.doors.wsgi.routes import Environ
@@ -40,13 +40,13 @@ class RefusedError(Exception):
 class Judge(Protocol):
     """What the filter asks of the decision point."""
 
-    def judge(self, asked: Asked, /) -> Answer:
+    def judge(self, asked: Operation, /) -> Answer:
         """Whether the operation may go on."""
 
     def finish(self, answer: Answer, outcome: Outcome, stack_id: str, /) -> None:
         """Says what Heat made of the operation, and the id of a stack that the request did not name by it."""
 
-    def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
+    def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
         """Says that Heat lets a stack go, and its resources stay."""
 
 
@@ -60,7 +60,7 @@ class Passage:
     door: Door
     action: str
     fault: Callable[[int, str], Response]
-    definition: Callable[[], Definition]
+    definition: Callable[[], StackDefinition]
     tenant: str = ""
     stack_name: str = ""
     stack_id: str = ""
@@ -71,7 +71,7 @@ class Passage:
     forward: Callable[[], None] = lambda: None
     after: Callable[[], None] = lambda: None
     record: Callable[[str], None] | None = None
-    against: Callable[[], Definition] | None = None
+    against: Callable[[], StackDefinition] | None = None
 
 
 Opened = Callable[[Application, Environ, Settings], Passage | None]
@@ -129,8 +129,8 @@ class Filter:
             return self._recorded(passage, environ, stopped)
         return _refuse(passage, stopped)
 
-    def _asked(self, passage: Passage, environ: Environ) -> Asked:
-        return Asked(
+    def _asked(self, passage: Passage, environ: Environ) -> Operation:
+        return Operation(
             passage.door,
             passage.action,
             passage.stack_name,
@@ -156,7 +156,7 @@ class Filter:
         if accepted:
             try:
                 if passage.abandons:
-                    self.point.abandoned(passage.stack_id, project(environ, passage.tenant), passage.stack_name)
+                    self.point.abandon(passage.stack_id, project(environ, passage.tenant), passage.stack_name)
                 passage.after()
             except Exception:  # Heat took the request, and its answer is the user's
                 LOG.exception("decision %s: what follows Heat's answer failed", answer.id if answer else "")

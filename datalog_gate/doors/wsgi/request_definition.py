@@ -15,7 +15,7 @@ from typing import Any
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.redaction import MASK
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import wrong
 from datalog_gate.doors.wsgi.stored import Stored
 from datalog_gate.template.document import Document, read_document
@@ -37,7 +37,7 @@ _UNCHANGED = frozenset({"existing", "stack_name", "template", "environment", "pa
                         "environment_files", "template_url", "files_container"})  # fmt: skip
 
 
-def new_definition(body: Mapping[str, Any]) -> Definition:
+def new_definition(body: Mapping[str, Any]) -> StackDefinition:
     """That of a stack which the body holds whole: `adopt_stack_data` over `template`."""
     _check(body)
     environment: Any = None if body.get("environment_files") else body.get("environment")
@@ -57,10 +57,10 @@ def new_definition(body: Mapping[str, Any]) -> Definition:
     _check_environment(environment, "<environment>")
     for name in names:
         _check_environment(files[name], name)
-    return Definition(template, environment, parameters or None, files, names)
+    return StackDefinition(template, environment, parameters or None, files, names)
 
 
-def stored_definition(stored: Stored, masked: bool = True) -> Definition:
+def stored_definition(stored: Stored, masked: bool = True) -> StackDefinition:
     """That of a stack as Heat holds it; with `masked` hidden values are shown as `MASK`."""
     return _definition(stored.template, stored, {}, stored.files, masked)
 
@@ -71,7 +71,7 @@ class Merged:
     nothing is merged any more. Else it names all but the masked values, which only Heat knows, and `expected` is what
     Heat should hold afterwards."""
 
-    definition: Definition
+    definition: StackDefinition
     body: dict[str, Any]
     whole: bool
     expected: Stored
@@ -220,7 +220,7 @@ def _removes(registry: Mapping[str, Any]) -> bool:
 
 def _definition(
     template: Mapping[str, Any] | str, stored: Stored, own: Mapping[str, Any], files: Mapping[str, str], masked: bool
-) -> Definition:
+) -> StackDefinition:
     """The definition with the stored environment: without the parameters that the template does not declare, which Heat
     drops, and without the values that are masked unless the request says them itself."""
     declared = _declared(template)
@@ -236,7 +236,7 @@ def _definition(
     ]
     for section, name in hidden:
         del environment[section][name]
-    return Definition(template, environment, None, files, (), tuple(hidden))
+    return StackDefinition(template, environment, None, files, (), tuple(hidden))
 
 
 def _declared(template: Mapping[str, Any] | str) -> set[str]:

@@ -1,6 +1,6 @@
 """Which operation on a stack a request asks Heat for (layer 6).
 
-In: the environ of a request to heat-api. Out: an `Operation`; None for what is not judged. The paths are those of
+In: the environ of a request to heat-api. Out: an `Route`; None for what is not judged. The paths are those of
 heat/api/openstack/v1/__init__.py:90-330. Heat's router is wide: a method is compared as a part of a text (``PO`` and
 ``OST`` are a POST), ``_method`` in a query or a form replaces it, and a line break may end a path. Where any method
 would be judged, requests with such a method are "unclear": no client sends them.
@@ -34,7 +34,7 @@ _ROUTES: dict[tuple[str, ...], dict[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class Route:
     """What is asked for. `path` is that of the stack, to which Heat adds ``/template`` and the like."""
 
     kind: str
@@ -45,7 +45,7 @@ class Operation:
     path: str = ""
 
 
-def operation_of(environ: Environ) -> Operation | None:
+def match_route(environ: Environ) -> Route | None:
     """The operation, or None if the request passes unjudged."""
     segments = [part for segment in environ.get("PATH_INFO", "").split("/") if (part := segment.strip())]
     method = environ["REQUEST_METHOD"]
@@ -57,11 +57,11 @@ def operation_of(environ: Environ) -> Operation | None:
         tenant = segments[at - 1] if at else ""
         if kind := _kind(environ, method, methods):
             if len(rest) < 2:
-                return Operation(kind, tenant)
+                return Route(kind, tenant)
             path = "/" + "/".join(segments[: at + 3])
-            return Operation(kind, tenant, rest[0], rest[1], "".join(rest[3:4]), path)
+            return Route(kind, tenant, rest[0], rest[1], "".join(rest[3:4]), path)
     if segments[-1:] == ["validate"] and "stacks" not in segments and (kind := _kind(environ, method, VALIDATE)):
-        return Operation(kind, "".join(segments[-2:-1]))
+        return Route(kind, "".join(segments[-2:-1]))
     return None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 
 from datalog_gate.decision_point import point
-from datalog_gate.decision_point.operation import Answer, Asked
+from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.preflight.plugin import Outcome
 
 LOCK = Lock()
@@ -16,12 +16,12 @@ LOCK = Lock()
 class Recorder:
     """Asks a decision point, and keeps what was asked and told."""
 
-    def __init__(self, asked: point.Point, log: Path) -> None:
+    def __init__(self, asked: point.DecisionPoint, log: Path) -> None:
         self._point, self._log = asked, log
-        self._open: list[tuple[Answer, Asked]] = []
+        self._open: list[tuple[Answer, Operation]] = []
         self.settings = asked.settings
 
-    def judge(self, asked: Asked) -> Answer:
+    def judge(self, asked: Operation) -> Answer:
         """What the decision point answers."""
         answer = self._point.judge(asked)
         with LOCK:
@@ -39,11 +39,11 @@ class Recorder:
         self._write(asked, outcome)
         self._point.finish(answer, outcome, stack_id)
 
-    def abandoned(self, stack_id: str, project: str, stack_name: str) -> None:
+    def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
         """Tells the decision point."""
-        self._point.abandoned(stack_id, project, stack_name)
+        self._point.abandon(stack_id, project, stack_name)
 
-    def _write(self, asked: Asked, what: str) -> None:
+    def _write(self, asked: Operation, what: str) -> None:
         line = {"stack": asked.stack_name, "action": asked.action, "door": asked.door, "what": what}
         with LOCK, self._log.open("a") as file:
             file.write(json.dumps(line) + "\n")
@@ -51,14 +51,14 @@ class Recorder:
 
 def install(log: Path) -> None:
     """Put the recorder where doors look for the decision point of the process."""
-    real = point.shared
+    real = point.shared_point
     made: list[Recorder] = []
     making = Lock()
 
-    def shared() -> Recorder:
+    def shared_point() -> Recorder:
         with making:
             if not made:
                 made.append(Recorder(real(), log))
         return made[0]
 
-    point.__dict__["shared"] = shared
+    point.__dict__["shared_point"] = shared_point

@@ -139,7 +139,7 @@ def test_rules_that_do_not_load_leave_those_before_in_force_and_say_so(door: Doo
     assert seen == [good, *(one for two in denied for one in (two, good)), short, good]
     told = [[one["code"] for one in record["diagnostics"]] for record in door.records(kind="reload_failed")[failed:]]
     assert [codes[0] for codes in told] == ["syntax", "unreadable", "unreadable", "unreadable"]
-    assert door.said().count("the rules that changed don't load, those before stay in force") == 4
+    assert door.said().count("the changed rules can't be loaded, so the previous ones stay in force") == 4
 
 
 def test_a_budget_that_is_spent_stops_what_builds_and_nothing_else(door: Door) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from datalog_gate.base.errors import EngineError, RulesError
-from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Asked
-from datalog_gate.decision_point.stack_definition import Definition
+from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Operation
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.heat import lifecycle
 from datalog_gate.doors.heat.heat_objects import asked
 from datalog_gate.doors.heat.lifecycle import LifecyclePlugin, VetoError
@@ -32,7 +32,7 @@ class Point:
         self.answer = answer
         self.told: list[object] = []
 
-    def judge(self, asked: Asked) -> Answer:
+    def judge(self, asked: Operation) -> Answer:
         self.told.append((asked.action, asked.stack_name, asked.definition()))
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -55,7 +55,7 @@ def stack(**changed: Any) -> Any:
 
 def given(monkeypatch: pytest.MonkeyPatch, point: Point) -> Point:
     module = ModuleType("datalog_gate.decision_point.point")
-    module.__dict__["shared"] = lambda: point
+    module.__dict__["shared_point"] = lambda: point
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return point
 
@@ -79,10 +79,10 @@ def test_an_update_is_asked_of_the_new_stack_with_the_old_ones_name() -> None:
     question = asked(context(), stack(), stack(id=None, t=held), "UPDATE")
     assert question is not None
     definition = question.definition()
-    assert question == Asked(
+    assert question == Operation(
         "plugin", "update", "web", "p", question.definition, {"user_id": "u"}, "1", "req-1", False, question.against
     )  # fmt: skip
-    assert definition == Definition(held.t, Environment().user_env_as_dict(), None, {})
+    assert definition == StackDefinition(held.t, Environment().user_env_as_dict(), None, {})
     assert definition.template is not held.t
 
 

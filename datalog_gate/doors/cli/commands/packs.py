@@ -14,7 +14,7 @@ from pathlib import Path
 from datalog_gate.api import Rules, load_rules
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.base.errors import InputError, UsageError
-from datalog_gate.files.rules import ABOUT, GROUP, folder_of
+from datalog_gate.files.rules import ABOUT, GROUP, find_rules
 from datalog_gate.files.templates import read_text
 from datalog_gate.template.document import read_document
 
@@ -45,7 +45,7 @@ def packs(folder: Path) -> list[Pack]:
     rules = load_rules(folder)
     found = [_pack(path.name, path, rules) for path in sorted(folder.iterdir()) if any(path.rglob("*.dl"))]
     for name in sorted({entry_point.name for entry_point in entry_points(group=GROUP)}):
-        _, place = folder_of(Path(name))
+        _, place = find_rules(Path(name))
         found.append(_pack(name, place, load_rules(name)))
     return found
 

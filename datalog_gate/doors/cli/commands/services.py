@@ -99,12 +99,11 @@ def settle(
 ) -> Iterator[list[Done]]:
     """What was done, each time that claims are settled and plugins told what became of operations: once, or each so
     many seconds. Errors: InputError, UsageError; where it goes on, only those at the start."""
-    from datalog_gate.decision_point.point import chain_of
-    from datalog_gate.decision_point.service_broker import broker_of, outcomes_of
+    from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
 
     chosen, conf = read_settings(heat_conf)
     try:
-        chain, broker, outcomes = chain_of(chosen), broker_of(chosen), outcomes_of(chosen)
+        chain, broker, outcomes = load_preflight(chosen), create_broker(chosen), open_outcomes(chosen)
     except (ChainError, JournalError, ValueError) as error:
         raise wrong(heat_conf, error) from None
     if not (broker or outcomes):

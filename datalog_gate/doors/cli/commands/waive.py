@@ -21,7 +21,7 @@ from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.decision.decision import SCHEMA
 from datalog_gate.decision.finding import Waiver
 from datalog_gate.decision_point.log import read_log
-from datalog_gate.decision_point.replay import find
+from datalog_gate.decision_point.replay import find_record
 from datalog_gate.doors.cli.output_files import replace, write
 from datalog_gate.files.templates import read_text
 from datalog_gate.template.document import read_document
@@ -89,7 +89,7 @@ def _decision(named: str, log: str | None) -> tuple[dict[str, Any], str]:
         return record["decision"], ""
     if not log:
         raise UsageError("waive: name the decision log with --log, or in DATALOG_GATE_LOG")
-    record = find(Path(log), named)
+    record = find_record(Path(log), named)
     if "decision" not in record:
         raise InputError([Diagnostic("unreadable", f"{named} was not judged: there is nothing to waive")])
     return record["decision"], (record["inputs"]["caller"] or {}).get("project") or ""

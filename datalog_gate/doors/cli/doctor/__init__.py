@@ -42,7 +42,7 @@ def examine(
     are given. Without `cfn` heat-api-cfn is not deployed. Errors: InputError for a file that can't be read, UsageError
     where oslo.config is not installed."""
     ini, conf = read_ini(heat_conf), _conf(heat_conf)
-    from datalog_gate.decision_point.config_options import settings
+    from datalog_gate.decision_point.config_options import build_settings
 
     try:
         legacy, flavor, dirs = not conf.convergence_engine, conf.paste_deploy.flavor or "", conf.plugin_dirs
@@ -56,7 +56,7 @@ def examine(
     for section in (None, *doors):
         at: At = partial(_at, ini, ways, section)
         try:
-            chosen.append((settings(_conf(heat_conf), doors[section] if section else {}), at))
+            chosen.append((build_settings(_conf(heat_conf), doors[section] if section else {}), at))
         except ValueError as error:
             option = re.search(r"option (\w+)", str(error))
             place = at(option[1] if option else "")

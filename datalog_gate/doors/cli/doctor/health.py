@@ -15,7 +15,7 @@ from pathlib import Path
 from datalog_gate.api import load_rules
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import DiagnosticsError
-from datalog_gate.decision_point.break_glass import broken
+from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor.check_result import Sign
@@ -55,7 +55,7 @@ def examine_settings(settings: Settings, plugin_dirs: list[str], at: At, now: da
         what = "a context is trusted that nobody verified: anybody is whoever he says"
         fix = "take allow_unverified_context out"
         yield Sign("finding", "mode", what, at("allow_unverified_context"), fix)
-    if glass := broken(settings.break_glass, now):
+    if glass := read_break_glass(settings.break_glass, now):
         what = f"the glass is broken until {glass.until.isoformat()} ({glass.why}): refused requests may pass"
         fix = f"remove {settings.break_glass} once it is not needed"
         yield Sign("finding", "glass", what, at("break_glass"), fix)
@@ -67,10 +67,9 @@ def examine_settings(settings: Settings, plugin_dirs: list[str], at: At, now: da
     if settings.services and not known:
         what = "Heat knows no DatalogGate::Policy, with which templates grant services"
         yield Sign("finding", "resources", what, at("services"), fix)
-    from datalog_gate.decision_point.point import chain_of
-    from datalog_gate.decision_point.service_broker import services_of
+    from datalog_gate.decision_point.enabled_plugins import load_enabled_services, load_preflight
 
-    for name, load in {"preflight": chain_of, "services": services_of}.items():
+    for name, load in {"preflight": load_preflight, "services": load_enabled_services}.items():
         try:
             loaded = load(settings)
         except (ChainError, ValueError) as error:

@@ -1,0 +1,52 @@
+"""The services and preflight plugins that the settings enable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from datalog_gate.decision_point.settings import Settings, parse_plugin_options
+from datalog_gate.plugins.loader import load_chain
+from datalog_gate.preflight.chain import Chain
+from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.contract import Service
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.loading import load_services
+from datalog_gate.services.outcomes import Outcomes
+
+
+def load_preflight(settings: Settings) -> Chain | None:
+    """Load the preflight plugins with their options; None if none are enabled. Errors: ChainError, ValueError."""
+    options = parse_plugin_options("preflight_option", settings.preflight_option)
+    return load_chain(settings.preflight, options) if settings.preflight or options else None
+
+
+def create_broker(settings: Settings, clock: Callable[[], float] = time.time) -> Broker | None:
+    """Create the broker of the enabled services with their journal; None if none are enabled.
+
+    Errors: as `load_enabled_services`, and JournalError.
+    """
+    services = load_enabled_services(settings)
+    if not services:
+        return None
+    limits = Limits(settings.service_call_seconds, settings.service_step_seconds, settings.service_lease_seconds)
+    journal = Journal(settings.service_journal, settings.service_late_seconds)
+    return Broker(journal, services, clock, time.monotonic, limits)
+
+
+def load_enabled_services(settings: Settings) -> dict[str, Service]:
+    """Load the enabled services, in their order. Errors: ChainError, and ValueError for a setting."""
+    options = parse_plugin_options("service_option", settings.service_option)
+    if not settings.services and not options:
+        return {}
+    if not settings.service_journal:
+        raise ValueError("services need service_journal, the file in which is written down what they hold")
+    return load_services(settings.services, options)
+
+
+def open_outcomes(settings: Settings) -> Outcomes | None:
+    """Open the table of operations whose outcome preflight plugins must learn.
+
+    None without plugins or without a journal. Errors: JournalError.
+    """
+    return Outcomes(settings.service_journal) if settings.preflight and settings.service_journal else None
