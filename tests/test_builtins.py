@@ -121,9 +121,9 @@ def test_the_forty_two_of_congress_are_fixed() -> None:
     assert sorted(name for name, builtin in BUILTINS.items() if builtin.fixed) == sorted(congress.split())
 
 
-NO_DATE = "the text is no date such as 2027-03-01 or 2027-03-01T12:00:00Z"
+NO_DATE = "the text is not a date such as 2027-03-01 or 2027-03-01T12:00:00Z"
 NO_SUCH = "there is no such date or time"
-NO_YEAR = "the result is no date between the years 1 and 9999"
+NO_YEAR = "the result is not between the years 1 and 9999"
 
 
 @pytest.mark.parametrize(
@@ -148,19 +148,19 @@ NO_YEAR = "the result is no date between the years 1 and 9999"
         (
             "cidr_contains",
             ("10.0.0.0/33", "10.0.0.1"),
-            "cidr_contains('10.0.0.0/33', '10.0.0.1'): the text is no network",
+            "cidr_contains('10.0.0.0/33', '10.0.0.1'): the text is not a network",
         ),
-        ("cidr_host_count", ("everywhere",), "cidr_host_count('everywhere'): the text is no network"),
+        ("cidr_host_count", ("everywhere",), "cidr_host_count('everywhere'): the text is not a network"),
         ("parse_size", ("2 gigs",), "parse_size('2 gigs'): a size is a number and a unit such as MB or MiB"),
         ("parse_size", ("2 ib",), "parse_size('2 ib'): a size is a number and a unit such as MB or MiB"),
-        ("int", ("1e999999999",), "int('1e999999999'): the text is no number"),
-        ("float", ("nan",), "float('nan'): the text is no number"),
-        ("cidr_contains", ("fe80::1%eth0", "::1"), "cidr_contains('fe80::1%eth0', '::1'): the text is no network"),
-        ("ips_lt", ("10.0.0.1/32", "10.0.0.2"), "ips_lt('10.0.0.1/32', '10.0.0.2'): the text is no address"),
+        ("int", ("1e999999999",), "int('1e999999999'): the text is not a number"),
+        ("float", ("nan",), "float('nan'): the text is not a number"),
+        ("cidr_contains", ("fe80::1%eth0", "::1"), "cidr_contains('fe80::1%eth0', '::1'): the text is not a network"),
+        ("ips_lt", ("10.0.0.1/32", "10.0.0.2"), "ips_lt('10.0.0.1/32', '10.0.0.2'): the text is not an address"),
         (
             "ip_in_network",
             ("10.0.0.0/8", "10.0.0.0/8"),
-            "ip_in_network('10.0.0.0/8', '10.0.0.0/8'): the text is no address",
+            "ip_in_network('10.0.0.0/8', '10.0.0.0/8'): the text is not an address",
         ),
         ("matches", ("a", "(a"), "matches('a', '(a'): the pattern is not RE2's: missing ): (a"),
         ("matches", ("a", r"(a)\1"), r"matches('a', '(a)\\1'): the pattern is not RE2's: invalid escape sequence: \1"),
@@ -177,7 +177,7 @@ NO_YEAR = "the result is no date between the years 1 and 9999"
         (
             "datetime_plus",
             ("2027-01-01", "-1"),
-            "datetime_plus('2027-01-01', '-1'): the text is no length of time such as 3600 or 1:00:00",
+            "datetime_plus('2027-01-01', '-1'): the text is not a length of time such as 3600 or 1:00:00",
         ),
         (
             "datetime_plus",

@@ -273,7 +273,7 @@ def test_a_policy_that_can_not_be_evaluated_is_an_error_and_not_a_pass(
 ) -> None:
     rules = HUGE.replace("{more}", "") + COUNT.replace("{level}", level)
     found = judge(rules, server(flavor=flavor, metadata="{a: many}"), mode=mode)
-    error = {"code": "evaluation", "policy": "count", "message": "int('many'): the text is no number",
+    error = {"code": "evaluation", "policy": "count", "message": "int('many'): the text is not a number",
              "place": {"file": "m.dl", "line": 4, "column": 51}}  # fmt: skip
     assert (found.outcome, [error.to_json() for error in found.errors]) == (outcome, [error])
 

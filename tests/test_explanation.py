@@ -292,7 +292,7 @@ e(s) :- os:nova:server(_id=s, flavor=f), int(f, n), n > 2.
         ]),
         ("m:p", ["s/web", ...], []),
         ("m:r", [...], [("not 1 > 2", 6)]),
-        ("m:e", [...], [("int('tiny'): the text is no number", 7)]),
+        ("m:e", [...], [("int('tiny'): the text is not a number", 7)]),
     ],
 )  # fmt: skip
 def test_of_a_row_that_is_not_there_each_rule_says_where_it_fails(
