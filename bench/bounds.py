@@ -80,9 +80,9 @@ def changed(rounds: int) -> Iterator[str]:
     first = rules.inventory(rows)
     text = job.body(50)
 
-    def decided(there: Inventory) -> Answer:
+    def decided(inventory: Inventory) -> Answer:
         body = json.loads(text)
-        decision = rules.decide(dg.read_stack(template=body["template"]), inventory=there)
+        decision = rules.decide(dg.read_stack(template=body["template"]), inventory=inventory)
         return {"": [violation.row for violation in decision.violations]}
 
     decided(first)
@@ -110,7 +110,7 @@ def explained(rounds: int) -> Iterator[str]:
             times.append((decided - began, time.process_time() - decided))
         longest = max(len(text.encode()) for text in texts)
         del stack, decision
-    deciding, explaining = (statistics.median(one) for one in zip(*times, strict=True))
+    deciding, explaining = (statistics.median(column) for column in zip(*times, strict=True))
     yield "## Explanations\n\nOne that nobody asks for costs nothing.\n"
     yield "| 2,000 servers, volumes and attachments, 81 violations | ms | part of the decision |\n|---|---|---|"
     yield f"| from JSON to the decision | {deciding * 1000:.1f} | 1.00 |"
@@ -139,8 +139,8 @@ def main() -> None:
 
     first = most = resident()
     for name, rule in BOMBS.items():
-        module, found = RuleFile("job", "job.dl", DECLARED + rule).parse()
-        program = check([module], found=found, sources={"job.dl": rule}).program
+        module, diagnostics = RuleFile("job", "job.dl", DECLARED + rule).parse()
+        program = check([module], found=diagnostics, sources={"job.dl": rule}).program
         began = time.perf_counter()
         exceeded = evaluate(program, FACTS, Budget(seconds=DEADLINE)).exceeded
         print(f"| {name} | {time.perf_counter() - began:.2f} | {exceeded or 'it ends by itself'} |")

@@ -28,13 +28,13 @@ WITH RECURSIVE reached(b) AS (
 def graph(nodes: int = 2000, edges: int = 6000, reach: int = 45, seed: int = 49) -> list[Row]:
     """As many edges, each from a node to one of the next few: nearly every node has a way to all later ones."""
     draw = random.Random(seed)
-    found: dict[Row, None] = {}
-    while len(found) < edges:
+    graph: dict[Row, None] = {}
+    while len(graph) < edges:
         a = draw.randrange(nodes)
         b = a + draw.randint(1, reach)
         if b < nodes:
-            found[a, b] = None
-    return list(found)
+            graph[a, b] = None
+    return list(graph)
 
 
 def chain(length: int = 10_000) -> list[Row]:
@@ -44,10 +44,10 @@ def chain(length: int = 10_000) -> list[Row]:
 
 def database(edges: Iterable[Row]) -> sqlite3.Connection:
     """The edges in SQLite, with the index that the query needs."""
-    found = sqlite3.connect(":memory:")
-    found.execute("CREATE TABLE edge (a INTEGER, b INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID")
-    found.executemany("INSERT INTO edge VALUES (?, ?)", edges)
-    return found
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE edge (a INTEGER, b INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID")
+    connection.executemany("INSERT INTO edge VALUES (?, ?)", edges)
+    return connection
 
 
 def reached(edges: sqlite3.Connection) -> list[Row]:

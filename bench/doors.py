@@ -34,24 +34,24 @@ REQUESTS, IN_FLIGHT = 300, 20
 HEADER = "| {} | median | min | max | limit |\n|---|---|---|---|---|"
 
 
-def body(resources: int = 50) -> dict[str, Any]:
+def body(count: int = 50) -> dict[str, Any]:
     """A creation that our own policies allow, and that fails as soon as Heat has taken it: all of it waits for a
     resource that fails, since what the engine would go on with for minutes belongs to neither side."""
-    made: dict[str, Any] = {"first": {"type": "DatalogGate::Denial", "properties": {"reason": "enough"}}}
-    for at in range(1, resources):
+    resources: dict[str, Any] = {"first": {"type": "DatalogGate::Denial", "properties": {"reason": "enough"}}}
+    for at in range(1, count):
         properties = {"length": 8 + at % 100, "character_classes": [{"class": "digits", "min": 1 + at % 8}]}
-        made[f"string_{at}"] = {"type": "OS::Heat::RandomString", "properties": properties, "depends_on": "first"}
-    return {"stack_name": "s", "template": {"heat_template_version": "2018-08-31", "resources": made}}
+        resources[f"string_{at}"] = {"type": "OS::Heat::RandomString", "properties": properties, "depends_on": "first"}
+    return {"stack_name": "s", "template": {"heat_template_version": "2018-08-31", "resources": resources}}
 
 
-def servers(resources: int = 50) -> dict[str, Any]:
+def servers(count: int = 50) -> dict[str, Any]:
     """A creation of as many servers and volumes, which the policies have more to say of."""
-    made: dict[str, Any] = {}
-    for at in range(resources // 2):
+    resources: dict[str, Any] = {}
+    for at in range(count // 2):
         properties = {"flavor": "m1.small", "image": "debian", "networks": [{"network": "n"}], "security_groups": ["g"]}
-        made[f"server_{at}"] = {"type": "OS::Nova::Server", "properties": properties}
-        made[f"volume_{at}"] = {"type": "OS::Cinder::Volume", "properties": {"size": 10 + at}}
-    return {"stack_name": "s", "template": {"heat_template_version": "2018-08-31", "resources": made}}
+        resources[f"server_{at}"] = {"type": "OS::Nova::Server", "properties": properties}
+        resources[f"volume_{at}"] = {"type": "OS::Cinder::Volume", "properties": {"size": 10 + at}}
+    return {"stack_name": "s", "template": {"heat_template_version": "2018-08-31", "resources": resources}}
 
 
 def spent(rounds: int, rules: Path, folder: Path) -> Iterator[list[float]]:
@@ -64,8 +64,8 @@ def spent(rounds: int, rules: Path, folder: Path) -> Iterator[list[float]]:
 
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[])
-    given = {"rules": str(rules), "decision_log": str(folder / "log"), "allow_unverified_context": "true"}
-    point = create_point(conf, given)
+    settings = {"rules": str(rules), "decision_log": str(folder / "log"), "allow_unverified_context": "true"}
+    point = create_point(conf, settings)
     gated = wrap(application, point=point, settings=point.settings)
 
     class Context:
@@ -83,8 +83,8 @@ def spent(rounds: int, rules: Path, folder: Path) -> Iterator[list[float]]:
         to(environ, lambda status, _headers: answers.append(status))
         assert answers == ["201 Created"], answers
 
-    for made in (servers(), body()):
-        data = json.dumps(made).encode()
+    for request in (servers(), body()):
+        data = json.dumps(request).encode()
         times = []
         for turn in range(rounds + 1):
             began = time.process_time()
@@ -126,10 +126,10 @@ def beside(rounds: int, folder: Path) -> Iterator[str]:
 def _rate(heat: Heat) -> float:
     """Creations a second until Heat has taken the last. Errors: SystemExit if it does not take one."""
     names = [heat.name() for _ in range(IN_FLIGHT)]
-    made = body()
+    request = body()
     began = time.perf_counter()
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
-        answers = list(pool.map(lambda name: heat.ask("POST", "stacks", **{**made, "stack_name": name}), names))
+        answers = list(pool.map(lambda name: heat.ask("POST", "stacks", **{**request, "stack_name": name}), names))
     seconds = time.perf_counter() - began
     if wrong := [answer.text for answer in answers if answer.status_code != 201]:
         raise SystemExit(f"{len(wrong)} of {len(names)} were not taken: {wrong[0]}")
@@ -147,10 +147,10 @@ def main(rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         print(HEADER.format("CPU of a request, ms"))
         few = few_policies(Path(folder, "few"))
-        for which, rules, limit in (("the first policies", few, "3 ms"), ("all packs", RULES, "")):
+        for which_rules, rules, limit in (("the first policies", few, "3 ms"), ("all packs", RULES, "")):
             jobs = ("50 servers and volumes", "50 strings")
             for job, times in zip(jobs, spent(rounds, rules, Path(folder)), strict=True):
-                print(_row(f"{job}, {which}", times, limit), flush=True)
+                print(_row(f"{job}, {which_rules}", times, limit), flush=True)
         print()
         if find_spec("heat"):
             for line in beside(rounds, Path(folder)):

@@ -67,9 +67,9 @@ def jobs(rounds: int) -> Iterator[str]:
     rules, others = job.rules(), peers.installed()
     for servers in (50, 2000):
         text = job.body(servers)
-        found: Jobs = {OURS: _violations(lambda body: job.ours(rules, body), text)}
-        found |= {name: other and _violations(other, text) for name, other in others.items()}
-        yield from measure(f"{servers:,} servers, {servers:,} volumes, {servers:,} attachments", rounds, found)
+        jobs: Jobs = {OURS: _violations(lambda body: job.ours(rules, body), text)}
+        jobs |= {name: other and _violations(other, text) for name, other in others.items()}
+        yield from measure(f"{servers:,} servers, {servers:,} volumes, {servers:,} attachments", rounds, jobs)
 
 
 def gates(rounds: int) -> Iterator[str]:
@@ -80,14 +80,14 @@ def gates(rounds: int) -> Iterator[str]:
         cloud = gate.inventory(size)
         stack = {name: dict.fromkeys(rows) for name, rows in gate.stack(resources, cloud).items()}
         ours, plain = warm(program, cloud), reference.Inventory(cloud)
-        found: Jobs = {OURS: partial(ours, stack), "reference": partial(reference.decide, plain, stack)}
-        yield from measure(title, rounds, found)
+        jobs: Jobs = {OURS: partial(ours, stack), "reference": partial(reference.decide, plain, stack)}
+        yield from measure(title, rounds, jobs)
 
 
 def warm(program: CheckedProgram, cloud: gate.Facts) -> Callable[[gate.Given], Answer]:
     """Our decision over a stack with this inventory, which is loaded, with all that rests on it alone."""
-    there = gate.of_module(cloud)
-    loaded = evaluate(grounded(program, frozenset(there)), there)
+    cloud_facts = gate.of_module(cloud)
+    loaded = evaluate(grounded(program, frozenset(cloud_facts)), cloud_facts)
 
     def decide(stack: gate.Given) -> Answer:
         model = evaluate(program, gate.of_module(stack), before=loaded)
@@ -101,11 +101,11 @@ def closed(rounds: int) -> Iterator[str]:
     yield "## Recursion\n"
     edges = closures.graph()
     program = checked(closures.CLOSURE)
-    found: Jobs = {
+    jobs: Jobs = {
         OURS: lambda: {"": evaluate(program, {"job:edge": edges}).rows("job:path")},
         "reference": lambda: {"": reference.closure(edges)},
     }
-    yield from measure("all pairs of 2,000 nodes with a way along 6,000 edges", max(1, rounds // 4), found)
+    yield from measure("all pairs of 2,000 nodes with a way along 6,000 edges", max(1, rounds // 4), jobs)
 
 
 def chained(rounds: int) -> Iterator[str]:
@@ -113,31 +113,31 @@ def chained(rounds: int) -> Iterator[str]:
     edges = closures.chain()
     program = checked(closures.CHAIN)
     inserted = closures.database(edges)
-    found: Jobs = {
+    jobs: Jobs = {
         OURS: lambda: {"": evaluate(program, {"job:edge": edges}).rows("job:reached")},
         "reference": lambda: {"": reference.reached(edges, 0)},
         "SQLite, edges inserted": lambda: {"": closures.reached(closures.database(edges))},
         "SQLite, edges there before": lambda: {"": closures.reached(inserted)},
     }
-    yield from measure("what a chain of 10,000 edges reaches from its start", rounds, found)
+    yield from measure("what a chain of 10,000 edges reaches from its start", rounds, jobs)
 
 
 def packages(_rounds: int) -> Iterator[str]:
     """What ran."""
     yield "## Versions\n"
-    for name, found in peers.installed().items():
+    for name, available in peers.installed().items():
         package = peers.PEERS[name][0]
-        yield f"- {name}: {peers.version_of(name) if found else 'missing'}{f' of {package}' if package else ''}"
+        yield f"- {name}: {peers.version_of(name) if available else 'missing'}{f' of {package}' if package else ''}"
 
 
 def checked(text: str) -> CheckedProgram:
     """The rules as the module `job`."""
-    module, found = RuleFile("job", "job.dl", text).parse()
-    return check([module], found=found, sources={"job.dl": text}).program
+    module, diagnostics = RuleFile("job", "job.dl", text).parse()
+    return check([module], found=diagnostics, sources={"job.dl": text}).program
 
 
-def _violations(one: peers.Job, text: str) -> Callable[[], Answer]:
-    return lambda: {"": one(text)}
+def _violations(job: peers.Job, text: str) -> Callable[[], Answer]:
+    return lambda: {"": job(text)}
 
 
 if __name__ == "__main__":

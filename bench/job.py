@@ -66,10 +66,10 @@ def ours(policies: dg.Rules, text: str) -> set[Violation]:
     """The violations that this package finds, as the filter judges a request: its garbage collector is paused."""
     request = json.loads(text)
     stack = dg.read_stack(template=request["template"], stack_name=request["stack_name"])
-    found = policies.decide(stack).violations
+    violations = policies.decide(stack).violations
     return {
         (violation.policy, blamed.name if isinstance(blamed := violation.row[0], ResourceId) else blamed)
-        for violation in found
+        for violation in violations
     }
 
 

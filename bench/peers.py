@@ -77,22 +77,22 @@ def plain() -> Job:
 
     def job(text: str) -> set[Violation]:
         resources = json.loads(text)["template"]["resources"]
-        found: set[Violation] = set()
+        violations: set[Violation] = set()
         servers = 0
         for name, resource in resources.items():
             properties = resource["properties"]
             if resource["type"] == "OS::Nova::Server":
                 servers += 1
                 if not properties.get("security_groups"):
-                    found.add(("job.group", name))
+                    violations.add(("job.group", name))
             elif resource["type"] == "OS::Cinder::VolumeAttachment":
                 server = resources[properties["instance_uuid"]["get_resource"]]["properties"]
                 volume = resources[properties["volume_id"]["get_resource"]]["properties"]
                 if server["availability_zone"] != volume["availability_zone"]:
-                    found.add(("job.zone", name))
+                    violations.add(("job.zone", name))
         if servers > 100:
-            found.add(("job.many", servers))
-        return found
+            violations.add(("job.many", servers))
+        return violations
 
     return job
 
@@ -108,10 +108,10 @@ def sqlite() -> Job:
             connection.executemany("INSERT INTO server VALUES (?, ?, ?)", rows["server"])
             connection.executemany("INSERT INTO volume VALUES (?, ?)", rows["volume"])
             connection.executemany("INSERT INTO attachment VALUES (?, ?, ?)", rows["attachment"])
-            found = set(connection.execute(SQL))
+            violations = set(connection.execute(SQL))
             for table in rows:
                 connection.execute(f"DELETE FROM {table}")
-        return found
+        return violations
 
     return job
 
@@ -184,16 +184,16 @@ def clingo() -> Job:
         control = clingo.Control(["--warn=none"])
         control.add("base", [], ASP + "\n".join(facts(_rows(text))))
         control.ground([("base", [])])
-        found: set[Violation] = set()
+        violations: set[Violation] = set()
 
         def take(model: Any) -> None:
             for atom in model.symbols(shown=True):
                 policy, blamed = atom.arguments
                 number = blamed.type == clingo.SymbolType.Number
-                found.add((policy.string, blamed.number if number else blamed.string))
+                violations.add((policy.string, blamed.number if number else blamed.string))
 
         control.solve(on_model=take)
-        return found
+        return violations
 
     return job
 
@@ -229,10 +229,10 @@ def pydatalog() -> Job:
             literal("volume", "V", "B"),
             literal("!=", "A", "B"),
         )
-        found: set[Violation] = {("job.group", name) for (name,) in literal("open", "S").ask() or ()}
-        found |= {("job.zone", name) for (name,) in literal("apart", "N").ask() or ()}
+        violations: set[Violation] = {("job.group", name) for (name,) in literal("open", "S").ask() or ()}
+        violations |= {("job.zone", name) for (name,) in literal("apart", "N").ask() or ()}
         servers = len(literal("server", "S", "Z").ask() or ())
-        return found | ({("job.many", servers)} if servers > 100 else set())
+        return violations | ({("job.many", servers)} if servers > 100 else set())
 
     return job
 
@@ -251,11 +251,11 @@ PEERS: dict[str, tuple[str, Callable[[], Job]]] = {
 
 def installed() -> dict[str, Job | None]:
     """The peers, loaded; None for one that is missing."""
-    found: dict[str, Job | None] = {}
+    jobs: dict[str, Job | None] = {}
     for name, (package, load) in PEERS.items():
-        there = LIBRARY.is_file() if package == OPA else not package or importlib.util.find_spec(package)
-        found[name] = load() if there else None
-    return found
+        is_installed = LIBRARY.is_file() if package == OPA else not package or importlib.util.find_spec(package)
+        jobs[name] = load() if is_installed else None
+    return jobs
 
 
 def version_of(name: str) -> str:
@@ -293,5 +293,5 @@ def _quoted(*names: str) -> str:
     return ",".join(map(json.dumps, names))
 
 
-def _pairs(found: Iterable[Any]) -> set[Violation]:
-    return {(policy, blamed) for policy, blamed in found}
+def _pairs(pairs: Iterable[Any]) -> set[Violation]:
+    return {(policy, blamed) for policy, blamed in pairs}

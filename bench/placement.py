@@ -39,16 +39,16 @@ def problem(servers: int, pools: int = RACKS, varied: bool = True, level: int = 
         for rack in range(pools)
     ]
     items: list[Item] = []
-    asked: list[Constraint] = []
+    constraints: list[Constraint] = []
     for at in range(servers):
         vcpu, memory = chance.choice(FLAVOURS) if varied else FLAVOURS[1]
         size = chance.randrange(10, 1000) if varied else 100
         items.append(Item(f"server-{at}", "server", {"VCPU": int(vcpu * load), "MEMORY_MB": memory, "DISK_GB": 20}))
         items.append(Item(f"volume-{at}", "volume", {"DISK_GB": size}))
-        asked.append(Constraint(f"pair-{at}", "same: rack", "rack", (f"server-{at}", f"volume-{at}")))
+        constraints.append(Constraint(f"pair-{at}", "same: rack", "rack", (f"server-{at}", f"volume-{at}")))
     names = tuple(item.id for item in items if item.kind == "server")
-    asked.append(Constraint("spread", f"spread: rack, at least {level}", "rack", names, level))
-    return Problem(tuple(places), tuple(items), tuple(asked))
+    constraints.append(Constraint("spread", f"spread: rack, at least {level}", "rack", names, level))
+    return Problem(tuple(places), tuple(items), tuple(constraints))
 
 
 CASES = {
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> None:
     print("| stack over 40 racks of 16 hosts | answer | CPU median s | min | max | limit |\n|---|---|---|---|---|---|")
     for title, (problem, limit) in CASES.items():
         times = [_timed(problem) for _ in range(rounds)]
-        answers = {said for said, _ in times}
+        answers = {outcome for outcome, _ in times}
         assert len(answers) == 1, answers
         seconds = [spent for _, spent in times]
         figures = f"{statistics.median(seconds):.2f} | {min(seconds):.2f} | {max(seconds):.2f}"
@@ -76,17 +76,17 @@ def main(arguments: list[str]) -> None:
 
 def _timed(problem: Problem) -> tuple[str, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = solve(problem, 30)
+    answer = solve(problem, 30)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return "; ".join(_said(found)), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return "; ".join(_describe(answer)), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _said(found: Answer) -> Iterator[str]:
-    if isinstance(found, Placed):
-        yield f"placed, gap {found.gap:.1%}"
+def _describe(answer: Answer) -> Iterator[str]:
+    if isinstance(answer, Placed):
+        yield f"placed, gap {answer.gap:.1%}"
     else:
-        yield "impossible" if found.irreducible else "impossible, not reduced"
-        yield from (reason.text for reason in found.conflict)
+        yield "impossible" if answer.irreducible else "impossible, not reduced"
+        yield from (reason.text for reason in answer.conflict)
 
 
 if __name__ == "__main__":

@@ -81,31 +81,31 @@ def closure(edges: Iterable[Row]) -> set[Row]:
     after = by(pairs, 0)
     new = list(pairs)
     while new:
-        found = []
+        matches = []
         for a, b in new:
             for _, c in after.get(b, NONE):
                 pair = (a, c)
                 if pair not in pairs:
                     pairs.add(pair)
-                    found.append(pair)
-        new = found
+                    matches.append(pair)
+        new = matches
     return pairs
 
 
 def reached(edges: Iterable[Row], start: Any) -> set[Row]:
     """All that there is a way to."""
     after = by(edges, 0)
-    found = {(b,) for _, b in after.get(start, NONE)}
-    new = list(found)
+    rows = {(b,) for _, b in after.get(start, NONE)}
+    new = list(rows)
     while new:
         more = []
         for (a,) in new:
             for _, b in after.get(a, NONE):
-                if (b,) not in found:
-                    found.add((b,))
+                if (b,) not in rows:
+                    rows.add((b,))
                     more.append((b,))
         new = more
-    return found
+    return rows
 
 
 def decide(cloud: Inventory, facts: Mapping[str, Rows]) -> dict[str, set[Row]]:

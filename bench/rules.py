@@ -61,7 +61,7 @@ def many_policies(count: int) -> list[RuleFile]:
 
 def _renamed(path: Path, text: str, pack: str) -> RuleFile:
     """The rule file as one of that pack, its policies and what it imports too."""
-    text = NAMES.sub(lambda found: f"{found[0]}{pack}{'.' if found[0][0] == '@' else ':'}", text)
+    text = NAMES.sub(lambda match: f"{match[0]}{pack}{'.' if match[0][0] == '@' else ':'}", text)
     return RuleFile(":".join((pack, *path.with_suffix("").parts)), f"{pack}/{path}", text)
 
 

@@ -20,14 +20,14 @@ TURN = 0.05
 
 def measure(title: str, rounds: int, jobs: Jobs) -> Iterator[str]:
     """The median times of jobs that take turns. Errors: SystemExit where an answer differs from ours."""
-    there = {name: one for name, one in jobs.items() if one}
-    answers = {name: _digest(one()) for name, one in there.items()}
+    runnable = {name: job for name, job in jobs.items() if job}
+    answers = {name: _digest(job()) for name, job in runnable.items()}
     if len(set(answers.values())) > 1:
         raise SystemExit(f"{title}: the answers differ: {answers}")
-    times: dict[str, list[float]] = {name: [] for name in there}
+    times: dict[str, list[float]] = {name: [] for name in runnable}
     for _ in range(rounds):
-        for name, one in there.items():
-            times[name].extend(_turn(one))
+        for name, job in runnable.items():
+            times[name].extend(_turn(job))
     ours = statistics.median(times[OURS])
     yield f"| {title} | ms | ours / its |\n|---|---|---|"
     for name in jobs:

@@ -79,7 +79,7 @@ def running() -> Iterator[Cloud]:
 @contextmanager
 def without_keystone(monkeypatch: pytest.MonkeyPatch, project: str) -> Iterator[Cloud]:
     """A cloud that runs for a while, and is where this process asks as that project."""
-    for name in [one for one in os.environ if one.startswith("OS_")]:
+    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
         monkeypatch.delenv(name)
     with running() as cloud:
         monkeypatch.setenv("OS_AUTH_TYPE", "none")

@@ -62,13 +62,13 @@ def main(count: int, seed: int) -> int:
             if case is None:
                 tally["refused by the analysis"] += 1
                 continue
-            found = compared(case, apart)
-            if found.difference:
-                case = smallest(case, lambda one: compared(one, apart).difference)
+            comparison = compared(case, apart)
+            if comparison.difference:
+                case = smallest(case, lambda candidate: compared(candidate, apart).difference)
                 print(f"seed {number}:\n{written(*case)}\n{compared(case, apart).difference}")
                 return 1
-            tally[found.verdict] += 1
-            if not found.verdict.startswith("left out"):  # native would take as long as the oracle
+            tally[comparison.verdict] += 1
+            if not comparison.verdict.startswith("left out"):  # native would take as long as the oracle
                 tally.update(set(features(case)))
     for feature, times in tally.most_common():
         print(f"{times:8} {feature}")
@@ -88,9 +88,9 @@ def compared(case: Case, apart: Apart) -> Compared:
         rows, errors = oracle(case, MOST)
     except naive.TooMuchError:
         return Compared("", "left out: too much for the oracle")
-    found, found_errors = answer(native.evaluate(*case, ENDING))
-    if found != rows or found_errors != errors:
-        return Compared(f"native: {_differing(found, rows)}, errors that only one has: {found_errors ^ errors}")
+    native_rows, found_errors = answer(native.evaluate(*case, ENDING))
+    if native_rows != rows or found_errors != errors:
+        return Compared(f"native: {_differing(native_rows, rows)}, errors that only one has: {found_errors ^ errors}")
     second = apart.answer(case)
     if isinstance(second, str):
         refusal = second.startswith("pyDatalog refuses")
@@ -100,9 +100,9 @@ def compared(case: Case, apart: Apart) -> Compared:
     return Compared("", "answered by pyDatalog too")
 
 
-def _differing(found: Rows, expected: Rows) -> str:
-    more = {name: found[name] - rows for name, rows in expected.items() if found[name] - rows}
-    less = {name: rows - found[name] for name, rows in expected.items() if rows - found[name]}
+def _differing(actual: Rows, expected: Rows) -> str:
+    more = {name: actual[name] - rows for name, rows in expected.items() if actual[name] - rows}
+    less = {name: rows - actual[name] for name, rows in expected.items() if rows - actual[name]}
     return f"too much {more}, too little {less}"
 
 
@@ -115,7 +115,7 @@ def answer(model: Model) -> Answer:
 def oracle(case: Case, most: float = inf) -> Answer:
     """The rows and errors that there should be. Errors: TooMuchError."""
     rows, wrong = naive.evaluate(*case, most)
-    return rows, {(name, row, *cause) for name, found in wrong.items() for row, cause in found}
+    return rows, {(name, row, *cause) for name, causes in wrong.items() for row, cause in causes}
 
 
 class Apart:
@@ -135,8 +135,8 @@ class Apart:
         """The rows, or why there are none."""
         self._pipe.send(case)
         if self._pipe.poll(SECONDS):
-            found: Rows | str = self._pipe.recv()
-            return found
+            answer: Rows | str = self._pipe.recv()
+            return answer
         self._process.kill()
         self.__enter__()
         return "pyDatalog does not come back"
@@ -162,7 +162,7 @@ def draw_case(seed: int) -> Case | None:
 
 def smallest(case: Case, fails: Callable[[Case], object]) -> Case:
     """A case that fails no more if any rule, literal or fact is left out."""
-    while smaller := next((one for one in _smaller(case) if fails(one)), None):
+    while smaller := next((candidate for candidate in _smaller(case) if fails(candidate)), None):
         case = smaller
     return case
 
@@ -194,7 +194,10 @@ def _inside(literal: CheckedLiteral) -> Iterator[CheckedLiteral]:
 def _less(items: tuple[T, ...], smaller: Callable[[T], Iterator[T]] = lambda _: iter(())) -> Iterator[tuple[T, ...]]:
     """The items without one of them, or with one made smaller."""
     for at, item in enumerate(items):
-        yield from ((*items[:at], *instead, *items[at + 1 :]) for instead in ((), *((one,) for one in smaller(item))))
+        yield from (
+            (*items[:at], *instead, *items[at + 1 :])
+            for instead in ((), *((smaller_item,) for smaller_item in smaller(item)))
+        )
 
 
 def features(case: Case) -> Iterator[str]:
@@ -207,9 +210,9 @@ def features(case: Case) -> Iterator[str]:
     )
     yield from ("errors" for _ in model.errors)
     yield from ("several strata" for _ in program.strata[1:])
-    for one in (value for rows in model.tables.values() for row in rows.rows for value in row):
-        if one is None or isinstance(one, Unknown):
-            yield "nulls in rows" if one is None else "unknowns in rows"
+    for value in (value for rows in model.tables.values() for row in rows.rows for value in row):
+        if value is None or isinstance(value, Unknown):
+            yield "nulls in rows" if value is None else "unknowns in rows"
     for stratum in program.strata:
         for rule in stratum.rules:
             yield from _features(rule.body)
@@ -222,9 +225,9 @@ def features(case: Case) -> Iterator[str]:
             ]
             if own:
                 yield "recursion"
-                some = any(model.rows(one) for one in own)
+                some = any(model.rows(relation) for relation in own)
                 yield f"recursion, {'linear' if len(own) == 1 else 'not linear'}{', of some rows' if some else ''}"
-                yield from ("recursion, mutual" for one in own if one != rule.relation)
+                yield from ("recursion, mutual" for relation in own if relation != rule.relation)
 
 
 def _features(body: Sequence[CheckedLiteral], within: str = "") -> Iterator[str]:

@@ -80,7 +80,7 @@ class FakeHeat:
             return _give(start_response, "200 OK", {"snapshot": self.stack["snapshots"][part]})
         data = self.stack.get(part, {})
         if part == "environment":
-            shown = {name: "******" if name in self.hidden else one for name, one in data["parameters"].items()}
+            shown = {name: "******" if name in self.hidden else value for name, value in data["parameters"].items()}
             data = {**data, "parameters": shown}
         return _give(start_response, "200 OK", data)
 
@@ -91,16 +91,16 @@ class FakeHeat:
             "resource_registry": {},
             "event_sinks": [],
         }
-        given = {**environment, **body.get("environment", {})}
+        merged = {**environment, **body.get("environment", {})}
         if patch or body.get("existing"):
-            held = {**environment, **self.stack["environment"]}
-            kept = {k: v for k, v in held["parameters"].items() if k not in body.get("clear_parameters", ())}
-            given = {**held, **{name: held[name] | given[name] for name in ("parameter_defaults", "resource_registry")},
-                     "parameters": kept | given["parameters"]}  # fmt: skip
+            stored = {**environment, **self.stack["environment"]}
+            kept = {k: v for k, v in stored["parameters"].items() if k not in body.get("clear_parameters", ())}
+            sections = {name: stored[name] | merged[name] for name in ("parameter_defaults", "resource_registry")}
+            merged = {**stored, **sections, "parameters": kept | merged["parameters"]}
             self.stack["files"] |= body.get("files", {})
         else:
             self.stack["files"], self.stack["tags"] = body.get("files", {}), body.get("tags")
-        self.stack |= {"template": body.get("template", self.stack["template"]), "environment": given}
+        self.stack |= {"template": body.get("template", self.stack["template"]), "environment": merged}
 
 
 def _give(start_response: StartResponse, status: str, data: object) -> Iterable[bytes]:
@@ -108,11 +108,11 @@ def _give(start_response: StartResponse, status: str, data: object) -> Iterable[
     return [json.dumps(data).encode()]
 
 
-def point_of(rules: Path, **given: str) -> DecisionPoint:
+def point_of(rules: Path, **options: str) -> DecisionPoint:
     """The decision point of these rules, with options as texts."""
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[])
-    return create_point(conf, {"rules": str(rules), **given})
+    return create_point(conf, {"rules": str(rules), **options})
 
 
 class Client:
@@ -128,8 +128,8 @@ class Client:
         answers: list[tuple[str, list[tuple[str, str]]]] = []
         whole = {**self.base, "REQUEST_METHOD": "POST", "PATH_INFO": "/v1/p/stacks", "CONTENT_LENGTH": str(len(body)),
                  "wsgi.input": io.BytesIO(body), **environ}  # fmt: skip
-        given = {name: value for name, value in whole.items() if value is not None}
-        content = b"".join(self.door(given, lambda status, headers, *_: answers.append((status, headers))))
+        request = {name: value for name, value in whole.items() if value is not None}
+        content = b"".join(self.door(request, lambda status, headers, *_: answers.append((status, headers))))
         [(status, headers)] = answers
         return status, dict(headers), content
 
@@ -152,6 +152,6 @@ class Client:
 
 def _message(content: bytes) -> str:
     message = str(json.loads(content).get("error", {}).get("message", ""))
-    begin, found, rest = message.rpartition(" [decision ")
-    assert not message or (found and len(rest) == 7), message
+    begin, separator, rest = message.rpartition(" [decision ")
+    assert not message or (separator and len(rest) == 7), message
     return begin

@@ -44,26 +44,26 @@ def install(folder: Path) -> cfg.ConfigOpts:
     files = dict(FILE.findall(INSTALL))
     files["/etc/heat/api-paste.ini"] += PASTE[PASTE.index("[app:") : PASTE.index("[filter:datalog_gate]")]
     (folder / "var/log/heat").mkdir(parents=True, exist_ok=True)
-    for name, shown in files.items():
+    for name, content in files.items():
         path = folder / name[1:]
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        path.write_text(moved(shown, folder))
+        path.write_text(moved(content, folder))
         path.chmod(0o644)
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[str(folder / "etc/heat/heat.conf")])
     point = DecisionPoint(build_settings(conf), Entitlements(conf, ()), now=lambda: NOW)
     for name, flavor in (("web", "m1.huge"), ("db", "m1.tiny")):
         definition = StackDefinition(TEMPLATE.replace("FLAVOR", flavor))
-        point.judge(Operation("api", "create", name, "p-shop", lambda held=definition: held, MEMBER))  # type: ignore[misc]
+        point.judge(Operation("api", "create", name, "p-shop", lambda body=definition: body, MEMBER))  # type: ignore[misc]
     point.flush()
     return conf
 
 
 def grant(folder: Path) -> None:
     """Add the services that the page shows to heat.conf, with a journal, and a request that awaits approval."""
-    [shown] = [one for one in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "service_journal" in one]
+    [section] = [block for block in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "service_journal" in block]
     with (folder / "etc/heat/heat.conf").open("a") as conf:
-        conf.write(moved(shown, folder).partition("\n")[2])
+        conf.write(moved(section, folder).partition("\n")[2])
     (folder / "var/lib/heat").mkdir(parents=True)
     Journal(str(folder / "var/lib/heat/journal"))
     with suppress(RefusedError):

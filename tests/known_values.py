@@ -77,7 +77,7 @@ def wrong(rules: Rules, template: Path, seed: int) -> Iterator[str]:
         values = {parameter.name: value(parameter, chance) for parameter in missing if chance.random() <= share}
         if values and (known := read(template, values)):
             yield from (f"{flip} with {values}" for flip in flips(before, judged(rules, known)))
-            assumed = read(template, {}, {f"{{get_param: {name}}} in web": one for name, one in values.items()})
+            assumed = read(template, {}, {f"{{get_param: {name}}} in web": value for name, value in values.items()})
             if assumed is None or rows(assumed) != rows(known):
                 yield f"{values} are others if they are assumed"
 
@@ -89,8 +89,8 @@ def judged(rules: Rules, stack: Stack) -> Decision:
 
 def flips(before: Decision, after: Decision) -> Iterator[str]:
     """What more values must not change. What was undetermined of a group's members has no name yet."""
-    certain, open_ = found(before.violations), found(before.undetermined)
-    now, still = found(after.violations), found(after.undetermined)
+    certain, open_ = read_findings(before.violations), read_findings(before.undetermined)
+    now, still = read_findings(after.violations), read_findings(after.undetermined)
     failed = {policy_error.policy for policy_error in (*before.errors, *after.errors)}
     for policy, subject in sorted(certain - now, key=str):
         if policy not in failed and (policy, None) not in certain:
@@ -105,7 +105,7 @@ def rows(stack: Stack) -> set[tuple[str, Row]]:
     return {(name, row) for name, row, _ in flatten(stack, SHIPPED) if name != "heat:parameter"}
 
 
-def found(findings: Sequence[Violation]) -> Found:
+def read_findings(findings: Sequence[Violation]) -> Found:
     """The findings by policy and subject."""
     return {(finding.policy, finding.resource.path if finding.resource else None) for finding in findings}
 
@@ -117,9 +117,9 @@ def main() -> int:
     failed = 0
     for template in corpus():
         for seed in range(many):
-            for one in wrong(rules, template, seed):
+            for problem in wrong(rules, template, seed):
                 failed += 1
-                print(f"{template.relative_to(CORPUS)}: {one}")
+                print(f"{template.relative_to(CORPUS)}: {problem}")
     print(f"{len(corpus())} roots, {failed} failed")
     return 1 if failed else 0
 

@@ -50,17 +50,17 @@ class Seats(Service):
         """The seats by key; a key that was released has None, for ever."""
         with (self._path.parent / f"{self._path.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            held = json.loads(self._path.read_text()) if self._path.exists() else {}
-            yield held
+            ledger = json.loads(self._path.read_text()) if self._path.exists() else {}
+            yield ledger
             fresh = self._path.with_suffix(".new")
-            fresh.write_text(json.dumps(held))
+            fresh.write_text(json.dumps(ledger))
             fresh.replace(self._path)
 
     @contextmanager
     def _call(self, name: str) -> Iterator[dict[str, list[str]]]:
         self._die(f"{name} before")
-        with self._ledger() as held:
-            yield held
+        with self._ledger() as ledger:
+            yield ledger
         self._die(f"{name} after")
 
     def _die(self, at: str) -> None:
@@ -68,17 +68,17 @@ class Seats(Service):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def reserve(self, request: Request) -> Decision:
-        with self._call("reserve") as held:
-            if held.get(request.key, []) is None:
+        with self._call("reserve") as ledger:
+            if ledger.get(request.key, []) is None:
                 raise RefusedError("this key is dead")
             wanted = [part.id for part in request.scope]
-            shared = {one for key in request.replaces for one in held.get(key) or ()}
-            taken = {one for seats in held.values() for one in seats or ()}
-            if set(wanted) & taken - shared - set(held.get(request.key, [])):
+            shared = {seat for key in request.replaces for seat in ledger.get(key) or ()}
+            taken = {seat for seats in ledger.values() for seat in seats or ()}
+            if set(wanted) & taken - shared - set(ledger.get(request.key, [])):
                 raise RefusedError("taken")
             if len(taken | set(wanted)) > self._size:
                 raise RefusedError("no seat is left")
-            held[request.key] = wanted
+            ledger[request.key] = wanted
             return {part.id.rpartition("/")[2]: {"seat": part.id} for part in request.scope}
 
     def commit(self, _held: Held) -> None:
@@ -95,8 +95,8 @@ class Seats(Service):
 
     def holdings(self) -> dict[str, list[str]]:
         """What is held, by key."""
-        with self._ledger() as held:
-            return {key: seats for key, seats in held.items() if seats is not None}
+        with self._ledger() as ledger:
+            return {key: seats for key, seats in ledger.items() if seats is not None}
 
 
 def broker(folder: Path, service: Service, at: float | None = None, limits: Limits = LIMITS) -> Broker:

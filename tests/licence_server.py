@@ -104,8 +104,8 @@ def break_off(handler: Handler) -> None:
 @contextmanager
 def licence_server(certificate: Path | None = None, clients: Path | None = None) -> Iterator[Server]:
     """A server that listens, over TLS if given a certificate with its key, and to clients with a certificate only."""
-    made = Server()
-    handler = type("OfThisServer", (Handler,), {"at": made})
+    server = Server()
+    handler = type("OfThisServer", (Handler,), {"at": server})
     listening = Quiet(("127.0.0.1", 0), handler)
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -114,13 +114,13 @@ def licence_server(certificate: Path | None = None, clients: Path | None = None)
             context.load_verify_locations(clients)
             context.verify_mode = ssl.CERT_REQUIRED
         listening.socket = context.wrap_socket(listening.socket, server_side=True)
-    made.url = f"http{'s' if certificate else ''}://127.0.0.1:{listening.server_port}/licences"
+    server.url = f"http{'s' if certificate else ''}://127.0.0.1:{listening.server_port}/licences"
     thread = Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
-        yield made
+        yield server
     finally:
-        made.stop.set()
+        server.stop.set()
         listening.shutdown()
         listening.server_close()
         thread.join()

@@ -81,20 +81,20 @@ def replayed(rule: CheckedRule, chosen: Sequence[Row], rows: Rows, wrong: Wrong)
     """The head's row and the values of all variables if the matches of the rule, in their order, match these rows; none
     if another literal does not hold then."""
     outside = {argument for argument in rule.arguments if isinstance(argument, Var)}
-    found = _assignments(rule.body, {}, outside, World(rows, wrong, inf), [[(row, None)] for row in chosen])
+    assignments = _assignments(rule.body, {}, outside, World(rows, wrong, inf), [[(row, None)] for row in chosen])
     return [
         (
             tuple(argument.value if isinstance(argument, Const) else known[argument] for argument in rule.arguments),
             known,
         )
-        for known, cause in found
+        for known, cause in assignments
         if cause is None
     ]
 
 
 def _assignments(
     body: Body,
-    given: Known,
+    bound: Known,
     outside: set[Var],
     world: World,
     choices: Sequence[Sequence[tuple[Row, Cause | None]]] | None = None,
@@ -105,8 +105,8 @@ def _assignments(
         choices = [
             [*((row, None) for row in world.rows[match.relation]), *world.wrong[match.relation]] for match in matches
         ]
-    for choice in _fitting(matches, choices, given, ()):
-        known = _unified(matches, choice, given)
+    for choice in _fitting(matches, choices, bound, ()):
+        known = _unified(matches, choice, bound)
         assert known is not None
         world.left -= 1
         if world.left < 0:
@@ -114,9 +114,9 @@ def _assignments(
         verdicts: dict[int, bool | Cause] = {}
         for _ in rest:
             for at, literal in enumerate(rest):
-                others = outside.union(*(variables(one) for one in body if one is not literal))
+                others = outside.union(*(variables(other) for other in body if other is not literal))
                 if at not in verdicts:
-                    verdict = _verdict(literal, body, others, known, given, world)
+                    verdict = _verdict(literal, body, others, known, bound, world)
                     if verdict is not None:
                         verdicts[at] = verdict
         if False not in verdicts.values():
@@ -127,20 +127,20 @@ def _assignments(
 
 
 def _fitting(
-    matches: list[Match], choices: Sequence[Sequence[Chosen]], given: Known, chosen: Choice
+    matches: list[Match], choices: Sequence[Sequence[Chosen]], bound: Known, chosen: Choice
 ) -> Iterator[Choice]:
     """Each choice of a row for every match that unifies; where the first rows do not, no more are tried with them."""
-    if _unified(matches, chosen, given) is None:
+    if _unified(matches, chosen, bound) is None:
         return
     if len(chosen) == len(matches):
         yield chosen
         return
     for choice in choices[len(chosen)]:
-        yield from _fitting(matches, choices, given, (*chosen, choice))
+        yield from _fitting(matches, choices, bound, (*chosen, choice))
 
 
-def _unified(matches: list[Match], choice: Choice, given: Known) -> Known | None:
-    occurrences: dict[Var, list[Value]] = {var: [value] for var, value in given.items()}
+def _unified(matches: list[Match], choice: Choice, bound: Known) -> Known | None:
+    occurrences: dict[Var, list[Value]] = {var: [value] for var, value in bound.items()}
     for match, (row, cause) in zip(matches, choice, strict=False):
         for argument, value in zip(match.arguments, row, strict=True):
             if argument is None or (cause and value is None):
@@ -156,7 +156,7 @@ def _unified(matches: list[Match], choice: Choice, given: Known) -> Known | None
 
 
 def _verdict(
-    literal: CheckedLiteral, body: Body, others: set[Var], known: Known, given: Known, world: World
+    literal: CheckedLiteral, body: Body, others: set[Var], known: Known, bound: Known, world: World
 ) -> bool | Cause | None:
     """True, false, an error, or None if a value is missing; binds what the literal gives."""
 
@@ -177,7 +177,7 @@ def _verdict(
             case Compare("=", left, right):
                 null = Const(None) in (left, right)
                 unbound = [term for term in (left, right) if isinstance(term, Var) and term not in known]
-                if len(unbound) == 2 or (unbound and unbound[0] in _bindable(body, literal, given)):
+                if len(unbound) == 2 or (unbound and unbound[0] in _bindable(body, literal, bound)):
                     return None
                 if unbound:
                     return give(unbound[0], value(right if unbound[0] == left else left))
@@ -207,7 +207,8 @@ def _verdict(
                 if causes:
                     return min(causes)
                 tuples = [
-                    tuple(term.value if isinstance(term, Const) else each[term] for term in terms) for each, _ in inner
+                    tuple(term.value if isinstance(term, Const) else values[term] for term in terms)
+                    for values, _ in inner
                 ]
                 result = _folded(literal.function, {row for row in tuples if row[0] is not None})
                 return result is not None and give(literal.target, result)
@@ -229,30 +230,30 @@ def _folded(function: str, tuples: set[Row]) -> Value:
     raise AssertionError(function)
 
 
-def _bindable(body: Body, literal: Compare, given: Known) -> set[Var]:
-    """The variables that the equation must not bind: for ``x = null`` those that anything else binds, for one that
-    holds of unknowns those that anything binds but another such equation, or one with null."""
-    null = Const(None) in (literal.left, literal.right)
-    if not null and not literal.when_unknown:
+def _bindable(body: Body, equation: Compare, bound: Known) -> set[Var]:
+    """The variables that the equation must not bind: for ``x = null`` those that anything else binds, for an equation
+    that holds of unknowns those that anything binds but another such equation, or literal with null."""
+    null = Const(None) in (equation.left, equation.right)
+    if not null and not equation.when_unknown:
         return set()
-    found = set(given)
+    bindable = set(bound)
     equated: set[Var] = set()
     for _ in body:
-        for one in body:
-            reached = found | equated
-            outside = {var for other in body if other is not one for var in variables(other)} | given.keys()
-            match one:
-                case Compare("=", left, right) if one is not literal:
+        for literal in body:
+            reached = bindable | equated
+            outside = {var for other in body if other is not literal for var in variables(other)} | bound.keys()
+            match literal:
+                case Compare("=", left, right) if literal is not equation:
                     if any(isinstance(side, Const) or side in reached for side in (left, right)):
-                        equated |= set(variables(one))
-                        loose = one.when_unknown or Const(None) in (left, right)
-                        found |= set() if loose else set(variables(one))
+                        equated |= set(variables(literal))
+                        loose = literal.when_unknown or Const(None) in (left, right)
+                        bindable |= set() if loose else set(variables(literal))
                 case Match():
-                    found |= set(variables(one))
-                case Call() if {side for side in one.inputs if isinstance(side, Var)} <= reached:
-                    found |= {output for output in one.outputs if isinstance(output, Var)}
-                case Fold() if set(variables(one)) & outside - {one.target} <= reached:
-                    found.add(one.target)
+                    bindable |= set(variables(literal))
+                case Call() if {side for side in literal.inputs if isinstance(side, Var)} <= reached:
+                    bindable |= {output for output in literal.outputs if isinstance(output, Var)}
+                case Fold() if set(variables(literal)) & outside - {literal.target} <= reached:
+                    bindable.add(literal.target)
                 case _:
                     pass
-    return found | equated if null else found
+    return bindable | equated if null else bindable

@@ -219,7 +219,7 @@ def answer(table: Table, literal: str, row: Row) -> str:
     if table.sets:
         return outcome(f"p(n) :- n = {literal}.", {"q": [(value,) for value in row]}, 1, True)
     if table.outcomes:
-        literal = re.sub(r"\b[ab]\b", lambda found: OPERANDS[found[0]], literal)
+        literal = re.sub(r"\b[ab]\b", lambda match: OPERANDS[match[0]], literal)
     return outcome(f'p("true") :- q({", ".join("xy"[: len(row)])}), {literal}.', {"q": [row]}, len(row), table.nullable)
 
 
@@ -227,14 +227,16 @@ def outcome(rule: str, facts: Mapping[str, Collection[Row]], width: int, nullabl
     """What the relation p of the rule holds, or false, error, unknown, refused. With `nullable` columns may be null
     where none is."""
     null = nullable or any(None in row for rows in facts.values() for row in rows)
-    given = {name: (Kind.ANY if null else Kind.ANY & ~Kind.NULL,) * width for name in facts if ":" not in name}
-    module, found = parse(rule, "m.dl", "m")
+    kinds = {name: (Kind.ANY if null else Kind.ANY & ~Kind.NULL,) * width for name in facts if ":" not in name}
+    module, diagnostics = parse(rule, "m.dl", "m")
     try:
-        program = check([module], given=given, found=found).program
+        program = check([module], given=kinds, found=diagnostics).program
     except RulesError:
         return "refused"
-    held = {at for rows in facts.values() for row in rows for at, value in enumerate(row) if isinstance(value, Unknown)}
-    finished = split(program, {"q": frozenset(held)} if held else {}, ())
+    unknown_columns = {
+        at for rows in facts.values() for row in rows for at, value in enumerate(row) if isinstance(value, Unknown)
+    }
+    finished = split(program, {"q": frozenset(unknown_columns)} if unknown_columns else {}, ())
     model = native.evaluate(finished, {name: facts.get(name.removesuffix(POSSIBLE), ()) for name in finished.inputs})
     return _told(model)
 
@@ -283,7 +285,7 @@ def _told(model: Model) -> str:
 
 def _table(table: Table) -> str:
     written = [", ".join(OUTCOMES[value] if table.outcomes else _header(value) for value in row) for row in table.rows]
-    header = [f"{{{one}}}" if table.sets else one for one in written]
+    header = [f"{{{cell}}}" if table.sets else cell for cell in written]
     cells = [(f"`{literal}`", *(answer(table, literal, row) for row in table.rows)) for literal in table.answers]
     return _grid(("", *header), cells)
 

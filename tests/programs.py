@@ -110,10 +110,10 @@ class Draw:
         )
         terms: list[Pattern] = []
         for _ in range(names[name]):
-            seen = [*known, *known, *(term for term in terms if isinstance(term, Var))]
+            bound_terms = [*known, *known, *(term for term in terms if isinstance(term, Var))]
             new = Var(f"x.{next(self.numbers)}")
             rare = self.one([None, Const(self.one(self.words.often))])
-            terms.append(self.one([new] * 7 + ([self.one(seen)] * 4 if seen else []) + [rare]))
+            terms.append(self.one([new] * 7 + ([self.one(bound_terms)] * 4 if bound_terms else []) + [rare]))
         return Match(name, tuple(terms), self.place())
 
     def body(self, bound: list[Var], depth: int) -> tuple[list[CheckedLiteral], list[Var]]:
@@ -133,10 +133,12 @@ class Draw:
             at, new = self.place(), Var(f"v{depth}.{next(self.numbers)}")
             match kind:
                 case "match":
-                    made = self.match(known, self.below if depth else {**self.below, **self.own})
-                    body.append(made)
+                    new_match = self.match(known, self.below if depth else {**self.below, **self.own})
+                    body.append(new_match)
                     known += dict.fromkeys(
-                        argument for argument in made.arguments if isinstance(argument, Var) and argument not in known
+                        argument
+                        for argument in new_match.arguments
+                        if isinstance(argument, Var) and argument not in known
                     )
                 case "compare":
                     comparator = self.one(self.words.comparators)
@@ -171,9 +173,9 @@ def draw_program(choose: Choose, words: Vocabulary = EVERYTHING) -> CheckedProgr
     drawn = Draw(choose, words, below, {})
     rules: list[CheckedRule] = []
     for name in ("p", "q", "r", "s")[: 1 + choose(4)]:
-        own = {one: drawn.one((1, 2, 2, 1, 3, 0, 5)) for one in (name, name * 2)[: 1 + choose(2)]}
+        own = {relation: drawn.one((1, 2, 2, 1, 3, 0, 5)) for relation in (name, name * 2)[: 1 + choose(2)]}
         recursive = choose(2)
-        for head_name, at in [(one, at) for one in own for at in range(drawn.one((1, 2, 3)))]:
+        for head_name, at in [(relation, at) for relation in own for at in range(drawn.one((1, 2, 3)))]:
             drawn.own = own if recursive and (at or not choose(4)) else {}  # most begin with a rule that is not
             body, known = drawn.body([], 0)
             matched = {argument for literal in body if isinstance(literal, Match) for argument in literal.arguments}
@@ -206,10 +208,10 @@ def _chooser(draw: st.DrawFn) -> Choose:
 @st.composite
 def programs(draw: st.DrawFn, words: Vocabulary = EVERYTHING) -> CheckedProgram:
     """A program over the inputs."""
-    found = draw_program(_chooser(draw), words)
-    assume(found)
-    assert found
-    return found
+    case = draw_program(_chooser(draw), words)
+    assume(case)
+    assert case
+    return case
 
 
 @st.composite
@@ -242,21 +244,21 @@ def texts(draw: st.DrawFn) -> str:
     refused when they are checked."""
     fresh = count(1)
 
-    def one(*choices: str) -> str:
+    def choice(*choices: str) -> str:
         return draw(st.sampled_from(choices))
 
     def literal(known: tuple[str, ...], depth: int) -> str:
         kinds = ["atom", "atom", "compare", "in", "builtin"] + ["not", "or", "fold"] * (depth > 0)
-        x, y = one(*known), one(*known, "z", "_", "1")
-        match one(*kinds):
+        x, y = choice(*known), choice(*known, "z", "_", "1")
+        match choice(*kinds):
             case "atom":
-                return one(f"e({x}, {y})", f"e({y}, {x})", f"n({y})", f"s({x})")
+                return choice(f"e({x}, {y})", f"e({y}, {x})", f"n({y})", f"s({x})")
             case "compare":
-                return f"{x} {one('=', '!=', '<')} {one(*known, 'null', '1')}"
+                return f"{x} {choice('=', '!=', '<')} {choice(*known, 'null', '1')}"
             case "in":
-                return f'{x} in [{one("1", "null")}, "a"]'
+                return f'{x} in [{choice("1", "null")}, "a"]'
             case "builtin":
-                return one(
+                return choice(
                     f'unpack_date({x} ?? "2027-03-01", {y}, z, _)',
                     f'matches({x} ?? "b", "a|0")',
                     f"z = {x} ?? 1",
@@ -266,9 +268,9 @@ def texts(draw: st.DrawFn) -> str:
                 return f"not ({body(known, depth - 1)})"
             case "or":
                 return f"({body(known, depth - 1)} or {body(known, depth - 1)})"
-        local, result = f"v{next(fresh)}", one(*known, f"w{next(fresh)}")
-        inner = f"{one('n', 's')}({local}), {body((*known, local), depth - 1)}"
-        return f"{result} = {one('count', 'sum', 'min', 'list')}{{ {local} : {inner} }}"
+        local, result = f"v{next(fresh)}", choice(*known, f"w{next(fresh)}")
+        inner = f"{choice('n', 's')}({local}), {body((*known, local), depth - 1)}"
+        return f"{result} = {choice('count', 'sum', 'min', 'list')}{{ {local} : {inner} }}"
 
     def body(known: tuple[str, ...], depth: int) -> str:
         return ", ".join(literal(known, depth) for _ in range(draw(st.integers(1, 2))))

@@ -199,7 +199,7 @@ SEVERAL = "r(1).\n@deny s(1) :- r(1).\n" + "p(x) :- r(x), (" + " or ".join(["r(1
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "messages"),
     [
         (NESTED, ["the alternatives of this rule multiply to more than 20000 conditions"]),
         (
@@ -209,10 +209,12 @@ SEVERAL = "r(1).\n@deny s(1) :- r(1).\n" + "p(x) :- r(x), (" + " or ".join(["r(1
         (SEVERAL * 51, ["the large rules have more than 100000 conditions, alternatives multiplied out"]),
     ],
 )
-def test_alternatives_are_bounded_however_they_nest(text: str, said: list[str]) -> None:
+def test_alternatives_are_bounded_however_they_nest(text: str, messages: list[str]) -> None:
     with pytest.raises(dg.RulesError) as raised:
         _load(m=text)
-    assert [diagnostic.message for diagnostic in raised.value.diagnostics if diagnostic.code == "too-complex"] == said
+    assert [
+        diagnostic.message for diagnostic in raised.value.diagnostics if diagnostic.code == "too-complex"
+    ] == messages
 
 
 @pytest.mark.parametrize(
@@ -250,10 +252,10 @@ def test_the_subject_is_the_first_column_of_resources(head: str, body: str, subj
 )
 def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) -> None:
     try:
-        found = [warning.code for warning in _load(m=text).warnings]
+        reported = [warning.code for warning in _load(m=text).warnings]
     except dg.RulesError as error:
-        found = [diagnostic.code for diagnostic in error.diagnostics]
-    assert sorted(found) == sorted(codes)
+        reported = [diagnostic.code for diagnostic in error.diagnostics]
+    assert sorted(reported) == sorted(codes)
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def asks(tmp_path: Path) -> dg.Rules:
 
 def test_a_decision_is_the_json_of_the_contract() -> None:
     decision = dg.load_rules(str(SSH)).decide(dg.read_stack(BASTION), now=NOW)
-    found = decision.to_json()
-    digests = found["digests"]
+    record = decision.to_json()
+    digests = record["digests"]
     assert isinstance(digests, dict)
     violation = {
         "policy": "net.open_ssh", "level": "deny", "mode": "enforce",
@@ -46,23 +46,23 @@ def test_a_decision_is_the_json_of_the_contract() -> None:
         "row": ["bastion/bastion_sg", "0.0.0.0/0"], "resource": "bastion/bastion_sg", "change": None, "because": [],
         "place": {"file": str(BASTION / "template.yaml"), "line": 17, "column": 34},
     }  # fmt: skip
-    assert found == {
+    assert record == {
         "schema": "datalog-gate/decision/1", "id": decision.id, "outcome": "deny", "action": "create",
         "stacks": ["bastion"], "violations": [violation], "undetermined": [], "waived": [], "errors": [], "grants": [],
         "digests": {"rules": digests["rules"], "facts": digests["facts"]}, "counts": {"policies": 1, "facts": 3},
     }  # fmt: skip
-    assert [len(one) for one in (decision.id, digests["rules"], digests["facts"])] == [16, 64, 64]
+    assert [len(digest) for digest in (decision.id, digests["rules"], digests["facts"])] == [16, 64, 64]
     assert decision.rows("ssh:open_ssh") == [["bastion/bastion_sg", "0.0.0.0/0"]]
 
 
 def test_a_stack_is_the_same_from_its_path_and_from_a_request() -> None:
     text = (BASTION / "template.yaml").read_text()
-    given = dg.read_stack(template=text, environment={"parameters": {"admin_port": 2222}}, stack_name="bastion")
+    stack = dg.read_stack(template=text, environment={"parameters": {"admin_port": 2222}}, stack_name="bastion")
     path = dg.read_stack(str(BASTION), parameters={"admin_port": 2222})
-    assert [(resource.id, resource.properties) for resource in given.resources] == [
+    assert [(resource.id, resource.properties) for resource in stack.resources] == [
         (resource.id, resource.properties) for resource in path.resources
     ]
-    assert dg.load_rules(SSH).decide(given).outcome == "allow"
+    assert dg.load_rules(SSH).decide(stack).outcome == "allow"
 
 
 def test_loaded_rules_show_their_policies_program_texts_and_warnings(tmp_path: Path) -> None:
@@ -131,17 +131,19 @@ ADMIN = {"user": "ann", "project": "p", "roles": ["member", "admin"]}
     ],
 )  # fmt: skip
 def test_what_is_asked_besides_the_stack_is_judged(asks: dg.Rules, change: dict[str, Any], outcome: str) -> None:
-    asked: dict[str, Any] = {"caller": ADMIN, "inventory": {"known": [("ann",)]}, "now": NOW, **change}
-    assert asks.decide(dg.read_stack(BASTION), **asked).outcome == outcome
+    options: dict[str, Any] = {"caller": ADMIN, "inventory": {"known": [("ann",)]}, "now": NOW, **change}
+    assert asks.decide(dg.read_stack(BASTION), **options).outcome == outcome
 
 
 def test_inventory_may_be_a_file_and_without_a_time_it_is_now(asks: dg.Rules, tmp_path: Path) -> None:
     (tmp_path / "i.jsonl").write_text('{"relation": "m:known", "row": {"user": "ann"}}\n')
-    given: dict[str, Any] = {"caller": ADMIN, "inventory": str(tmp_path / "i.jsonl")}
+    options: dict[str, Any] = {"caller": ADMIN, "inventory": str(tmp_path / "i.jsonl")}
     stack = dg.read_stack(BASTION)
-    assert asks.decide(stack, now=NOW, **given).outcome == "deny"
-    assert asks.decide(stack, now=NOW.isoformat(), **given) == asks.decide(stack, now=NOW, **given)
-    assert asks.decide(stack, **given).outcome == ("deny" if datetime.now(UTC) < NOW + timedelta(hours=12) else "allow")
+    assert asks.decide(stack, now=NOW, **options).outcome == "deny"
+    assert asks.decide(stack, now=NOW.isoformat(), **options) == asks.decide(stack, now=NOW, **options)
+    assert asks.decide(stack, **options).outcome == (
+        "deny" if datetime.now(UTC) < NOW + timedelta(hours=12) else "allow"
+    )
 
 
 def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(asks: dg.Rules) -> None:
@@ -154,7 +156,7 @@ def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(ask
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"against": dg.read_stack(BASTION, stack_name="old")},
          "the older state is of old, not of bastion: give it the same name"),
@@ -175,9 +177,9 @@ def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(ask
         ({"caller": {"roles": [1]}}, "roles of a caller are a list of texts"),
     ],
 )  # fmt: skip
-def test_a_call_that_makes_no_sense_is_a_usage_error(asks: dg.Rules, asked: dict[str, Any], message: str) -> None:
+def test_a_call_that_makes_no_sense_is_a_usage_error(asks: dg.Rules, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(dg.UsageError) as error:
-        asks.decide(dg.read_stack(BASTION), **asked)
+        asks.decide(dg.read_stack(BASTION), **arguments)
     assert str(error.value) == message
 
 
@@ -249,8 +251,8 @@ def test_the_package_offers_what_it_names_and_imports_it_when_asked() -> None:
     with pytest.raises(AttributeError):
         dg.nothing  # noqa: B018
     program = "import sys, datalog_gate; print([m for m in sys.modules if m.startswith('datalog_gate')])"
-    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert shown == "['datalog_gate']\n"
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert output == "['datalog_gate']\n"
 
 
 CLOUD = """\
@@ -264,7 +266,7 @@ SERVER = '{"relation": "nova:servers", "row": ["s", "db", null, "ACTIVE", "t", n
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "expected"),
     [
         (SERVER, "deny"),
         ('{"relation": "nova:servers", "row": {"id": "s", "name": "db", "status": "ACTIVE"}}', "deny"),
@@ -288,7 +290,7 @@ SERVER = '{"relation": "nova:servers", "row": ["s", "db", null, "ACTIVE", "t", n
         ('{"relation": "m:rack", "row": {"host": "c", "number": "2"}}', ("m:rack.number is number, here string", None)),
     ],
 )  # fmt: skip
-def test_what_is_in_the_cloud_is_typed(line: str, found: str | tuple[str, str | None], tmp_path: Path) -> None:
+def test_what_is_in_the_cloud_is_typed(line: str, expected: str | tuple[str, str | None], tmp_path: Path) -> None:
     (tmp_path / "m.dl").write_text(f"relation rack(host: string, number: number).\n{CLOUD}")
     (tmp_path / "i.jsonl").write_text(f"{PORT}\n{VOLUME}\n{line}\n")
     rules = dg.load_rules(tmp_path / "m.dl")
@@ -297,9 +299,9 @@ def test_what_is_in_the_cloud_is_typed(line: str, found: str | tuple[str, str | 
     except dg.InputError as error:
         [wrong] = error.diagnostics
         assert wrong.span is not None
-        assert (wrong.code, wrong.span.line, (wrong.message, wrong.suggestion)) == ("bad-facts", 3, found)
+        assert (wrong.code, wrong.span.line, (wrong.message, wrong.suggestion)) == ("bad-facts", 3, expected)
     else:
-        assert decision.outcome == found
+        assert decision.outcome == expected
 
 
 def test_a_table_of_the_cloud_that_is_misspelt_is_undefined_and_its_namespace_is_no_module(tmp_path: Path) -> None:
@@ -332,10 +334,10 @@ worker.main()
 
 
 def test_where_the_engines_differ_it_says_in_which_rows(asks: dg.Rules, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, Any] = {"caller": ADMIN, "inventory": {"known": [("ann",)]}, "now": NOW, "engine": "both"}
+    options: dict[str, Any] = {"caller": ADMIN, "inventory": {"known": [("ann",)]}, "now": NOW, "engine": "both"}
     monkeypatch.setattr(pydatalog, "COMMAND", (*pydatalog.COMMAND[:2], "-c", LOSES_A_ROW))
     with pytest.raises(dg.EngineError) as error:
-        asks.decide(dg.read_stack(BASTION), **asked)
+        asks.decide(dg.read_stack(BASTION), **options)
     assert str(error.value) == "the engines differ: in m:p native alone has (bastion, ann), pydatalog alone has none"
 
 

@@ -57,23 +57,23 @@ class Desk:
         self.service = Approval({"file": str(self.path), **settings}, lambda: self.now)
         self.file = Approvals(str(self.path))
 
-    def said(self, call: Callable[[], object]) -> object:
+    def attempt(self, call: Callable[[], object]) -> object:
         try:
             return call()
         except (ServiceError, ApprovalError) as error:
             return str(error)
 
     def reserve(self, request: Request) -> object:
-        return self.said(lambda: self.service.reserve(request))
+        return self.attempt(lambda: self.service.reserve(request))
 
-    def approve(self, name: str = "A-1", who: str = "ann", why: str = "") -> object:
-        return self.said(lambda: self.file.say(name, "approved", who, why, self.now).answer)
+    def approve(self, name: str = "A-1", approver: str = "ann", why: str = "") -> object:
+        return self.attempt(lambda: self.file.say(name, "approved", approver, why, self.now).answer)
 
-    def refuse(self, name: str = "A-1", who: str = "bob", why: str = "") -> object:
-        return self.said(lambda: self.file.say(name, "refused", who, why, self.now).answer)
+    def refuse(self, name: str = "A-1", approver: str = "bob", why: str = "") -> object:
+        return self.attempt(lambda: self.file.say(name, "refused", approver, why, self.now).answer)
 
     def states(self) -> list[tuple[str, str]]:
-        return [(one.name, one.state) for one in self.file.list(self.now)]
+        return [(approval.name, approval.state) for approval in self.file.list(self.now)]
 
 
 def grant(uuid: str = "u", *names: str, stack: str = "1b1b", path: str = "s/grant", **options: str) -> Request:
@@ -96,12 +96,12 @@ def test_what_is_refused_stays_refused_until_somebody_thinks_again(tmp_path: Pat
     desk.reserve(grant("u1"))
     assert desk.refuse(why="too\nbig \x1b[31m") == "refused by bob: too\nbig \x1b[31m"
     assert desk.reserve(grant("u2")) == "A-1 was refused by bob: too\nbig \x1b[31m"
-    assert desk.said(lambda: desk.service.facts(grant(""))) == "A-1 was refused by bob: too\nbig \x1b[31m"
+    assert desk.attempt(lambda: desk.service.facts(grant(""))) == "A-1 was refused by bob: too\nbig \x1b[31m"
     assert desk.approve() == "approved by ann"
-    assert desk.said(lambda: desk.service.facts(grant(""))) is None
+    assert desk.attempt(lambda: desk.service.facts(grant(""))) is None
     assert desk.reserve(grant("u3")) == GRANTED
-    [found] = desk.file.list(NOW)
-    assert [(said.verdict, said.who, said.at) for said in found.said] == [
+    [approval] = desk.file.list(NOW)
+    assert [(vote.verdict, vote.who, vote.at) for vote in approval.said] == [
         ("refused", "bob", NOW),
         ("approved", "ann", NOW),
     ]
@@ -175,8 +175,8 @@ def test_a_request_says_what_is_asked(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.reserve(grant("u1", reason="a demo"))
     desk.approve()
-    [found] = desk.file.list(NOW)
-    assert found.to_json() == {
+    [approval] = desk.file.list(NOW)
+    assert approval.to_json() == {
         "id": "A-1",
         "state": "approved",
         "project": "p",
@@ -234,22 +234,22 @@ def test_the_grant_says_whether_it_waits_or_else_the_operator(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"mode": "later"}, "mode is stop or wait"),
         ({"size": "big"}, "there is no option size, only mode and reason"),
     ],
 )
-def test_wrong_options_are_refused_and_nobody_is_asked(tmp_path: Path, options: dict[str, str], said: str) -> None:
+def test_wrong_options_are_refused_and_nobody_is_asked(tmp_path: Path, options: dict[str, str], message: str) -> None:
     desk, wrong = Desk(tmp_path), grant(**options)
     service = desk.service
     calls: list[Callable[[Request], object]] = [service.facts, service.waits, service.reserve]
-    assert [desk.said(lambda call=call: call(wrong)) for call in calls] == [said] * 3  # type: ignore[misc]
+    assert [desk.attempt(lambda call=call: call(wrong)) for call in calls] == [message] * 3  # type: ignore[misc]
     assert desk.states() == []
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({}, "approval needs the setting file, where requests stand"),
         ({"file": "x", "colour": "red"}, "approval has no setting colour"),
@@ -259,8 +259,8 @@ def test_wrong_options_are_refused_and_nobody_is_asked(tmp_path: Path, options: 
         ({"file": "x", "wait_seconds": "inf"}, "approval.wait_seconds is inf, and no number above zero"),
     ],
 )
-def test_wrong_settings_are_an_error_at_the_start(settings: dict[str, str], said: str) -> None:
-    with pytest.raises(ValueError, match="^" + said.replace(".", r"\.") + "$"):
+def test_wrong_settings_are_an_error_at_the_start(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match="^" + message.replace(".", r"\.") + "$"):
         Approval(settings)
 
 
@@ -285,7 +285,7 @@ def test_through_the_broker_a_grant_waits_holding_nothing_and_is_had_at_last(tmp
     journal = Journal(str(tmp_path / "journal"))
     broker = Broker(journal, {"approval": desk.service}, lambda: desk.now, lambda: desk.now, Limits())
     assert (broker.waits(grant("u1")), journal.claims()) == ("awaiting approval A-1", ())
-    assert desk.said(lambda: broker.reserve(grant("u1"))) == "approval: awaiting approval A-1"
+    assert desk.attempt(lambda: broker.reserve(grant("u1"))) == "approval: awaiting approval A-1"
     desk.approve()
     assert (broker.waits(grant("u2")), broker.reserve(grant("u2"))) == ("", GRANTED)
     assert [(claim.uuid, claim.state) for claim in journal.claims()] == [("u2", "reserved")]

@@ -42,8 +42,10 @@ def names(stack: Stack) -> list[str]:
     """Each network and port with its name."""
     facts = flatten(stack, SHIPPED, ["heat:resource", "heat:property"])
     named = {row[0]: show(row[2]) for row in facts.rows["heat:property"] if row[1] == "name"}
-    found = [(show(row[0]), named.get(row[0], "")) for row in facts.rows["heat:resource"] if "Neutron" in show(row[3])]
-    return sorted(f"{one} {name}".rstrip() for one, name in found)
+    resources = [
+        (show(row[0]), named.get(row[0], "")) for row in facts.rows["heat:resource"] if "Neutron" in show(row[3])
+    ]
+    return sorted(f"{resource} {name}".rstrip() for resource, name in resources)
 
 
 NOTHING = [
@@ -73,9 +75,9 @@ NOTHING = [
     ],
 )  # fmt: skip
 def test_all_functions_see_what_is_assumed(assume: dict[str, Data], others: dict[int, str]) -> None:
-    expected = [others.get(at, one) for at, one in enumerate(NOTHING)]
+    expected = [others.get(at, name) for at, name in enumerate(NOTHING)]
     stack = dg.read_stack(template=TEMPLATE, stack_name="web", assume=assume)
-    assert names(stack) == [one for one in expected if one]
+    assert names(stack) == [name for name in expected if name]
 
 
 @pytest.mark.parametrize(
@@ -127,19 +129,19 @@ def test_commands_take_assumptions(tmp_path: Path, capsys: pytest.CaptureFixture
     for name in ("web", "db"):
         (tmp_path / f"{name}.yaml").write_text(TEMPLATE)
     (tmp_path / "m.dl").write_text('@deny("p", "{n}")\np(n) :- os:neutron:net(_id=s, name=n), n = "lan-nova-2".\n')
-    given = [str(tmp_path / "web.yaml"), str(tmp_path / "db.yaml"), "--assume", "{get_param: az} in web=nova-2"]
-    assert main(["check", *given, "--rules", str(tmp_path / "m.dl"), "--format", "compact"]) == 1
+    templates = [str(tmp_path / "web.yaml"), str(tmp_path / "db.yaml"), "--assume", "{get_param: az} in web=nova-2"]
+    assert main(["check", *templates, "--rules", str(tmp_path / "m.dl"), "--format", "compact"]) == 1
     assert [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines() if "deny[p]" in line] == [
         "deny[p] lan-nova-2"
     ]
     name = '{list_join: ["-", {get_param: list}]} in web={a: [1]}'
-    assert main(["facts", given[0], "--relation", "heat:property", "--assume", name]) == 0
+    assert main(["facts", templates[0], "--relation", "heat:property", "--assume", name]) == 0
     assert [line.partition("   ")[0] for line in capsys.readouterr().out.splitlines() if "web/used" in line] == [
         'heat:property(id=web/used, path="name.a.0", value=1)'
     ]
-    assert main(["facts", given[0], "--assume", "{get_param: nobody} in web=a"]) == 3
+    assert main(["facts", templates[0], "--assume", "{get_param: nobody} in web=a"]) == 3
     with pytest.raises(SystemExit) as usage:
-        main(["facts", given[0], "--assume", "az"])
+        main(["facts", templates[0], "--assume", "az"])
     assert usage.value.code == 64
 
 
@@ -147,8 +149,8 @@ def test_an_assumption_holds_for_the_older_state_too(tmp_path: Path, capsys: pyt
     for name in ("web", "old"):
         (tmp_path / f"{name}.yaml").write_text(TEMPLATE)
     (tmp_path / "m.dl").write_text('@deny("p", "{n}")\np(s, n) :- os:neutron:net(_id=s, name=n), n = "lan-nova-2".\n')
-    given = [str(tmp_path / "web.yaml"), "--against", str(tmp_path / "old.yaml"), "--rules", str(tmp_path / "m.dl")]
-    assert main(["check", *given, "--assume", "{get_param: az} in web=nova-2", "--format", "compact"]) == 0
+    arguments = [str(tmp_path / "web.yaml"), "--against", str(tmp_path / "old.yaml"), "--rules", str(tmp_path / "m.dl")]
+    assert main(["check", *arguments, "--assume", "{get_param: az} in web=nova-2", "--format", "compact"]) == 0
     assert [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines() if "lan-nova-2" in line] == [
         "preexisting[p] lan-nova-2"
     ]

@@ -38,8 +38,10 @@ def test_what_is_not_known_changes_no_certain_violation_of_the_job() -> None:
     rules = job.rules()
     assert job.ours(rules, job.unsure(150)) == VIOLATIONS
     request = json.loads(job.unsure(50))
-    found = rules.decide(dg.read_stack(template=request["template"], stack_name="big")).undetermined
-    assert [violation.row[0] for violation in found] == [ResourceId(f"big/attach_{at}") for at in (13, 23, 3, 33, 43)]
+    undetermined = rules.decide(dg.read_stack(template=request["template"], stack_name="big")).undetermined
+    assert [violation.row[0] for violation in undetermined] == [
+        ResourceId(f"big/attach_{at}") for at in (13, 23, 3, 33, 43)
+    ]
 
 
 @pytest.mark.parametrize("name", peers.PEERS)
@@ -60,8 +62,8 @@ def test_the_reference_decides_as_we_do(resources: int, size: int, seed: int) ->
     cloud = gate.inventory(size, seed)
     stack = gate.stack(resources, cloud, seed)
     expected = reference.decide(reference.Inventory(cloud), stack)
-    found = evaluation.warm(evaluation.checked(gate.RULES), cloud)(stack)
-    assert {name: set(rows) for name, rows in found.items()} == expected
+    tables = evaluation.warm(evaluation.checked(gate.RULES), cloud)(stack)
+    assert {name: set(rows) for name, rows in tables.items()} == expected
     assert all(expected.values()) or resources == 50
 
 
@@ -93,14 +95,14 @@ def test_the_facts_are_the_same_each_time() -> None:
 
 
 def test_the_rules_of_the_bench_are_rules() -> None:
-    found = load(many_policies(300)).policies
-    assert len({policy.id for policy in found}) == len(found) >= 300
+    policies = load(many_policies(300)).policies
+    assert len({policy.id for policy in policies}) == len(policies) >= 300
     assert parse(long_text(), "f.dl", "f")[1] == ()
 
 
 def test_a_table_shows_what_is_missing_and_refuses_answers_that_differ() -> None:
-    one: Jobs = {OURS: lambda: {"p": [(1,), (2,)]}, "other": None}
-    *_, missing, end = measure("t", 1, one)
+    jobs: Jobs = {OURS: lambda: {"p": [(1,), (2,)]}, "other": None}
+    *_, missing, end = measure("t", 1, jobs)
     assert (missing, end) == ("| other | missing | |", "")
     with pytest.raises(SystemExit, match="the answers differ"):
-        list(measure("t", 1, {**one, "other": lambda: {"p": [(1,)]}}))
+        list(measure("t", 1, {**jobs, "other": lambda: {"p": [(1,)]}}))

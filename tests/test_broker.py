@@ -37,16 +37,16 @@ class Scripted(Service):
     def __init__(self, **script: list[Any]) -> None:
         self._script, self.calls = script, list[tuple[str, object]]()
 
-    def _answer(self, name: str, asked: object) -> Any:
-        self.calls.append((name, asked))
+    def _answer(self, name: str, argument: object) -> Any:
+        self.calls.append((name, argument))
         answer = self._script[name].pop(0)
         if isinstance(answer, BaseException):
             raise answer
         return answer() if callable(answer) else answer
 
     def reserve(self, request: Request) -> Decision:
-        found: Decision = self._answer("reserve", request.replaces)
-        return found
+        decision: Decision = self._answer("reserve", request.replaces)
+        return decision
 
     def commit(self, held: Held) -> None:
         self._answer("commit", held.decision)
@@ -55,8 +55,8 @@ class Scripted(Service):
         self._answer("release", held.decision)
 
     def status(self, held: Held) -> Status:
-        found: Status = self._answer("status", held.decision)
-        return found
+        status: Status = self._answer("status", held.decision)
+        return status
 
 
 class Clock:
@@ -79,7 +79,7 @@ class Rig:
         claim = self.journal.claim(uuid)
         return claim.state if claim else "none"
 
-    def said(self, call: Callable[[], object]) -> object:
+    def attempt(self, call: Callable[[], object]) -> object:
         """What a call gives, or the class and text of the error."""
         try:
             return call()
@@ -87,7 +87,7 @@ class Rig:
             return type(error).__name__, str(error)
 
     def reserve(self, uuid: str = "u") -> object:
-        return self.said(lambda: self.broker.reserve(request(uuid, "a")))
+        return self.attempt(lambda: self.broker.reserve(request(uuid, "a")))
 
 
 def names(rig: Rig) -> list[str]:
@@ -98,7 +98,7 @@ THERE = ("UnavailableError", "seats: nobody there")
 
 
 @pytest.mark.parametrize(
-    ("reserve", "status", "said", "state", "calls"),
+    ("reserve", "status", "answer", "state", "calls"),
     [
         ([GOOD], [], GOOD, "reserved", ["reserve"]),
         ([{}], [], {}, "reserved", ["reserve"]),
@@ -131,10 +131,10 @@ THERE = ("UnavailableError", "seats: nobody there")
     ],
 )
 def test_what_is_not_surely_reserved_is_released(
-    tmp_path: Path, reserve: list[Any], status: list[Any], said: object, state: str, calls: list[str]
+    tmp_path: Path, reserve: list[Any], status: list[Any], answer: object, state: str, calls: list[str]
 ) -> None:
     rig = Rig(tmp_path, reserve=list(reserve), status=list(status))
-    assert (rig.reserve(), rig.state(), names(rig)) == (said, state, calls)
+    assert (rig.reserve(), rig.state(), names(rig)) == (answer, state, calls)
 
 
 @pytest.mark.parametrize(
@@ -154,10 +154,10 @@ def test_a_decision_that_no_template_could_read_is_none(tmp_path: Path, decision
 
 
 def test_the_same_grant_is_asked_for_once_and_its_decision_can_not_be_changed(tmp_path: Path) -> None:
-    given = {"a": {"zone": "z1"}}
-    rig = Rig(tmp_path, reserve=[given], commit=[None])
+    decision = {"a": {"zone": "z1"}}
+    rig = Rig(tmp_path, reserve=[decision], commit=[None])
     assert rig.reserve() == GOOD
-    given["a"]["zone"] = "changed"
+    decision["a"]["zone"] = "changed"
     assert rig.reserve() == GOOD
     rig.broker.commit("u")
     assert rig.reserve() == GOOD
@@ -167,7 +167,7 @@ def test_the_same_grant_is_asked_for_once_and_its_decision_can_not_be_changed(tm
 
 
 @pytest.mark.parametrize(
-    ("asked", "lease", "over", "why"),
+    ("name", "lease", "over", "why"),
     [
         ("a", 0.0, False, "this grant has asked for something else before"),
         ("b", 9.0, False, "this grant is being asked for at the moment"),
@@ -175,13 +175,13 @@ def test_the_same_grant_is_asked_for_once_and_its_decision_can_not_be_changed(tm
     ],
 )
 def test_a_grant_that_can_not_be_asked_for_says_why(
-    tmp_path: Path, asked: str, lease: float, over: bool, why: str
+    tmp_path: Path, name: str, lease: float, over: bool, why: str
 ) -> None:
     rig = Rig(tmp_path)
     rig.journal.begin(request("u", "b"), "", None, NOW, lease)
     if over:
         rig.journal.give_back("u", NOW, "it was deleted")
-    assert rig.said(lambda: rig.broker.reserve(request("u", asked))) == ("UnavailableError", f"seats: {why}")
+    assert rig.attempt(lambda: rig.broker.reserve(request("u", name))) == ("UnavailableError", f"seats: {why}")
     assert rig.service.calls == []
 
 
@@ -199,27 +199,27 @@ def test_a_refusal_after_a_call_that_was_broken_off_is_not_believed(tmp_path: Pa
 
 
 def test_a_service_that_hangs_is_given_up_and_what_it_does_late_is_released(tmp_path: Path) -> None:
-    go, held = Event(), set[str]()
+    go, claimed = Event(), set[str]()
 
     def late() -> Decision:
         go.wait(20)
-        held.add("u")
+        claimed.add("u")
         return GOOD
 
     rig = Rig(
         tmp_path,
         reserve=[late],
         status=["absent", "absent", "absent", "absent"],
-        release=[held.clear, held.clear],
+        release=[claimed.clear, claimed.clear],
     )
     assert rig.reserve() == ("UnavailableError", "seats: did not answer within 0.2 seconds")
     assert (rig.broker.release("u"), rig.state()) == (False, "releasing")
     go.set()
-    while not held:
+    while not claimed:
         time.sleep(0.01)
-    assert (rig.broker.release("v"), held) == (True, {"u"})
+    assert (rig.broker.release("v"), claimed) == (True, {"u"})
     rig.clock.now += 60
-    assert (rig.broker.release("u"), rig.state(), held) == (True, "released", set())
+    assert (rig.broker.release("u"), rig.state(), claimed) == (True, "released", set())
 
 
 def test_all_calls_together_have_their_time(tmp_path: Path) -> None:
@@ -231,8 +231,8 @@ def test_all_calls_together_have_their_time(tmp_path: Path) -> None:
 
 def test_a_service_that_fails_again_and_again_is_left_alone_and_holds_nothing_then(tmp_path: Path) -> None:
     rig = Rig(tmp_path, reserve=[NOBODY] * 3, status=[NOBODY] * 3)
-    said = [rig.reserve(f"u{at}") for at in range(4)]
-    assert said == [
+    answers = [rig.reserve(f"u{at}") for at in range(4)]
+    assert answers == [
         *([THERE] * 3),
         ("UnavailableError", "seats: has not answered for a while and is not asked now"),
     ]
@@ -261,7 +261,7 @@ def test_who_comes_back_after_the_lease_has_asked_in_vain(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("before", "script", "said", "state"),
+    ("before", "script", "answer", "state"),
     [
         ((), {}, ("UnavailableError", "nothing is held for this grant, or it is at work"), "none"),
         (("reserve",), {"commit": [None]}, None, "committed"),
@@ -277,7 +277,7 @@ def test_who_comes_back_after_the_lease_has_asked_in_vain(tmp_path: Path) -> Non
     ],
 )
 def test_a_commit_is_told_once_and_again_if_it_was_not_heard(
-    tmp_path: Path, before: tuple[str, ...], script: Mapping[str, list[Any]], said: object, state: str
+    tmp_path: Path, before: tuple[str, ...], script: Mapping[str, list[Any]], answer: object, state: str
 ) -> None:
     rig = Rig(tmp_path, LIMITS, reserve=[GOOD], **{name: list(answers) for name, answers in script.items()})
     for step in before:
@@ -285,7 +285,7 @@ def test_a_commit_is_told_once_and_again_if_it_was_not_heard(
             rig.reserve()
         else:
             getattr(rig.broker, step)("u")
-    assert (rig.said(lambda: rig.broker.commit("u")), rig.state()) == (said, state)
+    assert (rig.attempt(lambda: rig.broker.commit("u")), rig.state()) == (answer, state)
 
 
 def test_what_is_committed_meanwhile_given_back_is_released(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_what_is_committed_meanwhile_given_back_is_released(tmp_path: Path) -> N
         tmp_path, reserve=[GOOD], commit=[lambda: rig.broker.release("u")], release=[None], status=["absent"]
     )
     rig.reserve()
-    assert rig.said(lambda: rig.broker.commit("u")) == (
+    assert rig.attempt(lambda: rig.broker.commit("u")) == (
         "UnavailableError",
         "seats: what this grant asked for was given back meanwhile",
     )
@@ -336,7 +336,7 @@ def test_updates_that_failed_one_after_another_share_what_the_first_one_holds(tm
     now.reserve(request("2", "a", "b"), replaces="1")
     now.reserve(request("3", "b", "a"), replaces="2")
     now.commit("3")
-    assert [now.release(one) for one in "21"] == [True, True]
+    assert [now.release(version) for version in "21"] == [True, True]
     assert service.holdings() == {request("3", "b", "a").key: ["s/b", "s/a"]}
 
 

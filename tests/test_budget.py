@@ -44,7 +44,7 @@ def seconds(limit: float) -> Budget:
 
 
 @pytest.mark.parametrize(
-    ("stratum", "budget", "said"),
+    ("stratum", "budget", "message"),
     [
         (BOMB, Budget(facts=20_000), "more than 20,000 facts: the rule of all at rules.dl:7:1 made 30,000 of 30,101"),
         (REACH, Budget(facts=2_000), "more than 2,000 facts: the rule of reach at rules.dl:9:1 made 4,950 of 5,152"),
@@ -54,14 +54,14 @@ def seconds(limit: float) -> Budget:
     ],
 )  # fmt: skip
 def test_it_ends_names_the_rule_with_the_largest_share_and_keeps_what_is_whole(
-    stratum: Stratum, budget: Budget, said: str
+    stratum: Stratum, budget: Budget, message: str
 ) -> None:
-    found = native.evaluate(program(SMALL, stratum, LATER), FACTS, budget)
-    assert str(found.exceeded).startswith(said)
-    assert found.exceeded
-    assert found.exceeded.span == place(9 if "reach" in said else 7)
-    assert found.tables.keys() == {"node", "edge", "few"}
-    assert found.rows("few") == native.evaluate(program(SMALL), FACTS).rows("few")
+    model = native.evaluate(program(SMALL, stratum, LATER), FACTS, budget)
+    assert str(model.exceeded).startswith(message)
+    assert model.exceeded
+    assert model.exceeded.span == place(9 if "reach" in message else 7)
+    assert model.tables.keys() == {"node", "edge", "few"}
+    assert model.rows("few") == native.evaluate(program(SMALL), FACTS).rows("few")
 
 
 def test_a_search_that_finds_nothing_ends_too() -> None:
@@ -70,8 +70,8 @@ def test_a_search_that_finds_nothing_ends_too() -> None:
     computed = Call("matches", (Const("a" * 50), Const("(a+)+b")), (), place(1))
     slow = CheckedRule("all", (X,), (match("node", X), computed), place(7))
     for checked_rule in (never, slow):
-        found = native.evaluate(program(Stratum(("all",), (checked_rule,), False)), FACTS, seconds(0.2))
-        assert str(found.exceeded).startswith("out of time after 0.2 s: the rule of all at rules.dl:7:1 took 0.")
+        model = native.evaluate(program(Stratum(("all",), (checked_rule,), False)), FACTS, seconds(0.2))
+        assert str(model.exceeded).startswith("out of time after 0.2 s: the rule of all at rules.dl:7:1 took 0.")
 
 
 def test_a_careful_search_behind_an_error_ends_too() -> None:
@@ -79,13 +79,13 @@ def test_a_careful_search_behind_an_error_ends_too() -> None:
     apart = (match("node", X), match("node", Y), match("node", Z), Compare("<", X, Const(0), place(1)))
     careful = CheckedRule("all", (Y,), (*apart[1:3], Without((match("bad", Y), *apart[::3]), place(1))), place(7))
     checked = program(Stratum(("bad",), (failing,), False), Stratum(("all",), (careful,), False))
-    found = native.evaluate(checked, {"node": [(at,) for at in range(200)], "edge": []}, seconds(1.5))
-    assert str(found.exceeded).startswith("out of time after 1.5 s: the rule of all at rules.dl:7:1 took ")
-    assert found.tables.keys() == {"node", "edge", "bad"}
+    model = native.evaluate(checked, {"node": [(at,) for at in range(200)], "edge": []}, seconds(1.5))
+    assert str(model.exceeded).startswith("out of time after 1.5 s: the rule of all at rules.dl:7:1 took ")
+    assert model.tables.keys() == {"node", "edge", "bad"}
 
 
 def test_values_that_grow_without_end_are_stopped() -> None:
     grows = CheckedRule("n", (Y,), (match("n", X), Call("+", (X, Const(1)), (Y,), place(1))), place(7))
     starts = CheckedRule("n", (X,), (match("node", X),), place(6))
-    found = native.evaluate(program(Stratum(("n",), (starts, grows), True)), FACTS, Budget(facts=50_000))
-    assert str(found.exceeded).startswith("more than 50,000 facts: the rule of n at rules.dl:7:1 made ")
+    model = native.evaluate(program(Stratum(("n",), (starts, grows), True)), FACTS, Budget(facts=50_000))
+    assert str(model.exceeded).startswith("more than 50,000 facts: the rule of n at rules.dl:7:1 made ")

@@ -113,8 +113,8 @@ def test_an_aggregate_over_alternatives_of_what_is_not_known_is_unknown() -> Non
     rules = (
         "p(n) :- n = count{ x : (n(x) or e(x, _)) }. q(1) :- p(n), n > 1. r(n) :- n = count{ x : (n(x) or f(x, _)) }."
     )
-    found = answer(rules, {"n": [(1,)], "e": [(2, 0)], "f": [(1, U)]}, {"e": [(2, 0)]})
-    assert {name: rows for name, rows in found.items() if "#" not in name} == {
+    tables = answer(rules, {"n": [(1,)], "e": [(2, 0)], "f": [(1, U)]}, {"e": [(2, 0)]})
+    assert {name: rows for name, rows in tables.items() if "#" not in name} == {
         "p": {
             (
                 Unknown(
@@ -148,7 +148,7 @@ def test_a_row_of_an_aggregate_over_alternatives_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "said"),
+    ("rules", "message"),
     [
         ("p(1) :- n(y), 0 < count{ x : (n(x) or e(x, y)) }.", f"m.dl:1:19: {GROUPS}"),
         ("p(1) :- n(y), 0 < count{ x : (n(x), y = null or e(x, y)) }.", f"m.dl:1:19: {GROUPS}"),
@@ -169,16 +169,16 @@ def test_a_row_of_an_aggregate_over_alternatives_is_explained() -> None:
         ('p(x) :- lower("A", x), abs(1, x).', "m.dl:1:9: x can never be the string that lower gives"),
     ],
 )
-def test_what_is_refused(rules: str, said: str) -> None:
+def test_what_is_refused(rules: str, message: str) -> None:
     with pytest.raises(RulesError) as raised:
         checked(rules)
-    assert [f"{diagnostic.span}: {diagnostic.message}" for diagnostic in raised.value.diagnostics] == [said]
+    assert [f"{diagnostic.span}: {diagnostic.message}" for diagnostic in raised.value.diagnostics] == [message]
 
 
 def test_a_query_has_the_time_of_its_facts_or_of_whoever_asks() -> None:
     native_engine, now = engine("native"), datetime(2027, 3, 1, 12, tzinfo=UTC)
-    asked = [ask([], "now(x)", lines, native_engine, now=now).rows for lines in ([], read_lines(GIVEN, "facts"))]
-    assert asked == [(("2027-03-01 12:00:00",),), (("2030-01-01 00:00:00",),)]
+    answers = [ask([], "now(x)", lines, native_engine, now=now).rows for lines in ([], read_lines(GIVEN, "facts"))]
+    assert answers == [(("2027-03-01 12:00:00",),), (("2030-01-01 00:00:00",),)]
 
 
 def test_without_re2_a_pattern_is_refused_at_load(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,8 +186,8 @@ def test_without_re2_a_pattern_is_refused_at_load(monkeypatch: pytest.MonkeyPatc
     searcher.cache_clear()
     with pytest.raises(RulesError) as raised:
         checked('p(x) :- n(x), x != null, matches(x, "a").')
-    (found,) = raised.value.diagnostics
-    assert (found.code, found.message, found.suggestion) == (
+    (diagnostic,) = raised.value.diagnostics
+    assert (diagnostic.code, diagnostic.message, diagnostic.suggestion) == (
         "bad-pattern",
         "regular expressions need RE2, which is not installed",
         "pip install datalog-gate[re2]",

@@ -194,14 +194,14 @@ def test_a_builtin_refuses(name: str, inputs: tuple[Value, ...], message: str) -
 
 
 def test_a_search_is_bounded() -> None:
-    for inputs, said in (
+    for inputs, message in (
         (("a" * 1_000_000, "(.*a){300}"), "the text is too long for this pattern"),
         (("a", "a" * 1001), "the pattern is longer than 1000 characters"),
         (("a", "(a{1000}){1000}"), "the pattern is not RE2's: invalid repetition size: {1000}"),
         (("\ud800", "a"), "the text is not Unicode"),
         (("a", "\ud800"), "the pattern is not Unicode"),
     ):
-        with pytest.raises(EvaluationError, match=rf": {re.escape(said)}$"):
+        with pytest.raises(EvaluationError, match=rf": {re.escape(message)}$"):
             holds("matches", inputs, False)
 
 
@@ -211,8 +211,8 @@ def test_texts_do_not_grow_without_bound() -> None:
         with pytest.raises(EvaluationError, match=r"the result is too long$"):
             compute(name, inputs)
     rows: list[Row] = [(half,), (half + "y",)]
-    for more, said in (([], "list: the result is too long"), ([(U,)], "list of an unknown is too long to write")):
-        with pytest.raises(EvaluationError, match=f"^{said}$"):
+    for more, message in (([], "list: the result is too long"), ([(U,)], "list of an unknown is too long to write")):
+        with pytest.raises(EvaluationError, match=f"^{message}$"):
             aggregate("list", [*rows, *more])
 
 
@@ -243,7 +243,7 @@ def test_a_default_is_not_looked_at_where_the_value_is_known() -> None:
 
 
 def test_a_test_of_an_unknown_answers_as_told() -> None:
-    assert [holds("starts_with", (U, "a"), told) for told in (True, False)] == [True, False]
+    assert [holds("starts_with", (U, "a"), when_unknown) for when_unknown in (True, False)] == [True, False]
 
 
 ALL: tuple[Comparator, ...] = ("=", "!=", "<", "<=", ">", ">=")
@@ -266,18 +266,18 @@ ALL: tuple[Comparator, ...] = ("=", "!=", "<", "<=", ">", ">=")
     ],
 )
 def test_the_truth_of_comparisons(left: Value, right: Value, null_test: bool, true: set[str]) -> None:
-    found = set()
+    true_comparators = set()
     for comparator in ALL:
         try:
             if compare(comparator, left, right, False, null_test):
-                found.add(str(comparator))
+                true_comparators.add(str(comparator))
         except EvaluationError:
-            found.add("raises")
-    assert found == true
+            true_comparators.add("raises")
+    assert true_comparators == true
 
 
 def test_a_comparison_with_an_unknown_answers_as_told() -> None:
-    assert {one for one in ALL if compare(one, U, 1, True, False)} == set(ALL)
+    assert {comparator for comparator in ALL if compare(comparator, U, 1, True, False)} == set(ALL)
 
 
 @pytest.mark.parametrize(

@@ -87,16 +87,16 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 }  # fmt: skip
 
 
-def denials(template: str, given: dict[str, Any]) -> list[str]:
+def denials(template: str, inputs: dict[str, Any]) -> list[str]:
     head = "" if "FormatVersion" in template else HEAD
-    stack = read_stack(template=head + template, stack_name="s", **given)
+    stack = read_stack(template=head + template, stack_name="s", **inputs)
     decision = api.load_rules(RULES).decide(stack)
     return [violation.message for violation in decision.violations if violation.policy == "net.open_ssh"]
 
 
-@pytest.mark.parametrize(("template", "given", "groups"), CASES.values(), ids=CASES)
-def test_an_open_port_is_found_however_it_is_said(template: str, given: dict[str, Any], groups: list[str]) -> None:
-    assert denials(template, given) == [OPEN.format(group) for group in groups]
+@pytest.mark.parametrize(("template", "inputs", "groups"), CASES.values(), ids=CASES)
+def test_an_open_port_is_found_however_it_is_said(template: str, inputs: dict[str, Any], groups: list[str]) -> None:
+    assert denials(template, inputs) == [OPEN.format(group) for group in groups]
 
 
 def test_an_environment_file_is_over_the_files_before_it_and_over_parameters(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_an_environment_file_is_over_the_files_before_it_and_over_parameters(tmp
         ({"environments": [wide, shut]}, []),
         ({"environments": [wide], "parameters": {"from": "10.1.0.0/16"}}, [OPEN.format("sg")]),
     ]
-    assert [denials(SHUT, given) for given, _ in cases] == [found for _, found in cases]
+    assert [denials(SHUT, inputs) for inputs, _ in cases] == [expected for _, expected in cases]
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "file:///etc/hostname", "link"])

@@ -50,19 +50,21 @@ equal = st.builds(
 condition = st.recursive(
     equal | st.just({"get_param": "flag"}),
     lambda inner: (
-        st.builds(lambda one: {"not": one}, inner)
-        | st.builds(lambda word, one, other: {word: [one, other]}, st.sampled_from(["and", "or"]), inner, inner)
+        st.builds(lambda condition: {"not": condition}, inner)
+        | st.builds(
+            lambda word, condition, other: {word: [condition, other]}, st.sampled_from(["and", "or"]), inner, inner
+        )
     ),
     max_leaves=3,
 )
 text = st.recursive(
     of_text
-    | of_parameter.map(lambda one: {"str_replace": {"template": "db-X", "params": {"X": one}}})
+    | of_parameter.map(lambda value: {"str_replace": {"template": "db-X", "params": {"X": value}}})
     | st.sampled_from(["nova-2", "m1", "big", "db"]),
     lambda inner: (
-        st.builds(lambda one, other: {"list_join": ["-", [one, other]]}, inner, inner)
-        | st.builds(lambda one: {"str_replace": {"template": "dbX", "params": {"X": one}}}, inner)
-        | st.builds(lambda at, one, other: {"if": [f"c{at}", one, other]}, st.integers(0, 1), inner, inner)
+        st.builds(lambda value, other: {"list_join": ["-", [value, other]]}, inner, inner)
+        | st.builds(lambda value: {"str_replace": {"template": "dbX", "params": {"X": value}}}, inner)
+        | st.builds(lambda at, value, other: {"if": [f"c{at}", value, other]}, st.integers(0, 1), inner, inner)
     ),
     max_leaves=3,
 )
@@ -79,14 +81,14 @@ net = st.fixed_dictionaries(
 group = st.fixed_dictionaries({
     "type": st.just("OS::Heat::ResourceGroup"),
     "properties": st.fixed_dictionaries({"count": st.just({"get_param": "size"}), "resource_def": server.map(
-        lambda one: {"type": one["type"], "properties": one["properties"]})}),
+        lambda resource: {"type": resource["type"], "properties": resource["properties"]})}),
 })  # fmt: skip
 template = st.builds(
     lambda resources, c0, c1: {
         "heat_template_version": "2021-04-16",
         "parameters": PARAMETERS,
         "conditions": {"c0": c0, "c1": c1},
-        "resources": {f"r{at}": one for at, one in enumerate(resources)},
+        "resources": {f"r{at}": resource for at, resource in enumerate(resources)},
     },
     st.lists(server | server | net | group, min_size=1, max_size=4),
     condition,
@@ -109,40 +111,44 @@ def worlds(
     rules: Rules, body: Mapping[str, Any], values: Mapping[str, list[Data]]
 ) -> list[set[tuple[str, str | None]]]:
     """What is found with each of the values together. A member of a group of unknown size has no name before."""
-    names = {resource.id.path for each in read(body, {}).walk() for resource in each.resources}
-    found = []
+    names = {resource.id.path for stack in read(body, {}).walk() for resource in stack.resources}
+    outcomes = []
     for chosen in product(*values.values()):
         decision = known_values.judged(rules, read(body, dict(zip(values, chosen, strict=True))))
         assert decision.undetermined == ()
-        found.append({(policy, on if on in names else None) for policy, on in known_values.found(decision.violations)})
-    return found
+        outcomes.append(
+            {(policy, on if on in names else None) for policy, on in known_values.read_findings(decision.violations)}
+        )
+    return outcomes
 
 
 @settings(max_examples=30)
 @given(body=template)
 def test_what_is_tried_is_what_reading_with_each_value_gives(rules: Rules, body: dict[str, Any]) -> None:
-    found = worlds(rules, body, VALUES)
+    outcomes = worlds(rules, body, VALUES)
     decision = known_values.judged(rules, read(body, {}))
-    always, ever = set.intersection(*found), set.union(*found)
-    assert known_values.found(decision.violations) == always
-    assert known_values.found(decision.undetermined) == ever - always
+    always, ever = set.intersection(*outcomes), set.union(*outcomes)
+    assert known_values.read_findings(decision.violations) == always
+    assert known_values.read_findings(decision.undetermined) == ever - always
     assert all(violation.because and " if " in violation.depends for violation in decision.undetermined)
 
 
 @settings(max_examples=20)
 @given(body=template, free=st.sampled_from([{"flavor"}, {"zone"}, {"zone", "flavor"}]))
 def test_what_can_not_be_tried_is_never_told_wrong(rules: Rules, body: dict[str, Any], free: set[str]) -> None:
-    declared = {name: {"type": one["type"]} if name in free else one for name, one in PARAMETERS.items()}
+    declared = {
+        name: {"type": parameter["type"]} if name in free else parameter for name, parameter in PARAMETERS.items()
+    }
     values = {**VALUES, **{name: [*VALUES[name], "db", "x"] for name in free}}
     body = {**body, "parameters": declared}
-    found = worlds(rules, body, values)
+    outcomes = worlds(rules, body, values)
     decision = known_values.judged(rules, read(body, {}))
-    assert known_values.found(decision.violations) <= set.intersection(*found)
-    open_ = known_values.found(decision.violations) | known_values.found(decision.undetermined)
-    assert open_ >= set.union(*found)
+    assert known_values.read_findings(decision.violations) <= set.intersection(*outcomes)
+    open_ = known_values.read_findings(decision.violations) | known_values.read_findings(decision.undetermined)
+    assert open_ >= set.union(*outcomes)
     assert all(violation.because for violation in decision.undetermined)
 
 
-@pytest.mark.parametrize("template", known_values.corpus()[::3], ids=lambda one: one.name)
+@pytest.mark.parametrize("template", known_values.corpus()[::3], ids=lambda path: path.name)
 def test_values_only_settle_what_the_corpus_leaves_open(template: Path) -> None:
     assert list(known_values.wrong(dg.load_rules(known_values.ROOT / "rules"), template, 0)) == []

@@ -18,7 +18,7 @@ from datalog_gate.schema.relations import FIXED
 DATA = Path(resource_types.__file__).parent / "data"
 HEAT = json.loads((DATA / resource_types.SOURCES[0]).read_text())
 OWN = json.loads((DATA / resource_types.SOURCES[1]).read_text())
-TYPES = {name: one for source in (HEAT, OWN) for name, one in source.items() if name != "source"}
+TYPES = {name: data for source in (HEAT, OWN) for name, data in source.items() if name != "source"}
 
 
 TEXT = "string or resource"
@@ -105,9 +105,9 @@ def test_a_type_has_one_relation_and_one_for_each_list_and_map(name: str, expect
     ],
 )
 def test_what_is_in_the_cloud_has_the_columns_of_congress(name: str, key: tuple[str, ...], expected: str) -> None:
-    found = SHIPPED.relation(name)
-    assert found is not None
-    assert (columns(name), found.key, found.named_only) == (expected, key, False)
+    relation = SHIPPED.relation(name)
+    assert relation is not None
+    assert (columns(name), relation.key, relation.named_only) == (expected, key, False)
 
 
 SCHEMAS = Path(os.environ.get("DATALOG_GATE_SHARED", Path(__file__).parents[2] / "shared")) / "research"
@@ -117,8 +117,10 @@ SCHEMAS = Path(os.environ.get("DATALOG_GATE_SHARED", Path(__file__).parents[2] /
 def test_every_table_of_a_driver_of_congress_is_there_in_its_order_of_columns() -> None:
     drivers = json.loads((SCHEMAS / "congress-schemas.json").read_text())
     tables = [(table, tuple(its)) for driver in drivers.values() for table, its in driver.items() if its]
-    found = [relation for name in cloud.names() if (relation := SHIPPED.relation(name))]
-    assert sorted((relation.name.partition(":")[2], tuple(relation.positions)) for relation in found) == sorted(tables)
+    relations = [relation for name in cloud.names() if (relation := SHIPPED.relation(name))]
+    assert sorted((relation.name.partition(":")[2], tuple(relation.positions)) for relation in relations) == sorted(
+        tables
+    )
 
 
 def test_the_relations_of_a_type_are_named_only_and_come_in_the_order_of_its_properties() -> None:
@@ -146,9 +148,9 @@ def test_the_relations_of_a_type_are_named_only_and_come_in_the_order_of_its_pro
     ],
 )
 def test_a_text_of_listed_values_is_closed(relation: str, closed: dict[str, tuple[str, ...]]) -> None:
-    found = SHIPPED.relation(relation)
-    assert found is not None
-    assert {column.name: column.allowed for column in found.columns if column.closed} == closed
+    declared = SHIPPED.relation(relation)
+    assert declared is not None
+    assert {column.name: column.allowed for column in declared.columns if column.closed} == closed
 
 
 def test_a_resource_type_says_what_heat_says_of_it() -> None:
@@ -184,8 +186,8 @@ def test_an_attribute_that_gives_back_a_property_names_it() -> None:
 
 
 def test_a_property_that_heat_reads_as_another_names_it() -> None:
-    found = {name: kind.moved for name in SHIPPED.types() if (kind := SHIPPED.type(name)) and kind.moved}
-    assert {name: moved for name, moved in found.items() if name in ("OS::Neutron::Port", "OS::Neutron::Router")} == {
+    renamed = {name: kind.moved for name in SHIPPED.types() if (kind := SHIPPED.type(name)) and kind.moved}
+    assert {name: moved for name, moved in renamed.items() if name in ("OS::Neutron::Port", "OS::Neutron::Router")} == {
         "OS::Neutron::Router": ((("l3_agent_id",), ("l3_agent_ids",)),),
         "OS::Neutron::Port": (
             (("network_id",), ("network",)),
@@ -220,14 +222,14 @@ def test_a_relation_that_nothing_fills_is_none(name: str) -> None:
 
 
 def test_every_name_is_the_name_of_a_relation_in_a_namespace_of_the_catalogue() -> None:
-    found: dict[str, Relation | None] = {name: SHIPPED.relation(name) for name in SHIPPED.names()}
-    assert [name for name, relation in found.items() if relation is None or relation.name != name] == []
-    assert {name.partition(":")[0] for name in found} - SHIPPED.namespaces() == set()
-    assert [name for name in SHIPPED.names() if name not in found] == []
-    assert {*FIXED, *cloud.names()} <= set(found)
-    assert len(found) == len(list(SHIPPED.names()))
+    relations: dict[str, Relation | None] = {name: SHIPPED.relation(name) for name in SHIPPED.names()}
+    assert [name for name, relation in relations.items() if relation is None or relation.name != name] == []
+    assert {name.partition(":")[0] for name in relations} - SHIPPED.namespaces() == set()
+    assert [name for name in SHIPPED.names() if name not in relations] == []
+    assert {*FIXED, *cloud.names()} <= set(relations)
+    assert len(relations) == len(list(SHIPPED.names()))
     assert {name.partition(":")[0] for name in cloud.names()} == cloud.CLOUD | {"heat"}
-    assert {one["relation"] for one in TYPES.values()} <= set(found)
+    assert {data["relation"] for data in TYPES.values()} <= set(relations)
 
 
 def test_the_columns_of_every_relation_are_different() -> None:
@@ -238,12 +240,12 @@ def test_the_columns_of_every_relation_are_different() -> None:
 
 
 def test_every_type_can_be_read_and_relation_names_are_made_by_the_rule_and_no_two_are_one() -> None:
-    found = {name: resource_type.relation for name in SHIPPED.types() if (resource_type := SHIPPED.type(name))}
-    assert found == {name: one["relation"] for name, one in TYPES.items()}
-    assert found == {name: relation_name(name) for name in HEAT if name != "source"} | {
+    relations = {name: resource_type.relation for name in SHIPPED.types() if (resource_type := SHIPPED.type(name))}
+    assert relations == {name: data["relation"] for name, data in TYPES.items()}
+    assert relations == {name: relation_name(name) for name in HEAT if name != "source"} | {
         "DatalogGate::Policy": "datalog_gate:policy"
     }
-    assert len(set(found.values())) == len(found)
+    assert len(set(relations.values())) == len(relations)
 
 
 @pytest.mark.parametrize(

@@ -186,8 +186,8 @@ def stack(resources: dict[str, Any], **more: Any) -> Any:
     return dg.read_stack({"heat_template_version": "2018-08-31", "resources": resources, **more}, stack_name="web")
 
 
-def told(found: Any) -> dict[str, str]:
-    return {one.message: one.change for one in found}
+def read_changes(findings: Any) -> dict[str, str]:
+    return {finding.message: finding.change for finding in findings}
 
 
 @pytest.mark.parametrize(("at", "pair"), list(enumerate(PAIRS.values())), ids=PAIRS.keys())
@@ -195,15 +195,17 @@ def test_what_an_update_changes_is_told_from_what_was_there(tmp_path: Path, at: 
     rules = rules_of(tmp_path, pair.rules)
     engine = "both" if at % 4 == 0 else "native"  # the other takes twenty times as long
     decision = rules.decide(stack(pair.new), against=stack(pair.old), now=NOW, engine=engine)
-    found = decision.outcome, told(decision.violations), told(decision.undetermined)
-    assert found == (pair.outcome, pair.violations, pair.undetermined)
+    answer = decision.outcome, read_changes(decision.violations), read_changes(decision.undetermined)
+    assert answer == (pair.outcome, pair.violations, pair.undetermined)
 
 
 def test_without_an_older_state_nothing_says_a_change(tmp_path: Path) -> None:
     rules = rules_of(tmp_path, OPEN)
     alone = rules.decide(stack({"a": group("all")}), action="update", now=NOW)
     against = rules.decide(stack({"a": group("all")}), against=stack({"a": group("all")}), now=NOW)
-    assert [(decision.outcome, told(decision.violations), decision.compared) for decision in (alone, against)] == [
+    assert [
+        (decision.outcome, read_changes(decision.violations), decision.compared) for decision in (alone, against)
+    ] == [
         ("deny", {"a is open at 0": None}, False),
         ("allow_with_warnings", {"a is open at 0": "preexisting"}, True),
     ]
@@ -212,22 +214,22 @@ def test_without_an_older_state_nothing_says_a_change(tmp_path: Path) -> None:
 
 def test_the_id_covers_what_was_where_that_matters(tmp_path: Path) -> None:
     rules = rules_of(tmp_path, OPEN)
-    new, olds = stack({"a": group("all")}), [stack({"a": group(one)}) for one in ("all", "one", "two", "two")]
+    new, olds = stack({"a": group("all")}), [stack({"a": group(level)}) for level in ("all", "one", "two", "two")]
     first, second, third, fourth = (rules.decide(new, against=old, now=NOW).id for old in olds)
     assert len({first, second, third}) == 3
     assert third == fourth
 
 
 @pytest.mark.parametrize(
-    ("was", "outcome", "change"), [(2, "allow_with_warnings", "preexisting"), (0, "deny", "introduced")]
+    ("old_value", "outcome", "change"), [(2, "allow_with_warnings", "preexisting"), (0, "deny", "introduced")]
 )
 def test_a_policy_that_met_an_error_before_has_nothing_that_was_there(
-    tmp_path: Path, was: int, outcome: str, change: str
+    tmp_path: Path, old_value: int, outcome: str, change: str
 ) -> None:
     rules = rules_of(tmp_path, SHARE)
-    new, old = (stack({}, parameters={"n": {"type": "number", "default": one}}) for one in (2, was))
+    new, old = (stack({}, parameters={"n": {"type": "number", "default": value}}) for value in (2, old_value))
     decision = rules.decide(new, against=old, now=NOW)
-    assert (decision.outcome, told(decision.violations), decision.errors) == (outcome, {"6": change}, ())
+    assert (decision.outcome, read_changes(decision.violations), decision.errors) == (outcome, {"6": change}, ())
 
 
 def test_a_waiver_has_no_part_in_what_was_there(tmp_path: Path) -> None:
@@ -236,7 +238,7 @@ def test_a_waiver_has_no_part_in_what_was_there(tmp_path: Path) -> None:
     both = {"against": stack({"a": group("all")}), "now": NOW}
     for expires, outcome, waived in (("2028-01-01", "allow", True), ("2027-01-01", "allow_with_warnings", False)):
         decision = rules.decide(stack({"a": group("all")}), waivers=[{**words, "expires": expires}], **both)
-        assert (decision.outcome, told(decision.waived if waived else decision.violations)) == (
+        assert (decision.outcome, read_changes(decision.waived if waived else decision.violations)) == (
             outcome,
             {"a is open at 0": "preexisting"},
         )
@@ -247,7 +249,10 @@ def test_several_stacks_are_compared_each_with_the_one_of_its_name(tmp_path: Pat
     template = {"heat_template_version": "2018-08-31", "resources": {"a": group("all")}}
     stack, other = (dg.read_stack(template, stack_name=name) for name in ("one", "other"))
     decision = rules.decide([stack, other], against=[other], now=NOW)
-    assert told(decision.violations) == {"one/a is open at 0": "introduced", "other/a is open at 0": "preexisting"}
+    assert read_changes(decision.violations) == {
+        "one/a is open at 0": "introduced",
+        "other/a is open at 0": "preexisting",
+    }
 
 
 def test_a_hidden_value_that_heat_does_not_show_is_no_difference_by_itself(tmp_path: Path) -> None:
@@ -257,7 +262,7 @@ def test_a_hidden_value_that_heat_does_not_show_is_no_difference_by_itself(tmp_p
     template["resources"] = {"s": server(name={"get_param": "key"})}
     old, new = (dg.read_stack(template, masked=[("parameters", "key")], stack_name="web") for _ in range(2))
     decision = rules.decide(new, against=old, now=NOW)
-    assert (decision.outcome, told(decision.violations)) == ("allow_with_warnings", {"?": "preexisting"})
+    assert (decision.outcome, read_changes(decision.violations)) == ("allow_with_warnings", {"?": "preexisting"})
 
 
 @pytest.fixture
@@ -303,13 +308,13 @@ JUNIT = """\
 @pytest.mark.usefixtures("folder")
 def test_people_see_what_was_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CHECK, "--format", "json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert [one["change"] for one in found["violations"]] == ["preexisting", "introduced", "preexisting"]
+    printed = json.loads(capsys.readouterr().out)
+    assert [violation["change"] for violation in printed["violations"]] == ["preexisting", "introduced", "preexisting"]
     assert main([*CHECK, "--format", "compact"]) == 1
-    assert capsys.readouterr().out == COMPACT.format(found["id"][:6])
+    assert capsys.readouterr().out == COMPACT.format(printed["id"][:6])
     assert main([*CHECK, "--format", "text"]) == 1
-    lines = [one for one in capsys.readouterr().out.splitlines() if not one.startswith(" ")]
-    assert lines == COMPACT.format(found["id"][:6]).splitlines()
+    lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+    assert lines == COMPACT.format(printed["id"][:6]).splitlines()
 
 
 @pytest.mark.usefixtures("folder")
@@ -318,7 +323,7 @@ def test_programs_see_what_was_there(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == GITHUB
     assert main([*CHECK, "--format", "sarif"]) == 1
     [run] = json.loads(capsys.readouterr().out)["runs"]
-    assert [one["baselineState"] for one in run["results"]] == ["unchanged", "new", "unchanged"]
+    assert [result["baselineState"] for result in run["results"]] == ["unchanged", "new", "unchanged"]
     assert main(["check", "old.json", *CHECK[2:], "--format", "junit"]) == 1
     assert capsys.readouterr().out == JUNIT.replace('name="web"', 'name="old"').replace("web", "old")
 
@@ -328,7 +333,7 @@ def test_rules_that_read_what_was_are_told_to_have_nothing(folder: Path) -> None
     update, compared = (rules.decide(stack({}), action="update", against=old, now=NOW) for old in ((), stack({})))
     create = rules.decide(stack({}), now=NOW)
     inputs = {"old:os:nova:server", "heat:change", "gate:request", "heat:stack"}
-    said = "the rules read heat:change, old:os:nova:server, and nothing says what the stack was: give --against OLD"
-    assert list(uncompared(inputs, [create, update, compared])) == [said]
+    message = "the rules read heat:change, old:os:nova:server, and nothing says what the stack was: give --against OLD"
+    assert list(uncompared(inputs, [create, update, compared])) == [message]
     assert list(uncompared(inputs, [create, compared])) == []
     assert list(uncompared({"gate:request"}, [update])) == []

@@ -156,16 +156,16 @@ def masked(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("command", "shown"),
+    ("command", "expected"),
     [("maybe.yaml", TEXT), ("deny.yaml --mode warn", DENIED), ("both.yaml --format compact", COMPACT)],
 )
-def test_check_shows_each_finding_at_its_place(command: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_shows_each_finding_at_its_place(command: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(f"check {command} --rules m.dl --output json=out.json --output compact=out.txt")
     printed = capsys.readouterr()
-    assert (masked(printed.out), printed.err) == (shown, "")
+    assert (masked(printed.out), printed.err) == (expected, "")
     end = printed.out.splitlines()[-1]
-    found = json.loads(Path("out.json").read_text())
-    assert end.endswith(f"{found['counts']['facts']} facts; {found['outcome']}; decision {found['id'][:6]}")
+    decision = json.loads(Path("out.json").read_text())
+    assert end.endswith(f"{decision['counts']['facts']} facts; {decision['outcome']}; decision {decision['id'][:6]}")
     assert Path("out.txt").read_text().splitlines()[-1] == end
 
 
@@ -247,7 +247,7 @@ def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: py
     Path("i.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s"}}\n')
     codes = [run(f"check ok.yaml --rules c.dl --format json {more}") for more in ("", "--inventory i.jsonl")]
     printed = capsys.readouterr()
-    assert (codes, [json.loads(one)["outcome"] for one in printed.out.splitlines()]) == ([0, 1], ["allow", "deny"])
+    assert (codes, [json.loads(line)["outcome"] for line in printed.out.splitlines()]) == ([0, 1], ["allow", "deny"])
     assert printed.err == (
         "warning[no-inventory] the rules read cinder:volumes, nova:servers, which nothing fills\n"
         "  help  give --inventory FILE.jsonl\n"
@@ -270,7 +270,7 @@ def test_a_pack_may_say_that_it_does_without_an_inventory(
 
 
 @pytest.mark.parametrize(
-    ("row", "shown"),
+    ("row", "expected"),
     [
         ('["a", "blue"]', (0, "a\tblue\n", "")),
         ('{"tag": "blue", "server_id": "a"}', (0, "a\tblue\n", "")),
@@ -279,11 +279,11 @@ def test_a_pack_may_say_that_it_does_without_an_inventory(
     ],
 )
 def test_a_query_reads_a_cloud_as_it_is_typed(
-    row: str, shown: tuple[int, str, str], capsys: pytest.CaptureFixture[str]
+    row: str, expected: tuple[int, str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("i.jsonl").write_text(f'{{"relation": "nova:tags", "row": {row}}}\n')
     code = run('query nova:tags(_,"blue") --rules none.dl --facts i.jsonl')
-    assert (code, *capsys.readouterr()) == shown
+    assert (code, *capsys.readouterr()) == expected
 
 
 def test_a_name_can_not_write_lines_or_escapes_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,10 +292,12 @@ def test_a_name_can_not_write_lines_or_escapes_of_its_own(capsys: pytest.Capture
     Path("web.json").write_text(json.dumps(stack))
     codes = [run(f"check web.json --rules m.dl --format {form} --output json=o") for form in ("compact", "json")]
     assert codes == [1, 1]
-    compact, _, found = capsys.readouterr().out.splitlines()
+    compact, _, as_json = capsys.readouterr().out.splitlines()
     assert compact.partition("deny")[2] == "[flavor] a\ufffd[2K\ufffdok: 0 denied\ufffd takes huge"
     name = "web/a\x1b[2K\nok: 0 denied\ud800"
-    assert [json.loads(one)["violations"][0]["row"] for one in (found, Path("o").read_text())] == [[name, "huge"]] * 2
+    assert [json.loads(text)["violations"][0]["row"] for text in (as_json, Path("o").read_text())] == [
+        [name, "huge"]
+    ] * 2
 
 
 def test_facts_are_printed_as_text_or_lines_of_those_relations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -335,9 +337,9 @@ def test_a_query_gives_sorted_rows_or_says_why_not(
 ) -> None:
     for name, text in QUERY_RULES.items():
         Path(name).write_text(text)
-    asked, *options = query.split(" --")
+    question, *options = query.split(" --")
     words = [word for option in options for word in f"--{option}".split()]
-    command = ["query", asked, "--rules", *QUERY_RULES, "--facts", "rows.jsonl", "--format", "json", *words]
+    command = ["query", question, "--rules", *QUERY_RULES, "--facts", "rows.jsonl", "--format", "json", *words]
     assert main(command) == code
     printed = capsys.readouterr()
     if printed.out.startswith("{"):
@@ -374,8 +376,8 @@ def test_check_imports_nothing_that_it_does_not_need() -> None:
         f"print(code, [name for name in sys.modules if name.startswith({HEAVY})])"
     )
     command = [sys.executable, "-c", program, "check", "deny.yaml", "--rules", "m.dl", "--output", "json=o"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert shown.splitlines()[-1] == "1 []"
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output.splitlines()[-1] == "1 []"
 
 
 def test_a_denial_that_nobody_reads_is_no_success() -> None:
@@ -408,8 +410,8 @@ def test_fmt_writes_nothing_if_a_file_can_not_be_read(folder: Path, capsys: pyte
     (folder / "d.dl").write_text("p(x) :- q(x) r(x).")
     assert run("fmt c.dl d.dl") == 2
     assert [(folder / name).read_text() for name in ("c.dl", "d.dl")] == ["p( 1 ).", "p(x) :- q(x) r(x)."]
-    said = "d.dl:1:14: error[syntax] missing `,` or `.` before `r`\n  1 | p(x) :- q(x) r(x).\n    |              ^\n"
-    assert capsys.readouterr() == ("", f"{said}  help  write `,` before `r`\n")
+    message = "d.dl:1:14: error[syntax] missing `,` or `.` before `r`\n  1 | p(x) :- q(x) r(x).\n    |              ^\n"
+    assert capsys.readouterr() == ("", f"{message}  help  write `,` before `r`\n")
     assert (run("fmt absent.dl"), run("fmt"), run("fmt --chek m.dl")) == (2, 64, 64)
 
 

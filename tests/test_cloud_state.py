@@ -64,8 +64,8 @@ def test_one_row_that_changes_renews_only_what_rests_on_it(rules: PolicySet) -> 
 
 
 def test_rows_that_hold_an_unknown_leave_what_rests_on_them_to_the_decision(rules: PolicySet) -> None:
-    found = loaded(rules, placed({**ROWS, "m:spare": [(Unknown("u"),)]}))
-    assert found.model.tables.keys() == {"m:rack", "m:link", "m:spare"}
+    inventory = loaded(rules, placed({**ROWS, "m:spare": [(Unknown("u"),)]}))
+    assert inventory.model.tables.keys() == {"m:rack", "m:link", "m:spare"}
 
 
 def test_it_can_be_given_without_what_it_derived(rules: PolicySet) -> None:
@@ -83,14 +83,17 @@ resources: {web: {type: OS::Nova::Server, properties: {flavor: tiny, image: i, a
 def test_a_loaded_inventory_serves_any_number_of_decisions_and_stays_as_it_is() -> None:
     first = dg.Rules(load([RuleFile("m", "m.dl", RULES)]))
     stack = dg.read_stack(template=TEMPLATE, stack_name="s")
-    there = first.inventory(ROWS)
-    before = tables(there)
-    found = [first.decide(stack, inventory=one, now="2027-01-01").to_json() for one in (there, there, ROWS)]
-    assert found[0] == found[1] == found[2]
-    assert found[0]["outcome"] == "deny"
-    assert tables(there) == before
-    spared = first.inventory({**ROWS, "m:spare": [("c",)]}, there)
+    loaded_inventory = first.inventory(ROWS)
+    before = tables(loaded_inventory)
+    decisions = [
+        first.decide(stack, inventory=inventory, now="2027-01-01").to_json()
+        for inventory in (loaded_inventory, loaded_inventory, ROWS)
+    ]
+    assert decisions[0] == decisions[1] == decisions[2]
+    assert decisions[0]["outcome"] == "deny"
+    assert tables(loaded_inventory) == before
+    spared = first.inventory({**ROWS, "m:spare": [("c",)]}, loaded_inventory)
     assert first.decide(stack, inventory=spared).outcome == "allow"
     other = dg.Rules(load([RuleFile("m", "m.dl", RULES + "// another\n")]))
     with pytest.raises(dg.UsageError, match=r"^the inventory was loaded for other rules$"):
-        other.decide(stack, inventory=there)
+        other.decide(stack, inventory=loaded_inventory)

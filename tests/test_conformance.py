@@ -59,11 +59,11 @@ class Good(Service):
     def rows(self) -> Iterator[Rows]:
         """The seats by key, None for one that is dead."""
         with self._lock():
-            found: Rows = json.loads(self._path.read_text()) if self._path.exists() else {}
+            rows: Rows = json.loads(self._path.read_text()) if self._path.exists() else {}
             time.sleep(self.pause)
-            yield found
+            yield rows
             fresh = self._path.with_name(f"new-{os.getpid()}-{next(COUNT)}")
-            fresh.write_text(json.dumps(found))
+            fresh.write_text(json.dumps(rows))
             fresh.replace(self._path)
 
     def _lock(self) -> AbstractContextManager[Any]:
@@ -212,8 +212,8 @@ class Mover(Good):
 class Sweeper(Good):
     def release(self, held: Held) -> None:
         with self.rows() as rows:
-            gone = rows.get(held.key) or []
-            rows |= {key: None for key, seats in rows.items() if set(seats or ()) & set(gone)}
+            released = rows.get(held.key) or []
+            rows |= {key: None for key, seats in rows.items() if set(seats or ()) & set(released)}
             rows[held.key] = None
 
 
@@ -347,7 +347,7 @@ NAMED: dict[type[Good], tuple[str, ...]] = {
 
 @pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.__name__)
 def test_a_service_with_a_fault_fails_the_checks_that_name_it(kind: type[Good], tmp_path: Path) -> None:
-    assert [one for one in NAMED[kind] if passes(kind, one, tmp_path)] == []
+    assert [service for service in NAMED[kind] if passes(kind, service, tmp_path)] == []
 
 
 def test_a_service_without_a_fault_passes_each_check_and_each_fails_for_some_fault(tmp_path: Path) -> None:

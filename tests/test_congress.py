@@ -189,7 +189,7 @@ def test_conformance() -> None:
         if wrong:
             differing.add(case["id"])
             print(case["id"], wrong)
-    print(*(f"{what}: {counts[what]}" for what in sorted(counts)), sep="\n")
+    print(*(f"{outcome}: {counts[outcome]}" for outcome in sorted(counts)), sep="\n")
     assert differing == exceptions()
 
 
@@ -198,21 +198,21 @@ def test_a_query_gives_what_congress_gave(policies: Policies, query: str, expect
     assert {tuple(map(to_json, row)) for row in answer(policies, next(iter(policies)), query)} == expected
 
 
-@pytest.mark.parametrize(("policies", "said"), REFUSED)
-def test_what_congress_refused_is_refused(policies: Policies, said: list[str]) -> None:
+@pytest.mark.parametrize(("policies", "messages"), REFUSED)
+def test_what_congress_refused_is_refused(policies: Policies, messages: list[str]) -> None:
     with pytest.raises(RulesError) as raised:
         content(policies, "a")
     assert [
         str(diagnostic.span) + " " + diagnostic.code
         for diagnostic in raised.value.diagnostics
         if diagnostic.severity == "error"
-    ] == said
+    ] == messages
 
 
-@pytest.mark.parametrize(("text", "said", "rows"), READ)
-def test_what_is_read_in_another_way_is_said(text: str, said: list[str], rows: list[tuple[object, ...]]) -> None:
+@pytest.mark.parametrize(("text", "messages", "rows"), READ)
+def test_what_is_read_in_another_way_is_said(text: str, messages: list[str], rows: list[tuple[object, ...]]) -> None:
     answered = ask([RuleFile("a", "a", text, congress=True)], "p(x)", FACTS, engine("native"))
-    assert [f"{warning.span} {warning.severity}: {warning.message}" for warning in answered.warnings] == said
+    assert [f"{warning.span} {warning.severity}: {warning.message}" for warning in answered.warnings] == messages
     assert [tuple(map(to_json, row)) for row in answered.rows] == rows
 
 
@@ -224,13 +224,15 @@ def test_a_library_is_judged_as_congress_judged_it() -> None:
 
 
 def test_places_point_into_the_file_of_a_library(tmp_path: Path) -> None:
-    for written, *said in PLACES:
+    for written, *expected in PLACES:
         file = tmp_path / "a.yaml"
         file.write_text(f"name: A\nrules:\n{written}", "utf-8")
         with pytest.raises(RulesError) as raised:
             dg.load_rules(file)
-        found = [(diagnostic.code, diagnostic.span) for diagnostic in raised.value.diagnostics]
-        assert [(code, span and (span.line, span.column, span.end_column)) for code, span in found] == said, written
+        diagnostics = [(diagnostic.code, diagnostic.span) for diagnostic in raised.value.diagnostics]
+        assert [(code, span and (span.line, span.column, span.end_column)) for code, span in diagnostics] == expected, (
+            written
+        )
 
 
 def test_yaml_that_is_no_library_is_left_alone_beside_rules(tmp_path: Path) -> None:
@@ -258,8 +260,8 @@ def test_files_of_congress_find_a_library_under_its_own_name(tmp_path: Path) -> 
     assert dg.load_rules(tmp_path).warnings == ()
     assert list(from_congress(tmp_path).values())[1] == "export error.\n\n@deny()\nerror(x) :- a:p(x).\n"
     (tmp_path / "c.yaml").write_text("{name: Lib, rules: [{rule: p(2)}]}", "utf-8")
-    said = [warning.message for warning in dg.load_rules(tmp_path).warnings]
-    assert said == ["nothing defines Lib:p: it is empty"]
+    messages = [warning.message for warning in dg.load_rules(tmp_path).warnings]
+    assert messages == ["nothing defines Lib:p: it is empty"]
 
 
 def test_a_comment_is_the_message_only_if_it_is_of_all_rules_of_the_table() -> None:
@@ -316,7 +318,7 @@ BOUND = st.sampled_from([None, 2, 3, 4])
 def test_conversion_keeps_every_row(
     rules: list[tuple[str, str]], facts: list[tuple[int | None, int | None]], others: list[int]
 ) -> None:
-    text = "".join(f"t({one})\n" for one in (1, *others))
+    text = "".join(f"t({number})\n" for number in (1, *others))
     for low, high in rules:
         parts = [
             (f"{column}={value.replace('V', name)}", rest.replace("V", name))
@@ -390,8 +392,8 @@ def content(policies: Policies, target: str) -> set[Row]:
 def facts_of(text: str) -> set[Row]:
     """The facts that a text lists, each with its relation first; what holds variables is a rule or a part of one."""
     facts = set()
-    for found in re.findall(r"(?:execute\[)?[\w.:+-]+\([^()]*\)\]?", text):
-        ((rule,), _) = _statements(found)
+    for atom in re.findall(r"(?:execute\[)?[\w.:+-]+\([^()]*\)\]?", text):
+        ((rule,), _) = _statements(atom)
         if all(isinstance(argument, Constant) for argument in rule.head.arguments):
             facts.add(
                 (
@@ -406,7 +408,7 @@ def rows_of(lines: Iterable[str]) -> set[Row]:
     """The rows that texts list: of facts one each, of a body that is filled in the whole line as one."""
     rows = set()
     for line in lines:
-        facts = [next(iter(facts_of(one))) for one in re.findall(r"(?:execute\[)?[\w.:+-]+\([^()]*\)\]?", line)]
+        facts = [next(iter(facts_of(atom))) for atom in re.findall(r"(?:execute\[)?[\w.:+-]+\([^()]*\)\]?", line)]
         if "," in re.sub(r"\([^()]*\)", "", line):
             rows.add(tuple(value for fact in facts for value in fact[1:]))
         else:
@@ -415,8 +417,8 @@ def rows_of(lines: Iterable[str]) -> set[Row]:
 
 
 def _statements(text: str) -> tuple[list[Rule], list[Diagnostic]]:
-    module, found = parse(text, "expected", "expected", congress=True)
-    return [statement for statement in module.statements if isinstance(statement, Rule)], list(found)
+    module, diagnostics = parse(text, "expected", "expected", congress=True)
+    return [statement for statement in module.statements if isinstance(statement, Rule)], list(diagnostics)
 
 
 def _files(policies: Policies) -> list[RuleFile]:

@@ -48,7 +48,7 @@ def limit(pack: Path, limits: Mapping[str, object]) -> None:
 
 def findings(rules: dg.Rules) -> str:
     """How many certain findings each policy has, in all and by template; and that no policy fails."""
-    found: dict[str, Counter[str]] = {policy.id: Counter() for policy in rules.policies}
+    roots: dict[str, Counter[str]] = {policy.id: Counter() for policy in rules.policies}
     for line in (CORPUS / "manifest.jsonl").read_text("utf-8").splitlines():
         root, environments = (json.loads(line)[key] for key in ("root", "envs"))
         if root == UNREADABLE:
@@ -56,16 +56,16 @@ def findings(rules: dg.Rules) -> str:
         stack = dg.read_stack(
             CORPUS / root, environments=[CORPUS / environment for environment in environments], files_root=CORPUS
         )
-        seen = set()
+        violations = set()
         for action in ACTIONS:
             decision = rules.decide(stack, action=action, now="2027-03-01")
             assert decision.errors == ()
-            seen |= {(violation.policy, violation.row) for violation in decision.violations}
-        for policy, _ in seen:
-            found[policy][root] += 1
+            violations |= {(violation.policy, violation.row) for violation in decision.violations}
+        for policy, _ in violations:
+            roots[policy][root] += 1
     return "".join(
         f"{policy} {where.total()}\n" + "".join(f"  {where[root]} {root}\n" for root in sorted(where))
-        for policy, where in sorted(found.items())
+        for policy, where in sorted(roots.items())
     )
 
 
@@ -77,7 +77,7 @@ def test_packs_find_in_real_templates_what_was_judged(limits: str, tmp_path: Pat
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not here")
-@pytest.mark.parametrize("record", JUDGED, ids=lambda one: str(one.stem))
+@pytest.mark.parametrize("record", JUDGED, ids=lambda path: str(path.stem))
 def test_three_findings_of_each_policy_were_judged_by_hand(record: Path, tmp_path: Path) -> None:
     """A record holds for each policy of its pack three entries or more: of a `template`, a root of the corpus, what
     one or some findings `says`, `why` that is right, and the `case` of the pack's tests that has this shape. What is
@@ -87,20 +87,21 @@ def test_three_findings_of_each_policy_were_judged_by_hand(record: Path, tmp_pat
     request there may be what `ASKED` names."""
     judge = Judge(ROOT / "rules" / record.stem, tmp_path)
     entries: dict[str, list[dict[str, Any]]] = yaml.safe_load(record.read_text("utf-8"))
-    assert {policy: [judge.newly(policy, one) for one in some] for policy, some in entries.items()} == {
-        policy: [said(one) for one in some] for policy, some in entries.items()
+    assert {policy: [judge.newly(policy, entry) for entry in some] for policy, some in entries.items()} == {
+        policy: [read_messages(entry) for entry in some] for policy, some in entries.items()
     }
     expected = {case.name: {policy for policy, _ in case.policies} for case in read_cases(judge.pack / "test.yaml")}
     assert [
-        f"{policy}: {one['case']}"
+        f"{policy}: {entry['case']}"
         for policy, some in entries.items()
-        for one in some
-        if policy not in expected.get(one["case"], ())
+        for entry in some
+        if policy not in expected.get(entry["case"], ())
     ] == []
     different = {
-        policy: {(one["template"], *said(one)) for one in some if one["why"]} for policy, some in entries.items()
+        policy: {(entry["template"], *read_messages(entry)) for entry in some if entry["why"]}
+        for policy, some in entries.items()
     }
-    assert {one for one in different if len(different[one]) >= 3} == {
+    assert {policy for policy in different if len(different[policy]) >= 3} == {
         policy.id for policy in judge.rules("{}").policies
     }
 
@@ -109,7 +110,7 @@ def test_the_findings_of_each_pack_were_judged() -> None:
     assert {path.stem for path in JUDGED} == {path.name for path in (ROOT / "rules").iterdir()}
 
 
-def said(entry: Mapping[str, Any]) -> list[str]:
+def read_messages(entry: Mapping[str, Any]) -> list[str]:
     return sorted([entry["says"]] if isinstance(entry["says"], str) else entry["says"])
 
 
@@ -118,7 +119,9 @@ class Judge:
 
     def __init__(self, pack: Path, folder: Path) -> None:
         self.pack, self._folder = pack, folder
-        self._roots = {one["root"]: one for one in map(json.loads, (CORPUS / "manifest.jsonl").open(encoding="utf-8"))}
+        self._roots = {
+            entry["root"]: entry for entry in map(json.loads, (CORPUS / "manifest.jsonl").open(encoding="utf-8"))
+        }
         shutil.copytree(CORPUS, folder / "corpus", copy_function=shutil.copyfile)
         self.rules, self._stack, self._found = cache(self._rules), cache(self._read), cache(self._decide)
 
@@ -127,23 +130,25 @@ class Judge:
         nothing is put, what it finds of what the entry says."""
         changed = {key: entry[key] for key in CHANGED if key in entry}
         together = {"modules": entry["modules"]} if "modules" in entry else {}
-        asked = json.dumps({key: entry[key] for key in ASKED if key in entry})
-        found, before = (
+        options = json.dumps({key: entry[key] for key in ASKED if key in entry})
+        after, before = (
             [
                 message
-                for one, message in self._found(entry["template"], put, asked, json.dumps(entry.get("limits", {})))
-                if one == policy
+                for found_policy, message in self._found(
+                    entry["template"], put, options, json.dumps(entry.get("limits", {}))
+                )
+                if found_policy == policy
             ]
             for put in (json.dumps(together | changed), json.dumps(together))
         )
         if not changed:
-            return sorted(set(found) & set(said(entry)))
-        return sorted((Counter(found) - Counter(before)).elements())
+            return sorted(set(after) & set(read_messages(entry)))
+        return sorted((Counter(after) - Counter(before)).elements())
 
-    def _decide(self, root: str, put: str, asked: str, limits: str) -> list[tuple[str, str]]:
-        given = {"now": "2027-03-01", **json.loads(asked)}
-        against = self._stack(root, "{}") if given.get("action") == "update" else ()
-        decision = self.rules(limits).decide(self._stack(root, put), against=against, **given)
+    def _decide(self, root: str, put: str, options: str, limits: str) -> list[tuple[str, str]]:
+        decide_options = {"now": "2027-03-01", **json.loads(options)}
+        against = self._stack(root, "{}") if decide_options.get("action") == "update" else ()
+        decision = self.rules(limits).decide(self._stack(root, put), against=against, **decide_options)
         assert decision.errors == ()
         return [(violation.policy, violation.said) for violation in (*decision.violations, *decision.undetermined)]
 
@@ -155,21 +160,21 @@ class Judge:
 
     def _read(self, root: str, put: str) -> list[dg.Stack]:
         """The stack of a root, and its modules, with what is put into them, which is then taken out again."""
-        given, corpus = json.loads(put), self._folder / "corpus"
-        file = corpus / given.get("in", root)
+        edit, corpus = json.loads(put), self._folder / "corpus"
+        file = corpus / edit.get("in", root)
         text = file.read_text("utf-8")
-        if "put" in given:
-            file.write_text(json.dumps(merged(read_document(text, root).data, given["put"])), "utf-8")
+        if "put" in edit:
+            file.write_text(json.dumps(merged(read_document(text, root).data, edit["put"])), "utf-8")
         try:
             return [
                 dg.read_stack(
-                    corpus / one,
-                    environments=[corpus / its for its in self._roots[one]["envs"]],
-                    environment=None if name else given.get("environment"),
+                    corpus / path,
+                    environments=[corpus / its for its in self._roots[path]["envs"]],
+                    environment=None if name else edit.get("environment"),
                     files_root=corpus,
                     stack_name=name,
                 )
-                for name, one in {None: root, **given.get("modules", {})}.items()
+                for name, path in {None: root, **edit.get("modules", {})}.items()
             ]
         finally:
             file.write_text(text, "utf-8")

@@ -77,12 +77,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def gaps(folder: Path, cases: str) -> list[tuple[int, str, str]]:
     (folder / "test.yaml").write_text(CASES + cases)
-    found = cover([read_suite(folder / "test.yaml")])
-    return [(span.line, gap, text) for rule in found.rules for span, gap, text in rule.gaps()]
+    coverage = cover([read_suite(folder / "test.yaml")])
+    return [(span.line, gap, text) for rule in coverage.rules for span, gap, text in rule.gaps()]
 
 
 @pytest.mark.parametrize(
-    ("cases", "shown"),
+    ("cases", "covered"),
     [
         ("", []),
         (case("empty", size=0), [
@@ -114,8 +114,10 @@ def gaps(folder: Path, cases: str) -> list[tuple[int, str, str]]:
         ]),
     ],
 )  # fmt: skip
-def test_a_case_shows_what_it_makes_true_and_false(folder: Path, cases: str, shown: list[tuple[int, str, str]]) -> None:
-    assert gaps(folder, cases) == [one for one in NEVER if one not in shown]
+def test_a_case_shows_what_it_makes_true_and_false(
+    folder: Path, cases: str, covered: list[tuple[int, str, str]]
+) -> None:
+    assert gaps(folder, cases) == [gap for gap in NEVER if gap not in covered]
 
 
 def test_all_can_be_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,8 +135,8 @@ def test_rules_that_a_policy_rests_on_count_wherever_they_stand(tmp_path: Path) 
     for name, text in {"lib/disks.dl": library, "ours/wide.dl": policy, "ours/test.yaml": case}.items():
         (tmp_path / "rules" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "rules" / name).write_text(text)
-    found = cover([read_suite(tmp_path / "rules" / "ours" / "test.yaml")])
-    assert [(rule.relation, rule.policies, rule.derived) for rule in found.rules] == [
+    coverage = cover([read_suite(tmp_path / "rules" / "ours" / "test.yaml")])
+    assert [(rule.relation, rule.policies, rule.derived) for rule in coverage.rules] == [
         ("lib:disks:wide", ("wide",), True),
         ("ours:wide:bad", ("wide",), True),
     ]
@@ -144,20 +146,20 @@ def test_rules_that_a_policy_rests_on_count_wherever_they_stand(tmp_path: Path) 
 def test_the_command_says_what_is_missing_and_exits_with_5_below_the_least(capsys: pytest.CaptureFixture[str]) -> None:
     assert [main(["test", "--coverage", *more, "."]) for more in ([], ["--min-coverage", "41"])] == [0, 5]
     lines = [f"size.dl:{line}: {gap}: {text}" for line, gap, text in NEVER]
-    shown = "\n".join([*lines, " 40.0 %  big", " 40.0 %  of what a test could show of 4 rules\n"])
-    assert capsys.readouterr().out == shown * 2
+    report = "\n".join([*lines, " 40.0 %  big", " 40.0 %  of what a test could show of 4 rules\n"])
+    assert capsys.readouterr().out == report * 2
     assert main(["test", "--coverage", "--format", "json", "."]) == 0
     data = json.loads(capsys.readouterr().out)
     listed = data.pop("gaps")
-    assert [(one["place"]["line"], one["gap"], one["text"]) for one in listed] == NEVER
+    assert [(gap["place"]["line"], gap["gap"], gap["text"]) for gap in listed] == NEVER
     assert data == {"schema": "datalog-gate/coverage/1", "percent": 40.0, "policies": {"big": 40.0}}
 
 
 def test_what_fails_is_not_measured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "test.yaml").write_text(CASES + case("big", size=101))
-    assert [main(["test", one, "."]) for one in ("--coverage", "--mutate")] == [5, 5]
-    shown = capsys.readouterr()
-    assert (shown.out, shown.err.splitlines()[1::3][:1]) == (
+    assert [main(["test", option, "."]) for option in ("--coverage", "--mutate")] == [5, 5]
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.splitlines()[1::3][:1]) == (
         "",
         ["  + violations: {policy: big, resource: disk, line: 15}"],
     )
@@ -168,13 +170,15 @@ def test_the_command_lists_what_no_case_notices(capsys: pytest.CaptureFixture[st
     chosen = ["test", "--mutate", "--seed", "3", "--mutants", "2"]
     assert [main([*chosen, *more, "."]) for more in ([], ["--min-score", "1"])] == [0, 5]
     changes = {2: "100 -> 101", 5: 'swap text ?? "" and "yes"'}
-    lines = [f"size.dl:{line}: survived: {what}" for line, what in changes.items()]
+    lines = [f"size.dl:{line}: survived: {change}" for line, change in changes.items()]
     text = "\n".join([*lines, "2 mutants, 0 noticed, 2 survived", "  0.0 %\n"])
     assert capsys.readouterr().out == text * 2
     assert main([*chosen, "--format", "json", "."]) == 0
     data = json.loads(capsys.readouterr().out)
-    survivors = [(one["place"]["line"], one["change"], one["agrees"]) for one in data.pop("survivors")]
-    assert survivors == [(line, what, False) for line, what in changes.items()]
+    survivors = [
+        (survivor["place"]["line"], survivor["change"], survivor["agrees"]) for survivor in data.pop("survivors")
+    ]
+    assert survivors == [(line, change, False) for line, change in changes.items()]
     assert data == {"schema": "datalog-gate/mutation/1", "mutants": 2, "stacks": 0, "score": 0.0}
 
 

@@ -72,7 +72,7 @@ class Deadly(Journal):
 
 def _states(rows: sqlite3.Connection) -> set[tuple[str, str]]:
     with suppress(sqlite3.OperationalError):  # the table is not there yet
-        return {(one["uuid"], one["state"]) for one in rows.execute("SELECT uuid, state FROM claims")}
+        return {(row["uuid"], row["state"]) for row in rows.execute("SELECT uuid, state FROM claims")}
     return set()
 
 
@@ -118,8 +118,8 @@ def dies(work: Callable[[], object]) -> bool:
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A Heat's API, and its address for who asks."""
-    with without_keystone(monkeypatch, "p") as one:
-        yield one
+    with without_keystone(monkeypatch, "p") as server:
+        yield server
 
 
 def tell(cloud: Cloud, folder: Path) -> set[str]:
@@ -130,7 +130,7 @@ def tell(cloud: Cloud, folder: Path) -> set[str]:
     cloud.give(f"GET /v1/p/stacks/{STACK}?resolve_outputs=False",
                {"stack": {"stack_name": "web", "id": STACK, "stack_status": status}})  # fmt: skip
     listed = f"GET /v1/p/stacks/web/{STACK}/resources"
-    cloud.give(listed, {"resources": [{"physical_resource_id": one} for one in sorted(living)]})
+    cloud.give(listed, {"resources": [{"physical_resource_id": uuid} for uuid in sorted(living)]})
     for uuid in SEATS:
         cloud.give(f"{listed}?physical_resource_id={uuid}", {"resources": []})
     return living
@@ -139,7 +139,7 @@ def tell(cloud: Cloud, folder: Path) -> set[str]:
 def settle(folder: Path, ahead: float, deadly: str = "") -> list[str]:
     """What the reconciler does that much later."""
     now = worker(folder, deadly, ahead)
-    return [f"{one.uuid} {one.done}" for one in reconcile(now, HeatStacks(Client(), now.journal, "aio"))]
+    return [f"{claim.uuid} {claim.done}" for claim in reconcile(now, HeatStacks(Client(), now.journal, "aio"))]
 
 
 def test_the_life_of_a_stack_has_each_transition(tmp_path: Path) -> None:

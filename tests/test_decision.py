@@ -30,8 +30,8 @@ HEAD = "heat_template_version: 2018-08-31\nparameters: {f: {type: string}}\nreso
 
 def server(called: str = "web", more: str = "", **properties: str) -> str:
     """A resource of a template, on one line."""
-    held = "".join(f", {key}: {value}" for key, value in {"flavor": "tiny", **properties}.items())
-    return f"  {called}: {{type: OS::Nova::Server, {more}properties: {{image: debian{held}}}}}\n"
+    properties_text = "".join(f", {key}: {value}" for key, value in {"flavor": "tiny", **properties}.items())
+    return f"  {called}: {{type: OS::Nova::Server, {more}properties: {{image: debian{properties_text}}}}}\n"
 
 
 AT = server().index("tiny") + 1
@@ -89,36 +89,38 @@ def test_a_violation_holds_all_that_a_door_shows() -> None:
     ("on_unknown", "outcome"), [("defer", "allow_with_warnings"), ("deny", "deny"), ("allow", "allow")]
 )
 def test_an_unknown_that_decides_is_named_and_does_what_the_policy_says(on_unknown: str, outcome: Outcome) -> None:
-    found = judge(HUGE.replace("{more}", f', on_unknown="{on_unknown}"'), server(flavor="{get_param: f}"))
-    assert (found.outcome, found.violations, [violation.message for violation in found.undetermined]) == (
+    decision = judge(HUGE.replace("{more}", f', on_unknown="{on_unknown}"'), server(flavor="{get_param: f}"))
+    assert (decision.outcome, decision.violations, [violation.message for violation in decision.undetermined]) == (
         outcome, (), ["web takes ?"])  # fmt: skip
-    [(unknown, place)] = [(unknown, unknown.place) for violation in found.undetermined for unknown in violation.because]
+    [(unknown, place)] = [
+        (unknown, unknown.place) for violation in decision.undetermined for unknown in violation.because
+    ]
     assert (unknown, place) == (Unknown("{get_param: f} in s"), Span("<template>", 2, 17, 2, 31))
 
 
 def test_an_undetermined_finding_is_told_once_for_each_subject_without_a_certain_one() -> None:
     rules = HUGE.replace("{more}", "") + 'huge(s, f) :- os:nova:server.metadata(_id=s, _value=f), f != "ok".\n'
     unknown = "{a: {get_param: f}, b: {get_param: f}, c: ok}"
-    found = judge(rules, server("a", metadata=unknown) + server("b", flavor="huge", metadata=unknown))
-    assert [violation.resource for violation in found.violations] == [ResourceId("s/b")]
-    assert [violation.resource for violation in found.undetermined] == [ResourceId("s/a")]
+    decision = judge(rules, server("a", metadata=unknown) + server("b", flavor="huge", metadata=unknown))
+    assert [violation.resource for violation in decision.violations] == [ResourceId("s/b")]
+    assert [violation.resource for violation in decision.undetermined] == [ResourceId("s/a")]
 
 
 @pytest.mark.parametrize("others", ["", server("db", name="{get_param: f}")])
 def test_a_finding_by_absence_names_the_unknowns_near_its_subject_or_else_all(others: str) -> None:
     rules = '@deny("p", "{s}")\np(s) :- heat:resource(id=s, name="web"), not os:nova:server(_id=_, flavor="huge").\n'
-    found = judge(rules, server(flavor="{get_param: f}") + others)
-    assert [[unknown.expression for unknown in each.because] for each in found.undetermined] == [
+    decision = judge(rules, server(flavor="{get_param: f}") + others)
+    assert [[unknown.expression for unknown in violation.because] for violation in decision.undetermined] == [
         ["{get_param: f} in s"]
     ]
 
 
 def test_a_row_under_an_undecided_condition_is_undetermined_by_the_condition() -> None:
-    found = judge(HUGE.replace("{more}", ""), server("web", PERHAPS, flavor="huge"))
-    assert [[unknown.expression for unknown in each.because] for each in found.undetermined] == [
+    decision = judge(HUGE.replace("{more}", ""), server("web", PERHAPS, flavor="huge"))
+    assert [[unknown.expression for unknown in violation.because] for violation in decision.undetermined] == [
         ["{equals: [{get_param: f}, x]} in s"]
     ]
-    assert (found.outcome, found.violations) == ("allow_with_warnings", ())
+    assert (decision.outcome, decision.violations) == ("allow_with_warnings", ())
 
 
 SERVERS = server("a") + server("b") + server("c", PERHAPS) + server("d", PERHAPS)
@@ -128,15 +130,16 @@ def test_a_count_over_what_is_not_known_is_told_as_an_interval_or_as_what_it_is_
     rules = '@deny("many", "{n} servers")\nmany(n) :- n = count{ s : os:nova:server(_id=s) }, n > LIMIT.\n'
     member = "resource_def: {type: OS::Nova::Server, properties: {flavor: f}}"
     more = f"  g: {{type: OS::Heat::ResourceGroup, properties: {{count: {{get_param: f}}, {member}}}}}\n"
-    told = {
+    messages = {
         (limit, bool(rest)): [
-            [violation.message for violation in found] for found in (decision.violations, decision.undetermined)
+            [violation.message for violation in violations]
+            for violations in (decision.violations, decision.undetermined)
         ]
         for limit in (1, 2, 4)
         for rest in ("", more)
         if (decision := judge(rules.replace("LIMIT", str(limit)), SERVERS + rest))
     }
-    assert told == {
+    assert messages == {
         (1, False): [["2..4 servers"], []],
         (1, True): [["2.. servers"], []],
         (2, False): [[], ["4 servers"]],
@@ -148,8 +151,8 @@ def test_a_count_over_what_is_not_known_is_told_as_an_interval_or_as_what_it_is_
 
 @pytest.mark.parametrize(("flavor", "rewritten"), [("tiny", 0), ("{get_param: f}", 1)])
 def test_only_what_an_unknown_reaches_is_rewritten(flavor: str, rewritten: int) -> None:
-    found = judge(HUGE.replace("{more}", ""), server(flavor=flavor, name="{get_param: f}"))
-    assert found.statistics == {"rewritten": rewritten}
+    decision = judge(HUGE.replace("{more}", ""), server(flavor=flavor, name="{get_param: f}"))
+    assert decision.statistics == {"rewritten": rewritten}
 
 
 @pytest.mark.parametrize(
@@ -165,12 +168,12 @@ def test_the_lesser_of_mode_and_date_holds_for_a_finding(mode: Mode, modes: list
         f'@deny("{name}", "{name}", enforce_from="{day}")\n{name}(s) :- os:nova:server(_id=s).\n'
         for name, day in [("a", "2027-03-01"), ("b", "2027-03-02"), ("c", "2020-01-01")]
     )
-    found = judge(rules, server(), mode=mode)
-    assert ([violation.mode for violation in found.violations], found.outcome) == (modes, outcome)
+    decision = judge(rules, server(), mode=mode)
+    assert ([violation.mode for violation in decision.violations], decision.outcome) == (modes, outcome)
 
 
 @pytest.mark.parametrize(
-    ("modes", "found", "outcome"),
+    ("modes", "expected", "outcome"),
     [
         ({}, ["enforce", "enforce"], "deny"),
         ({"modes": {"a": "warn"}}, ["warn", "enforce"], "deny"),
@@ -181,11 +184,11 @@ def test_the_lesser_of_mode_and_date_holds_for_a_finding(mode: Mode, modes: list
     ],
 )
 def test_a_policy_s_own_mode_lowers_it_and_off_leaves_it_out(
-    modes: dict[str, Any], found: list[Mode], outcome: Outcome
+    modes: dict[str, Any], expected: list[Mode], outcome: Outcome
 ) -> None:
     rules = "".join(f'@deny("{name}", "{name}")\n{name}(s) :- os:nova:server(_id=s).\n' for name in "ab")
     decided = judge(rules, server(), **modes)
-    assert ([violation.mode for violation in decided.violations], decided.outcome) == (found, outcome)
+    assert ([violation.mode for violation in decided.violations], decided.outcome) == (expected, outcome)
     assert decided.counts["policies"] == 2 - len(modes.get("off", ()))
     assert (decided.id == judge(rules, server()).id) == (modes == {})
 
@@ -199,8 +202,8 @@ def test_a_policy_s_own_mode_lowers_it_and_off_leaves_it_out(
 )
 def test_a_policy_judges_the_actions_that_it_names(on: str, judged: set[str]) -> None:
     decisions = {action: judge(HUGE.replace("{more}", on), server(flavor="huge"), action=action) for action in ACTIONS}
-    assert {action for action, found in decisions.items() if found.outcome == "deny"} == judged
-    assert {action: found.counts["policies"] for action, found in decisions.items()} == {
+    assert {action for action, decision in decisions.items() if decision.outcome == "deny"} == judged
+    assert {action: decision.counts["policies"] for action, decision in decisions.items()} == {
         action: int(action in judged) for action in ACTIONS
     }
 
@@ -210,8 +213,8 @@ def test_a_message_names_a_resource_by_its_path_only_where_names_repeat_or_numbe
     template += "  g: {type: OS::Heat::ResourceGroup, properties: {count: 1, resource_def: {type: OS::Nova::Server, "
     template += "properties: {image: debian, flavor: huge}}}}\n"
     inner = "heat_template_version: 2018-08-31\nresources:\n" + server("web", flavor="huge", name='"{s}\\n"')
-    found = judge(HUGE.replace("{more}", ""), template, files={"n.yaml": inner})
-    assert [(violation.message, violation.place and violation.place.file) for violation in found.violations] == [
+    decision = judge(HUGE.replace("{more}", ""), template, files={"n.yaml": inner})
+    assert [(violation.message, violation.place and violation.place.file) for violation in decision.violations] == [
         ("s/g/0 takes huge", "<template>"),
         ("s/n/web takes huge", "n.yaml"),
         ("two takes huge", "<template>"),
@@ -222,9 +225,9 @@ def test_a_message_names_a_resource_by_its_path_only_where_names_repeat_or_numbe
 @pytest.mark.parametrize("value", ["1.50", "true", "~", "'{s}'", '"a\\nb\\0"'])
 def test_a_message_shows_a_value_and_never_reads_it(value: str) -> None:
     rules = '@deny("p", "{k}: {v}")\np(s, k, v) :- os:nova:server.metadata(_id=s, _key=k, _value=v).\n'
-    shown = {"1.50": "1.5", "~": "null", "'{s}'": "{s}", '"a\\nb\\0"': "a\nb\0"}
-    found = judge(rules, server(metadata=f"{{'{{v}}': {value}}}"))
-    assert [violation.message for violation in found.violations] == [f"{{v}}: {shown.get(value, value)}"]
+    texts = {"1.50": "1.5", "~": "null", "'{s}'": "{s}", '"a\\nb\\0"': "a\nb\0"}
+    decision = judge(rules, server(metadata=f"{{'{{v}}': {value}}}"))
+    assert [violation.message for violation in decision.violations] == [f"{{v}}: {texts.get(value, value)}"]
 
 
 RULES_OF_GROUP = "[{port_range_min: 1}, {port_range_min: 22, remote_ip_prefix: 10.0.0.0/8}]"
@@ -243,17 +246,17 @@ GROUP = f"  g: {{type: OS::Neutron::SecurityGroup, properties: {{rules: {RULES_O
     ],
 )  # fmt: skip
 def test_a_violation_stands_at_the_value_at_fault_or_what_holds_it(body: str, place: str) -> None:
-    [found] = judge(f'@deny("p", "{{g}} {{n}}")\np(g, n) :- {body}.\n', GROUP).violations
-    assert found.place is not None
-    assert (found.place.line, found.place.column) == (4, GROUP.index(place) + 1)
+    [violation] = judge(f'@deny("p", "{{g}} {{n}}")\np(g, n) :- {body}.\n', GROUP).violations
+    assert violation.place is not None
+    assert (violation.place.line, violation.place.column) == (4, GROUP.index(place) + 1)
 
 
 @pytest.mark.parametrize(
     "rule", ["p(n) :- n = count{ s : heat:resource(id=s) }.", 'p("x") :- not os:glance:image(_id=_).']
 )
 def test_a_violation_of_no_resource_has_none_and_stands_somewhere_in_the_template(rule: str) -> None:
-    [found] = judge(f'@deny("p", "bad")\n{rule}\n', server()).violations
-    assert (found.resource, found.place and found.place.file) == (None, "<template>")
+    [violation] = judge(f'@deny("p", "bad")\n{rule}\n', server()).violations
+    assert (violation.resource, violation.place and violation.place.file) == (None, "<template>")
 
 
 COUNT = '@{level}("count", "bad")\np(s) :- os:nova:server.metadata(_id=s, _value=v), int(v ?? "0", n), n > 3.\n'
@@ -272,10 +275,10 @@ def test_a_policy_that_can_not_be_evaluated_is_an_error_and_not_a_pass(
     level: str, flavor: str, mode: Mode, outcome: Outcome
 ) -> None:
     rules = HUGE.replace("{more}", "") + COUNT.replace("{level}", level)
-    found = judge(rules, server(flavor=flavor, metadata="{a: many}"), mode=mode)
+    decision = judge(rules, server(flavor=flavor, metadata="{a: many}"), mode=mode)
     error = {"code": "evaluation", "policy": "count", "message": "int('many'): the text is not a number",
              "place": {"file": "m.dl", "line": 4, "column": 51}}  # fmt: skip
-    assert (found.outcome, [error.to_json() for error in found.errors]) == (outcome, [error])
+    assert (decision.outcome, [error.to_json() for error in decision.errors]) == (outcome, [error])
 
 
 EDGE = """
@@ -351,9 +354,9 @@ def test_a_grant_unlocks_its_scope_or_says_why_not(properties: str, reason: str,
     if open_ := "perhaps" in properties or "get_param: f" in properties:
         more += ", f: {type: string}"
     head = HEAD.replace("f: {type: string}", more)
-    found = judge(EDGE, IPS + grant + absent + perhaps * open_, services=frozenset({"edge"}), head=head)
-    assert [violation.resource and violation.resource.path for violation in found.violations] == denied
-    [grant_json] = [grant.to_json() for grant in found.grants]
+    decision = judge(EDGE, IPS + grant + absent + perhaps * open_, services=frozenset({"edge"}), head=head)
+    assert [violation.resource and violation.resource.path for violation in decision.violations] == denied
+    [grant_json] = [grant.to_json() for grant in decision.grants]
     assert grant_json == {"grant": "s/g", "service": grant_json["service"], "unlocked": not denied or denied == ["s/b"],
                           "reason": reason}  # fmt: skip
 
@@ -363,8 +366,8 @@ def test_a_grant_that_no_rule_unlocks_does_not_share_in_another_of_the_same_reso
         f"  {name}: {{type: DatalogGate::Policy, properties: {{service: edge, scope: [a], options: {{{options}}}}}}}\n"
         for name, options in (("g", "refuse: 1"), ("h", "other: 1"))
     )
-    found = judge(EDGE, IPS + grants, services=frozenset({"edge"}))
-    assert [(grant.grant.name, grant.unlocked, grant.reason) for grant in found.grants] == [
+    decision = judge(EDGE, IPS + grants, services=frozenset({"edge"}))
+    assert [(grant.grant.name, grant.unlocked, grant.reason) for grant in decision.grants] == [
         ("g", False, "no rule unlocks it"),
         ("h", True, "unlocked"),
     ]
@@ -372,9 +375,9 @@ def test_a_grant_that_no_rule_unlocks_does_not_share_in_another_of_the_same_reso
 
 def test_a_grant_that_may_not_be_there_unlocks_nothing() -> None:
     grant = f"  g: {{type: DatalogGate::Policy, {PERHAPS}properties: {{service: edge}}}}\n"
-    found = judge(EDGE, IPS + grant, services=frozenset({"edge"}))
-    assert [grant.reason for grant in found.grants] == ["whether the grant is in the template is not known yet"]
-    assert ([violation.level for violation in found.violations], found.undetermined) == (["deny", "deny"], ())
+    decision = judge(EDGE, IPS + grant, services=frozenset({"edge"}))
+    assert [grant.reason for grant in decision.grants] == ["whether the grant is in the template is not known yet"]
+    assert ([violation.level for violation in decision.violations], decision.undetermined) == (["deny", "deny"], ())
 
 
 def test_the_id_is_that_of_rules_facts_and_request_and_of_nothing_else() -> None:
@@ -390,7 +393,7 @@ def test_the_id_is_that_of_rules_facts_and_request_and_of_nothing_else() -> None
         {"mode": "warn"}, {"action": "update"}, {"services": frozenset({"edge"})}, {"stack_name": "t"},
         {"caller": Caller("u")}, {"caller": Caller("u", roles=("admin",))},
     ]  # fmt: skip
-    assert len({orders[0], *(judge(rules, server(), **one).id for one in other)}) == 1 + len(other)
+    assert len({orders[0], *(judge(rules, server(), **options).id for options in other)}) == 1 + len(other)
     templates = (server(), server("db"), server(flavor="x"), server(flavor="{get_param: f}"), server("web", PERHAPS))
     assert len({judge(rules, template).id for template in templates}) == len(templates)
 
@@ -408,15 +411,15 @@ READS_NOW = '@deny("p", "late")\np(s) :- heat:stack(id=s), gate:now(now), now >=
     ],
 )
 def test_the_time_changes_the_id_where_it_may_change_the_decision(rules: str, grant: str) -> None:
-    months = {judge(rules, server() + grant, services=frozenset({"edge"}), now=NOW.replace(month=one)).id
-              for one in (5, 7)}  # fmt: skip
+    months = {judge(rules, server() + grant, services=frozenset({"edge"}), now=NOW.replace(month=month)).id
+              for month in (5, 7)}  # fmt: skip
     assert len(months) == 2
 
 
 def test_inventory_is_judged_with_the_stack() -> None:
     rules = 'relation known(f: string) "."\n@deny("p", "{f}")\np(s, f) :- os:nova:server(_id=s, flavor=f), known(f).\n'
-    found = judge(rules, server(), inventory={"m:known": {("tiny",): HERE}})
-    assert [violation.row for violation in found.violations] == [(ResourceId("s/web"), "tiny")]
+    decision = judge(rules, server(), inventory={"m:known": {("tiny",): HERE}})
+    assert [violation.row for violation in decision.violations] == [(ResourceId("s/web"), "tiny")]
     alone = judge(rules.replace("os:nova:server(_id=s, flavor=f), ", "").replace("(s, f)", "(f)"), server(),
                   inventory={"m:known": {("tiny",): HERE}})  # fmt: skip
     assert [(violation.row, violation.place and violation.place.file) for violation in alone.violations] == [
@@ -441,31 +444,33 @@ PLAIN = '@deny("plain", "")\nq(s) :- os:nova:server(_id=s, name="none").\n'
 def test_what_goes_beyond_the_budget_of_its_level_stops_no_other_level(
     rules: str, outcome: Outcome, errors: list[tuple[str, bool]]
 ) -> None:
-    found = judge(rules, MANY, budget=Budget(facts=20_000))
-    said = "more than 20,000 facts: the rule of m:p at m.dl:"
-    assert (found.outcome, [(error.policy, error.enforced) for error in found.errors]) == (outcome, errors)
-    assert [error.to_json() | {"message": error.message.partition("m.dl:")[0] + "m.dl:"} for error in found.errors] == [
+    decision = judge(rules, MANY, budget=Budget(facts=20_000))
+    message = "more than 20,000 facts: the rule of m:p at m.dl:"
+    assert (decision.outcome, [(error.policy, error.enforced) for error in decision.errors]) == (outcome, errors)
+    assert [
+        error.to_json() | {"message": error.message.partition("m.dl:")[0] + "m.dl:"} for error in decision.errors
+    ] == [
         {
             "code": "budget",
             "policy": name,
-            "message": said,
+            "message": message,
             "place": policy_error.place and policy_error.place.to_json(),
         }
-        for policy_error, (name, _) in zip(found.errors, errors, strict=True)
+        for policy_error, (name, _) in zip(decision.errors, errors, strict=True)
     ]
 
 
 def test_what_was_found_within_the_budget_still_denies() -> None:
     rules = f'@deny("bomb", "")\n{BOMB}{PLAIN.replace("none", "web").replace("q(s)", "a(s)")}'
-    found = judge(rules, MANY + server(name="web"), budget=Budget(facts=20_000))
-    assert (found.outcome, [violation.policy for violation in found.violations]) == ("deny", ["plain"])
-    assert [error.policy for error in found.errors] == ["bomb"]
+    decision = judge(rules, MANY + server(name="web"), budget=Budget(facts=20_000))
+    assert (decision.outcome, [violation.policy for violation in decision.violations]) == ("deny", ["plain"])
+    assert [error.policy for error in decision.errors] == ["bomb"]
 
 
 def test_what_no_policy_reads_is_derived_unless_a_budget_ran_out() -> None:
     rules = f'@warn("bomb", "")\n{BOMB}{PLAIN}spare(s) :- os:nova:server(_id=s).\n'
-    found = [judge(rules, MANY, budget=Budget(facts=limit)).derived.keys() for limit in (30_000, 20_000)]
-    assert found == [{"m:p", "m:q", "m:spare"}, {"m:q"}]
+    derived = [judge(rules, MANY, budget=Budget(facts=limit)).derived.keys() for limit in (30_000, 20_000)]
+    assert derived == [{"m:p", "m:q", "m:spare"}, {"m:q"}]
 
 
 def test_a_policy_without_a_way_to_hold_finds_nothing() -> None:

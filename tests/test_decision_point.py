@@ -47,9 +47,9 @@ def template(flavor: object = "huge", image: object = "debian", **more: Any) -> 
     return {"heat_template_version": "2018-08-31", "resources": {"web": server}, **more}
 
 
-def asked(held: Mapping[str, Any] | StackDefinition | None = None, **more: Any) -> Operation:
+def make_operation(body: Mapping[str, Any] | StackDefinition | None = None, **more: Any) -> Operation:
     """A creation by a member, unless something else is given."""
-    definition = held if isinstance(held, StackDefinition) else StackDefinition(held or template())
+    definition = body if isinstance(body, StackDefinition) else StackDefinition(body or template())
     values = {"door": "api", "action": "create", "stack_name": "s", "project": "p1", "credentials": MEMBER} | more
     return Operation(definition=lambda: definition, **values)
 
@@ -68,7 +68,7 @@ class Clock:
         return NOW + timedelta(seconds=self.time)
 
 
-Make = Callable[..., DecisionPoint]
+PointFactory = Callable[..., DecisionPoint]
 
 
 @pytest.fixture
@@ -77,16 +77,16 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def made(tmp_path: Path, clock: Clock) -> Make:
+def make_point(tmp_path: Path, clock: Clock) -> PointFactory:
     """Makes points with the two policies and a log, by options as texts."""
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "m.dl").write_text(FLAVOR + IMAGE)
 
-    def point(**given: str) -> DecisionPoint:
+    def point(**options: str) -> DecisionPoint:
         conf = cfg.ConfigOpts()
         conf([], project="heat", default_config_files=[])
         base = {"rules": str(tmp_path / "rules"), "decision_log": str(tmp_path / "log.jsonl")}
-        chosen = build_settings(conf, base | given)
+        chosen = build_settings(conf, base | options)
         return DecisionPoint(chosen, Entitlements(conf, chosen.services), clock, clock.now)
 
     return point
@@ -95,13 +95,15 @@ def made(tmp_path: Path, clock: Clock) -> Make:
 def records(point: DecisionPoint) -> list[dict[str, Any]]:
     """What the point logged but for what it says when it loads."""
     point.flush()
-    found = [dict(one) for one in read_log(Path(point.settings.decision_log)) if not isinstance(one, Diagnostic)]
-    return [one for one in found if one["kind"] != "loaded"]
+    records = [
+        dict(record) for record in read_log(Path(point.settings.decision_log)) if not isinstance(record, Diagnostic)
+    ]
+    return [record for record in records if record["kind"] != "loaded"]
 
 
-def test_a_denied_stack_is_refused_with_policy_place_hint_and_id(made: Make) -> None:
-    point = made()
-    answer = point.judge(asked())
+def test_a_denied_stack_is_refused_with_policy_place_hint_and_id(make_point: PointFactory) -> None:
+    point = make_point()
+    answer = point.judge(make_operation())
     assert answer.decision
     assert answer == Answer(
         "denied", answer.decision.id, DENIED.format(answer.id[:6]), ("flavor: web takes huge",), answer.decision
@@ -110,29 +112,29 @@ def test_a_denied_stack_is_refused_with_policy_place_hint_and_id(made: Make) -> 
 
 
 def test_an_allowed_stack_goes_on_with_its_warnings_and_the_operator_is_told(
-    made: Make, caplog: pytest.LogCaptureFixture
+    make_point: PointFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = made().judge(asked(template("small", "old")))
+    answer = make_point().judge(make_operation(template("small", "old")))
     assert (answer.verdict, answer.reason, answer.warnings) == ("allowed", "", ("image: web runs old",))
     warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert warned == [f"decision {answer.id}: image: web runs old (notify ops@cloud)"]
 
 
-def test_a_stack_s_name_writes_no_line_of_the_log(made: Make, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stack_s_name_writes_no_line_of_the_log(make_point: PointFactory, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    made().judge(asked(stack_name="s\n\x1b[2Jforged", credentials=None))
+    make_point().judge(make_operation(stack_name="s\n\x1b[2Jforged", credentials=None))
     assert [record for record in caplog.records if not record.getMessage().isprintable()] == []
     assert "of s\ufffd\ufffd[2Jforged: undecided" in caplog.records[-1].getMessage()
 
 
-def test_what_cannot_be_read_is_unreadable_and_says_where(made: Make) -> None:
-    answer = made().judge(asked(StackDefinition("resources:\n  a: {type: [}\n")))
+def test_what_cannot_be_read_is_unreadable_and_says_where(make_point: PointFactory) -> None:
+    answer = make_point().judge(make_operation(StackDefinition("resources:\n  a: {type: [}\n")))
     assert (answer.verdict, answer.decision) == ("unreadable", None)
     assert answer.reason.startswith("The stack can't be read: <template>:2:14: this is not YAML: ")
 
 
-def test_a_reason_is_one_printable_line_within_its_bound(made: Make) -> None:
-    answer = made().judge(asked(template(resources={"web\n" + "x" * 9000: 5})))
+def test_a_reason_is_one_printable_line_within_its_bound(make_point: PointFactory) -> None:
+    answer = make_point().judge(make_operation(template(resources={"web\n" + "x" * 9000: 5})))
     assert (len(answer.reason) <= REASON, answer.reason.isprintable(), answer.verdict) == (True, True, "unreadable")
 
 
@@ -156,33 +158,43 @@ def test_a_reason_is_one_printable_line_within_its_bound(made: Make) -> None:
     ],
 )  # fmt: skip
 def test_what_passes_unjudged_says_why(
-    made: Make, options: dict[str, str], question: dict[str, Any], verdict: str, why: str
+    make_point: PointFactory, options: dict[str, str], question: dict[str, Any], verdict: str, why: str
 ) -> None:
-    point = made(**options)
-    answer = point.judge(asked(**question))
+    point = make_point(**options)
+    answer = point.judge(make_operation(**question))
     [record] = records(point)
-    told = record["reason"] if verdict == "allowed" else answer.reason
-    assert (answer.verdict, told[: len(why)]) == (verdict, why)
+    reason = record["reason"] if verdict == "allowed" else answer.reason
+    assert (answer.verdict, reason[: len(why)]) == (verdict, why)
     assert answer.allowed == (verdict == "allowed")
 
 
-def test_an_action_that_no_policy_names_is_not_even_read(made: Make) -> None:
+def test_an_action_that_no_policy_names_is_not_even_read(make_point: PointFactory) -> None:
     def never() -> StackDefinition:
         raise AssertionError("nobody was to look")
 
-    point = made()
+    point = make_point()
     assert point.judge(Operation("api", "suspend", "s", "p1", never, MEMBER)) == Answer("allowed", "")
 
 
-def test_what_was_wrong_before_an_update_stops_nothing(made: Make) -> None:
-    point = made()
-    for held, was in (("huge", "huge"), ("huge", "small")):
-        point.judge(asked(template(held), action="update", against=lambda was=was: StackDefinition(template(was))))
-    told = [
-        (record["verdict"], [each["change"] for each in record["decision"]["violations"]], record["inputs"]["against"])
+def test_what_was_wrong_before_an_update_stops_nothing(make_point: PointFactory) -> None:
+    point = make_point()
+    for flavor, old_flavor in (("huge", "huge"), ("huge", "small")):
+        point.judge(
+            make_operation(
+                template(flavor),
+                action="update",
+                against=lambda old_flavor=old_flavor: StackDefinition(template(old_flavor)),
+            )
+        )
+    changes = [
+        (
+            record["verdict"],
+            [violation["change"] for violation in record["decision"]["violations"]],
+            record["inputs"]["against"],
+        )
         for record in records(point)
     ]
-    assert told == [
+    assert changes == [
         ("allowed", ["preexisting"], StackDefinition(template("huge")).to_json()),
         ("denied", ["introduced"], StackDefinition(template("small")).to_json()),
     ]
@@ -193,82 +205,86 @@ RESIZED = '@{level}("resized", "{{s}} is resized", on=["update"])\nresized(s) :-
 
 @pytest.mark.parametrize(("level", "verdict"), [("deny", "unreadable"), ("warn", "allowed"), ("record", "allowed")])
 def test_only_a_policy_that_denies_stops_an_update_of_which_the_door_cannot_say_what_was(
-    made: Make, tmp_path: Path, level: str, verdict: str
+    make_point: PointFactory, tmp_path: Path, level: str, verdict: str
 ) -> None:
     (tmp_path / "rules" / "m.dl").write_text(RESIZED.format(level=level))
-    answer = made().judge(asked(template("small"), door="cfn", action="update"))
+    answer = make_point().judge(make_operation(template("small"), door="cfn", action="update"))
     reason = "policies judge what this changes, and nothing here says what the stack was (use the orchestration API)"
     assert (answer.verdict, answer.reason.partition(": ")[2].partition(" [")[0]) == (
         verdict, reason if level == "deny" else "")  # fmt: skip
 
 
-def test_what_was_has_the_secrets_taken_out_that_either_state_hides(made: Make) -> None:
+def test_what_was_has_the_secrets_taken_out_that_either_state_hides(make_point: PointFactory) -> None:
     new, old = (
         template({"get_param": "pin"}, parameters={"pin": {"type": "string", "hidden": hidden}})
         for hidden in (True, False)
     )
     before = StackDefinition(old, parameters={"pin": "s3cret", "gone": "x"})
-    point = made()
-    point.judge(asked(StackDefinition(new, parameters={"pin": "s3cret"}), action="update", against=lambda: before))
+    point = make_point()
+    point.judge(
+        make_operation(StackDefinition(new, parameters={"pin": "s3cret"}), action="update", against=lambda: before)
+    )
     [record] = records(point)
     assert record["inputs"]["against"] == {**before.to_json(), "parameters": {"pin": "******", "gone": "x"}}
 
 
 @pytest.mark.parametrize("action", ["create", "suspend"])
-def test_what_was_is_not_read_for_an_operation_that_changes_nothing(made: Make, action: str) -> None:
-    point = made()
-    assert point.judge(asked(template("small"), action=action, against=lambda: 1 / 0)).verdict == "allowed"
+def test_what_was_is_not_read_for_an_operation_that_changes_nothing(make_point: PointFactory, action: str) -> None:
+    point = make_point()
+    assert point.judge(make_operation(template("small"), action=action, against=lambda: 1 / 0)).verdict == "allowed"
 
 
-def test_what_was_is_not_read_where_no_policy_judges_updates(made: Make, tmp_path: Path) -> None:
+def test_what_was_is_not_read_where_no_policy_judges_updates(make_point: PointFactory, tmp_path: Path) -> None:
     (tmp_path / "rules" / "m.dl").write_text(FLAVOR.replace("hint=", 'on=["create"], hint='))
-    assert made().judge(asked(action="update", against=lambda: 1 / 0)) == Answer("allowed", "")
+    assert make_point().judge(make_operation(action="update", against=lambda: 1 / 0)) == Answer("allowed", "")
 
 
-def test_what_was_and_cannot_be_read_stops_an_update(made: Make) -> None:
-    answer = made().judge(asked(template("small"), action="update", against=lambda: StackDefinition("[")))
+def test_what_was_and_cannot_be_read_stops_an_update(make_point: PointFactory) -> None:
+    answer = make_point().judge(
+        make_operation(template("small"), action="update", against=lambda: StackDefinition("["))
+    )
     assert (answer.verdict, answer.reason[:59]) == (
         "unreadable",
         "The stack can't be read: <template>:2:1: as it was: this is",
     )
 
 
-def test_what_else_a_door_s_definition_raises_comes_through(made: Make) -> None:
-    def gone() -> StackDefinition:
+def test_what_else_a_door_s_definition_raises_comes_through(make_point: PointFactory) -> None:
+    def read_gone() -> StackDefinition:
         raise LookupError("Heat answered 404")
 
     with pytest.raises(LookupError, match="Heat answered 404"):
-        made().judge(Operation("api", "update", "s", "p1", gone, MEMBER))
+        make_point().judge(Operation("api", "update", "s", "p1", read_gone, MEMBER))
 
 
-def test_an_exceeded_budget_is_undecided_and_closes_what_builds_only(made: Make, tmp_path: Path) -> None:
+def test_an_exceeded_budget_is_undecided_and_closes_what_builds_only(make_point: PointFactory, tmp_path: Path) -> None:
     on = 'on=["create", "delete"]'
     pairs = f'@deny("pairs", "{{x}}", {on})\npairs(x, y) :- heat:resource(id=x), heat:resource(id=y).\n'
     (tmp_path / "rules" / "m.dl").write_text(pairs)
-    point = made(budget_facts="3")
+    point = make_point(budget_facts="3")
     many = template(resources={name: template()["resources"]["web"] for name in "abc"})
-    answers = [point.judge(asked(many, action=action)) for action in ("create", "delete")]
-    told = (
+    answers = [point.judge(make_operation(many, action=action)) for action in ("create", "delete")]
+    reason = (
         "The policies could not be evaluated: pairs could not be evaluated: more than 3 facts: the rule of m:pairs at"
     )
-    assert [(answer.verdict, answer.reason[: len(told)]) for answer in answers] == [
-        ("undecided", told),
+    assert [(answer.verdict, answer.reason[: len(reason)]) for answer in answers] == [
+        ("undecided", reason),
         ("allowed", ""),
     ]
     assert point.counters() == {"allowed": 1, "opened": 1, "undecided": 1}
 
 
 def test_a_broken_glass_lifts_refusals_for_whom_the_policy_names_until_its_time(
-    made: Make, tmp_path: Path, clock: Clock
+    make_point: PointFactory, tmp_path: Path, clock: Clock
 ) -> None:
     glass = tmp_path / "glass"
-    point = made(break_glass=str(glass))
-    verdicts = [point.judge(asked(credentials=ADMIN)).verdict]
+    point = make_point(break_glass=str(glass))
+    verdicts = [point.judge(make_operation(credentials=ADMIN)).verdict]
     glass.write_text("2027-03-01T12:10 storage outage, see 4711\n")
-    lifted = point.judge(asked(credentials=ADMIN))
-    verdicts += [lifted.verdict, point.judge(asked()).verdict]
+    lifted = point.judge(make_operation(credentials=ADMIN))
+    verdicts += [lifted.verdict, point.judge(make_operation()).verdict]
     clock.time = 600.0
-    verdicts += [point.judge(asked(credentials=ADMIN)).verdict]
+    verdicts += [point.judge(make_operation(credentials=ADMIN)).verdict]
     assert verdicts == ["denied", "allowed", "denied", "denied"]
     assert lifted.warnings == (DENIED.format(lifted.id[:6]), "flavor: web takes huge")
     assert point.counters() == {"allowed": 1, "broken_glass": 1, "denied": 3}
@@ -278,7 +294,7 @@ def test_a_broken_glass_lifts_refusals_for_whom_the_policy_names_until_its_time(
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("2027-03-01T12:10", BreakGlass(NOW + timedelta(minutes=10), "no reason given")),
         ("2027-03-01T14:00+01:00 why", BreakGlass(NOW + timedelta(hours=1), "why")),
@@ -289,84 +305,93 @@ def test_a_broken_glass_lifts_refusals_for_whom_the_policy_names_until_its_time(
     ],
 )
 def test_a_glass_is_broken_by_a_time_ahead_within_a_day(
-    tmp_path: Path, text: str | None, found: BreakGlass | None
+    tmp_path: Path, text: str | None, expected: BreakGlass | None
 ) -> None:
     if text:
         (tmp_path / "glass").write_text(text)
-    assert read_break_glass(str(tmp_path / "glass"), NOW) == found
+    assert read_break_glass(str(tmp_path / "glass"), NOW) == expected
 
 
 def test_changed_rules_come_into_force_and_bad_ones_leave_the_last_good(
-    made: Make, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+    make_point: PointFactory, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    point, rules = made(), tmp_path / "rules" / "m.dl"
-    verdicts = [point.judge(asked()).verdict]
+    point, rules = make_point(), tmp_path / "rules" / "m.dl"
+    verdicts = [point.judge(make_operation()).verdict]
     for text, seconds in [("p(", 4), ("p(", 6), (FLAVOR.replace("huge", "small"), 12), (FLAVOR, 18)]:
         rules.write_text(text)
         os.utime(rules, (seconds, seconds))
         clock.time = float(seconds)
-        verdicts.append(point.judge(asked()).verdict)
+        verdicts.append(point.judge(make_operation()).verdict)
     assert verdicts == ["denied", "denied", "denied", "allowed", "denied"]
     assert point.counters() == {"allowed": 1, "denied": 4, "reload_failures": 1}
     [failed] = [record for record in records(point) if record["kind"] == "reload_failed"]
-    assert [one["code"] for one in failed["diagnostics"]] == ["syntax"]
+    assert [diagnostic["code"] for diagnostic in failed["diagnostics"]] == ["syntax"]
     assert [
         record.levelname for record in caplog.records if "the previous ones stay in force" in record.getMessage()
     ] == ["ERROR"]
 
 
-def test_rules_that_go_are_kept_and_their_failure_is_told_once(made: Make, tmp_path: Path, clock: Clock) -> None:
-    point, rules = made(), tmp_path / "rules"
+def test_rules_that_go_are_kept_and_their_failure_is_told_once(
+    make_point: PointFactory, tmp_path: Path, clock: Clock
+) -> None:
+    point, rules = make_point(), tmp_path / "rules"
     verdicts = []
     for change in (lambda: rules.rename(tmp_path / "away"), lambda: None, lambda: (tmp_path / "away").rename(rules)):
         change()
         clock.time += 6.0
-        verdicts.append((point.judge(asked()).verdict, point.counters().get("reload_failures")))
+        verdicts.append((point.judge(make_operation()).verdict, point.counters().get("reload_failures")))
     assert verdicts == [("denied", 1)] * 3
     assert [record["kind"] for record in records(point)].count("reload_failed") == 1
 
 
-def test_a_file_of_rules_that_is_emptied_takes_no_policy_away(made: Make, tmp_path: Path, clock: Clock) -> None:
-    point, verdicts = made(), []
+def test_a_file_of_rules_that_is_emptied_takes_no_policy_away(
+    make_point: PointFactory, tmp_path: Path, clock: Clock
+) -> None:
+    point, verdicts = make_point(), []
     for name, text in (("m", ""), ("other", "// nothing yet\n"), ("m", "// nothing any more\n" + IMAGE)):
         (tmp_path / "rules" / f"{name}.dl").write_text(text)
         clock.time += 6.0
-        verdicts.append(point.judge(asked()).verdict)
+        verdicts.append(point.judge(make_operation()).verdict)
     assert (verdicts, point.counters()) == (
         ["denied", "denied", "allowed"], {"allowed": 1, "denied": 2, "reload_failures": 1}
     )  # fmt: skip
 
 
-def test_rules_that_change_under_an_old_date_are_read_again(made: Make, tmp_path: Path, clock: Clock) -> None:
-    point, rules = made(), tmp_path / "rules" / "m.dl"
+def test_rules_that_change_under_an_old_date_are_read_again(
+    make_point: PointFactory, tmp_path: Path, clock: Clock
+) -> None:
+    point, rules = make_point(), tmp_path / "rules" / "m.dl"
     dated = rules.stat()
     rules.write_text((FLAVOR + IMAGE).replace("huge", "mini"))
     os.utime(rules, ns=(dated.st_atime_ns, dated.st_mtime_ns))
     clock.time = 6.0
-    assert (point.judge(asked()).verdict, point.judge(asked(template("mini"))).verdict) == ("allowed", "denied")
+    assert (point.judge(make_operation()).verdict, point.judge(make_operation(template("mini"))).verdict) == (
+        "allowed",
+        "denied",
+    )
 
 
-def test_a_point_without_good_rules_is_not_made(made: Make, tmp_path: Path) -> None:
+def test_a_point_without_good_rules_is_not_made(make_point: PointFactory, tmp_path: Path) -> None:
     (tmp_path / "rules" / "m.dl").unlink()
     with pytest.raises(RulesError):
-        made()
+        make_point()
     with pytest.raises(InputError):
-        made(rules=str(Path(__file__).parents[1] / "rules"), inventory=str(tmp_path / "none.jsonl"))
+        make_point(rules=str(Path(__file__).parents[1] / "rules"), inventory=str(tmp_path / "none.jsonl"))
 
 
-def test_an_inventory_is_loaded_again_when_it_changes(made: Make, tmp_path: Path, clock: Clock) -> None:
+def test_an_inventory_is_loaded_again_when_it_changes(make_point: PointFactory, tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "rules" / "m.dl").write_text(
         'relation allowed(flavor: string).\n@deny("f", "{f}")\n'
         "f(s, f) :- os:nova:server(_id=s, flavor=f), not allowed(f).\n"
     )
     offered = tmp_path / "offered.jsonl"
     offered.write_text("")
-    point = made(inventory=str(offered))
-    before = point.judge(asked()).verdict
+    point = make_point(inventory=str(offered))
+    before = point.judge(make_operation()).verdict
     offered.write_text('{"relation": "m:allowed", "row": ["huge"]}\n')
     clock.time = 5.0
     os.utime(offered, (NOW.timestamp() - 90, NOW.timestamp() - 90))
-    assert (before, point.judge(asked()).verdict) == ("denied", "allowed")
+    assert (before, point.judge(make_operation()).verdict) == ("denied", "allowed")
     assert records(point)[-1]["ages"] == {"inventory": 95}
 
 
@@ -374,18 +399,18 @@ WAIVED = "waivers:\n- {id: W-1, policy: flavor, subject: web, project: p1, owner
 
 
 def test_waivers_are_loaded_again_when_they_change_and_bad_ones_leave_the_last_good(
-    made: Make, tmp_path: Path, clock: Clock
+    make_point: PointFactory, tmp_path: Path, clock: Clock
 ) -> None:
     file = tmp_path / "waivers.yaml"
     file.write_text("waivers:\n")
-    point = made(waivers=str(file))
-    answers = [point.judge(asked())]
+    point = make_point(waivers=str(file))
+    answers = [point.judge(make_operation())]
     for text in (WAIVED, "", WAIVED.replace("flavor", "flavuor"), WAIVED.replace("p1", "p2"), WAIVED):
         file.write_text(text)
         clock.time += 6.0
-        answers.append(point.judge(asked()))
+        answers.append(point.judge(make_operation()))
     clock.time = 86400.0
-    answers.append(point.judge(asked()))
+    answers.append(point.judge(make_operation()))
     waived = ("flavor: waived until 2027-03-02 by W-1: web takes huge",)
     assert [answer.warnings for answer in answers if answer.allowed] == [waived] * 4
     assert [answer.verdict for answer in answers] == ["denied", *["allowed"] * 3, "denied", "allowed", "denied"]
@@ -400,34 +425,36 @@ def test_waivers_are_loaded_again_when_they_change_and_bad_ones_leave_the_last_g
     )  # fmt: skip
 
 
-def test_a_point_whose_waivers_are_wrong_is_not_made(made: Make, tmp_path: Path) -> None:
+def test_a_point_whose_waivers_are_wrong_is_not_made(make_point: PointFactory, tmp_path: Path) -> None:
     (tmp_path / "waivers.yaml").write_text(WAIVED.replace("flavor", "flavuor"))
     for name in ("waivers.yaml", "none.yaml"):
         with pytest.raises(InputError):
-            made(waivers=str(tmp_path / name))
+            make_point(waivers=str(tmp_path / name))
 
 
-def test_who_may_use_a_service_is_asked_of_oslo_policy(made: Make, tmp_path: Path) -> None:
+def test_who_may_use_a_service_is_asked_of_oslo_policy(make_point: PointFactory, tmp_path: Path) -> None:
     (tmp_path / "rules" / "m.dl").write_text(
         '@unlock("edge") g(x) :- gate:grant(id=x).\n@deny("locked", "{r}")\n'
         'p(r) :- os:nova:server(_id=r), not gate:unlocked("edge", r).\n'
     )
     grant = {"type": "DatalogGate::Policy", "properties": {"service": "edge", "scope": ["web"]}}
-    held = template()
-    held["resources"]["grant"] = grant
-    point = made(services="edge", service_journal=str(tmp_path / "j"), service_option=f"edge.file={tmp_path}/e")
-    found = [point.judge(asked(held, credentials=MEMBER | {"roles": roles})) for roles in (["member"], ["reader"])]
-    assert [answer.verdict for answer in found] == ["allowed", "denied"]
+    body = template()
+    body["resources"]["grant"] = grant
+    point = make_point(services="edge", service_journal=str(tmp_path / "j"), service_option=f"edge.file={tmp_path}/e")
+    answers = [
+        point.judge(make_operation(body, credentials=MEMBER | {"roles": roles})) for roles in (["member"], ["reader"])
+    ]
+    assert [answer.verdict for answer in answers] == ["allowed", "denied"]
 
 
-def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(made: Make) -> None:
-    held = template({"get_param": "f"}, parameters={"f": {"type": "string"}, "key": {"type": "string", "hidden": True}})
-    held["resources"]["web"]["properties"]["admin_pass"] = {"get_param": "key"}
+def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(make_point: PointFactory) -> None:
+    body = template({"get_param": "f"}, parameters={"f": {"type": "string"}, "key": {"type": "string", "hidden": True}})
+    body["resources"]["web"]["properties"]["admin_pass"] = {"get_param": "key"}
     definition = StackDefinition(
-        held, {"parameters": {"key": "s3cret"}, "encrypted_param_names": []}, {"f": "huge"}, {"a": "x s3cret y"}
+        body, {"parameters": {"key": "s3cret"}, "encrypted_param_names": []}, {"f": "huge"}, {"a": "x s3cret y"}
     )
-    point = made(mode="warn", policy_modes="image:record")
-    answer = point.judge(asked(definition, stack_id="i1", request_id="req-1", dry_run=True))
+    point = make_point(mode="warn", policy_modes="image:record")
+    answer = point.judge(make_operation(definition, stack_id="i1", request_id="req-1", dry_run=True))
     assert answer.decision
     [record] = records(point)
     assert record.pop("seconds") == {"read": 0.0, "decide": 0.0}
@@ -447,14 +474,16 @@ def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(made: Make)
     }  # fmt: skip
 
 
-def test_secrets_too_short_to_look_for_are_masked_by_name(made: Make) -> None:
-    held = template("small", parameters={"pin": {"type": "string", "hidden": True, "default": "12"}})
-    point = made()
-    point.judge(asked(StackDefinition(held, "parameter_defaults: {pin: '34'}", {"pin": "12"}, {"a": "port 12"})))
+def test_secrets_too_short_to_look_for_are_masked_by_name(make_point: PointFactory) -> None:
+    body = template("small", parameters={"pin": {"type": "string", "hidden": True, "default": "12"}})
+    point = make_point()
+    point.judge(
+        make_operation(StackDefinition(body, "parameter_defaults: {pin: '34'}", {"pin": "12"}, {"a": "port 12"}))
+    )
     [record] = records(point)
     masked = {"type": "string", "hidden": True, "default": "******"}
     assert record["inputs"]["definition"] == {
-        "template": {**held, "parameters": {"pin": masked}},
+        "template": {**body, "parameters": {"pin": masked}},
         "environment": '{"parameter_defaults": {"pin": "******"}}',
         "parameters": {"pin": "******"},
         "files": {"a": "port 12"},
@@ -463,11 +492,11 @@ def test_secrets_too_short_to_look_for_are_masked_by_name(made: Make) -> None:
     }
 
 
-def test_secrets_in_environment_files_are_masked_too(made: Make) -> None:
-    held = template("small", parameters={"pin": {"type": "string", "hidden": True}})
+def test_secrets_in_environment_files_are_masked_too(make_point: PointFactory) -> None:
+    body = template("small", parameters={"pin": {"type": "string", "hidden": True}})
     files = {"env": "parameters: {pin: '34'}", "other": "parameters: {pin: '34'}"}
-    point = made()
-    point.judge(asked(StackDefinition(held, files=files, environment_files=("env",))))
+    point = make_point()
+    point.judge(make_operation(StackDefinition(body, files=files, environment_files=("env",))))
     [record] = records(point)
     assert record["inputs"]["definition"]["files"] == {
         "env": '{"parameters": {"pin": "******"}}',
@@ -480,7 +509,7 @@ def test_the_log_stays_within_its_bytes_and_the_older_file_comes_first(tmp_path:
     for number in range(50):
         log.write({"schema": "datalog-gate/log/1", "kind": "n", "n": number, "text": "x" * 100})
         log.flush(2.0)
-    kept = [one["n"] for one in read_log(tmp_path / "log") if not isinstance(one, Diagnostic)]
+    kept = [record["n"] for record in read_log(tmp_path / "log") if not isinstance(record, Diagnostic)]
     assert (kept, sum(path.stat().st_size for path in tmp_path.iterdir()) <= 4000) == (
         list(range(50 - len(kept), 50)),
         True,
@@ -491,48 +520,50 @@ def test_the_log_stays_within_its_bytes_and_the_older_file_comes_first(tmp_path:
 def test_a_line_that_a_crash_cut_off_is_told_and_left_out(tmp_path: Path) -> None:
     good = '{"schema": "datalog-gate/log/1", "kind": "n"}'
     (tmp_path / "log").write_text(f'{good}\n{good[:9]}\n{{"schema": "other"}}\n{good}\n')
-    found = list(read_log(tmp_path / "log"))
+    records = list(read_log(tmp_path / "log"))
     at = [Span(str(tmp_path / "log"), line, 1, line, 1) for line in (2, 3)]
-    assert [one.span if isinstance(one, Diagnostic) else one["kind"] for one in found] == ["n", *at, "n"]
+    assert [record.span if isinstance(record, Diagnostic) else record["kind"] for record in records] == ["n", *at, "n"]
     with pytest.raises(InputError):
         list(read_log(tmp_path / "none"))
 
 
 def test_a_full_disk_loses_records_counts_them_and_says_so_in_the_next(
-    made: Make, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    make_point: PointFactory, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    point = made(decision_log="/dev/full")
-    answer = point.judge(asked())
+    point = make_point(decision_log="/dev/full")
+    answer = point.judge(make_operation())
     point.flush()
     assert (answer.verdict, point.counters()) == ("denied", {"denied": 1, "records_lost": 2})
     lost = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert all(one.startswith("the decision log has lost ") for one in lost)
+    assert all(line.startswith("the decision log has lost ") for line in lost)
     log = DecisionLog(str(tmp_path / "no" / "log"), 10_000)
     log.write({"schema": "datalog-gate/log/1", "kind": "n"})
     log.flush(2.0)
     (tmp_path / "no").mkdir()
     log.write({"schema": "datalog-gate/log/1", "kind": "m"})
     log.flush(2.0)
-    found = [one for one in read_log(tmp_path / "no" / "log") if not isinstance(one, Diagnostic)]
-    assert [(one["kind"], one.get("count")) for one in found] == [("dropped", 1), ("m", None)]
+    records = [record for record in read_log(tmp_path / "no" / "log") if not isinstance(record, Diagnostic)]
+    assert [(record["kind"], record.get("count")) for record in records] == [("dropped", 1), ("m", None)]
 
 
-def test_plugins_are_asked_once_the_policies_allow_and_told_what_the_host_answered(made: Make) -> None:
+def test_plugins_are_asked_once_the_policies_allow_and_told_what_the_host_answered(make_point: PointFactory) -> None:
     with licence_server() as server:
         server.answers = [allow, allow, refuse("no seat left"), says(b"", 500), says(b"", 500), says(b"", 500)]
-        point = made(preflight="licence", preflight_option=f"licence.url={server.url}\nlicence.actions=create,delete")
+        point = make_point(
+            preflight="licence", preflight_option=f"licence.url={server.url}\nlicence.actions=create,delete"
+        )
         small = template("small")
-        first = point.judge(asked(small))
+        first = point.judge(make_operation(small))
         point.finish(first, "accepted")
         answers = [
-            point.judge(asked(small, dry_run=True)),
-            point.judge(asked()),
-            point.judge(asked(small)),
-            point.judge(asked(small)),
+            point.judge(make_operation(small, dry_run=True)),
+            point.judge(make_operation()),
+            point.judge(make_operation(small)),
+            point.judge(make_operation(small)),
         ]
-        answers += [point.judge(asked(small, action=action)) for action in ("rollback", "suspend")]
+        answers += [point.judge(make_operation(small, action=action)) for action in ("rollback", "suspend")]
         server.answers = [says(b"", 500)] * 3
-        answers += [point.judge(asked(small, action="delete"))]
+        answers += [point.judge(make_operation(small, action="delete"))]
         paths = [path for path, *_ in server.requests]
     silent = "licence could not be consulted: the licence server gave no answer that can be read, with status 500"
     assert first.allowed
@@ -552,64 +583,66 @@ def test_plugins_are_asked_once_the_policies_allow_and_told_what_the_host_answer
     [("accepted", "6b", ["6b"]), ("accepted", "", ["6a"]), ("failed", "6b", []), ("complete", "", [])],
 )
 def test_what_was_accepted_is_kept_until_its_end_is_told(
-    made: Make, clock: Clock, tmp_path: Path, outcome: Outcome, stack_id: str, kept: list[str]
+    make_point: PointFactory, clock: Clock, tmp_path: Path, outcome: Outcome, stack_id: str, kept: list[str]
 ) -> None:
     journal = str(tmp_path / "journal")
     with licence_server() as server:
-        point = made(preflight="licence", preflight_option=f"licence.url={server.url}", service_journal=journal)
+        point = make_point(preflight="licence", preflight_option=f"licence.url={server.url}", service_journal=journal)
         clock.time = 5.0
-        answer = point.judge(asked(template("small"), stack_id="6a"))
+        answer = point.judge(make_operation(template("small"), stack_id="6a"))
         clock.time = 9.0
         point.finish(answer, outcome, stack_id)
-        point.finish(point.judge(asked(template("small"), action="suspend", dry_run=True)), "accepted")
+        point.finish(point.judge(make_operation(template("small"), action="suspend", dry_run=True)), "accepted")
     assert answer.ran
     bare = replace(answer.ran.snapshot, parts=(), parameters=MappingProxyType({}))
     assert Outcomes(journal).pending() == tuple(
-        Pending(1, replace(bare, stack_id=one), ("licence",), NOW.timestamp() + 5) for one in kept
+        Pending(1, replace(bare, stack_id=uuid), ("licence",), NOW.timestamp() + 5) for uuid in kept
     )
 
 
 def test_an_operation_that_can_not_be_kept_is_in_the_log_and_plugins_hear_that_it_was_accepted(
-    made: Make, tmp_path: Path
+    make_point: PointFactory, tmp_path: Path
 ) -> None:
     journal = tmp_path / "journal"
     with licence_server() as server:
-        point = made(preflight="licence", preflight_option=f"licence.url={server.url}", service_journal=str(journal))
-        answer = point.judge(asked(template("small")))
+        point = make_point(
+            preflight="licence", preflight_option=f"licence.url={server.url}", service_journal=str(journal)
+        )
+        answer = point.judge(make_operation(template("small")))
         journal.write_text("no database" * 99)
         point.finish(answer, "accepted")
-        [told] = [record for record in records(point) if record["kind"] == "preflight"]
+        [record] = [record for record in records(point) if record["kind"] == "preflight"]
         paths = [path for path, *_ in server.requests]
-    assert (told["id"], told["problems"], paths) == (
+    assert (record["id"], record["problems"], paths) == (
         answer.id,
         ["nobody will be told what becomes of the operation: journal: file is not a database"],
         ["/licences", "/licences/outcome"],
     )
 
 
-def test_a_failed_post_operation_is_in_the_log(made: Make) -> None:
+def test_a_failed_post_operation_is_in_the_log(make_point: PointFactory) -> None:
     with licence_server() as server:
-        point = made(preflight="licence", preflight_option=f"licence.url={server.url}")
-        answer = point.judge(asked(template("small")))
+        point = make_point(preflight="licence", preflight_option=f"licence.url={server.url}")
+        answer = point.judge(make_operation(template("small")))
         server.answers = [says(b"", 500)] * 3
         point.finish(answer, "failed")
-        [told] = [record for record in records(point) if record["kind"] == "preflight"]
-    assert (told["id"], [one.partition(":")[0] for one in told["problems"]]) == (
+        [record] = [record for record in records(point) if record["kind"] == "preflight"]
+    assert (record["id"], [problem.partition(":")[0] for problem in record["problems"]]) == (
         answer.id, ["licence was not told that the operation is failed"],
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         ("licence", "is not NAME.KEY=VALUE"),
         ("licence.url", "is not NAME.KEY=VALUE"),
         ("other.a=b", "other has settings"),
     ],
 )
-def test_plugins_that_cannot_be_made_make_no_point(made: Make, option: str, said: str) -> None:
-    with pytest.raises((ValueError, ChainError), match=said):
-        made(preflight_option=option)
+def test_plugins_that_cannot_be_made_make_no_point(make_point: PointFactory, option: str, message: str) -> None:
+    with pytest.raises((ValueError, ChainError), match=message):
+        make_point(preflight_option=option)
 
 
 def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_it(tmp_path: Path) -> None:
@@ -618,8 +651,8 @@ def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[str(tmp_path / "heat.conf")])
     point = create_point(conf, {"mode": "record", "exempt_users": "a, b"})
-    found = point.settings
-    assert (found.rules, found.mode, found.budget_seconds, found.exempt_users) == (
+    point_settings = point.settings
+    assert (point_settings.rules, point_settings.mode, point_settings.budget_seconds, point_settings.exempt_users) == (
         (str(rules),),
         "record",
         1.5,

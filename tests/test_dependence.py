@@ -63,14 +63,14 @@ def rules(level: str = "deny", more: str = "") -> str:
 
 
 def judge(
-    resources: str, text: str = "", head: str = HEAD, names: tuple[str, ...] = ("web",), **asked: Any
+    resources: str, text: str = "", head: str = HEAD, names: tuple[str, ...] = ("web",), **options: Any
 ) -> Decision:
     policies = load([RuleFile("m", "m.dl", text or rules())])
     stacks = [read_stack(template=head + resources, stack_name=name) for name in names]
-    return decide(policies, stacks, Request(action="create", now=NOW, **asked), evaluate)
+    return decide(policies, stacks, Request(action="create", now=NOW, **options), evaluate)
 
 
-def told(decision: Decision) -> tuple[list[str], list[str], list[str]]:
+def read_dependence(decision: Decision) -> tuple[list[str], list[str], list[str]]:
     """What is violated, undetermined, and decides the latter."""
     because = [unknown.expression for violation in decision.undetermined for unknown in violation.because]
     return (
@@ -113,21 +113,21 @@ def told(decision: Decision) -> tuple[list[str], list[str], list[str]]:
 def test_a_finding_says_for_which_values_it_holds(
     resources: str, violated: list[str], open_: list[str], because: list[str]
 ) -> None:
-    assert told(judge(resources)) == (violated, open_, because)
+    assert read_dependence(judge(resources)) == (violated, open_, because)
 
 
 def test_each_of_several_stacks_has_unknowns_of_its_own() -> None:
     hangs = "stands in nova-2; or {0}/db stands in nova-3: denied if parameter az is nova-2 or nova-3"
-    assert told(judge(server("{get_param: az}"), names=("a", "b"))) == (
+    assert read_dependence(judge(server("{get_param: az}"), names=("a", "b"))) == (
         [],
-        [f"{one}/db {hangs.format(one)}" for one in "ab"],
+        [f"{stack}/db {hangs.format(stack)}" for stack in "ab"],
         ["{get_param: az} in a", "{get_param: az} in b"],
     )
 
 
-def outcome(zone: str, level: str = "deny", more: str = "", **asked: Any) -> tuple[str, list[str], list[str]]:
+def outcome(zone: str, level: str = "deny", more: str = "", **options: Any) -> tuple[str, list[str], list[str]]:
     """The outcome, what whoever asked is told, and what is waived."""
-    decision = judge(server(zone), rules(level, more), **asked)
+    decision = judge(server(zone), rules(level, more), **options)
     return decision.outcome, list(format_warnings(decision)), [violation.said for violation in decision.waived]
 
 
@@ -180,7 +180,7 @@ def test_decisions_that_values_tell_apart_have_ids_of_their_own() -> None:
 
 def test_a_stack_too_large_to_be_judged_often_stays_undetermined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(case_analysis, "LARGEST", 1)
-    assert told(judge(server("{get_param: other}"))) == (
+    assert read_dependence(judge(server("{get_param: other}"))) == (
         [],
         ["db stands in nova-2: depends on parameter other"],
         ["{get_param: other} in web"],
@@ -192,7 +192,7 @@ def test_a_finding_of_too_many_outcomes_is_not_tried() -> None:
     head = HEAD.replace("parameters:\n", "parameters:\n" + "".join(f"  {name}: {{type: boolean}}\n" for name in names))
     zone = f"{{if: [{{and: [{', '.join(f'{{get_param: {name}}}' for name in names)}]}}, nova-2, nova-3]}}"
     parts = "parameter p0 and parameter p1 and parameter p2 and 6 more"
-    assert told(judge(server(zone), head=head))[:2] == ([], [f"db stands in nova-2: depends on {parts}"])
+    assert read_dependence(judge(server(zone), head=head))[:2] == ([], [f"db stands in nova-2: depends on {parts}"])
 
 
 def test_a_policy_about_what_is_not_known_is_not_settled_by_knowing_it() -> None:
@@ -200,7 +200,7 @@ def test_a_policy_about_what_is_not_known_is_not_settled_by_knowing_it() -> None
         '@deny("p", "{s}")\np(s) :- os:nova:server(_id=s, availability_zone="nova-2"), '
         'heat:unknown(id=s, path="availability_zone").\n'
     )
-    assert told(judge(server("{get_param: az}"), text)) == (
+    assert read_dependence(judge(server("{get_param: az}"), text)) == (
         [],
         ["db: depends on parameter az"],
         ["{get_param: az} in web"],
@@ -219,7 +219,7 @@ def test_what_would_take_longer_than_a_group_of_policies_may_stays_undetermined(
     def judged(seconds: float) -> list[str]:
         policies = load([RuleFile("m", "m.dl", rules())])
         request = Request(action="create", now=NOW, budget=Budget(seconds=seconds, clock=lambda: time[0]))
-        return told(decide(policies, [replace(stack, assuming=slowly)], request, evaluate))[0]
+        return read_dependence(decide(policies, [replace(stack, assuming=slowly)], request, evaluate))[0]
 
     assert (judged(0.5), judged(5.0)) == ([], [EITHER])
 
@@ -227,7 +227,7 @@ def test_what_would_take_longer_than_a_group_of_policies_may_stays_undetermined(
 def test_what_is_certain_anyway_does_not_settle_another_row() -> None:
     text = '@deny("p", "zone {z}")\np(z) :- os:nova:server(availability_zone=z), z in ["nova-2", "nova-3"].\n'
     resources = server("{get_param: az}") + server("nova-2").replace("db:", "web:")
-    assert told(judge(resources, text)) == (
+    assert read_dependence(judge(resources, text)) == (
         ["zone nova-2"],
         ["zone nova-3: denied if parameter az is nova-3"],
         ["{get_param: az} in web"],

@@ -48,7 +48,7 @@ def without_places(decision: dg.Decision) -> object:
     def plain(data: object) -> object:
         if isinstance(data, dict):
             return {key: plain(value) for key, value in data.items() if key not in ("place", "digests", "id")}
-        return [plain(one) for one in data] if isinstance(data, list) else data
+        return [plain(item) for item in data] if isinstance(data, list) else data
 
     return plain(decision.to_json())
 
@@ -68,25 +68,27 @@ def test_neither_the_hash_seed_nor_the_engine_changes_a_byte(tmp_path: Path) -> 
         str(tmp_path / "i.jsonl"),
     ]
     command += ["--now", NOW, "--format", "json", "--engine"]
-    shown = {
+    outputs = {
         subprocess.run(
             [*command, engine], capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed}, check=False
         ).stdout
         for seed, engine in (("0", "native"), ("1", "native"), ("0", "pydatalog"), ("2", "pydatalog"))
     }
-    assert [len(one.splitlines()) for one in shown] == [3]
+    assert [len(output.splitlines()) for output in outputs] == [3]
 
 
 def test_no_order_of_files_rules_or_facts_changes_a_decision(tmp_path: Path) -> None:
     random = Random(5)
-    found = []
+    answers = []
     for _ in range(4):
         (tmp_path / "m.dl").write_text("\n".join(random.sample(BLOCKS, len(BLOCKS))).replace("LEAST", "2"))
         paths = [tmp_path / "m.dl", *sorted((ROOT / "rules").iterdir())]
         rules = dg.load_rules(*random.sample(paths, len(paths)))
         facts = {"link": random.sample(LINKS, len(LINKS))}
-        found.append([without_places(rules.decide(dg.read_stack(stack), inventory=facts, now=NOW)) for stack in STACKS])
-    assert all(one == found[0] for one in found)
+        answers.append(
+            [without_places(rules.decide(dg.read_stack(stack), inventory=facts, now=NOW)) for stack in STACKS]
+        )
+    assert all(answer == answers[0] for answer in answers)
 
 
 def test_threads_do_not_see_each_other(tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def test_two_sets_of_facts_have_one_digest_exactly_if_they_are_equal(
         row = data.draw(st.sampled_from(list(other)))
         maybe = other.pop(row)
         other[data.draw(st.tuples(VALUES, st.just(row[1])))] = data.draw(st.just(maybe) | REASONS)
-    found, again = summary(facts_of(*known.items())), summary(facts_of(*other.items()))
-    assert (found.digests == again.digests) == (known == other)
+    first, again = summary(facts_of(*known.items())), summary(facts_of(*other.items()))
+    assert (first.digests == again.digests) == (known == other)
 
 
 def test_columns_that_hold_an_unknown_are_told_wherever_it_stands() -> None:

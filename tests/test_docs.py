@@ -24,9 +24,9 @@ COMMAND = re.compile(
 PYTHON = re.compile(r"```python\n(?P<program>(?:(?!```).)*)```\n\n```\n(?P<output>.*?)```", re.S)
 RULES = re.compile(r"```prolog\n(.*?)```", re.S)
 SHOWN = [
-    pytest.param(found["command"], found["output"], id=f"{page.name}: {found['command'][:50]}")
+    pytest.param(match["command"], match["output"], id=f"{page.name}: {match['command'][:50]}")
     for page in PAGES
-    for found in COMMAND.finditer(page.read_text("utf-8"))
+    for match in COMMAND.finditer(page.read_text("utf-8"))
 ]
 
 
@@ -39,7 +39,7 @@ def test_a_command_of_a_page_prints_what_the_page_shows(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(ROOT)
-    for name in [one for one in os.environ if one == "DATALOG_GATE_RULES" or one.startswith("OS_")]:
+    for name in [variable for variable in os.environ if variable == "DATALOG_GATE_RULES" or variable.startswith("OS_")]:
         monkeypatch.delenv(name)
     command = on_site(command, tmp_path)
     if command.startswith("test"):
@@ -53,9 +53,9 @@ def test_a_command_of_a_page_prints_what_the_page_shows(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_program_of_a_page_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
-    for found in PYTHON.finditer(page.read_text("utf-8")):
-        program = [sys.executable, "-c", on_site(found["program"], tmp_path)]
-        assert subprocess.run(program, capture_output=True, text=True, cwd=ROOT, check=True).stdout == found["output"]
+    for match in PYTHON.finditer(page.read_text("utf-8")):
+        program = [sys.executable, "-c", on_site(match["program"], tmp_path)]
+        assert subprocess.run(program, capture_output=True, text=True, cwd=ROOT, check=True).stdout == match["output"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

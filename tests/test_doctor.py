@@ -95,13 +95,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / name).chmod(0o644)
     monkeypatch.syspath_prepend(tmp_path / "installed")
     monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
-    for name in [one for one in os.environ if one.startswith("OS_")]:
+    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
         monkeypatch.delenv(name)
     yield tmp_path
     sys.modules.pop("lifecycle_of_a_test", None)
 
 
-def seen(folder: Path, cfn: bool = True, log: Path | None = None) -> list[str]:
+def run_doctor(folder: Path, cfn: bool = True, log: Path | None = None) -> list[str]:
     """What the doctor says, without the folder's own name."""
     signs = examine(folder / "heat.conf", log=log, cfn=cfn, now=NOW)
     package = str(Path(datalog_gate.__file__).parent)
@@ -174,7 +174,7 @@ CHANGES: list[tuple[str, str, str]] = [
 
 
 def test_the_doctor_says_what_is_in_order_and_what_each_change_breaks(folder: Path) -> None:
-    well = seen(folder)
+    well = run_doctor(folder)
     pages = ["\n".join(well)]
     for file, old, new in CHANGES:
         text = (folder / file).read_text()
@@ -182,24 +182,24 @@ def test_the_doctor_says_what_is_in_order_and_what_each_change_breaks(folder: Pa
         sys.modules.pop("lifecycle_of_a_test", None)
         invalidate_caches()
         try:
-            after = seen(folder)
+            after = run_doctor(folder)
         except InputError as error:
             after = str(error).replace(str(folder), "DIR").splitlines()
         (folder / file).write_text(text)
-        gone = [f"- {line}" for line in well if line not in after and "in order" not in line]
+        lost = [f"- {line}" for line in well if line not in after and "in order" not in line]
         came = [f"+ {line}" for line in after if line not in well]
-        pages.append("\n".join([f"{file}: {old!r} -> {new!r}", *gone, *came]))
+        pages.append("\n".join([f"{file}: {old!r} -> {new!r}", *lost, *came]))
     assert_written(GOLDEN, "\n\n".join(pages) + "\n")
 
 
 def test_a_broken_glass_and_rules_that_anybody_writes_are_findings(folder: Path) -> None:
-    well = seen(folder)
+    well = run_doctor(folder)
     edit(folder, "heat.conf", "decision_log", "break_glass = DIR/glass\ndecision_log")
     (folder / "glass").write_text("2027-03-01T18:00 the licence server is down")
     (folder / "glass").chmod(0o644)
     (folder / "rules").chmod(0o775)
     (folder / "rules" / "m.dl").chmod(0o666)
-    assert [line for line in seen(folder) if line not in well] == [
+    assert [line for line in run_doctor(folder) if line not in well] == [
         "DIR/heat.conf:7: finding[glass] the glass is broken until 2027-03-01T18:00:00+00:00 (the licence server is "
         "down): refused requests may pass",
         "  fix   remove DIR/glass once it is not needed",
@@ -215,7 +215,7 @@ def test_the_types_of_the_gate_are_known_where_plugin_dirs_has_them(folder: Path
     edit(folder, "heat.conf", "[paste_deploy]", "plugin_dirs = /absent,DIR/types\n[paste_deploy]")
     (folder / "types").mkdir()
     (folder / "types" / SHIM).touch()
-    assert seen(folder)[-1] == "0 findings, 2 notes, 4 in order"
+    assert run_doctor(folder)[-1] == "0 findings, 2 notes, 4 in order"
 
 
 def event(kind: str, host: str = "one", hour: int = 10, **more: object) -> str:
@@ -224,7 +224,7 @@ def event(kind: str, host: str = "one", hour: int = 10, **more: object) -> str:
 
 
 def test_the_log_tells_what_was_decided_and_which_rules_each_host_has(folder: Path) -> None:
-    well = seen(folder)
+    well = run_doctor(folder)
     (folder / "collected").write_text(
         "\n".join(
             [
@@ -244,7 +244,7 @@ def test_the_log_tells_what_was_decided_and_which_rules_each_host_has(folder: Pa
         )
     )
     fix = "  fix   give all hosts the same rules, and restart the service where they don't load"
-    assert [line for line in seen(folder, log=folder / "collected") if line not in well] == [
+    assert [line for line in run_doctor(folder, log=folder / "collected") if line not in well] == [
         "note[log] DIR/collected: allowed 2, broken_glass 1, dropped 12, loaded 4, reload_failed 2, undecided 1, "
         "unreadable lines 1",
         "finding[rules] one has had cafecafecafe in force since 2027-03-01T12:00:00+00:00",
@@ -260,22 +260,22 @@ def test_the_log_tells_what_was_decided_and_which_rules_each_host_has(folder: Pa
 
 
 def test_hosts_of_one_digest_and_a_log_without_records_are_in_order(folder: Path) -> None:
-    well = seen(folder)
+    well = run_doctor(folder)
     (folder / "log").write_text(event("loaded", rules="cafe" * 16) + "\n" + event("loaded", "two", rules="cafe" * 16))
-    assert [line for line in seen(folder) if line not in well] == [
+    assert [line for line in run_doctor(folder) if line not in well] == [
         "note[log] DIR/log: loaded 2",
         "ok[rules] one has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
         "ok[rules] two has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
         "0 findings, 3 notes, 6 in order",
     ]
     (folder / "log").write_text("")
-    assert "note[log] DIR/log holds no record" in seen(folder)
+    assert "note[log] DIR/log holds no record" in run_doctor(folder)
 
 
 def test_an_api_that_is_not_deployed_needs_no_door(folder: Path) -> None:
     edit(folder, "api-paste.ini", "context datalog_gate_cfn", "context")
-    said = [line for line in seen(folder, cfn=False) if "cfn" in line or "finding" in line]
-    assert said == [
+    lines = [line for line in run_doctor(folder, cfn=False) if "cfn" in line or "finding" in line]
+    assert lines == [
         "DIR/api-paste.ini:13: note[door] [composite:api-cfn] default is said not to be deployed",
         "0 findings, 3 notes, 3 in order",
     ]
@@ -285,7 +285,7 @@ MARKED = {"Datalog-Gate": "deny 7f3a91; flavor: web takes huge"}
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "expected"),
     [
         ((200, {"stack": {}}, MARKED), ["ok[canary] a door is live: it says deny 7f3a91"]),
         ((403, {}, MARKED), ["ok[canary] a door is live: it says deny 7f3a91"]),
@@ -296,20 +296,20 @@ MARKED = {"Datalog-Gate": "deny 7f3a91; flavor: web takes huge"}
     ],
 )  # fmt: skip
 def test_a_canary_tells_whether_a_door_is_live(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, said: list[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, expected: list[str]
 ) -> None:
-    well = seen(folder)
+    well = run_doctor(folder)
     with running() as cloud:
         monkeypatch.setenv("OS_AUTH_TYPE", "none")
         monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/p")
         cloud.answers["POST /v1/p/stacks/preview"] = answer
-        assert [line for line in seen(folder)[:-1] if line not in well] == said
+        assert [line for line in run_doctor(folder)[:-1] if line not in well] == expected
         assert cloud.bodies == [json.dumps(CANARY).encode()]
 
 
 def test_a_canary_that_finds_no_heat_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OS_AUTH_URL", "nowhere")
-    assert seen(folder)[-3] == (
+    assert run_doctor(folder)[-3] == (
         "finding[canary] Heat can't be reached with these credentials: Could not find requested endpoint in Service "
         "Catalog."
     )
@@ -325,7 +325,7 @@ def test_the_command_prints_text_or_json_and_exits_with_1_for_findings(
     assert main([*command, "--format", "json"]) == 1
     answer = json.loads(capsys.readouterr().out)
     place = {"file": str(folder / "heat.conf"), "line": 6}
-    [finding] = [one for one in answer["signs"] if one["level"] == "finding"]
+    [finding] = [sign for sign in answer["signs"] if sign["level"] == "finding"]
     assert (answer.keys(), finding) == (
         {"schema", "signs"},
         {"level": "finding", "about": "options", "message": "there is no option mods", "place": place,

@@ -74,22 +74,24 @@ class Case:
 
     def factset(self, meaning: Meaning = MappingProxyType({})) -> FactSet:
         """The facts if unknowns have these values, with what decides on each."""
-        found = FactSet()
+        facts = FactSet()
         reasons = {**dict.fromkeys(self.open, EXTENT), **self.conditions}
         for name, rows in self.facts.items():
             for row in rows:
                 reason = reasons.get((name, row))
                 truth = meaning.get(reason, reason) if reason else TRUE
                 if truth != FALSE:
-                    found.add(name, _known(row, meaning), maybe=truth if isinstance(truth, Unknown) else None)
-        return found
+                    facts.add(name, _known(row, meaning), maybe=truth if isinstance(truth, Unknown) else None)
+        return facts
 
     def under(self, meaning: Meaning) -> Case:
         """The case in which unknowns have these values."""
-        found = self.factset(meaning)
-        reasons = {(name, row): reason for name, rows in found.maybe.items() for row, reason in rows.items()}
-        conditions = {one: reason for one, reason in reasons.items() if one not in self.open}
-        return replace(self, facts={name: list(found.rows.get(name, ())) for name in self.facts}, conditions=conditions)
+        factset = self.factset(meaning)
+        reasons = {(name, row): reason for name, rows in factset.maybe.items() for row, reason in rows.items()}
+        conditions = {key: reason for key, reason in reasons.items() if key not in self.open}
+        return replace(
+            self, facts={name: list(factset.rows.get(name, ())) for name in self.facts}, conditions=conditions
+        )
 
     def maybe(self) -> Facts:
         """The rows that may not be there."""
@@ -114,39 +116,41 @@ def main(number: int, seed: int) -> int:
         if case is None:
             tally["programs refused by the analysis"] += 1
             continue
-        found = judged(case)
-        if found is None:
+        judgement = judged(case)
+        if judgement is None:
             tally["programs left out: too long"] += 1
             continue
-        if found.wrong:
-            print(f"seed {at}:\n{told(case)}")
+        if judgement.wrong:
+            print(f"seed {at}:\n{format_failure(case)}")
             return 1
         tally["programs judged"] += 1
-        tally.update(found.tally)
-    for what, times in sorted(tally.items()):
-        print(f"{times:9} {what}")
-    for what in (REWRITTEN, TRIED):
-        of_all = needless(tally, what, REACHED)
-        print(f"{needless(tally, what):9.1%} of what is {what} is so {NEEDLESS}: {of_all:.1%} of what unknowns reach")
+        tally.update(judgement.tally)
+    for outcome, times in sorted(tally.items()):
+        print(f"{times:9} {outcome}")
+    for method in (REWRITTEN, TRIED):
+        of_all = needless(tally, method, REACHED)
+        print(
+            f"{needless(tally, method):9.1%} of what is {method} is so {NEEDLESS}: {of_all:.1%} of what unknowns reach"
+        )
     return 0
 
 
-def needless(tally: Mapping[str, int], what: str, among: str = "") -> float:
+def needless(tally: Mapping[str, int], method: str, among: str = "") -> float:
     """The share of the relations that are undetermined so though all outcomes agree, among these or others."""
-    return tally.get(f"{what}, {NEEDLESS}", 0) / max(1, tally.get(among or what, 0))
+    return tally.get(f"{method}, {NEEDLESS}", 0) / max(1, tally.get(among or method, 0))
 
 
-def told(case: Case) -> str:
+def format_failure(case: Case) -> str:
     """The case without all that could be left out, and what is wrong with it."""
 
     def fails(program: CheckedProgram, facts: Facts) -> bool:
-        found = judged(Case(program, facts, case.conditions, case.open))
-        return bool(found and found.wrong)
+        judgement = judged(Case(program, facts, case.conditions, case.open))
+        return bool(judgement and judgement.wrong)
 
-    program, facts = smallest((case.program, case.facts), lambda one: fails(*one))
-    found = judged(Case(program, facts, case.conditions, case.open))
-    assert found
-    return f"{written(program, facts)}\nmaybe: {case.conditions}\nopen: {case.open}\n{found.wrong}"
+    program, facts = smallest((case.program, case.facts), lambda parts: fails(*parts))
+    judgement = judged(Case(program, facts, case.conditions, case.open))
+    assert judgement
+    return f"{written(program, facts)}\nmaybe: {case.conditions}\nopen: {case.open}\n{judgement.wrong}"
 
 
 def draw(seed: int) -> Case | None:
@@ -168,10 +172,10 @@ def draw(seed: int) -> Case | None:
             facts[name].append(row)
             size *= len(extents)
     conditions: dict[tuple[str, Row], Unknown] = {}
-    there = [(name, row) for name, rows in facts.items() for row in rows if (name, row) not in open_]
+    candidates = [(name, row) for name, rows in facts.items() for row in rows if (name, row) not in open_]
     for condition in (C, D)[: choose(3)]:
-        if 2 * size <= MOST and there:
-            conditions |= {there[choose(len(there))]: condition for _ in range(1 + choose(2))}
+        if 2 * size <= MOST and candidates:
+            conditions |= {candidates[choose(len(candidates))]: condition for _ in range(1 + choose(2))}
             size *= 2
     return Case(program, facts, conditions, open_)
 
@@ -185,8 +189,8 @@ def _outcomes_of(facts: Facts) -> int:
 
 def _unknowns(facts: Facts) -> list[Unknown]:
     """Those with one meaning each."""
-    held = {value for rows in facts.values() for row in rows for value in row if value in MEANINGS}
-    return [meaning for meaning in MEANINGS if meaning in held]
+    values = {value for rows in facts.values() for row in rows for value in row if value in MEANINGS}
+    return [meaning for meaning in MEANINGS if meaning in values]
 
 
 def _wildcard(name: str, arity: int, choose: Choose) -> tuple[Row, Sequence[Sequence[Row]]]:
@@ -204,13 +208,13 @@ def _wildcard(name: str, arity: int, choose: Choose) -> tuple[Row, Sequence[Sequ
 def outcomes(case: Case) -> Iterator[Outcome]:
     """Every way in which it may turn out: what each unknown stands for, and the facts then."""
     unknowns = [*_unknowns(case.facts), *sorted(set(case.conditions.values()), key=lambda unknown: unknown.expression)]
-    there = [(name, row) for name, row in case.open if row in case.facts[name]]
+    open_rows = [(name, row) for name, row in case.open if row in case.facts[name]]
     for values in product(*(MEANINGS[unknown] for unknown in unknowns)):
         meaning = dict(zip(unknowns, values, strict=True))
         known = case.under(meaning).facts
-        for found in product(*(case.open[one] for one in there)):
-            facts = {name: [row for row in rows if (name, row) not in there] for name, rows in known.items()}
-            for (name, _), rows in zip(there, found, strict=True):
+        for row_sets in product(*(case.open[key] for key in open_rows)):
+            facts = {name: [row for row in rows if (name, row) not in open_rows] for name, rows in known.items()}
+            for (name, _), rows in zip(open_rows, row_sets, strict=True):
                 facts[name] += rows
             yield meaning, facts
 
@@ -237,11 +241,11 @@ class Versions:
     def because(self, relation: str) -> tuple[Unknown, ...]:
         """What decides on the first row, as the gate finds it."""
         first = min(self.rows(relation)[1], key=row_key)
-        found = support(Provenance(self.program, self.model), possible(relation, self.program), first)
+        tree = support(Provenance(self.program, self.model), possible(relation, self.program), first)
         rests_on = {
             name for stratum in resting(self.case.program, frozenset({relation})).strata for name in stratum.relations
         }
-        return deciding(None, found.leaves, self.case.factset(), rests_on, self.case.program)
+        return deciding(None, tree.leaves, self.case.factset(), rests_on, self.case.program)
 
 
 def settled(case: Case, relation: str, because: Sequence[Unknown]) -> list[tuple[Meaning, bool]]:
@@ -255,50 +259,50 @@ def settled(case: Case, relation: str, because: Sequence[Unknown]) -> list[tuple
 
 def _looked(case: Case, relation: str, meanings: Sequence[Meaning]) -> Iterator[Seen[tuple[Meaning, bool]]]:
     for meaning in meanings:
-        said = Versions.of(case.under(meaning), relation)
-        if said.model.exceeded:
+        versions = Versions.of(case.under(meaning), relation)
+        if versions.model.exceeded:
             raise Unsettled
-        certain, loose = said.rows(relation)
-        yield (meaning, bool(certain)), None if certain or not loose else said.because(relation)
+        certain, loose = versions.rows(relation)
+        yield (meaning, bool(certain)), None if certain or not loose else versions.because(relation)
 
 
 def judged(case: Case) -> Judged | None:
     """Hold what the versions say against every outcome, and what trying values does; None if it takes too long."""
-    said = Versions.of(case)
-    if said.model.exceeded:
+    versions = Versions.of(case)
+    if versions.model.exceeded:
         return None
-    if said.model.errors:
-        return Judged(f"errors: {said.model.errors}")
+    if versions.model.errors:
+        return Judged(f"errors: {versions.model.errors}")
     relations = [name for stratum in case.program.strata for name in stratum.relations]
-    held: dict[str, list[tuple[Meaning, bool]]] = {relation: [] for relation in relations}
+    by_relation: dict[str, list[tuple[Meaning, bool]]] = {relation: [] for relation in relations}
     for stands, facts in outcomes(case):
         world = evaluate(case.program, facts, _budget())
         if world.exceeded:
             return None
         for relation in relations:
             rows = world.rows(relation)
-            held[relation].append((stands, bool(rows)))
-            if wrong := _wrong(rows, *said.rows(relation), stands):
+            by_relation[relation].append((stands, bool(rows)))
+            if wrong := _wrong(rows, *versions.rows(relation), stands):
                 return Judged(f"{relation}: {wrong}, if {stands} and {facts}")
-    tally: Counter[str] = Counter(outcomes=len(held[relations[0]]))
+    tally: Counter[str] = Counter(outcomes=len(by_relation[relations[0]]))
     for relation in relations:
-        certain, loose = said.rows(relation)
-        reached = possible(relation, said.program) != relation
+        certain, loose = versions.rows(relation)
+        reached = possible(relation, versions.program) != relation
         tally[REACHED if reached else "reached by no unknown"] += 1
         if certain or not loose:
             continue
-        actual = {holds for _, holds in held[relation]}
-        ends = settled(case, relation, said.because(relation))
-        found = {holds for _, holds in ends}
+        actual = {holds for _, holds in by_relation[relation]}
+        ends = settled(case, relation, versions.because(relation))
+        settled_truths = {holds for _, holds in ends}
         for meaning, holds in ends:
-            if any(holds != other for stands, other in held[relation] if meaning.items() <= stands.items()):
+            if any(holds != other for stands, other in by_relation[relation] if meaning.items() <= stands.items()):
                 return Judged(f"{relation}: {'some' if holds else 'no'} rows, if {meaning}")
-        if ends and found != actual:
+        if ends and settled_truths != actual:
             return Judged(f"{relation}: not all was tried")
         tally["tried"] += bool(ends)
-        for what in (REWRITTEN, TRIED) if len(found) != 1 else (REWRITTEN,):
-            tally[what] += 1
-            tally[f"{what}, {NEEDLESS}"] += len(actual) == 1
+        for method in (REWRITTEN, TRIED) if len(settled_truths) != 1 else (REWRITTEN,):
+            tally[method] += 1
+            tally[f"{method}, {NEEDLESS}"] += len(actual) == 1
     return Judged("", tally)
 
 

@@ -58,7 +58,7 @@ class Edge(Service):
         taken = {
             place for key, held in places.items() if held and key not in request.replaces for place in held.values()
         }
-        names = [one.id.rpartition("/")[2] for one in request.scope]
+        names = [resource.id.rpartition("/")[2] for resource in request.scope]
         kept = {name: before[name] for name in names if name in before}
         free = [place for place in self._all if place not in taken and place not in kept.values()]
         new = [name for name in names if name not in kept]
