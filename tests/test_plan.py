@@ -25,11 +25,11 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.decision.policy_set import load
 from datalog_gate.engine.plan import (
-    Ask,
-    Check,
-    Compute,
+    Aggregation,
+    BuiltinCall,
+    BuiltinTest,
+    ComparisonTest,
     Exists,
-    Gather,
     Let,
     Plan,
     Scan,
@@ -68,7 +68,7 @@ PLANS: list[tuple[str, tuple[Operand, ...], tuple[CheckedLiteral, ...], tuple[in
     (
         "the fewest rows first, a test as soon as it can be",
         (X, Y), (edge(X, Y), Compare("<", X, TWO, HERE), node(X)),
-        (0, 1), (nodes(binds=((0, 0),)), Check("<", 0, TWO, False, False), edges(((0, 0),), ((1, 1),))),
+        (0, 1), (nodes(binds=((0, 0),)), ComparisonTest("<", 0, TWO, False, False), edges(((0, 0),), ((1, 1),))),
     ),
     (
         "what gives nothing to the head only has to exist",
@@ -78,15 +78,15 @@ PLANS: list[tuple[str, tuple[Operand, ...], tuple[CheckedLiteral, ...], tuple[in
     (
         "unless it can meet an error",
         (X,), (edge(X, Y), node(X), Compare("<", Y, TWO, HERE)),
-        (0,), (nodes(binds=((0, 0),)), edges(((0, 0),), ((1, 1),)), Check("<", 1, TWO, False, False)),
+        (0,), (nodes(binds=((0, 0),)), edges(((0, 0),), ((1, 1),)), ComparisonTest("<", 1, TWO, False, False)),
     ),
     (
         "a negation before an aggregate, and both before another match",
         (X, Z, ONE), (edge(X, Var("w")), Fold("count", (Y,), (edge(X, Y),), Z, HERE), Without((edge(None, X),), HERE),
                       node(X), Compare("=", Var("w"), Var("v"), HERE), Call("matches", (Var("v"), Z), (), HERE)),
         (0, 2, ONE), (nodes(binds=((0, 0),)), Exists((edges(((1, 0),)),), wanted=False),
-                      Gather("count", (1,), (edges(((0, 0),), ((1, 1),)),), 2, stored=True),
-                      edges(((0, 0),), ((1, 3),)), Let(4, 3), Ask("matches", (4, 2), False)),
+                      Aggregation("count", (1,), (edges(((0, 0),), ((1, 1),)),), 2, stored=True),
+                      edges(((0, 0),), ((1, 3),)), Let(4, 3), BuiltinTest("matches", (4, 2), False)),
     ),
     (
         "the new rows first, whatever their number",
@@ -97,7 +97,7 @@ PLANS: list[tuple[str, tuple[Operand, ...], tuple[CheckedLiteral, ...], tuple[in
         "constants, what stands twice, and what is computed",
         (Y,), (edge(ONE, X), edge(X, X), Call("+", (X, ONE), (Y,), HERE), Call("-", (X, ONE), (Y,), HERE)),
         (1,), (edges(binds=((1, 0),), constants=((0, ONE),)), edges(((0, 0), (1, 0))),
-               Compute("+", (0, ONE), 1, stored=True), Compute("-", (0, ONE), 1, stored=False)),
+               BuiltinCall("+", (0, ONE), 1, stored=True), BuiltinCall("-", (0, ONE), 1, stored=False)),
     ),
 ]  # fmt: skip
 
@@ -119,15 +119,15 @@ def test_a_plan_is_what_one_would_draw(
     ("step", "read", "filled"),
     [
         (edges(((0, 7),), ((1, 2),)), [7], [2]),
-        (Check("<", 7, TWO, False, False), [7], []),
+        (ComparisonTest("<", 7, TWO, False, False), [7], []),
         (Let(2, 7), [7], [2]),
-        (Ask("matches", (7, TWO), False), [7], []),
-        (Compute("+", (7, TWO), 2, stored=True), [7], [2]),
-        (Compute("+", (7, TWO), 2, stored=False), [7, 2], []),
-        (Compute("+", (7, TWO), None, stored=False), [7], []),
+        (BuiltinTest("matches", (7, TWO), False), [7], []),
+        (BuiltinCall("+", (7, TWO), 2, stored=True), [7], [2]),
+        (BuiltinCall("+", (7, TWO), 2, stored=False), [7, 2], []),
+        (BuiltinCall("+", (7, TWO), None, stored=False), [7], []),
         (Exists((edges(((0, 7),), ((1, 3),)), nodes(((0, 3),))), wanted=True), [7, 3], []),
-        (Gather("sum", (3, TWO), (edges(((0, 7),), ((1, 3),)),), 2, stored=True), [7, 3], [2]),
-        (Gather("sum", (3, TWO), (edges(((0, 7),), ((1, 3),)),), 2, stored=False), [7, 3, 2], []),
+        (Aggregation("sum", (3, TWO), (edges(((0, 7),), ((1, 3),)),), 2, stored=True), [7, 3], [2]),
+        (Aggregation("sum", (3, TWO), (edges(((0, 7),), ((1, 3),)),), 2, stored=False), [7, 3, 2], []),
     ],
 )
 def test_a_step_reads_slots_and_fills_others(step: Step, read: list[int], filled: list[int]) -> None:
@@ -148,7 +148,7 @@ def renamed(rule: CheckedRule) -> CheckedRule:
     """The rule with other names of variables, and every body turned round."""
 
     def var(one: Any) -> Any:
-        return Var(f"{one.name[::-1]}'") if isinstance(one, Var) else one
+        return replace(one, name=f"{one.name[::-1]}'") if isinstance(one, Var) else one
 
     def literal(one: CheckedLiteral) -> CheckedLiteral:
         changed = {name: getattr(one, name) for name in one.__match_args__}

@@ -21,11 +21,11 @@ from datalog_gate.base.values import Unknown, Value
 from datalog_gate.engine.builtins import SMALL, aggregate, compare, compute, fits, holds
 from datalog_gate.engine.plan import (
     MOST_LOOPS,
-    Ask,
-    Check,
-    Compute,
+    Aggregation,
+    BuiltinCall,
+    BuiltinTest,
+    ComparisonTest,
     Exists,
-    Gather,
     Let,
     Plan,
     Scan,
@@ -189,7 +189,7 @@ class _Writer:
         match step:
             case Let(slot, term):
                 return [_put(_slot(slot), self.term(term))]
-            case Compute(builtin, inputs, output, stored):
+            case BuiltinCall(builtin, inputs, output, stored):
                 value = _call("compute", ast.Constant(builtin), self.terms(inputs))
                 counted = self.count(ast.Constant(1 if builtin in ARITHMETIC else PER_CALL))
                 if builtin in ARITHMETIC:
@@ -204,19 +204,19 @@ class _Writer:
                     return [*counted, ast.Expr(value)]
                 constant = ast.Constant(isinstance(output, Const))
                 return [*counted, _unless(_call("fits", value, self.term(output), constant))]
-            case Ask(builtin, inputs, when_unknown):
+            case BuiltinTest(builtin, inputs, when_unknown):
                 test = _call("holds", ast.Constant(builtin), self.terms(inputs), ast.Constant(when_unknown))
                 return [*self.count(ast.Constant(PER_CALL)), _unless(test)]
             case Exists(steps, wanted):
                 return self.exists(steps, wanted)
-            case Gather():
+            case Aggregation():
                 return self.gather(step)
-            case Scan() | Check():
+            case Scan() | ComparisonTest():
                 return [_unless(self.test(step))]
 
-    def test(self, step: Scan | Check) -> ast.expr:
+    def test(self, step: Scan | ComparisonTest) -> ast.expr:
         """Whether a row is there, or a comparison holds."""
-        if isinstance(step, Check):
+        if isinstance(step, ComparisonTest):
             return self.comparison(step)
         slots = [slot for _, slot in step.keys]
         if len(slots) + len(step.constants) < step.arity:
@@ -230,7 +230,7 @@ class _Writer:
         tests.append(ast.Compare(row, [ast.In()], [self.access(Access(step.relation))]))
         return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
 
-    def comparison(self, step: Check) -> ast.expr:
+    def comparison(self, step: ComparisonTest) -> ast.expr:
         """The comparison, with the usual kinds compared in place and the rest by `compare`."""
         left, right = self.term(step.left), self.term(step.right)
         flags = ast.Constant(step.when_unknown), ast.Constant(step.null_test)
@@ -269,7 +269,9 @@ class _Writer:
         return ast.IfExp(ast.BoolOp(ast.And(), tests), ast.BinOp(left, ARITHMETIC[builtin](), right), careful)
 
     def exists(self, steps: Sequence[Step], wanted: bool) -> list[ast.stmt]:
-        if len(steps) == 1 and (isinstance(steps[0], Check) or (isinstance(steps[0], Scan) and steps[0].single)):
+        if len(steps) == 1 and (
+            isinstance(steps[0], ComparisonTest) or (isinstance(steps[0], Scan) and steps[0].single)
+        ):
             test = self.test(steps[0])
             return [_unless(test) if wanted else ast.If(test, [ast.Continue()], [])]
         flag = self.new("w")
@@ -282,7 +284,7 @@ class _Writer:
             _unless(found) if wanted else ast.If(found, [ast.Continue()], []),
         ]
 
-    def gather(self, step: Gather) -> list[ast.stmt]:
+    def gather(self, step: Aggregation) -> list[ast.stmt]:
         found, value = self.new("s"), _slot(step.slot) if step.stored else self.new("x")
         first = step.terms[0]
         one_by_one = step.function == "count" and len(step.terms) == 1

@@ -1,9 +1,11 @@
-"""Plans of rules (layer 3): in which order a body is gone through, and what each step looks up.
+"""Plans of rules: the order of a body, and what each step looks up.
 
-In: a checked rule, and about how many rows the relations hold. Out: a `Plan`. Every choice is made by what a literal
-says, never by where it stands: rules that are equal up to the names of variables and the order of literals have equal
-plans. Tests run as soon as their values are there, then negations, then aggregates, then the match with the fewest rows
-to expect. Where no more of the head's variables are to come, the rest only has to exist.
+Every choice is made by the content of literals, never by their place: rules that are equal but for the names of
+variables and the order of literals have equal plans. Tests run as soon as their values are known, then negations, then
+aggregates, then the match with the fewest expected rows. Once all variables of the head are known, the remaining steps
+only need one assignment.
+
+Variables become slots, numbered in the order in which they get their values.
 """
 
 from __future__ import annotations
@@ -33,48 +35,55 @@ from datalog_gate.base.values import sort_key
 from datalog_gate.language.ast import Comparator
 
 MOST_LOOPS = 18
-"""Loops in one another: Python takes 20 blocks."""
-TELLING_APART = 3
-"""How often variables are told apart by what stands around them."""
+"""The most nested loops of a function: Python allows 20 nested blocks."""
+REFINEMENTS = 3
+"""The rounds in which variables are distinguished by their surroundings."""
 PER_CONSTANT, PER_VARIABLE = 2.5, 0.4
-"""What a bound column leaves of the rows to expect: these powers of two less, or this part of the power."""
+"""How a known column reduces the expected rows: a constant by the factor 2**2.5, a variable to their power of 0.4."""
+
+NEW_ROWS, TESTS, VALUES, NEGATIONS, AGGREGATES, MATCHES = range(6)
+"""The ranks of literals: those of a lower rank come first."""
 
 Size = Callable[[str], int]
-"""About how many rows a relation holds: a power of two."""
-Said = tuple[object, ...]
-"""What a literal says, to be compared and sorted."""
+"""The rows of a relation, about, as the logarithm to base 2."""
+Key = tuple[object, ...]
+"""The content of a literal or the surroundings of a variable, to be compared and sorted."""
 Term = int | Const
 """A slot, or a constant."""
 
 
 class TooDeepError(EngineError):
-    """A body with more loops in one another than Python takes."""
+    """A body with more nested loops than Python allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The rows of a relation with these `constants` in columns and these slots in the columns `keys`. The columns
-    `binds` are put into slots, the pairs of columns `twice` hold the same, which is not null. If `distinct`, what the
-    rows hold in `binds` is gone through once, however many hold it. If `new`, it reads the rows of the last round."""
+    """A loop over the rows of a relation that fit."""
 
     relation: str
     arity: int
     constants: tuple[tuple[int, Const], ...]
+    """Columns that hold a constant."""
     keys: tuple[tuple[int, int], ...]
+    """Columns that hold the value of a slot."""
     binds: tuple[tuple[int, int], ...]
+    """Columns whose values go into slots."""
     twice: tuple[tuple[int, int], ...]
+    """Pairs of columns that hold the same value, which is not null."""
     distinct: bool = False
+    """Whether to take equal values of the columns `binds` once, however many rows hold them."""
     new: bool = False
+    """Whether to read the rows of the last round only."""
 
     @property
     def single(self) -> bool:
-        """Whether one row is as good as all."""
+        """Whether finding one row is enough."""
         return not (self.binds or self.twice or self.new)
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """``left comparator right``, as the literal `Compare` means it."""
+class ComparisonTest:
+    """``left comparator right``, with the meaning of the literal `Compare`."""
 
     comparator: Comparator
     left: Term
@@ -85,15 +94,15 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """The slot gets the term's value."""
+    """Puts the term's value into the slot."""
 
     slot: int
     term: Term
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A test of a builtin."""
+class BuiltinTest:
+    """A builtin without output holds."""
 
     builtin: str
     inputs: tuple[Term, ...]
@@ -101,8 +110,8 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Compute:
-    """A builtin's output goes into the slot `output` if it is `stored`, else it must fit that term, if there is one."""
+class BuiltinCall:
+    """A builtin's output goes into the slot `output` if it is `stored`; otherwise it must fit that term, if any."""
 
     builtin: str
     inputs: tuple[Term, ...]
@@ -119,8 +128,8 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
-class Gather:
-    """The aggregate over the distinct terms goes into the slot if it is `stored`, else it must be the slot's value."""
+class Aggregation:
+    """The aggregate over the distinct terms goes into the slot if it is `stored`; otherwise it must equal the slot."""
 
     function: FoldFunction
     terms: tuple[Term, ...]
@@ -129,7 +138,7 @@ class Gather:
     stored: bool
 
 
-Step = Scan | Check | Let | Ask | Compute | Exists | Gather
+Step = Scan | ComparisonTest | Let | BuiltinTest | BuiltinCall | Exists | Aggregation
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,60 +151,62 @@ class Plan:
 
 
 def plan(rule: CheckedRule, size: Size) -> Plan:
-    """The plan of a rule. A match of new rows comes first.
+    """Plan a rule. A match of new rows comes first.
 
-    Errors: TooDeepError, before a very long body costs much.
+    Errors: TooDeepError, raised before much time goes into a very long body.
     """
-    planner = _Planner(size, _colours(rule), _once(rule))
+    planner = _Planner(size, _colour_variables(rule), _find_single_use(rule))
     head = [argument for argument in rule.arguments if isinstance(argument, Var)]
-    steps = planner.steps(scoped(rule.body, head))
+    steps = planner.order(scoped(rule.body, head))
     terms = tuple(map(planner.term, rule.arguments))
     wanted = {term for term in terms if isinstance(term, int)}
-    return Plan(rule.relation, terms, _shortened(_pruned(steps, wanted), wanted))
+    return Plan(rule.relation, terms, _end_loops_early(_drop_unread_binds(steps, wanted), wanted))
 
 
 @dataclass(slots=True)
 class _Planner:
     size: Size
     colours: Mapping[Var, int]
-    once: frozenset[Var]
+    single_use: frozenset[Var]
     slots: dict[Var, int] = field(default_factory=dict)
     loops: int = 0
+
+    def order(self, body: Sequence[Scoped]) -> list[Step]:
+        """The steps of a body in order."""
+        pending = list(body)
+        steps: list[Step] = []
+        outer_loops = self.loops
+        while pending:
+            ready = [item for item in pending if item.ready(self.slots)]
+            if not ready:
+                raise EngineError(f"no order of literals binds every variable at {pending[0].literal.span}")
+            ranks = [self._rank(item.literal) for item in ready]
+            best = min(ranks)
+            chosen = [item for item, rank in zip(ready, ranks, strict=True) if rank == best]
+            if len(chosen) > 1:
+                chosen.sort(key=lambda item: _literal_key(item.literal, self._variable_key))
+            if best[0] not in (TESTS, VALUES):
+                del chosen[1:]
+            if best[0] in (NEW_ROWS, MATCHES):
+                self.loops += 1
+            if self.loops > MOST_LOOPS:
+                raise TooDeepError(f"too many loops in one another at {chosen[0].literal.span}")
+            steps += [self._step(item) for item in chosen]
+            taken = set(map(id, chosen))
+            pending = [item for item in pending if id(item) not in taken]
+        self.loops = outer_loops
+        return steps
 
     def term(self, operand: Operand) -> Term:
         return operand if isinstance(operand, Const) else self.slots[operand]
 
-    def steps(self, body: Sequence[Scoped]) -> list[Step]:
-        """The steps of a body, in order."""
-        pending = list(body)
-        ordered: list[Step] = []
-        around = self.loops
-        while pending:
-            ready = [one for one in pending if one.ready(self.slots)]
-            if not ready:
-                raise EngineError(f"no order of literals binds every variable at {pending[0].literal.span}")
-            ranks = [self._rank(one.literal) for one in ready]
-            best = min(ranks)
-            chosen = [one for one, rank in zip(ready, ranks, strict=True) if rank == best]
-            if len(chosen) > 1:
-                chosen.sort(key=lambda one: _said(one.literal, self._known))
-            chosen = chosen if best[0] in (TESTS, VALUES) else chosen[:1]
-            self.loops += best[0] in (NEWS, MATCHES)
-            if self.loops > MOST_LOOPS:
-                raise TooDeepError(f"too many loops in one another at {chosen[0].literal.span}")
-            ordered += [self._step(one) for one in chosen]
-            taken = set(map(id, chosen))
-            pending = [one for one in pending if id(one) not in taken]
-        self.loops = around
-        return ordered
-
     def _rank(self, literal: CheckedLiteral) -> tuple[int, float]:
-        """What comes first: the new rows, then what binds nothing and costs little, then by what is to be expected."""
+        """The rank of a literal, and for a match the expected rows."""
         match literal:
             case Match(relation, arguments):
                 if literal.new:
-                    return NEWS, 0.0
-                if not self._new(literal):
+                    return NEW_ROWS, 0.0
+                if not self._binds_slot(literal):
                     return TESTS, 0.0
                 power = float(self.size(relation))
                 for argument in arguments:
@@ -205,21 +216,20 @@ class _Planner:
                         power *= PER_VARIABLE
                 return MATCHES, max(power, 0.0)
             case Compare() | Call():
-                return (VALUES if self._new(literal) else TESTS), 0.0
+                return (VALUES if self._binds_slot(literal) else TESTS), 0.0
             case Without():
                 return NEGATIONS, 0.0
             case Fold():
                 return AGGREGATES, 0.0
 
-    def _new(self, literal: CheckedLiteral) -> bool:
-        """Whether the literal gives a variable its value."""
-        return any(bind not in self.slots and bind not in self.once for bind in binds(literal))
+    def _binds_slot(self, literal: CheckedLiteral) -> bool:
+        return any(var not in self.slots and var not in self.single_use for var in binds(literal))
 
-    def _known(self, var: Var) -> tuple[int, int]:
+    def _variable_key(self, var: Var) -> tuple[int, int]:
         return (1, self.slots[var]) if var in self.slots else (2, self.colours[var])
 
-    def _step(self, one: Scoped) -> Step:
-        match one.literal:
+    def _step(self, item: Scoped) -> Step:
+        match item.literal:
             case Match() as literal:
                 return self._scan(literal)
             case Compare(comparator, left, right, _, when_unknown) as literal:
@@ -227,49 +237,50 @@ class _Planner:
                     if isinstance(side, Var) and side not in self.slots:
                         term = self.term(other)
                         return Let(self._fill(side), term)
-                return Check(comparator, self.term(left), self.term(right), when_unknown, literal.null_test)
+                return ComparisonTest(comparator, self.term(left), self.term(right), when_unknown, literal.null_test)
             case Call(builtin, inputs, outputs, _, when_unknown):
                 terms = tuple(map(self.term, inputs))
                 if not outputs:
-                    return Ask(builtin, terms, when_unknown)
+                    return BuiltinTest(builtin, terms, when_unknown)
                 (output,) = outputs
                 if isinstance(output, Var) and output not in self.slots:
-                    return Compute(builtin, terms, self._fill(output), stored=True)
-                return Compute(builtin, terms, None if output is None else self.term(output), stored=False)
+                    return BuiltinCall(builtin, terms, self._fill(output), stored=True)
+                return BuiltinCall(builtin, terms, None if output is None else self.term(output), stored=False)
             case Without() as literal:
-                return Exists(_pruned(self.steps(inner(literal, one.needs)), set()), wanted=False)
+                steps = _drop_unread_binds(self.order(inner(literal, item.needs)), set())
+                return Exists(steps, wanted=False)
             case Fold(function, operands) as literal:
-                steps = self.steps(inner(literal, one.needs))
+                ordered = self.order(inner(literal, item.needs))
                 terms = tuple(map(self.term, operands))
-                wanted = {term for term in terms if isinstance(term, int)}
+                steps = _drop_unread_binds(ordered, {term for term in terms if isinstance(term, int)})
                 stored = literal.target not in self.slots
                 slot = self._fill(literal.target) if stored else self.slots[literal.target]
-                return Gather(function, terms, _pruned(steps, wanted), slot, stored)
+                return Aggregation(function, terms, steps, slot, stored)
 
     def _scan(self, literal: Match) -> Scan:
         constants: list[tuple[int, Const]] = []
         keys: list[tuple[int, int]] = []
-        found: dict[Var, tuple[int, int]] = {}
+        bound: dict[Var, tuple[int, int]] = {}
         twice: list[tuple[int, int]] = []
         for column, argument in enumerate(literal.arguments):
             match argument:
                 case Const():
                     constants.append((column, argument))
-                case Var() if argument in self.once:
+                case Var() if argument in self.single_use:
                     pass
-                case Var() if argument in found:
-                    twice.append((found[argument][0], column))
+                case Var() if argument in bound:
+                    twice.append((bound[argument][0], column))
                 case Var() if argument in self.slots:
                     keys.append((column, self.slots[argument]))
                 case Var():
-                    found[argument] = column, self._fill(argument)
+                    bound[argument] = column, self._fill(argument)
         return Scan(
             literal.relation,
             len(literal.arguments),
-            tuple(constants),
-            tuple(keys),
-            tuple(found.values()),
-            tuple(twice),
+            constants=tuple(constants),
+            keys=tuple(keys),
+            binds=tuple(bound.values()),
+            twice=tuple(twice),
             new=literal.new,
         )
 
@@ -277,76 +288,124 @@ class _Planner:
         return self.slots.setdefault(var, len(self.slots))
 
 
-NEWS, TESTS, VALUES, NEGATIONS, AGGREGATES, MATCHES = range(6)
-"""The ranks of literals."""
+def _drop_unread_binds(steps: Sequence[Step], live: set[int]) -> tuple[Step, ...]:
+    """The steps without the binds of slots that no later step reads; the slots `live` are read after the last step.
 
-
-def _pruned(steps: Sequence[Step], live: set[int]) -> tuple[Step, ...]:
-    """The steps without the binding of slots that nothing reads; those `live` are read after the last step. Rows that
-    then come to the same are gone through once if what follows costs much, and they are no rows of a lookup."""
+    A full scan that binds a part of the columns takes equal values once if a costly step follows.
+    """
     live = set(live)
     kept: list[Step] = []
     for step in reversed(steps):
         if isinstance(step, Scan):
             binds = tuple(bind for bind in step.binds if bind[1] in live)
-            partly = 0 < len(binds) < step.arity - len(step.constants)
-            plain = not (step.keys or step.twice or step.new)
-            costly = any(isinstance(one, Ask | Compute | Gather) for one in kept)
-            step = replace(step, binds=binds, distinct=partly and plain and costly)
+            is_partial = 0 < len(binds) < step.arity - len(step.constants)
+            is_full_scan = not (step.keys or step.twice or step.new)
+            is_costly = any(isinstance(later, BuiltinTest | BuiltinCall | Aggregation) for later in kept)
+            step = replace(step, binds=binds, distinct=is_partial and is_full_scan and is_costly)
         kept.append(step)
         live.update(slots_read(step))
     return tuple(reversed(kept))
 
 
-def _shortened(steps: tuple[Step, ...], wanted: set[int]) -> tuple[Step, ...]:
-    """The steps; those from the first loop on that fills no wanted slot only have to be true once, if none of them can
-    meet an error, which counts even where the row is derived otherwise."""
+def _end_loops_early(steps: tuple[Step, ...], wanted: set[int]) -> tuple[Step, ...]:
+    """The steps, where those from the first loop on that fills no wanted slot become one `Exists`.
+
+    They stay as they are if one of them may fail: an error counts even if another assignment derives the same row.
+    """
     missing = set(wanted)
     for at, step in enumerate(steps):
         if not missing and at and isinstance(step, Scan) and not step.single:
-            return (*steps[:at], Exists(steps[at:], wanted=True)) if all(map(_quiet, steps[at:])) else steps
+            rest = steps[at:]
+            return (*steps[:at], Exists(rest, wanted=True)) if all(map(_cannot_fail, rest)) else steps
         missing.difference_update(slots_filled(step))
     return steps
 
 
-def _quiet(step: Step) -> bool:
-    """Whether a step meets no errors."""
+def _cannot_fail(step: Step) -> bool:
     match step:
         case Scan() | Let():
             return True
-        case Check(comparator):
+        case ComparisonTest(comparator):
             return comparator in ("=", "!=")
         case Exists(steps):
-            return all(map(_quiet, steps))
-        case Gather(function, _, steps):
-            return function == "count" and all(map(_quiet, steps))
-        case Ask() | Compute():
+            return all(map(_cannot_fail, steps))
+        case Aggregation(function, _, steps):
+            return function == "count" and all(map(_cannot_fail, steps))
+        case BuiltinTest() | BuiltinCall():
             return False
 
 
-def _once(rule: CheckedRule) -> frozenset[Var]:
-    """The variables that occur once: in a match they stand for anything."""
+def slots_read(step: Step) -> Iterator[int]:
+    """The slots that a step reads, with those that only its own steps fill."""
+    match step:
+        case Scan(keys=keys):
+            yield from (slot for _, slot in keys)
+        case ComparisonTest(left=left, right=right):
+            yield from _slots(left, right)
+        case Let(term=term):
+            yield from _slots(term)
+        case BuiltinTest(inputs=inputs):
+            yield from _slots(*inputs)
+        case BuiltinCall(inputs=inputs, output=output, stored=stored):
+            yield from _slots(*inputs)
+            if output is not None and not stored:
+                yield from _slots(output)
+        case Exists(steps=steps):
+            yield from (slot for step in steps for slot in slots_read(step))
+        case Aggregation(terms=terms, steps=steps, slot=slot, stored=stored):
+            yield from (slot for step in steps for slot in slots_read(step))
+            yield from _slots(*terms)
+            if not stored:
+                yield slot
+
+
+def slots_filled(step: Step) -> Iterator[int]:
+    """The slots that have a value after the step."""
+    match step:
+        case Scan(binds=binds):
+            yield from (slot for _, slot in binds)
+        case Let(slot=slot) | Aggregation(slot=slot, stored=True):
+            yield slot
+        case BuiltinCall(output=int(slot), stored=True):
+            yield slot
+        case _:
+            pass
+
+
+def _slots(*terms: Term) -> Iterator[int]:
+    return (term for term in terms if isinstance(term, int))
+
+
+def _find_single_use(rule: CheckedRule) -> frozenset[Var]:
+    """The variables that occur once: in a match they stand for any value."""
     counts = Counter(var for literal in rule.body for var in variables(literal))
     counts.update(argument for argument in rule.arguments if isinstance(argument, Var))
     return frozenset(var for var, count in counts.items() if count == 1)
 
 
-def _colours(rule: CheckedRule) -> dict[Var, int]:
-    """A number for each variable by where it stands in the head, and in literals with what other variables: equal for
-    those that only their names tell apart. The refinement of B. Weisfeiler and A. Leman, 1968."""
-    every = {var for literal in rule.body for var in variables(literal)}
-    every.update(argument for argument in rule.arguments if isinstance(argument, Var))
-    colours = _ranked({var: tuple(at for at, term in enumerate(rule.arguments) if term == var) for var in every})
-    for _ in range(TELLING_APART):
-        around: dict[Var, list[tuple[Said, int]]] = {var: [] for var in every}
+def _colour_variables(rule: CheckedRule) -> dict[Var, int]:
+    """A number for each variable by its places in the head and in literals, and by the variables beside it.
+
+    The numbers are equal for variables that differ by name only. The method is colour refinement (B. Weisfeiler and
+    A. Leman, 1968).
+    """
+    all_variables = {var for literal in rule.body for var in variables(literal)}
+    all_variables.update(argument for argument in rule.arguments if isinstance(argument, Var))
+    colours = _number_keys(
+        {var: tuple(at for at, term in enumerate(rule.arguments) if term == var) for var in all_variables}
+    )
+    for _ in range(REFINEMENTS):
+        occurrences: dict[Var, list[tuple[Key, int]]] = {var: [] for var in all_variables}
         for literal in rule.body:
-            _note(literal, colours, around)
-        colours = _ranked({var: (colours[var], tuple(sorted(found))) for var, found in around.items()})
+            _collect_occurrences(literal, colours, occurrences)
+        colours = _number_keys({var: (colours[var], tuple(sorted(keys))) for var, keys in occurrences.items()})
     return colours
 
 
-def _note(literal: CheckedLiteral, colours: Mapping[Var, int], around: Mapping[Var, list[tuple[Said, int]]]) -> None:
-    """Note for each variable of the literal what the literal says, and where in it the variable stands."""
+def _collect_occurrences(
+    literal: CheckedLiteral, colours: Mapping[Var, int], occurrences: Mapping[Var, list[tuple[Key, int]]]
+) -> None:
+    """Add for each variable of the literal the literal's key and the variable's place in it."""
     operands: tuple[Pattern, ...] = ()
     match literal:
         case Match():
@@ -359,28 +418,34 @@ def _note(literal: CheckedLiteral, colours: Mapping[Var, int], around: Mapping[V
             pass
         case Fold():
             operands = literal.target, *literal.terms
-    said = _said(literal, lambda var: (2, colours[var]))
+    key = _literal_key(literal, lambda var: (2, colours[var]))
     for at, term in enumerate(operands):
         if isinstance(term, Var):
-            around[term].append((said, at))
+            occurrences[term].append((key, at))
     if isinstance(literal, Without | Fold):
-        for inside in literal.body:
-            _note(inside, colours, around)
+        for inner_literal in literal.body:
+            _collect_occurrences(inner_literal, colours, occurrences)
 
 
-def _ranked(keys: Mapping[Var, Said]) -> dict[Var, int]:
+def _number_keys(keys: Mapping[Var, Key]) -> dict[Var, int]:
     order = {key: at for at, key in enumerate(sorted(set(keys.values())))}
     return {var: order[key] for var, key in keys.items()}
 
 
-def _said(literal: CheckedLiteral, name: Callable[[Var], Said]) -> Said:
-    """What the literal says, its variables by these names."""
+def _literal_key(literal: CheckedLiteral, variable_key: Callable[[Var], Key]) -> Key:
+    """The content of a literal, with these keys for its variables."""
 
-    def terms(operands: Sequence[Pattern]) -> Said:
-        return tuple(
-            (0,) if operand is None else name(operand) if isinstance(operand, Var) else (3, *sort_key(operand.value))
-            for operand in operands
-        )
+    def terms(operands: Sequence[Pattern]) -> Key:
+        return tuple(map(term, operands))
+
+    def term(operand: Pattern) -> Key:
+        match operand:
+            case None:
+                return (0,)
+            case Var():
+                return variable_key(operand)
+            case Const(value):
+                return 3, *sort_key(value)
 
     match literal:
         case Match(relation, arguments):
@@ -390,43 +455,7 @@ def _said(literal: CheckedLiteral, name: Callable[[Var], Said]) -> Said:
         case Call(builtin, inputs, outputs, _, when_unknown):
             return 2, builtin, when_unknown, terms(inputs), terms(outputs)
         case Without(body):
-            return 3, tuple(sorted(_said(literal, name) for literal in body))
+            return 3, tuple(sorted(_literal_key(inner_literal, variable_key) for inner_literal in body))
         case Fold(function, operands, body, target):
-            return 4, function, terms((target, *operands)), tuple(sorted(_said(literal, name) for literal in body))
-
-
-def slots_read(step: Step) -> Iterator[int]:
-    """The slots that a step reads, those that only its own steps fill among them."""
-    match step:
-        case Scan(keys=keys):
-            yield from (slot for _, slot in keys)
-        case Check(left=left, right=right):
-            yield from _slots(left, right)
-        case Let(term=term):
-            yield from _slots(term)
-        case Ask(inputs=inputs):
-            yield from _slots(*inputs)
-        case Compute(inputs=inputs, output=output, stored=stored):
-            yield from _slots(*inputs, *(() if stored or output is None else (output,)))
-        case Exists(steps=steps):
-            yield from (slot for step in steps for slot in slots_read(step))
-        case Gather(terms=terms, steps=steps, slot=slot, stored=stored):
-            yield from (slot for step in steps for slot in slots_read(step))
-            yield from _slots(*terms, *(() if stored else (slot,)))
-
-
-def slots_filled(step: Step) -> Iterator[int]:
-    """The slots that have a value after the step."""
-    match step:
-        case Scan(binds=binds):
-            yield from (slot for _, slot in binds)
-        case Let(slot=slot) | Gather(slot=slot, stored=True):
-            yield slot
-        case Compute(output=int(slot), stored=True):
-            yield slot
-        case _:
-            pass
-
-
-def _slots(*terms: Term) -> Iterator[int]:
-    return (term for term in terms if isinstance(term, int))
+            keys = sorted(_literal_key(inner_literal, variable_key) for inner_literal in body)
+            return 4, function, terms((target, *operands)), tuple(keys)
