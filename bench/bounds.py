@@ -18,7 +18,7 @@ from bench import job
 from bench.run import ROOT
 from bench.timing import OURS, Answer, measure
 from datalog_gate.analysis.check import check
-from datalog_gate.api import Rules
+from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.gc import paused
 from datalog_gate.base.values import Row
 from datalog_gate.decision.cloud_state import Inventory
@@ -105,7 +105,7 @@ def explained(rounds: int) -> Iterator[str]:
             stack = dg.read_stack(template=json.loads(text)["template"])
             decision = rules.decide(stack, explain=True)
             decided = time.process_time()
-            assert decision.explanation
+            assert isinstance(decision, ExplainedDecision)
             texts = ["\n".join(told(decision.explanation.why(violation))) for violation in decision.violations]
             times.append((decided - began, time.process_time() - decided))
         longest = max(len(text.encode()) for text in texts)

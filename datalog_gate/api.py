@@ -3,46 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.check import check
 from datalog_gate.analysis.congress.convert import converted
-from datalog_gate.analysis.policy import ACTIONS, CHANGING, Policy
+from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.violation_key import compares
-from datalog_gate.base.diagnostics import Diagnostic, Span
-from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
-from datalog_gate.base.values import Row, Unknown, Value, from_python, row_key, show, to_json
-from datalog_gate.decision.cloud_state import Inventory, loaded
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.errors import EngineError, RulesError, UsageError
+from datalog_gate.base.values import Row, Unknown, Value, row_key, show, to_json
+from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.finding import Mode, Waiver
-from datalog_gate.decision.judgement import decide
+from datalog_gate.decision.finding import Violation, Waiver
+from datalog_gate.decision.judgement import Judgement, decide, judge
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, texts
-from datalog_gate.decision.query import ask, bind
-from datalog_gate.decision.request import MODES, Caller, Request
-from datalog_gate.decision.waivers import read_waivers
+from datalog_gate.decision.query import ask
+from datalog_gate.decision.request import Request
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.model import Engine
-from datalog_gate.facts.lines import Line
+from datalog_gate.files.inputs import FactSource, WaiverSource, fact_lines, load_waivers, read_inventory, read_request
 from datalog_gate.files.rules import read_rules
-from datalog_gate.files.templates import read_facts, read_text
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
 
 if TYPE_CHECKING:
+    from datalog_gate.explain.explanation import Explanation
     from datalog_gate.template.document import Document
 
 MOST_ROWS = 3
 """How many rows that only one engine has are told."""
-Source = Path | str | Mapping[str, Iterable[Sequence[object]]]
-Waivers = Path | str | Sequence[Waiver | Mapping[str, object]]
 
 
 class Rules:
@@ -86,29 +81,15 @@ class Rules:
         deny = (policy for policy in self._set.policies if policy.level == "deny" and action in policy.on)
         return any(compares(self._set.reads[policy.relation]) for policy in deny)
 
-    def inventory(self, source: Source, before: Inventory | None = None) -> Inventory:
+    def inventory(self, source: FactSource, before: Inventory | None = None) -> Inventory:
         """The inventory of a file of lines of facts, or of rows by relation, to be given to any number of decisions. It
         shares with the one `before` it what did not change. Errors: InputError."""
-        rows = bind(self._set.program, _lines(source), catalogue=self._set.catalogue)
-        return loaded(self._set, rows, before)
+        return read_inventory(self._set, source, before)
 
-    def waivers(self, source: Waivers | Document) -> tuple[Waiver, ...]:
+    def waivers(self, source: WaiverSource | Document) -> tuple[Waiver, ...]:
         """The waivers of a `waivers.yaml`, or of its entries as data; waivers themselves stay as they are.
         Errors: InputError."""
-        from datalog_gate.template.document import Document, read_document
-
-        if isinstance(source, str | Path):
-            source = read_document(read_text(source), str(source))
-        elif not isinstance(source, Document):
-            loaded = tuple(one for one in source if isinstance(one, Waiver))
-            if len(loaded) == len(source):
-                return loaded
-            source = Document("<waivers>", None, {"waivers": list(source)})
-        return read_waivers(source, self._set)
-
-    @cached_property
-    def _nothing(self) -> Inventory:
-        return self.inventory({})
+        return load_waivers(self._set, source)
 
     def decide(
         self,
@@ -117,8 +98,8 @@ class Rules:
         against: Stack | Sequence[Stack] = (),
         caller: Mapping[str, object] | None = None,
         services: Collection[str] = (),
-        inventory: Inventory | Source | None = None,
-        waivers: Waivers = (),
+        inventory: Inventory | FactSource | None = None,
+        waivers: WaiverSource = (),
         now: datetime | str | None = None,
         engine: str = "native",
         mode: str = "enforce",
@@ -139,39 +120,54 @@ class Rules:
         Errors: UsageError, InputError for inventory or waivers, EngineError, also where pydatalog refuses or the two
         differ.
         """
-        before = (against,) if isinstance(against, Stack) else tuple(against)
-        action = action or ("update" if before else "create")
-        if action not in ACTIONS:
-            raise UsageError(f"there is no action {action}: one of {', '.join(ACTIONS)}")
-        if before and action not in CHANGING:
-            raise UsageError(f"{action} has no older state to judge against: {' and '.join(CHANGING)} have one")
-        level = _mode(mode)
         stacks = (stack,) if isinstance(stack, Stack) else tuple(stack)
-        ids = [stack.id for stack in stacks]
-        if not ids or len(set(ids)) < len(ids):
-            raise UsageError(f"stacks that are judged together need a name each, not {', '.join(ids) or 'none'}")
-        old = [stack.id for stack in before]
-        if len(set(old)) < len(old) or not set(old) <= set(ids):
-            raise UsageError(f"the older state is of {', '.join(old)}, not of {', '.join(ids)}: give it the same name")
-        there = self._nothing if inventory is None else inventory
-        if not isinstance(there, Inventory):
-            there = self.inventory(there)
-        if there.rules != self._set.digest:
-            raise UsageError("the inventory was loaded for other rules")
-        off = frozenset(policy for policy, one in (modes or {}).items() if one == "off")
-        own = {policy: _mode(one) for policy, one in (modes or {}).items() if policy not in off}
-        when, who, word = _utc(now), caller_of(caller), self.waivers(waivers)
-        request = Request(action, when, who, frozenset(services), level, there, budget, own, off, word, before)
-        if engine == "native":
-            return decide(self._set, stacks, request, _engine("native"), explain)
-        apart = replace(request, inventory=there.bare())
-        if engine != "both":
-            return decide(self._set, stacks, apart, _engine(engine), explain)
-        first = decide(self._set, stacks, request, _engine("native"), explain)
-        second = decide(self._set, stacks, apart, _engine("pydatalog"))
-        if difference := _difference(replace(first, explanation=None), second):
-            raise EngineError(f"the engines differ: {difference}")
-        return first
+        request = read_request(
+            self._set,
+            stacks,
+            action=action,
+            against=against,
+            caller=caller,
+            services=services,
+            inventory=inventory,
+            waivers=waivers,
+            now=now,
+            mode=mode,
+            modes=modes,
+            budget=budget,
+        )
+        first = "native" if engine == "both" else engine
+        if first != "native":
+            request = _with_bare_inventory(request)
+        judgement = judge(self._set, stacks, request, _engine(first))
+        if engine == "both":
+            other = decide(self._set, stacks, _with_bare_inventory(request), _engine("pydatalog"))
+            if difference := _difference(judgement.decision, other):
+                raise EngineError(f"the engines differ: {difference}")
+        return ExplainedDecision.of(judgement) if explain else judgement.decision
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedDecision(Decision):
+    """A decision with its explanation. In the JSON each finding has `why`, and `clean` counts what each policy without
+    a finding looked at."""
+
+    explanation: Explanation = field(compare=False, repr=False, kw_only=True)
+
+    @classmethod
+    def of(cls, judgement: Judgement) -> ExplainedDecision:
+        """The decision of the judgement."""
+        from datalog_gate.explain.explanation import explain
+
+        values = {member.name: getattr(judgement.decision, member.name) for member in fields(Decision)}
+        return cls(**values, explanation=explain(judgement))
+
+    def to_json(self) -> dict[str, object]:
+        """The decision as JSON data."""
+        data = Decision.to_json(self)
+        for name in ("violations", "undetermined", "waived"):
+            findings: tuple[Violation, ...] = getattr(self, name)
+            data[name] = [finding.to_json() | {"why": self.explanation.of(finding).to_json()} for finding in findings]
+        return data | {"clean": self.explanation.clean()}
 
 
 def load_rules(*paths: str | Path, catalogue: Catalogue = SHIPPED, congress: bool = False) -> Rules:
@@ -262,18 +258,16 @@ def query(
     if undefined not in ("error", "empty"):
         raise UsageError(f"undefined is error or empty, not {undefined}")
     files = [RuleFile("rules", "<rules>", rules)]
-    answer = ask(files, query, _lines(facts), _engine(engine), undefined == "empty", now=_utc(None))
+    answer = ask(files, query, fact_lines(facts), _engine(engine), undefined == "empty", now=datetime.now(UTC))
     if answer.errors:
         first = answer.errors[0]
         raise EngineError(f"{first.span}: {first.message}")
     return {tuple(map(_plain, row)) for row in answer.rows}
 
 
-def _mode(mode: str) -> Mode:
-    level = next((one for one in MODES if one == mode), None)
-    if level is None:
-        raise UsageError(f"there is no mode {mode}: one of {', '.join(MODES)}")
-    return level
+def _with_bare_inventory(request: Request) -> Request:
+    """The request for an engine that shall derive by itself what rests on the inventory."""
+    return replace(request, inventory=request.inventory.bare() if request.inventory else None)
 
 
 def _plain(value: Value) -> object:
@@ -303,44 +297,3 @@ def _engine(name: str) -> Engine:
         return engine_named(name)
     except ValueError as error:
         raise UsageError(str(error)) from None
-
-
-def _lines(facts: Source | None) -> list[Line]:
-    if facts is None:
-        return []
-    if isinstance(facts, str | Path):
-        return read_facts(Path(facts))
-    lines = []
-    for relation, rows in facts.items():
-        for at, row in enumerate(rows, 1):
-            span = Span(f"<{relation}>", at, 1, at, 1)
-            for value in row:
-                if isinstance(value, float) and not isfinite(value):
-                    raise InputError([Diagnostic("bad-facts", f"{value} is no number", span)])
-            lines.append(Line(relation, tuple(map(from_python, row)), span))
-    return lines
-
-
-def caller_of(caller: Mapping[str, object] | None) -> Caller | None:
-    """Who asks, as `decide` takes it. Errors: UsageError."""
-    if caller is None:
-        return None
-    if unknown := sorted(set(caller) - {"user", "project", "domain", "roles"}):
-        raise UsageError(f"a caller has user, project, domain and roles, not {', '.join(unknown)}")
-    texts = {name: caller.get(name) for name in ("user", "project", "domain")}
-    roles = caller.get("roles", ())
-    if not all(value is None or isinstance(value, str) for value in texts.values()):
-        raise UsageError("user, project and domain of a caller are texts")
-    if not isinstance(roles, list | tuple) or not all(isinstance(role, str) for role in roles):
-        raise UsageError("roles of a caller are a list of texts")
-    return Caller(**{name: str(value) for name, value in texts.items() if value is not None}, roles=tuple(roles))
-
-
-def _utc(now: datetime | str | None) -> datetime:
-    if now is None:
-        return datetime.now(UTC)
-    try:
-        now = datetime.fromisoformat(now) if isinstance(now, str) else now
-        return now.astimezone(UTC) if now.tzinfo else now.replace(tzinfo=UTC)
-    except (OverflowError, ValueError):
-        raise UsageError(f"{now} is no time in UTC") from None

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.judgement import decide
+from datalog_gate.api import ExplainedDecision
+from datalog_gate.decision import judgement
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.request import Request
 from datalog_gate.doors.cli.decision_text import text
 from datalog_gate.doors.cli.main import main
 from datalog_gate.engine import engine
 from datalog_gate.engine.budget import UNLIMITED
-from datalog_gate.explain.explanation import Explanation, told
+from datalog_gate.explain.explanation import told
 from datalog_gate.files.templates import read_stack
 from tests.pages import DOCS
 
@@ -27,27 +27,23 @@ HEAD = "heat_template_version: 2018-08-31\nresources:\n"
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 
-def judge(rules: str, template: str, name: str = "native", **request: Any) -> Decision:
+def judge(rules: str, template: str, name: str = "native", **request: Any) -> ExplainedDecision:
     policies = load([RuleFile("m", "m.dl", rules)])
     given = Request(**{"action": "create", "now": NOW, **request})
-    return decide(policies, [read_stack(template=template, stack_name="s")], given, engine(name), explain=True)
-
-
-def explained(decision: Decision) -> Explanation:
-    assert decision.explanation
-    return decision.explanation
+    stacks = [read_stack(template=template, stack_name="s")]
+    return ExplainedDecision.of(judgement.judge(policies, stacks, given, engine(name)))
 
 
 def whys(rules: str, template: str, **request: Any) -> list[str]:
     """The explanations of all findings, as text."""
     decision = judge(rules, template, **request)
     found = (*decision.violations, *decision.undetermined)
-    return ["\n".join(one[2:] for one in told(explained(decision).why(each))) for each in found]
+    return ["\n".join(one[2:] for one in told(decision.explanation.why(each))) for each in found]
 
 
 def fixes(rules: str, template: str, **request: Any) -> list[str | None]:
     decision = judge(rules, template, **request)
-    found = [explained(decision).of(violation).fix for violation in decision.violations]
+    found = [decision.explanation.of(violation).fix for violation in decision.violations]
     return [line.text if line else None for line in found]
 
 
@@ -232,7 +228,8 @@ def test_leaves_are_where_the_value_was_written_and_rows_of_the_cloud_where_they
         (tmp_path / name).write_text(content)
     stack = dg.read_stack(tmp_path / "web.yaml", environments=[tmp_path / "env.yaml"])
     decision = dg.load_rules(tmp_path / "m.dl").decide(stack, inventory=tmp_path / "cloud.jsonl", explain=True)
-    found = [explained(decision).why(violation) for violation in decision.violations]
+    assert isinstance(decision, ExplainedDecision)
+    found = [decision.explanation.why(violation) for violation in decision.violations]
     assert [[f"{line.text} {line.where.replace(f'{tmp_path}/', '')}" for line in lines] for lines in found] == [
         ["os:nova:server(web/one/web, flavor=big, ...) env.yaml:2", "nova:tags(1, big) cloud.jsonl:1"],
         ["os:nova:server(web/two/web, flavor=big, ...) web.yaml:4", "nova:tags(1, big) cloud.jsonl:1"],
@@ -247,9 +244,9 @@ WIDE = policy(
 
 def test_no_explanation_is_longer_than_two_kilobytes_and_says_what_it_leaves_out() -> None:
     decision = judge(WIDE, HEAD + server())
-    lines = explained(decision).why(decision.violations[0])
+    lines = decision.explanation.why(decision.violations[0])
     shown = "\n".join(told(lines))
-    data = explained(decision).of(decision.violations[0]).to_json()
+    data = decision.explanation.of(decision.violations[0]).to_json()
     assert len(shown.encode()) <= 2000
     assert len(json.dumps(data, ensure_ascii=False).encode()) <= 2000
     steps, left = data["steps"], data["more"]
@@ -298,12 +295,12 @@ e(s) :- os:nova:server(_id=s, flavor=f), int(f, n), n > 2.
 def test_of_a_row_that_is_not_there_each_rule_says_where_it_fails(
     relation: str, row: Sequence[object], expected: list[tuple[str, int]]
 ) -> None:
-    lines = explained(judge(QUESTION, HEAD + server())).why_not(relation, row)
+    lines = judge(QUESTION, HEAD + server()).explanation.why_not(relation, row)
     assert [(line.text, line.place and line.place.line) for line in lines] == expected
 
 
 def test_only_of_a_relation_that_rules_derive_it_is_asked_why_not_and_by_whole_rows() -> None:
-    explanation = explained(judge(QUESTION, HEAD + server()))
+    explanation = judge(QUESTION, HEAD + server()).explanation
     with pytest.raises(KeyError):
         explanation.why_not("os:nova:server", [...])
     with pytest.raises(ValueError, match=r"^m:p has 2 columns, here 1$"):

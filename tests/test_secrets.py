@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datalog_gate as dg
+from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.values import SECRET, Unknown
 from datalog_gate.decision_point.point import DecisionPoint
@@ -143,7 +144,7 @@ def shown_by_all_doors(
     except InputError as error:
         return f"{shown.getvalue()}\n{error}\n{[diagnostic.to_json() for diagnostic in error.diagnostics]}"
     decision = rules.decide(stack, explain=True)
-    assert decision.explanation
+    assert isinstance(decision, ExplainedDecision)
     for name in decision.derived:
         width = len(rules.program.relations[name].columns)
         for row in (["x"] * width, [..., *["x"] * (width - 1)]):

@@ -23,85 +23,98 @@ from datalog_gate.decision.request import MODES, Request
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.decision.waivers import waiver_of
 from datalog_gate.engine.budget import Budget, Watch
-from datalog_gate.engine.provenance import Provenance
+from datalog_gate.engine.provenance import Fact, Provenance
 from datalog_gate.stack.model import Stack
 
 PLACING = Budget(looks=300_000)
 """What it may take to find where the findings stand: some seconds. No clock, so that the same stands everywhere."""
 
 
-class Judge:
-    """Reads the findings of each policy off the finished model."""
+class FindingReader:
+    """Reads the findings of policies off a finished model."""
 
     def __init__(
         self,
         rules: PolicySet,
         stacks: Sequence[Stack],
         request: Request,
-        found: Evaluation,
+        evaluation: Evaluation,
         changes: Changes,
         secrets: Secrets,
-        explain: bool,
     ) -> None:
-        self._reads, self._request = rules.reads, request
-        self._relations, self._written = rules.program.relations, rules.program
-        self._facts, self._program, self._model, self._stacks = found.facts, found.program, found.model, stacks
-        self._secrets, self._exceeded, self._changes = secrets, found.exceeded, changes
-        self.provenance = Provenance(found.program, found.model, Watch(PLACING))
-        self._explain = explain
-        self.raw: dict[Violation, tuple[str, Row]] = {}
+        self._rules = rules
+        self._stacks = stacks
+        self._request = request
+        self._evaluation = evaluation
+        self._changes = changes
+        self._secrets = secrets
+        self.provenance = Provenance(evaluation.program, evaluation.model, Watch(PLACING))
+        self.read: list[tuple[Violation, Fact]] = []
+        """Each violation that was read, with its relation and row, secrets included."""
 
-    @cached_property
-    def _shared(self) -> Collection[str]:
-        """The names that more than one resource has: only those of different stacks can."""
-        stacks = [one for stack in self._stacks for one in stack.walk()]
-        names = Counter(resource.name for stack in stacks for resource in stack.resources) if len(stacks) > 1 else {}
-        return {name for name, times in names.items() if times > 1}
+    def certain(self, policies: Sequence[Policy]) -> Iterator[Violation]:
+        """Read the rows that violate a policy whatever the unknowns turn out to be, waived or not."""
+        model = self._evaluation.model
+        for policy in policies:
+            if rows := model.rows(policy.relation):
+                waivers = [waiver for waiver in self._request.waivers if waiver.policy == policy.id]
+                for row in rows:
+                    rests_on = support(self.provenance, policy.relation, row)
+                    yield self._violation(policy, policy.relation, row, rests_on, waivers=waivers)
 
-    @cached_property
-    def _dependence(self) -> Dependence:
-        return Dependence(self._stacks)
+    def undetermined(self, policies: Sequence[Policy], certain: Sequence[Violation]) -> Iterator[Violation]:
+        """Read the rows that violate a policy for some outcome of the unknowns: one for each subject, the first that is
+        not tolerated, or else the first.
 
-    def certain(self, policy: Policy) -> Iterator[Violation]:
-        """The rows that violate the policy whatever the unknowns turn out to be, waived or not."""
-        waivers = [waiver for waiver in self._request.waivers if waiver.policy == policy.id]
-        for row in self._model.rows(policy.relation):
-            found = support(self.provenance, policy.relation, row)
-            yield self._violation(policy, policy.relation, row, found, (), waivers)
+        A `certain` violation of the same policy and subject settles it, unless all such are tolerated and it is not.
+        What is waived settles nothing: another row may hold what nobody waived.
+        """
+        model, tolerated = self._evaluation.model, _tolerated(certain)
+        for policy in policies:
+            relation = policy.relation + POSSIBLE  # without rows if nothing that it reads is unknown
+            if rows := model.rows(relation):
+                for subject, row in self._undetermined_rows(policy, rows, tolerated).items():
+                    rests_on = support(self.provenance, relation, row)
+                    because = self._deciding(policy, subject, rests_on)
+                    yield self._violation(policy, relation, row, rests_on, because)
 
-    def undetermined(
-        self, policy: Policy, settled: Mapping[tuple[str, ResourceId | None], bool]
-    ) -> Iterator[Violation]:
-        """The rows that violate the policy for some outcome of the unknowns: one for each subject, the first that is
-        not tolerated, or else the first. `settled` are the policies and subjects that have a certain one, and whether
-        all such are tolerated: they settle nothing that is not. What is waived settles nothing at all: another row may
-        hold what nobody waived."""
-        relation = policy.relation + POSSIBLE  # without rows if nothing that it reads is unknown
-        certain = self._model.rows(policy.relation)
+    def _undetermined_rows(
+        self, policy: Policy, rows: Collection[Row], tolerated: Mapping[tuple[str, ResourceId], bool]
+    ) -> dict[ResourceId | None, Row]:
+        certain = self._evaluation.model.rows(policy.relation)
         chosen: dict[ResourceId | None, tuple[Row, bool]] = {}
-        for row in in_order(self._model.rows(relation)):
+        for row in in_order(rows):
             subject = self._subject(policy, row)
-            found = settled.get((policy.id, subject))
-            if row in certain or found is False:
+            settled = tolerated.get((policy.id, subject)) if subject else None
+            if row in certain or settled is False:
                 continue
-            tolerated = self._changes.tolerates(policy, row)
-            if not (found and tolerated) and (subject not in chosen or (chosen[subject][1] and not tolerated)):
-                chosen[subject] = row, tolerated
-        for subject, (row, _) in chosen.items():
-            rests_on = support(self.provenance, relation, row)
-            because = deciding(subject, rests_on.leaves, self._facts, self._reads[policy.relation], self._written)
-            yield self._violation(policy, relation, row, rests_on, because)
+            is_tolerated = self._changes.tolerates(policy, row)
+            if settled and is_tolerated:
+                continue
+            if subject not in chosen or (chosen[subject][1] and not is_tolerated):
+                chosen[subject] = row, is_tolerated
+        return {subject: row for subject, (row, _) in chosen.items()}
 
-    def error(self, policy: Policy) -> PolicyError | None:
-        """The first error among those that the policy depends on; or that the budget ended before it was judged."""
-        needed = self._reads[policy.relation]
+    def _deciding(self, policy: Policy, subject: ResourceId | None, rests_on: Support) -> tuple[Unknown, ...]:
+        reads = self._rules.reads[policy.relation]
+        return deciding(subject, rests_on.leaves, self._evaluation.facts, reads, self._rules.program)
+
+    def errors(self, policies: Sequence[Policy]) -> Iterator[PolicyError]:
+        """Read for each policy the first error that it depends on, or that the budget ended before it was judged."""
+        if self._evaluation.model.errors or self._evaluation.exceeded:
+            for policy in policies:
+                if error := self._error(policy):
+                    yield error
+
+    def _error(self, policy: Policy) -> PolicyError | None:
+        model, exceeded = self._evaluation.model, self._evaluation.exceeded.get(policy.level)
+        needed = self._rules.reads[policy.relation]
         enforced = policy.level == "deny" and self._mode(policy) == "enforce"
-        for error in self._model.errors:
+        for error in model.errors:
             if error.relation.removesuffix(POSSIBLE) in needed:
                 return PolicyError(policy.id, self._secrets.message(error), error.span, enforced)
-        relations = {policy.relation, possible(policy.relation, self._program)}
-        if policy.level in self._exceeded and not self._model.tables.keys() >= relations:
-            exceeded = self._exceeded[policy.level]
+        relations = {policy.relation, possible(policy.relation, self._evaluation.program)}
+        if exceeded and not model.tables.keys() >= relations:
             return PolicyError(policy.id, str(exceeded), exceeded.span, enforced, "budget")
         return None
 
@@ -110,36 +123,36 @@ class Judge:
         policy: Policy,
         relation: str,
         row: Row,
-        found: Support,
-        because: tuple[Unknown, ...],
+        rests_on: Support,
+        because: tuple[Unknown, ...] = (),
         waivers: Sequence[Waiver] = (),
     ) -> Violation:
         subject = self._subject(policy, row)
         because = tuple(map(self._secrets.unknown, because))
         shown = self._secrets.row(policy.relation, row)
         project = self._request.caller.project if self._request.caller else None
-        waiver, why = waiver_of(waivers, policy.columns, shown, subject, project, self._request.now)
-        hints = (policy.hint, f"waiver {waiver.id} {why}" if waiver and why else "")
+        waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self._request.now)
+        hints = (policy.hint, f"waiver {waiver.id} {lapse}" if waiver and lapse else "")
+        span = place(subject, row, rests_on, self._evaluation.facts, self._rules.program.relations)
         violation = Violation(
-            policy.id,
-            policy.level,
-            self._mode(policy),
-            self._message(policy, shown),
-            "; ".join(filter(None, hints)),
-            policy.relation,
-            shown,
-            subject,
-            place(subject, row, found, self._facts, self._relations) or self._stacks[0].place,
-            because,
-            policy.on_unknown,
-            None if why else waiver,
-            waiver if why else None,
-            self._changes.of(policy, row),
-            self._changes.tolerates(policy, row),
-            self._dependence.on(because) if because else "",
+            policy=policy.id,
+            level=policy.level,
+            mode=self._mode(policy),
+            message=self._message(policy, shown),
+            hint="; ".join(filter(None, hints)),
+            relation=policy.relation,
+            row=shown,
+            resource=subject,
+            place=span or self._stacks[0].place,
+            because=because,
+            on_unknown=policy.on_unknown,
+            waiver=None if lapse else waiver,
+            lapsed=waiver if lapse else None,
+            change=self._changes.of(policy, row),
+            tolerated=self._changes.tolerates(policy, row),
+            depends=self._dependence.on(because) if because else "",
         )
-        if self._explain:
-            self.raw.setdefault(violation, (relation, row))
+        self.read.append((violation, (relation, row)))
         return violation
 
     def _subject(self, policy: Policy, row: Row) -> ResourceId | None:
@@ -147,16 +160,42 @@ class Judge:
         return value if isinstance(value, ResourceId) else None
 
     def _mode(self, policy: Policy) -> Mode:
-        """The least of what the request allows, of the policy too, and, before its day, what the policy's date does."""
+        """Compute the least of what the request allows, of the policy too, and, before its day, what the policy's date
+        does."""
         early = policy.enforce_from is not None and self._request.now.date() < policy.enforce_from
         own = self._request.modes.get(policy.id, "enforce")
         return min(self._request.mode, "warn" if early else "enforce", own, key=MODES.index)
 
     def _message(self, policy: Policy, row: Row) -> str:
-        def word(name: str) -> str:
-            value = row[policy.columns.index(name)]
+        """Fill the placeholders of the policy's message."""
+
+        def word(column: str) -> str:
+            value = row[policy.columns.index(column)]
             if isinstance(value, ResourceId):
-                return value.path if value.name in self._shared or value.name.isdecimal() else value.name
+                return value.path if value.name in self._shared_names or value.name.isdecimal() else value.name
             return "?" if isinstance(value, Unknown) and value != SECRET and value.bounds == OPEN else show(value)
 
-        return PLACEHOLDER.sub(lambda found: word(found[1]), policy.message)
+        return PLACEHOLDER.sub(lambda match: word(match[1]), policy.message)
+
+    @cached_property
+    def _shared_names(self) -> Collection[str]:
+        """The names that more than one resource has: only those of different stacks can."""
+        stacks = [stack for root in self._stacks for stack in root.walk()]
+        if len(stacks) == 1:
+            return ()
+        names = Counter(resource.name for stack in stacks for resource in stack.resources)
+        return {name for name, count in names.items() if count > 1}
+
+    @cached_property
+    def _dependence(self) -> Dependence:
+        return Dependence(self._stacks)
+
+
+def _tolerated(violations: Sequence[Violation]) -> dict[tuple[str, ResourceId], bool]:
+    """By policy and resource whether all violations that are not waived are tolerated."""
+    tolerated: dict[tuple[str, ResourceId], bool] = {}
+    for violation in violations:
+        if violation.resource and not violation.waiver:
+            key = violation.policy, violation.resource
+            tolerated[key] = violation.tolerated and tolerated.get(key, True)
+    return tolerated

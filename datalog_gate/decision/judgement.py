@@ -1,28 +1,26 @@
-"""From stacks and a policy set to a decision (layer 4): the one evaluator behind every door.
+"""The judging of stacks: from stacks, rules and a request to a decision.
 
-In: `Stack` values, a `Request`, a `PolicySet`, an engine. Out: a `Decision`. Pure: the time comes with the request.
+It is the one evaluator behind every door, and pure: the time comes with the request.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from datalog_gate.analysis.check import UNLOCKED
-from datalog_gate.analysis.unknowns import POSSIBLE
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.analysis.policy import Policy
 from datalog_gate.base.gc import paused
-from datalog_gate.base.values import ResourceId, Row, row_key
+from datalog_gate.base.values import Row, row_key
 from datalog_gate.decision.case_analysis import Settlement, settle
 from datalog_gate.decision.changes import Changes
-from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, outcome_of
-from datalog_gate.decision.evaluation import evaluation
-from datalog_gate.decision.finding import Violation, Waiver
-from datalog_gate.decision.findings import Judge
+from datalog_gate.decision.evaluation import Evaluation, evaluation
+from datalog_gate.decision.finding import Grant, Violation, Waiver
+from datalog_gate.decision.findings import FindingReader
 from datalog_gate.decision.grants import grants_of
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import Request
@@ -30,143 +28,160 @@ from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import Engine
 from datalog_gate.engine.native import evaluate
+from datalog_gate.engine.provenance import Fact, Provenance
 from datalog_gate.stack.model import Stack
 
 
-@paused()
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A decision with what it was read off, which an explanation needs.
+
+    Only the decision may be shown as it is: the rest holds secrets.
+    """
+
+    decision: Decision
+    rules: PolicySet
+    request: Request
+    stacks: Sequence[Stack]
+    """The stacks that were judged, in order of their ids."""
+    policies: Sequence[Policy]
+    """The policies that judged: those of the request's action that are not off."""
+    evaluation: Evaluation
+    provenance: Provenance
+    """The derivations of the model's rows, as far as they were searched to place the findings."""
+    secrets: Secrets
+    read: Sequence[tuple[Violation, Fact]]
+    """Each finding that was read off the model, with its relation and row."""
+    settled: Sequence[tuple[Violation, Violation]]
+    """Each finding that case analysis made, with the undetermined one that it was."""
+
+    def evidence(self) -> dict[Violation, Fact]:
+        """The relation and row of the model behind each finding."""
+        evidence: dict[Violation, Fact] = {}
+        for violation, fact in self.read:
+            evidence.setdefault(violation, fact)
+        return evidence | {violation: evidence[origin] for violation, origin in self.settled}
+
+
 def decide(
-    rules: PolicySet,
-    stacks: Sequence[Stack],
-    request: Request,
-    engine: Engine,
-    explain: bool = False,
-    settled: bool = True,
+    rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine, settled: bool = True
 ) -> Decision:
-    """Judge the stacks as one set of facts; their ids differ. To `explain` keeps what an explanation needs; nothing is
-    worked out before it is asked for. What is undetermined is `settled` where that can be.
+    """Decide on the stacks. Parameters and errors are those of `judge`."""
+    return judge(rules, stacks, request, engine, settled).decision
+
+
+@paused()
+def judge(
+    rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine, settled: bool = True
+) -> Judgement:
+    """Judge the stacks as one set of facts; their ids differ. With `settled`, case analysis settles what is
+    undetermined where it can.
 
     Errors: EngineError if the engine refuses the program or runs out of time.
     """
     stacks = sorted(stacks, key=lambda stack: stack.id)
     policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
-    found = evaluation(rules, stacks, request, policies, engine, against=request.against)
-    facts, model = found.facts, found.model
-    secrets = Secrets(facts, found.program)
-    changes = Changes(rules, policies, request, found, engine)
-    judge = Judge(rules, stacks, request, found, changes, secrets, explain)
-    broken = [policy for policy in policies if model.rows(policy.relation)]
-    certain = sorted((violation for policy in broken for violation in judge.certain(policy)), key=_by_policy)
-    violations = [violation for violation in certain if not violation.waiver]
-    there: dict[tuple[str, ResourceId | None], bool] = {}
-    for violation in violations:
-        if violation.resource:
-            there[violation.policy, violation.resource] = violation.tolerated and there.get(
-                (violation.policy, violation.resource), True
-            )
-    doubtful = [policy for policy in policies if model.rows(policy.relation + POSSIBLE)]
-    undetermined = sorted(
-        (violation for policy in doubtful for violation in judge.undetermined(policy, there)), key=_by_policy
-    )
+    evaluated = evaluation(rules, stacks, request, policies, engine, against=request.against)
+    secrets = Secrets(evaluated.facts, evaluated.program)
+    changes = Changes(rules, policies, request, evaluated, engine)
+    reader = FindingReader(rules, stacks, request, evaluated, changes, secrets)
+    certain = _in_order(reader.certain(policies))
+    undetermined = _in_order(reader.undetermined(policies, certain))
+    errors = sorted(reader.errors(policies), key=lambda error: error.policy)
     settlement = Settlement(undetermined=undetermined)
     if settled and undetermined:
-        settlement = settle(rules, stacks, facts, certain, undetermined, request.budget, partial(_unsettled, request))
-        violations = sorted((*violations, *settlement.violations), key=_by_policy)
-        certain = sorted((*certain, *settlement.violations, *settlement.waived), key=_by_policy)
-        judge.raw |= {new: judge.raw[old] for new, old in settlement.origins if explain}
+        again = partial(_judge_again, request)
+        settlement = settle(rules, stacks, evaluated.facts, certain, undetermined, request.budget, again)
+        certain = _in_order((*certain, *settlement.violations, *settlement.waived))
+    violations = tuple(violation for violation in certain if not violation.waiver)
     met = {violation.waiver or violation.lapsed for violation in certain}
     waivers = tuple(waiver for waiver in request.waivers if waiver in met)
-    doubted = policies if model.errors or found.exceeded else ()
-    errors = [error for policy in doubted if (error := judge.error(policy))]
-    lines = sorted(f"{digest} {relation}" for relation, digest in found.digests.items() if relation != "gate:now")
-    digests = {"rules": rules.digest, "facts": _digest(lines)}
     ids = tuple(stack.id for stack in stacks)
+    digests = {"rules": rules.digest, "facts": _facts_digest(evaluated)}
     identity = [*_identity(rules, request, waivers), *changes.identity, *settlement.identity]
     decision = Decision(
-        _digest([*digests.values(), *ids, *identity])[:16],
-        outcome_of(violations, settlement.undetermined, errors),
-        request.action,
-        ids,
-        tuple(violations),
-        tuple(settlement.undetermined),
-        tuple(violation for violation in certain if violation.waiver),
-        tuple(sorted(errors, key=lambda policy_error: policy_error.policy)),
-        grants_of(
-            facts,
-            stacks,
-            request.services,
-            request.now,
-            {(unlock.service, grant) for unlock in rules.unlocks for (grant,) in model.rows(unlock.relation)},
-            model.rows(UNLOCKED),
-        ),
-        digests,
-        {"policies": len(policies), "facts": len(facts)},
-        {
-            relation: secrets.rows(relation, table.rows) if table.rows else ()
-            for relation in rules.reads
-            if (table := model.tables.get(relation))
-        },
-        {
-            **rules.sources,
-            **{file: text for stack in (*request.against, *stacks) for file, text in stack.sources.items()},
-        },
-        request.now,
-        waivers,
-        bool(request.against),
-        {"rewritten": found.program.rewritten},
+        id=_digest([*digests.values(), *ids, *identity])[:16],
+        outcome=outcome_of(violations, settlement.undetermined, errors),
+        action=request.action,
+        stacks=ids,
+        violations=violations,
+        undetermined=tuple(settlement.undetermined),
+        waived=tuple(violation for violation in certain if violation.waiver),
+        errors=tuple(errors),
+        grants=_grants(rules, stacks, request, evaluated),
+        digests=digests,
+        counts={"policies": len(policies), "facts": len(evaluated.facts)},
+        derived=_derived(rules, evaluated, secrets),
+        sources=_sources(rules, (*request.against, *stacks)),
+        now=request.now,
+        waivers=waivers,
+        compared=bool(request.against),
+        statistics={"rewritten": evaluated.program.rewritten},
     )
-    if not explain:
-        return decision
-    from datalog_gate.explain.explanation import Explanation
-    from datalog_gate.explain.fix import Fixes
-
-    fixes = Fixes(
-        stacks,
-        facts,
-        model,
-        found.program.relations,
-        rules.catalogue.type,
-        secrets,
-        decision,
-        lambda changed: decide(rules, changed, request, evaluate),
-    )
-    return replace(
-        decision,
-        explanation=Explanation(
-            facts,
-            judge.provenance,
-            secrets,
-            stacks,
-            judge.raw,
-            _places(request.inventory),
-            policies,
-            rules.reads,
-            fixes.of,
-        ),
+    return Judgement(
+        decision=decision,
+        rules=rules,
+        request=request,
+        stacks=stacks,
+        policies=policies,
+        evaluation=evaluated,
+        provenance=reader.provenance,
+        secrets=secrets,
+        read=reader.read,
+        settled=settlement.origins,
     )
 
 
-def _unsettled(request: Request, rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
+def _in_order(violations: Iterable[Violation]) -> list[Violation]:
+    return sorted(violations, key=lambda violation: (violation.policy, row_key(violation.row)))
+
+
+def _judge_again(request: Request, rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
+    """Decide on the stacks as read under assumptions, without settling."""
     return decide(rules, stacks, replace(request, budget=budget), evaluate, settled=False)
 
 
-def _by_policy(violation: Violation) -> tuple[str, object]:
-    return violation.policy, row_key(violation.row)
-
-
-def _places(inventory: Inventory | None) -> dict[str, Mapping[Row, Span]]:
-    return {**inventory.rows, **inventory.added} if inventory else {}
-
-
 def _identity(rules: PolicySet, request: Request, waivers: Sequence[Waiver]) -> list[str]:
-    """What a decision depends on besides rules and facts: the mode, those of single policies, the policies that are not
-    enforced yet, the time if a rule reads it, and the waivers that it met, with those of them that are expired."""
+    """List what a decision depends on besides rules and facts: the mode, the modes of single policies, the policies
+    that are not enforced yet, the time if a rule reads it, and the waivers that it met, each with whether it is
+    expired."""
     early = [policy.id for policy in rules.policies if policy.enforce_from and request.now.date() < policy.enforce_from]
     modes = [f"{policy.id}={request.modes[policy.id]}" for policy in rules.policies if policy.id in request.modes]
     modes += [f"{policy.id}=off" for policy in rules.policies if policy.id in request.off]
     now = request.now.isoformat() if "gate:now" in rules.program.inputs else ""
-    words = [json.dumps([waiver.to_json(), request.now >= waiver.until], sort_keys=True) for waiver in waivers]
-    return [request.mode, *early, *modes, now, *words]
+    entries = [json.dumps([waiver.to_json(), request.now >= waiver.until], sort_keys=True) for waiver in waivers]
+    return [request.mode, *early, *modes, now, *entries]
+
+
+def _facts_digest(evaluated: Evaluation) -> str:
+    """Compute the digest of all facts but the time."""
+    return _digest(sorted(f"{digest} {name}" for name, digest in evaluated.digests.items() if name != "gate:now"))
 
 
 def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _grants(rules: PolicySet, stacks: Sequence[Stack], request: Request, evaluated: Evaluation) -> tuple[Grant, ...]:
+    model = evaluated.model
+    derived = {(unlock.service, grant) for unlock in rules.unlocks for (grant,) in model.rows(unlock.relation)}
+    unlocked = model.rows(UNLOCKED)
+    return grants_of(evaluated.facts, stacks, request.services, request.now, derived, unlocked)
+
+
+def _derived(rules: PolicySet, evaluated: Evaluation, secrets: Secrets) -> dict[str, tuple[Row, ...]]:
+    """Collect the certain rows of all relations that rules derive, secrets covered."""
+    tables = evaluated.model.tables
+    return {
+        relation: secrets.rows(relation, table.rows) if table.rows else ()
+        for relation in rules.reads
+        if (table := tables.get(relation))
+    }
+
+
+def _sources(rules: PolicySet, stacks: Sequence[Stack]) -> dict[str, str]:
+    """Collect the texts of all rule files and templates by file, a later stack's over an earlier one's."""
+    sources = dict(rules.sources)
+    for stack in stacks:
+        sources.update(stack.sources)
+    return sources

@@ -1,17 +1,20 @@
-"""What is asked of the gate besides the stack (layer 4), as values."""
+"""A request: all that the gate judges stacks by, besides the rules."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
+from datalog_gate.analysis.policy import ACTIONS, CHANGING
+from datalog_gate.base.errors import UsageError
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.finding import Mode, Waiver
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.stack.model import Stack
 
 MODES: tuple[Mode, ...] = ("record", "warn", "enforce")
+"""The modes, the weakest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +29,72 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked, besides the stack: the action, who asks, the services that are enabled and the caller may use, the
-    time (UTC), the most that a violation may do (`mode`) and that one of a policy may do (`modes`, by policy), the
-    inventory, what each group of policies may take, the policies that are `off`: not judged, the waivers, and the
-    stacks as they were, each with the id of the one that it becomes; none where no older state is told."""
+    """What the gate judges stacks by, besides the rules."""
 
     action: str
     now: datetime
+    """The time, in UTC."""
     caller: Caller | None = None
     services: frozenset[str] = frozenset()
+    """The services that are enabled and that the caller may use."""
     mode: Mode = "enforce"
+    """The most that a violation may do."""
     inventory: Inventory | None = None
     budget: Budget = BUDGET
+    """What each group of policies may take."""
     modes: Mapping[str, Mode] = field(default_factory=dict)
+    """The most that a violation of single policies may do, by id of policy."""
     off: frozenset[str] = frozenset()
+    """The policies that are not judged."""
     waivers: tuple[Waiver, ...] = ()
     against: tuple[Stack, ...] = ()
+    """The stacks as they were, each with the id of the one that it becomes; none if there is no older state."""
+
+
+def read_action(action: str | None, stacks: Sequence[Stack], against: Sequence[Stack]) -> str:
+    """Read the action: `update` against an older state and else `create` if none is named. Errors: UsageError, also for
+    stacks that can't be judged together, or not with this older state."""
+    action = action or ("update" if against else "create")
+    if action not in ACTIONS:
+        raise UsageError(f"there is no action {action}: one of {', '.join(ACTIONS)}")
+    if against and action not in CHANGING:
+        raise UsageError(f"{action} has no older state to judge against: {' and '.join(CHANGING)} have one")
+    ids = [stack.id for stack in stacks]
+    if not ids or len(set(ids)) < len(ids):
+        raise UsageError(f"stacks that are judged together need a name each, not {', '.join(ids) or 'none'}")
+    old = [stack.id for stack in against]
+    if len(set(old)) < len(old) or not set(old) <= set(ids):
+        raise UsageError(f"the older state is of {', '.join(old)}, not of {', '.join(ids)}: give it the same name")
+    return action
+
+
+def read_caller(caller: Mapping[str, object] | None) -> Caller | None:
+    """Read a caller: user, project and domain are texts, roles a list of texts. Errors: UsageError."""
+    if caller is None:
+        return None
+    if unknown := sorted(set(caller) - {"user", "project", "domain", "roles"}):
+        raise UsageError(f"a caller has user, project, domain and roles, not {', '.join(unknown)}")
+    texts = {name: caller.get(name) for name in ("user", "project", "domain")}
+    roles = caller.get("roles", ())
+    if not all(value is None or isinstance(value, str) for value in texts.values()):
+        raise UsageError("user, project and domain of a caller are texts")
+    if not isinstance(roles, list | tuple) or not all(isinstance(role, str) for role in roles):
+        raise UsageError("roles of a caller are a list of texts")
+    return Caller(**{name: str(value) for name, value in texts.items() if value is not None}, roles=tuple(roles))
+
+
+def read_mode(mode: str) -> Mode:
+    """Read a mode by its name. Errors: UsageError."""
+    for known in MODES:
+        if known == mode:
+            return known
+    raise UsageError(f"there is no mode {mode}: one of {', '.join(MODES)}")
+
+
+def read_time(time: datetime | str) -> datetime:
+    """Read a time, in ISO 8601 if it is a text, as UTC where it names no zone. Errors: UsageError."""
+    try:
+        moment = datetime.fromisoformat(time) if isinstance(time, str) else time
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (OverflowError, ValueError):
+        raise UsageError(f"{time} is no time in UTC") from None

@@ -7,24 +7,22 @@ files and in the rules, secrets covered. Nothing is worked out before it is aske
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Literal as OneOf
 
 from datalog_gate.analysis.check import GIVEN
-from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import Call, Compare, Fold, Match, Without
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python
 from datalog_gate.decision.finding import Violation
-from datalog_gate.decision.messages import LISTED, Wording, plain
-from datalog_gate.decision.secrets import Secrets
+from datalog_gate.decision.judgement import Judgement
 from datalog_gate.engine.model import ModelError
-from datalog_gate.engine.provenance import Provenance
+from datalog_gate.explain.fix import Fixes
+from datalog_gate.explain.messages import LISTED, Messages, plain
 from datalog_gate.explain.why import Failure, Node, Total, Why
-from datalog_gate.facts.factset import FactSet, place_of
-from datalog_gate.stack.model import Stack
+from datalog_gate.facts.factset import place_of
 
 BYTES = 1700
 """How much the steps of one finding take at most, as text or as JSON: with all around them 2 kB."""
@@ -73,38 +71,36 @@ class Explained:
         return {"steps": steps[:shown], "more": len(steps) - shown, "fix": self.fix and self.fix.text}
 
 
-@dataclass(slots=True)
+def explain(judgement: Judgement) -> Explanation:
+    """Explain a decision. Nothing is computed before it is asked for."""
+    return Explanation(judgement)
+
+
 class Explanation:
-    """What explains one decision. `raw` has the row behind each finding, `inventory` the places of rows that no
-    template holds, `policies` those that judged; `fixed` finds a change."""
+    """The explanation of one decision: of its findings, and of rows that do not hold. It remembers what it computed."""
 
-    facts: FactSet
-    provenance: Provenance
-    secrets: Secrets
-    stacks: Sequence[Stack]
-    raw: Mapping[Violation, Raw]
-    inventory: Mapping[str, Mapping[Row, Span]]
-    policies: Sequence[Policy]
-    reads: Mapping[str, Set[str]]
-    fixed: Callable[[Violation, Node], Line | None]
-    _why: Why = field(init=False)
-    _wording: Wording = field(init=False)
-    _found: dict[Violation, Explained] = field(default_factory=dict, init=False)
+    def __init__(self, judgement: Judgement) -> None:
+        self.judgement = judgement
+        self._facts, self._secrets = judgement.evaluation.facts, judgement.secrets
+        self._program = judgement.evaluation.program
+        self._why = Why(judgement.provenance)
+        self._messages = Messages(self._program, judgement.evaluation.model, judgement.secrets)
+        self._evidence = judgement.evidence()
+        self._fixes = Fixes(judgement)
+        self._explained: dict[Violation, Explained] = {}
 
-    def __post_init__(self) -> None:
-        self._why = Why(self.provenance)
-        self._wording = Wording(self.provenance.program, self.provenance.model, self.secrets)
+    def of(self, violation: Violation) -> Explained:
+        """Why a finding of this decision holds, and what to change."""
+        if violation not in self._explained:
+            tree = self._why.why(*self._evidence[violation])
+            change = None if violation.waiver else self._fixes.find(violation, tree)
+            fix = line(0, "fix", change.text, change.place) if change else None
+            self._explained[violation] = Explained(self._lines(tree), fix)
+        return self._explained[violation]
 
-    def of(self, finding: Violation) -> Explained:
-        """Why the finding of this decision holds, and what to change."""
-        if finding not in self._found:
-            tree = self._why.why(*self.raw[finding])
-            self._found[finding] = Explained(self._lines(tree), None if finding.waiver else self.fixed(finding, tree))
-        return self._found[finding]
-
-    def why(self, finding: Violation) -> tuple[Line, ...]:
-        """Why the finding of this decision holds."""
-        return self._lines(self._why.why(*self.raw[finding]))
+    def why(self, violation: Violation) -> tuple[Line, ...]:
+        """Why a finding of this decision holds."""
+        return self._lines(self._why.why(*self._evidence[violation]))
 
     def why_not(self, relation: str, row: Sequence[object]) -> tuple[Line, ...]:
         """Why no row like this one holds: for each rule, by place, the literal at which it fails. `row` is plain data,
@@ -112,27 +108,30 @@ class Explanation:
 
         Errors: KeyError for a relation that no rule derives, ValueError for a row of another width, EngineError if it
         takes too long."""
-        program = self.provenance.program
+        program = self._program
         if not any(relation in stratum.relations for stratum in program.strata):
             raise KeyError(relation)
         columns = program.relations[relation].columns
-        paths = {each.id.path for stack in self.stacks for one in stack.walk() for each in one.resources}
         if len(row) != len(columns):
             raise ValueError(f"{relation} has {len(columns)} columns, here {len(row)}")
-        asked = tuple(_asked(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))
-        return tuple(self._failure(failure) for failure in self._why.why_not(relation, asked) or ())
+        stacks = [stack for root in self.judgement.stacks for stack in root.walk()]
+        paths = {resource.id.path for stack in stacks for resource in stack.resources}
+        wanted = tuple(_wanted(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))
+        return tuple(self._failure(failure) for failure in self._why.why_not(relation, wanted) or ())
 
-    def clean(self, found: Set[str]) -> dict[str, dict[str, int]]:
-        """Of each policy but those `found`, how many rows there are of each relation of facts that it reads."""
-        inputs = self.provenance.program.inputs
+    def clean(self) -> dict[str, dict[str, int]]:
+        """By id of each policy without a finding or error, how many rows each relation of facts has that it reads."""
+        decision, inputs = self.judgement.decision, self._program.inputs
+        violations = (*decision.violations, *decision.undetermined, *decision.waived)
+        unclean = {violation.policy for violation in violations} | {error.policy for error in decision.errors}
         return {
             policy.id: {
-                name.removesuffix(GIVEN): len(self.facts.rows.get(name, ()))
-                for name in sorted(self.reads[policy.relation] & inputs)
+                name.removesuffix(GIVEN): len(self._facts.rows.get(name, ()))
+                for name in sorted(self.judgement.rules.reads[policy.relation] & inputs)
                 if not name.endswith("#")
             }
-            for policy in sorted(self.policies, key=lambda policy: policy.id)
-            if policy.id not in found
+            for policy in sorted(self.judgement.policies, key=lambda policy: policy.id)
+            if policy.id not in unclean
         }
 
     def _lines(self, tree: Node) -> tuple[Line, ...]:
@@ -146,7 +145,7 @@ class Explanation:
         """The premises of a row: rows, then what else holds, with as many checks on a line as have room. A tree is no
         deeper than the rows that are followed in it."""
         assert node.rule
-        told = self._wording.of(node.rule, node.binding)
+        told = self._messages.of(node.rule, node.binding)
         for premise in node.premises:
             if isinstance(premise, Node):
                 self._row(premise, depth, lines, seen)
@@ -171,7 +170,7 @@ class Explanation:
             (only,) = node.premises
             assert isinstance(only, Node)
             node = only
-        text = self._wording.row(node)
+        text = self._messages.row(node)
         if LISTED in node.relation:
             lines.append(line(depth, "row", text, node.rule.span if node.rule else None))
             return
@@ -197,19 +196,26 @@ class Explanation:
     def _place(self, node: Node) -> Span | None:
         """Where a fact was written: if its literal reads one value of it, that one."""
         name = plain(node.relation)
-        origin = self.facts.origin(name, node.row)
+        origin = self._facts.origin(name, node.row)
         if origin is None:
-            return self.inventory.get(name, {}).get(node.row)
-        described = self.provenance.program.relations[node.relation]
+            return self._inventory_place(name, node.row)
+        described = self._program.relations[node.relation]
         read = [described.columns[at].name for at in node.columns if described.columns[at].name not in described.key]
         single = described.named_only and len(read) == 1 and not read[0].startswith("_")
         return place_of(origin, read[0] if single else None)
 
+    def _inventory_place(self, relation: str, row: Row) -> Span | None:
+        inventory = self.judgement.request.inventory
+        if inventory is None:
+            return None
+        rows = inventory.added.get(relation) or inventory.rows.get(relation, {})
+        return rows.get(row)
+
     def _failure(self, failure: Failure) -> Line:
-        told = self._wording.of(failure.rule, failure.binding)
+        told = self._messages.of(failure.rule, failure.binding)
         place = failure.literal.span if failure.literal else failure.rule.span
         if failure.error:
-            text = self.secrets.message(
+            text = self._secrets.message(
                 ModelError(failure.rule.relation, failure.error.span, failure.error.message, ())
             )
             return line(0, "fails", text, place)
@@ -250,7 +256,7 @@ def told(steps: Sequence[Line], heading: str = "why") -> Iterator[str]:
         yield f"        and {more} more"
 
 
-def _asked(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType:
+def _wanted(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType:
     if isinstance(value, EllipsisType):
         return value
     named = isinstance(value, str) and (kinds == Kind.RESOURCE or (value in paths and kinds & Kind.RESOURCE))

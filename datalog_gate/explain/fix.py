@@ -8,8 +8,8 @@ test, is left alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, takewhile
 from types import EllipsisType
 from typing import Any, NamedTuple
@@ -21,15 +21,13 @@ from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show, to_json
 from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.judgement import Judgement, decide
 from datalog_gate.decision.locations import NAMELESS
-from datalog_gate.decision.messages import plain
-from datalog_gate.decision.secrets import Secrets
-from datalog_gate.engine.model import Model
-from datalog_gate.explain.explanation import Line, line
+from datalog_gate.engine.native import evaluate
+from datalog_gate.explain.messages import plain
 from datalog_gate.explain.why import Node
-from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grant_relations import POLICY
-from datalog_gate.schema.declaration import Property, Relation, ResourceType
+from datalog_gate.schema.declaration import Property
 from datalog_gate.schema.resource_types import member_of
 from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.stack.property_values import path_text, typed
@@ -61,41 +59,41 @@ class _Cell(NamedTuple):
     faces: frozenset[Value]
 
 
-@dataclass(slots=True)
 class Fixes:
-    """Finds changes for the findings of one decision. `again` judges other stacks by the same rules and request."""
+    """Finds changes of the template for the findings of one decision. All searches share `WORK`."""
 
-    stacks: Sequence[Stack]
-    facts: FactSet
-    model: Model
-    relations: Mapping[str, Relation]
-    type_of: Callable[[str], ResourceType | None]
-    secrets: Secrets
-    decision: Decision
-    again: Callable[[Sequence[Stack]], Decision]
-    _left: int = field(default=WORK, init=False)
+    def __init__(self, judgement: Judgement) -> None:
+        self._judgement = judgement
+        self._stacks, self._secrets = judgement.stacks, judgement.secrets
+        self._facts, self._model = judgement.evaluation.facts, judgement.evaluation.model
+        self._relations = judgement.evaluation.program.relations
+        self._type_of = judgement.rules.catalogue.type
+        self._before = _count_findings(judgement.decision)
+        self._left = WORK
 
-    def of(self, finding: Violation, tree: Node) -> Line | None:
-        """A change that was found to settle the finding, if one was."""
+    def find(self, violation: Violation, tree: Node) -> Change | None:
+        """Find a change under which the finding, explained by the tree, does not hold; None if no tried one settles
+        it."""
         for change in islice(self._changes(tree), TRIES):
             if self._left <= 0:
                 break
-            self._left -= len(self.facts)
-            if self._settles(change, finding):
-                return line(0, "fix", change.text, change.place)
+            self._left -= len(self._facts)
+            if self._settles(change, violation):
+                return change
         return None
 
-    def _settles(self, change: Change, finding: Violation) -> bool:
+    def _settles(self, change: Change, violation: Violation) -> bool:
+        stacks = [with_resource(stack, change.home, change.resource) for stack in self._stacks]
         try:
-            judged = self.again([with_resource(stack, change.home, change.resource) for stack in self.stacks])
+            decision = decide(self._judgement.rules, stacks, self._judgement.request, evaluate)
         except EngineError:
             return False
-        if any(error.code == "budget" for error in judged.errors):
+        if any(error.code == "budget" for error in decision.errors):
             self._left = 0  # the next one would take as long
             return False
-        before, after = _findings(self.decision), _findings(judged)
-        gone = finding.policy, finding.row
-        return after[gone] < before[gone] and after <= before
+        after = _count_findings(decision)
+        key = violation.policy, violation.row
+        return after[key] < self._before[key] and after <= self._before
 
     def _changes(self, tree: Node) -> Iterator[Change]:
         """The changes to try, in the order of the tree: grants, then values, first those that the finding's row has."""
@@ -131,7 +129,7 @@ class Fixes:
 
     def _home(self, resource: ResourceId) -> Stack | None:
         """The stack that the resource is of."""
-        stacks = (each for stack in self.stacks for each in stack.walk())
+        stacks = (each for stack in self._stacks for each in stack.walk())
         return next((stack for stack in stacks if any(each.id == resource for each in stack.resources)), None)
 
     def _cells(self, node: Node) -> Iterator[_Cell]:
@@ -143,13 +141,13 @@ class Fixes:
             matches, (premise for premise in node.premises if isinstance(premise, Node)), strict=True
         ):
             name = plain(leaf.relation)
-            of, path = self.facts.origin(name, leaf.row) or (None, ())
-            open_ = self.secrets.row(name, leaf.row) == leaf.row
+            of, path = self._facts.origin(name, leaf.row) or (None, ())
+            open_ = self._secrets.row(name, leaf.row) == leaf.row
             if not isinstance(of, Resource) or of.nested or path[:1] != ("properties",) or not open_:
                 continue
-            for at, column in enumerate(self.relations[leaf.relation].columns):
+            for at, column in enumerate(self._relations[leaf.relation].columns):
                 variable, value = match.arguments[at], leaf.row[at]
-                hidden = self.secrets.guarded(name, at) or isinstance(value, Unknown | ResourceId)
+                hidden = self._secrets.guarded(name, at) or isinstance(value, Unknown | ResourceId)
                 if not isinstance(variable, Var) or column.name in (*NAMELESS, "path") or hidden:
                     continue
                 whole = path if column.name in ("value", "_value") else (*path, column.name)
@@ -160,7 +158,7 @@ class Fixes:
     def _offers(self, cell: _Cell, node: Node) -> Iterator[Value]:
         """What the value is compared with in a rule, and for bounds what lies beside; what a relation holds that lacks
         it."""
-        secret = self.secrets.values(node.rule, node.binding) if node.rule else ()
+        secret = self._secrets.values(node.rule, node.binding) if node.rule else ()
         for premise in node.premises:
             match premise:
                 case Compare(comparator, left, right) if comparator != "=" and not {left, right} & set(secret):
@@ -173,8 +171,12 @@ class Fixes:
                                 yield from (other - 1, other + 1)
                 case Without((Match(relation, arguments),)):
                     for at, term in enumerate(arguments):
-                        if term and _value(term, node.binding) in cell.faces and not self.secrets.guarded(relation, at):
-                            rows = sorted(self.model.rows(relation), key=row_key)[:OFFERS]
+                        if (
+                            term
+                            and _value(term, node.binding) in cell.faces
+                            and not self._secrets.guarded(relation, at)
+                        ):
+                            rows = sorted(self._model.rows(relation), key=row_key)[:OFFERS]
                             yield from (row[at] for row in rows)
                 case _:
                     pass
@@ -196,7 +198,7 @@ class Fixes:
     def _allowed(self, cell: _Cell) -> Iterator[Value]:
         """The values that Heat allows there, and the one that it takes if nothing is said. Where that is none, nothing
         may mean everything: to leave a value out is never a fix."""
-        kind = self.type_of(cell.resource.type)
+        kind = self._type_of(cell.resource.type)
         found: Property | None = None
         among = kind.properties if kind else ()
         for step in cell.path[1:]:
@@ -222,12 +224,12 @@ def with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
     return replace(stack, resources=resources, assuming=None)
 
 
-def _findings(decision: Decision) -> Counter[tuple[str, object]]:
-    found = Counter[tuple[str, object]](
-        (violation.policy, violation.row) for violation in (*decision.violations, *decision.undetermined)
-    )
-    found.update((error.policy, error.message) for error in decision.errors)
-    return found
+def _count_findings(decision: Decision) -> Counter[tuple[str, object]]:
+    """Count the violations, certain or not, by policy and row, and the errors by policy and message."""
+    violations = (*decision.violations, *decision.undetermined)
+    counts = Counter[tuple[str, object]]((violation.policy, violation.row) for violation in violations)
+    counts.update((error.policy, error.message) for error in decision.errors)
+    return counts
 
 
 def _value(term: Pattern, binding: Mapping[Var, Value]) -> Value | EllipsisType:

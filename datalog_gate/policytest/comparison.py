@@ -17,8 +17,9 @@ from datalog_gate.analysis.unknowns import possible
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import ResourceId
-from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.judgement import Judgement
+from datalog_gate.explain.explanation import Explanation, explain, told
 
 Expected = Mapping[str, Any]
 LISTS = ("violations", "undetermined", "diagnostics")
@@ -82,12 +83,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a case: what was found, and the certain rows by relation, as plain data. `decision` is None for
+    """What became of a case: what was found, and the certain rows by relation, as plain data. `judgement` is None for
     input that can't be read."""
 
     found: tuple[Finding, ...]
     rows: Mapping[str, Sequence[Sequence[object]]]
-    decision: Decision | None = None
+    judgement: Judgement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +129,23 @@ def report(expect: Expected, answer: Answer, policies: Mapping[str, Policy]) -> 
     """The differences as lines, with why what is unexpected was found, and why what is missing was not; empty if there
     are none. `rows` are compared as sets."""
     lines: list[str] = []
+    explanation = explain(answer.judgement) if answer.judgement else None
     for difference in differences(expect, answer.found):
         lines += [f"  - {difference.list}: {flow(difference.expected)}"] if difference.expected is not None else []
         if difference.found:
             lines.append(f"  + {difference.list}: {flow(difference.found.expectation())}")
             keys = difference.found.other(difference.expected or {})
             lines += [f"      {key}: {value}, not {(difference.expected or {})[key]}" for key, value in keys.items()]
-            lines += [f"      {text}" for text in (difference.found.message, *_why(difference.found, answer.decision))]
+            lines += [f"      {text}" for text in (difference.found.message, *_why(difference.found, explanation))]
         elif difference.expected is not None:
-            lines += [f"      {text}" for text in _why_not(difference, answer, policies)]
+            lines += [f"      {text}" for text in _why_not(difference, answer, policies, explanation)]
     for relation, (missing, unexpected) in row_differences(expect, answer).items():
         if relation not in answer.rows:
             hint = "write its full name, net:ssh:open_ssh, or it takes too much"
             lines.append(f"  - rows: {relation}: nothing derives it: {hint}")
         for row in missing:
             lines.append(f"  - rows: {relation}: {json.dumps(row, ensure_ascii=False)}")
-            lines += [f"      {text}" for text in _fails(answer.decision, relation, row)]
+            lines += [f"      {text}" for text in _fails(explanation, relation, row)]
         lines += [f"  + rows: {relation}: {json.dumps(row, ensure_ascii=False)}" for row in unexpected]
     return "\n".join(lines)
 
@@ -172,49 +174,53 @@ def flow(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False)
 
 
-def _why(found: Finding, decision: Decision | None) -> Iterator[str]:
+def _why(finding: Finding, explanation: Explanation | None) -> Iterator[str]:
     """What decides a finding that is undetermined, and what another rests on."""
-    if found.violation is None or decision is None or decision.explanation is None:
+    if finding.violation is None or explanation is None:
         return
-    for unknown in found.violation.because:
+    for unknown in finding.violation.because:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
-    if found.list == "violations":
-        from datalog_gate.explain.explanation import told
-
-        yield from told(decision.explanation.why(found.violation))
+    if finding.list == "violations":
+        yield from told(explanation.why(finding.violation))
 
 
-def _why_not(difference: Difference, answer: Answer, policies: Mapping[str, Policy]) -> Iterator[str]:
+def _why_not(
+    difference: Difference, answer: Answer, policies: Mapping[str, Policy], explanation: Explanation | None
+) -> Iterator[str]:
     """Why a finding is not there: it is of another kind, or the literal at which each rule fails."""
-    expected, decision = difference.expected or {}, answer.decision
+    expected = difference.expected or {}
     policy = policies.get(expected.get("policy", ""))
-    if policy is None or decision is None or decision.explanation is None:
+    if policy is None or explanation is None:
         return
-    elsewhere = {each.list for each in answer.found if each.near(expected) and "resource" not in each.other(expected)}
-    if elsewhere := elsewhere - {difference.list}:
+    lists = {
+        finding.list for finding in answer.found if finding.near(expected) and "resource" not in finding.other(expected)
+    }
+    if elsewhere := lists - {difference.list}:
         yield f"  fails it stands under {' and '.join(sorted(elsewhere))}"
         return
-    if decision.action not in policy.on:
-        yield f"  fails {policy.id} judges {', '.join(sorted(policy.on))}, not {decision.action}"
+    judgement = explanation.judgement
+    action = judgement.decision.action
+    if action not in policy.on:
+        yield f"  fails {policy.id} judges {', '.join(sorted(policy.on))}, not {action}"
         return
-    program = decision.explanation.provenance.program
-    relation = possible(policy.relation, program) if difference.list == "undetermined" else policy.relation
+    relation = policy.relation
+    if difference.list == "undetermined":
+        relation = possible(relation, judgement.evaluation.program)
     row: list[object] = [...] * len(policy.columns)
     if policy.subject is not None and "resource" in expected:
-        path, stacks = expected["resource"], decision.explanation.stacks
-        known = {each.id.path for stack in stacks for inner in stack.walk() for each in inner.resources}
-        row[policy.subject] = path if path in known else f"{decision.stacks[0]}/{path}"
-    yield from _fails(decision, relation, row)
+        path = expected["resource"]
+        stacks = [stack for root in judgement.stacks for stack in root.walk()]
+        known = {resource.id.path for stack in stacks for resource in stack.resources}
+        row[policy.subject] = path if path in known else f"{judgement.decision.stacks[0]}/{path}"
+    yield from _fails(explanation, relation, row)
 
 
-def _fails(decision: Decision | None, relation: str, row: Sequence[object]) -> Iterator[str]:
+def _fails(explanation: Explanation | None, relation: str, row: Sequence[object]) -> Iterator[str]:
     """The literal at which each rule fails; nothing if there is such a row, or if it would take too long."""
-    if decision is None or decision.explanation is None:
+    if explanation is None:
         return
-    from datalog_gate.explain.explanation import told
-
     try:
-        lines = dict.fromkeys(decision.explanation.why_not(relation, row))
+        lines = dict.fromkeys(explanation.why_not(relation, row))
     except (EngineError, LookupError, ValueError):  # of a test file, rows may be of any relation and width
         return
     yield from told(list(lines)[:FAILING], "fails")

@@ -18,7 +18,7 @@ from datalog_gate.analysis.safety import Scoped, binds, scoped
 from datalog_gate.analysis.unknowns import MAY_FAIL, POSSIBLE
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
-from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.judgement import Judgement
 from datalog_gate.decision.policy_set import RuleFile, load, parse_all
 from datalog_gate.engine.assignments import Assignments, Binding
 from datalog_gate.engine.budget import Budget, Watch
@@ -115,8 +115,8 @@ def cover(suites: Sequence[Suite]) -> Coverage:
         covered = {rule.span: rule for rule in _rules(suite)} | covered
     for suite in suites:
         for case in suite.cases:
-            if decision := suite.answer(case).decision:
-                _observe(decision, covered)
+            if judgement := suite.answer(case).judgement:
+                _observe(judgement, covered)
     return Coverage(tuple(covered[span] for span in sorted(covered)))
 
 
@@ -157,20 +157,19 @@ def _percent(rules: Sequence[Covered]) -> float:
     return 100 * shown / wanted if wanted else 100.0
 
 
-def _observe(decision: Decision, covered: Mapping[Span, Covered]) -> None:
-    """Note what the rules did in a decision, by the certain versions of them."""
-    assert decision.explanation
-    provenance = decision.explanation.provenance
-    errors = errors_of(provenance.model)
-    for rule in _checked(provenance.program):
-        one = covered.get(rule.span)
-        if one is None or rule.relation.endswith(POSSIBLE) or not one.gaps():
+def _observe(judgement: Judgement, covered: Mapping[Span, Covered]) -> None:
+    """Note what the certain versions of the rules did in a judgement."""
+    program, model = judgement.evaluation.program, judgement.evaluation.model
+    errors = errors_of(model)
+    for rule in _checked(program):
+        note = covered.get(rule.span)
+        if note is None or rule.relation.endswith(POSSIBLE) or not note.gaps():
             continue
-        if any(match.relation not in provenance.model.tables for match in matches(rule.body)):
+        if any(match.relation not in model.tables for match in matches(rule.body)):
             continue  # the budget ended before that
-        search = Assignments(provenance.model.tables, errors, Watch(Budget(looks=LOOKS)))
+        search = Assignments(model.tables, errors, Watch(Budget(looks=LOOKS)))
         try:
-            _walk(rule, one, search)
+            _walk(rule, note, search)
         except BudgetError:
             continue
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import datalog_gate as dg
 from datalog_gate.analysis.check import check, matches
 from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.analysis.slices import resting
@@ -19,8 +18,12 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.finding import PolicyError, Violation
+from datalog_gate.decision.judgement import decide
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, rests_on
+from datalog_gate.engine.native import evaluate
+from datalog_gate.files.inputs import read_request
 from datalog_gate.files.rules import read_rules
+from datalog_gate.files.templates import read_stack
 from datalog_gate.language import ast
 from datalog_gate.policytest.comparison import Answer, differences, row_differences
 from datalog_gate.policytest.mutants import Mutant, mutants
@@ -136,8 +139,8 @@ class _Trial:
                 if _differs(case, answer):
                     message = f"{case.name} fails, so nobody can tell what it would notice"
                     raise InputError([Diagnostic("bad-test", message, suite.place(case))])
-                if answer.decision:  # of input that can't be read every rule says the same
-                    self._answers.append((suite, case, suite.stacks(case), replace(answer, decision=None)))
+                if answer.judgement:  # of input that can't be read every rule says the same
+                    self._answers.append((suite, case, suite.stacks(case), replace(answer, judgement=None)))
 
     def mutants(self) -> Iterator[Mutant]:
         """The mutants of the rules that a policy under test rests on."""
@@ -176,7 +179,6 @@ class _Trial:
 
     def notices(self, mutated: PolicySet) -> bool:
         """Whether a case fails by the mutant. The one that noticed the last one is tried first."""
-        rules = dg.Rules(mutated)
         affected = {policy.id for policy in mutated.policies}
         for at, (suite, case, stacks, before) in enumerate(self._answers):
             asked = case.expect.get("rows", {}).keys() & mutated.reads.keys()
@@ -186,7 +188,7 @@ class _Trial:
             if "waivers" in given:  # one of a policy that is left out would be in error
                 given["waivers"] = [one for one in given["waivers"] if one.get("policy") in affected]
             try:
-                after = suite.answer(replace(case, given=given), stacks, rules)
+                after = suite.answer(replace(case, given=given), stacks, mutated)
             except EngineError:
                 found = True
             else:
@@ -200,17 +202,21 @@ class _Trial:
 
     def agree(self, mutated: PolicySet, stacks: Sequence[Stack]) -> bool:
         """Whether the mutated policies say of each stack what they said before."""
-        rules, before = dg.Rules(mutated), dg.Rules(self._base)
         affected = {policy.id for policy in mutated.policies}
         for stack in stacks:
-            if stack.id not in self._decisions:
-                self._decisions[stack.id] = before.decide(stack, now=NOW)
             try:
-                if _said(rules.decide(stack, now=NOW), affected) != _said(self._decisions[stack.id], affected):
-                    return False
+                if stack.id not in self._decisions:
+                    self._decisions[stack.id] = _decide(self._base, stack)
+                decision = _decide(mutated, stack)
             except EngineError:
                 return False
+            if _said(decision, affected) != _said(self._decisions[stack.id], affected):
+                return False
         return True
+
+
+def _decide(rules: PolicySet, stack: Stack) -> Decision:
+    return decide(rules, [stack], read_request(rules, [stack], now=NOW), evaluate)
 
 
 def _differs(case: Case, answer: Answer) -> bool:
@@ -243,7 +249,7 @@ def _stacks(paths: Sequence[str], catalogue: Catalogue) -> list[Stack]:
             source = file.parent if file.name == "template.yaml" else file
             root, name = path if path.is_dir() else None, f"stack{len(found)}"
             try:
-                found.append(dg.read_stack(source, stack_name=name, files_root=root, catalogue=catalogue))
+                found.append(read_stack(source, stack_name=name, files_root=root, catalogue=catalogue))
             except InputError:
                 continue
         if len(found) == before:

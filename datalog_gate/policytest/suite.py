@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import datalog_gate as dg
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError, RulesError, UsageError
-from datalog_gate.files.templates import read_before, read_text
+from datalog_gate.decision.judgement import judge
+from datalog_gate.decision.policy_set import PolicySet, load
+from datalog_gate.engine.native import evaluate
+from datalog_gate.files.inputs import read_request
+from datalog_gate.files.rules import read_rules
+from datalog_gate.files.templates import read_before, read_catalogue, read_stack, read_text
 from datalog_gate.policytest.comparison import Answer, Finding, report
 from datalog_gate.policytest.testfile import Case, read_cases
 from datalog_gate.stack.model import Stack
@@ -37,7 +41,7 @@ class Suite:
     file: Path
     top: Path
     cases: tuple[Case, ...]
-    rules: dg.Rules
+    rules: PolicySet
     policies: frozenset[str]
 
     def place(self, case: Case) -> Span:
@@ -49,7 +53,7 @@ class Suite:
         Errors: GateError for what the gate can't judge."""
         return report(case.expect, self.answer(case), {policy.id: policy for policy in self.rules.policies})
 
-    def answer(self, case: Case, stacks: Sequence[Stack] = (), rules: dg.Rules | None = None) -> Answer:
+    def answer(self, case: Case, stacks: Sequence[Stack] = (), rules: PolicySet | None = None) -> Answer:
         """What the rules, or others, find in the case, whose stacks may be read already. Bad input is found as
         diagnostics, and so is a policy under test that can't be judged (`evaluation`, `budget`).
         Errors: GateError for what the gate can't judge."""
@@ -59,13 +63,14 @@ class Suite:
             stacks = stacks or self.stacks(case)
             if "against" in given:
                 given["against"] = self.before(case, stacks[0].id)
-            decision = rules.decide(stacks, explain=True, **given)
+            judgement = judge(rules, stacks, read_request(rules, stacks, **given), evaluate)
         except InputError as error:
             wrong = [
                 Finding("diagnostics", diagnostic.code, diagnostic.span, diagnostic.message)
                 for diagnostic in error.diagnostics
             ]
             return Answer(tuple(wrong), {})
+        decision = judgement.decision
         found = [
             Finding(
                 name,
@@ -85,19 +90,19 @@ class Suite:
                 message = f"{failed.policy}: {failed.message}"
                 found.append(Finding("diagnostics", failed.code, failed.place, message, policy=failed.policy))
         asked = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
-        return Answer(tuple(found), {relation: decision.rows(relation) for relation in asked}, decision)
+        return Answer(tuple(found), {relation: decision.rows(relation) for relation in asked}, judgement)
 
     def stacks(self, case: Case) -> tuple[Stack, ...]:
         """The stack of the case, and its modules. Errors: InputError."""
         given, types = case.given, self.rules.catalogue
-        stack = dg.read_stack(
+        stack = read_stack(
             _file(given["stack"]),
             environments=_beside(given["stack"]),
             environment=given.get("environment"),
             catalogue=types,
         )
         modules = [
-            dg.read_stack(_file(source), environments=_beside(source), stack_name=name, catalogue=types)
+            read_stack(_file(source), environments=_beside(source), stack_name=name, catalogue=types)
             for name, source in given.get("modules", {}).items()
         ]
         return (stack, *modules)
@@ -135,7 +140,7 @@ def read_suite(file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] 
 def suite_of(file: Path, cases: tuple[Case, ...], catalogues: Sequence[str] = (), packs: Sequence[str] = ()) -> Suite:
     """The suite of these cases, as if the file held them. Errors: those of `read_suite`."""
     top = top_folder(file.parent, packs)
-    rules = dg.load_rules(near(top), catalogue=dg.read_catalogue(*catalogues))
+    rules = load(read_rules([near(top)]), read_catalogue(*catalogues))
     policies = frozenset(
         policy.id for policy in rules.policies if Path(policy.span.file).resolve().parent == file.parent
     )

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.analysis.violation_key import compares
+from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.diagnostics import Diagnostic, Span, excerpt
 from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.denial_text import SHORT, printable
 from datalog_gate.decision.finding import Violation, Waiver
+
+if TYPE_CHECKING:
+    from datalog_gate.explain.explanation import Explanation
 
 PREEXISTING = "preexisting"
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
@@ -20,16 +25,17 @@ DIAGNOSTICS = "datalog-gate/diagnostics/1"
 def text(decision: Decision, asks: Sequence[str] = ()) -> str:
     """All findings with excerpts, what grants ask for, those that unlock nothing, and the counts."""
     lines: list[str] = []
+    explanation = decision.explanation if isinstance(decision, ExplainedDecision) else None
     for violation in decision.violations:
-        lines += _finding(violation, _word(violation), decision)
+        lines += _finding(violation, _word(violation), decision.sources, explanation)
     for violation in decision.undetermined:
-        lines += _finding(violation, "undetermined", decision)
+        lines += _finding(violation, "undetermined", decision.sources, explanation)
     for violation in decision.waived:
-        lines += _finding(violation, "waived", decision)
+        lines += _finding(violation, "waived", decision.sources, explanation)
     for error in decision.errors:
         lines.append(f"{_at(error.place)}error[{error.policy}] {error.message}")
-    for policy, rows in decision.clean().items():
-        lines.append(f"clean[{policy}] {_looked_at(rows)}")
+    if explanation:
+        lines += [f"clean[{policy}] {_looked_at(rows)}" for policy, rows in explanation.clean().items()]
     lines += asks
     for grant in decision.grants:
         if not grant.unlocked:
@@ -87,14 +93,16 @@ def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
     return json.dumps({"schema": DIAGNOSTICS, "diagnostics": [diagnostic.to_json() for diagnostic in diagnostics]})
 
 
-def _finding(violation: Violation, word: str, decision: Decision) -> Iterator[str]:
+def _finding(
+    violation: Violation, word: str, sources: Mapping[str, str], explanation: Explanation | None
+) -> Iterator[str]:
     mode = f" ({violation.mode} only)" if violation.mode != "enforce" else ""
     yield f"{_head(violation, word)}{mode}"
     if violation.place:
-        yield from excerpt(violation.place, decision.sources)
+        yield from excerpt(violation.place, sources)
     for unknown in violation.because:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
-    explained = decision.explanation.of(violation) if decision.explanation else None
+    explained = explanation.of(violation) if explanation else None
     if explained:
         from datalog_gate.explain.explanation import told
 

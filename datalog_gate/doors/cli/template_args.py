@@ -138,7 +138,7 @@ def read_older(root: Root, options: argparse.Namespace, catalogue: Catalogue) ->
 
 def caller_in(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
     """Who asks, checked before anything else is read; or that the file can't be read, which bad rules outweigh."""
-    from datalog_gate.api import caller_of
+    from datalog_gate.decision.request import read_caller
     from datalog_gate.files.templates import read_json
 
     if path is None:
@@ -149,5 +149,5 @@ def caller_in(path: str | None) -> tuple[dict[str, object] | None, InputError | 
         return None, error
     if not isinstance(caller, dict):
         raise UsageError(f'{path} holds no object: write {{"user": ..., "roles": [...]}}')
-    caller_of(caller)
+    read_caller(caller)
     return caller, None

@@ -108,7 +108,7 @@ def _answer(suite: Suite, case: Case) -> Answer | None:
         answer = suite.answer(case)
     except GateError:
         return None
-    return answer if answer.decision or "diagnostics" in case.expect else None
+    return answer if answer.judgement or "diagnostics" in case.expect else None
 
 
 def _agreed() -> bool:

@@ -37,7 +37,7 @@ LISTED = ":in#"
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class Messages:
     """Puts one model into words."""
 
     program: CheckedProgram
@@ -77,9 +77,9 @@ class Wording:
 class Told:
     """The literals of one rule in words, with the values of its variables."""
 
-    def __init__(self, wording: Wording, rule: CheckedRule, binding: Binding) -> None:
-        self._wording, self._binding = wording, binding
-        self._secret = wording.secrets.values(rule, binding)
+    def __init__(self, messages: Messages, rule: CheckedRule, binding: Binding) -> None:
+        self._messages, self._binding = messages, binding
+        self._secret = messages.secrets.values(rule, binding)
 
     def total(self, total: Total) -> str:
         """An aggregate with its first contributors."""
@@ -97,7 +97,7 @@ class Told:
         """What nothing matched."""
         match literal.body:
             case (Match(relation, (argument,)),) if LISTED in relation:
-                return f"{self.operand(argument)} not in [{self._wording.members(relation)}]"
+                return f"{self.operand(argument)} not in [{self._messages.members(relation)}]"
         said = ", ".join(map(self.literal, literal.body))
         return f"no {said}" if any(isinstance(one, Match) for one in literal.body) else f"not ({said})"
 
@@ -152,17 +152,17 @@ class Told:
 
     def _pattern(self, relation: str, arguments: Sequence[Pattern]) -> str:
         """An atom: of a resource type's relation the columns that it names, of others all."""
-        described, name = self._wording.program.relations[relation], plain(relation)
+        described, name = self._messages.program.relations[relation], plain(relation)
         if LISTED in name:
-            return f"{self.operand(arguments[0])} in [{self._wording.members(relation)}]"
+            return f"{self.operand(arguments[0])} in [{self._messages.members(relation)}]"
         said = [
-            "***" if isinstance(term, Const) and self._wording.secrets.guarded(name, at) else self.operand(term)
+            "***" if isinstance(term, Const) and self._messages.secrets.guarded(name, at) else self.operand(term)
             for at, term in enumerate(arguments)
         ]
         if described.named_only:
             columns = zip(described.columns, arguments, said, strict=True)
             said = [f"{column.name}={word}" for column, term, word in columns if term is not None]
-        return f"{self._wording.name(name)}({', '.join(said)})"
+        return f"{self._messages.name(name)}({', '.join(said)})"
 
 
 def plain(relation: str) -> str:

@@ -1,0 +1,114 @@
+"""What a request names besides its stacks: inventories and waivers, from files or as data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from datalog_gate.analysis.cache import Kept
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.base.values import from_python
+from datalog_gate.decision.cloud_state import Inventory, loaded
+from datalog_gate.decision.finding import Waiver
+from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.decision.query import bind
+from datalog_gate.decision.request import Request, read_action, read_caller, read_mode, read_time
+from datalog_gate.decision.waivers import read_waivers
+from datalog_gate.engine.budget import BUDGET, Budget
+from datalog_gate.facts.lines import Line
+from datalog_gate.files.templates import read_facts, read_text
+from datalog_gate.stack.model import Stack
+
+if TYPE_CHECKING:
+    from datalog_gate.template.document import Document
+
+FactSource = Path | str | Mapping[str, Iterable[Sequence[object]]]
+"""The path of a file of facts as lines of JSON, or rows of plain data by relation."""
+WaiverSource = Path | str | Sequence[Waiver | Mapping[str, object]]
+"""The path of a `waivers.yaml`, or waivers, or entries of such a file as data."""
+
+
+def read_request(
+    rules: PolicySet,
+    stacks: Sequence[Stack],
+    *,
+    action: str | None = None,
+    against: Stack | Sequence[Stack] = (),
+    caller: Mapping[str, object] | None = None,
+    services: Collection[str] = (),
+    inventory: Inventory | FactSource | None = None,
+    waivers: WaiverSource = (),
+    now: datetime | str | None = None,
+    mode: str = "enforce",
+    modes: Mapping[str, str] | None = None,
+    budget: Budget = BUDGET,
+) -> Request:
+    """Read a request about the stacks from plain data and files; `api.Rules.decide` describes the parameters.
+    Errors: UsageError, InputError for inventory or waivers."""
+    older = (against,) if isinstance(against, Stack) else tuple(against)
+    action = read_action(action, stacks, older)
+    most = read_mode(mode)
+    if inventory is None:
+        inventory = _EMPTY.get(rules.program, rules.digest, lambda: read_inventory(rules, {}))
+    elif not isinstance(inventory, Inventory):
+        inventory = read_inventory(rules, inventory)
+    if inventory.rules != rules.digest:
+        raise UsageError("the inventory was loaded for other rules")
+    own = {policy: read_mode(mode) for policy, mode in (modes or {}).items() if mode != "off"}
+    return Request(
+        action=action,
+        now=read_time(datetime.now(UTC) if now is None else now),
+        caller=read_caller(caller),
+        services=frozenset(services),
+        mode=most,
+        inventory=inventory,
+        budget=budget,
+        modes=own,
+        off=frozenset(policy for policy, mode in (modes or {}).items() if mode == "off"),
+        waivers=load_waivers(rules, waivers),
+        against=older,
+    )
+
+
+_EMPTY = Kept[Inventory]()
+
+
+def read_inventory(rules: PolicySet, source: FactSource, before: Inventory | None = None) -> Inventory:
+    """Read an inventory. It shares with the one `before` it what did not change. Errors: InputError."""
+    rows = bind(rules.program, fact_lines(source), catalogue=rules.catalogue)
+    return loaded(rules, rows, before)
+
+
+def load_waivers(rules: PolicySet, source: WaiverSource | Document) -> tuple[Waiver, ...]:
+    """Load waivers; those that are waivers already stay as they are. Errors: InputError."""
+    from datalog_gate.template.document import Document, read_document
+
+    if isinstance(source, str | Path):
+        return read_waivers(read_document(read_text(source), str(source)), rules)
+    if isinstance(source, Document):
+        return read_waivers(source, rules)
+    waivers = tuple(waiver for waiver in source if isinstance(waiver, Waiver))
+    if len(waivers) == len(source):
+        return waivers
+    return read_waivers(Document("<waivers>", None, {"waivers": list(source)}), rules)
+
+
+def fact_lines(source: FactSource | None) -> list[Line]:
+    """Read facts as lines. Rows of data are named by their relation and number. Errors: InputError."""
+    if source is None:
+        return []
+    if isinstance(source, str | Path):
+        return read_facts(Path(source))
+    lines = []
+    for relation, rows in source.items():
+        for number, row in enumerate(rows, 1):
+            span = Span(f"<{relation}>", number, 1, number, 1)
+            for value in row:
+                if isinstance(value, float) and not isfinite(value):
+                    raise InputError([Diagnostic("bad-facts", f"{value} is no number", span)])
+            lines.append(Line(relation, tuple(map(from_python, row)), span))
+    return lines
