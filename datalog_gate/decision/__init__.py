@@ -1,6 +1,6 @@
 """Judges stacks by a policy set and returns a `Decision`.
 
-Layer 4: may import layers 0 to 3, and beside it `explain`. `policy_set` loads rules, `evaluation` runs the engine,
+Layer 4: may import layers 0 to 3. `policy_set` loads rules, `evaluation` runs the engine,
 `findings` reads violations off the model, `case_analysis` tries values of unknowns, `waivers` and `grants` apply
 theirs, `judgement` puts all together.
 
