@@ -1,10 +1,8 @@
-"""Functions of plans (layer 3): a plan becomes a Python function that goes through its body with nested loops.
+"""Compilation of plans to Python functions of nested loops.
 
-In: a `Plan`. Out: a `Compiled`: the function, and what it looks its rows up in. The function is made of `ast` nodes and
-knows a rule by numbers alone: slots, tables and constants are named by their places, and the values of a rule reach it
-in a tuple. No text of a rule is ever compiled, and no other module may call `compile`.
-
-Equal plans have one function, whichever rule set they come from.
+A function is built of `ast` nodes and knows a rule by numbers only: slots, tables and constants are named by their
+positions, and the values of a rule are passed in a tuple. No text of a rule is ever compiled, and no other module may
+call `compile`. Equal plans share one function, even plans of different rule sets.
 """
 
 from __future__ import annotations
@@ -35,13 +33,16 @@ from datalog_gate.engine.plan import (
 )
 
 PER_CALL = 200
-"""What a builtin counts for, in rows that are looked at."""
+"""The cost of a builtin call, as a number of rows read."""
 PLAIN = frozenset((int, str))
-"""What Python orders as the language does, each among its own."""
+"""The types that Python orders as the language does, each within itself."""
 ARITHMETIC: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult}
 ORDERS: dict[str, type[ast.cmpop]] = {"<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
 GLOBALS: dict[str, object] = {
-    **{one.__name__: one for one in (aggregate, compare, compute, fits, holds, int, len, set, str, type, Unknown)},
+    **{
+        function.__name__: function
+        for function in (aggregate, compare, compute, fits, holds, int, len, set, str, type, Unknown)
+    },
     "MOST": SMALL,
     "LEAST": -SMALL,
     "PLAIN": PLAIN,
@@ -51,9 +52,11 @@ GLOBALS: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a function looks rows up in: an index by the columns `keys` over the rows with these constants, all of them
-    in one list if there are none; or the distinct values of some columns of those rows; or, with neither, the rows of
-    the relation themselves."""
+    """The table part in which a function looks up rows.
+
+    With `keys` an index by these columns over the rows with these constants; a list of those rows if `keys` is empty.
+    With `distinct` the distinct values of these columns in those rows. With neither, all rows of the relation.
+    """
 
     relation: str
     constants: tuple[tuple[int, Value], ...] = ()
@@ -63,11 +66,13 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """``work(lookups, constants, known, emit, news, check)`` puts each row of the head among the `known`. `lookups` are
-    what `accesses` stand for, `news` the rows of the last round; a row that was not known is emitted, if the plan was
-    compiled so. `check` says how many rows may be looked at before it is asked again.
+    """The function of a plan, with what to pass to it.
 
-    Errors: EvaluationError of the first assignment that meets one; whatever `check` raises.
+    ``work(lookups, constants, known, emit, news, check)`` adds each row of the head to `known`. If the plan was
+    compiled to emit, it passes each row that was not known to `emit`. `lookups` holds what `accesses` describe, `news`
+    the rows of the last round. `check` returns how many rows may be read before it must be called again.
+
+    Errors: EvaluationError of the first assignment that fails; any error of `check`.
     """
 
     work: Callable[..., None]
@@ -76,14 +81,14 @@ class Compiled:
 
 
 @lru_cache(maxsize=4096)
-def compiled(plan: Plan, emits: bool) -> Compiled:
-    """The function of a plan. Errors: TooDeepError."""
-    writer = _Writer()
+def compile_plan(plan: Plan, emits: bool) -> Compiled:
+    """Compile a plan. Errors: TooDeepError."""
+    writer = _FunctionWriter()
     body = writer.block(plan.steps, writer.head(plan.head, emits), outermost=True)
     start: list[ast.stmt] = []
-    for names, given in ((writer.constants.values(), "constants"), (writer.accesses.values(), "lookups")):
+    for names, parameter in ((writer.constants.values(), "constants"), (writer.accesses.values(), "lookups")):
         if names:
-            start.append(ast.Assign([ast.Tuple([_store(name) for name in names], ast.Store())], _load(given)))
+            start.append(ast.Assign([ast.Tuple([_store(name) for name in names], ast.Store())], _load(parameter)))
     if writer.counts:
         start.append(_put("left", _call("check")))
     parameters = ast.arguments(
@@ -100,28 +105,35 @@ PARAMETERS = ("lookups", "constants", "known", "emit", "news", "check")
 
 
 @dataclass(slots=True)
-class _Writer:
-    """Writes the statements of one function. `sure` are the slots that hold no null at the place that is written."""
+class _FunctionWriter:
+    """Writes the statements of one function."""
 
     constants: dict[Const, str] = field(default_factory=dict)
+    """The constants with their variables, in the order in which they are passed."""
     accesses: dict[Access, str] = field(default_factory=dict)
-    sure: set[int] = field(default_factory=set)
+    """The lookups with their variables, in the order in which they are passed."""
+    not_null: set[int] = field(default_factory=set)
+    """The slots that hold no null at the place that is being written."""
     counts: bool = False
+    """Whether the function counts the rows that it reads."""
     loops: int = 0
+    """The depth of loops at the place that is being written."""
     names: int = 0
 
     def head(self, terms: Sequence[Term], emits: bool) -> list[ast.stmt]:
         row = ast.Tuple([self.term(term) for term in terms], ast.Load())
         if not emits:
-            return [_know(row)]
+            return [_add_known(row)]
         fresh = ast.Compare(_load("row"), [ast.NotIn()], [_load("known")])
-        return [_put("row", row), ast.If(fresh, [_know(_load("row")), ast.Expr(_call("emit", _load("row")))], [])]
+        return [_put("row", row), ast.If(fresh, [_add_known(_load("row")), ast.Expr(_call("emit", _load("row")))], [])]
 
     def block(
         self, steps: Sequence[Step], last: list[ast.stmt], flag: str | None = None, outermost: bool = False
     ) -> list[ast.stmt]:
-        """Statements that run the `last` ones for each assignment, until the `flag` is set, if one is named. Whatever
-        fails goes on with the next turn of the loop around it, so that there is always one."""
+        """Statements that run the `last` ones for each assignment, until the variable `flag` is set, if it is named.
+
+        A step that fails continues with the next turn of the loop around it, so the outermost statement is a loop.
+        """
         statements: list[ast.stmt] = []
         body = statements
         depth = self.loops
@@ -140,52 +152,54 @@ class _Writer:
         return statements
 
     def scan(self, step: Scan, body: list[ast.stmt], counted: bool) -> list[ast.stmt]:
-        """Append a loop over the rows; what it gives is the loop's body."""
-        rows: ast.expr = _load("news")
+        """Append a loop over the rows of a scan, and return the loop's body."""
+        constants = _values(step.constants)
+        rows: ast.expr
         if step.distinct:
-            columns = tuple(column for column, _ in step.binds)
-            rows = self.access(Access(step.relation, _values(step.constants), distinct=columns))
-            slots: list[ast.expr] = [_store(_slot(slot)) for _, slot in step.binds]
-            body += self.count(_call("len", rows)) if counted else []
-            return self._loop(body, slots[0] if len(slots) == 1 else ast.Tuple(slots, ast.Store()), rows)
-        if not step.new:
-            columns = tuple(column for column, _ in step.keys)
-            rows = self.access(Access(step.relation, _values(step.constants), columns))
+            rows = self.access(Access(step.relation, constants, distinct=tuple(column for column, _ in step.binds)))
+            targets: list[ast.expr] = [_store(_slot(slot)) for _, slot in step.binds]
+            if counted:
+                body += self.count(_call("len", rows))
+            return self._loop(body, targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store()), rows)
+        if step.new:
+            rows = _load("news")
+        else:
+            rows = self.access(Access(step.relation, constants, keys=tuple(column for column, _ in step.keys)))
         if step.keys:
-            found = self.new("g")
-            body.append(_put(found, ast.Call(ast.Attribute(rows, "get", ast.Load()), [self.key(step)], [])))
-            some: list[ast.stmt] = []
-            body.append(ast.If(ast.Compare(_load(found), [ast.IsNot()], [ast.Constant(None)]), some, []))
-            body, rows = some, _load(found)
-            self.sure.update(slot for _, slot in step.keys)
+            group = self.new("g")
+            body.append(_put(group, ast.Call(ast.Attribute(rows, "get", ast.Load()), [self.key(step)], [])))
+            if_group = ast.If(_is_not_null(_load(group)), [], [])
+            body.append(if_group)
+            body, rows = if_group.body, _load(group)
+            self.not_null.update(slot for _, slot in step.keys)
         if counted:
             body += self.count(_call("len", rows))
-        filtered = step.twice or (step.new and step.constants)
-        if step.binds and not filtered and 2 * len(step.binds) >= step.arity:
+        is_filtered = step.twice or (step.new and step.constants)
+        if step.binds and not is_filtered and 2 * len(step.binds) >= step.arity:
             names = {column: _slot(slot) for column, slot in step.binds}
             target = ast.Tuple([_store(names.get(column, "_")) for column in range(step.arity)], ast.Store())
             return self._loop(body, target, rows)
         row = self.new("r")
         body = self._loop(body, _store(row), rows)
-        for column, constant in step.constants if step.new else ():
-            body.append(_unless(_equal(_item(row, column), self.term(constant))))
-        for one, other in step.twice:
-            body.append(
-                _unless(ast.BoolOp(ast.And(), [_known(_item(row, one)), _equal(_item(row, one), _item(row, other))]))
-            )
+        if step.new:
+            for column, constant in step.constants:
+                body.append(_unless(_equal(_item(row, column), self.term(constant))))
+        for first, second in step.twice:
+            equal = _equal(_item(row, first), _item(row, second))
+            body.append(_unless(ast.BoolOp(ast.And(), [_is_not_null(_item(row, first)), equal])))
         body += [_put(_slot(slot), _item(row, column)) for column, slot in step.binds]
         return body
 
     def _loop(self, body: list[ast.stmt], target: ast.expr, rows: ast.expr) -> list[ast.stmt]:
         self.loops += 1
         if self.loops > MOST_LOOPS:
-            raise TooDeepError("a body with too many loops in one another")
+            raise TooDeepError("too many loops in one another")
         loop = ast.For(target, rows, [], [])
         body.append(loop)
         return loop.body
 
     def step(self, step: Step) -> list[ast.stmt]:
-        """The statements of a step that is no loop."""
+        """The statements of a step that is not a loop."""
         match step:
             case Let(slot, term):
                 return [_put(_slot(slot), self.term(term))]
@@ -196,7 +210,7 @@ class _Writer:
                     value = self.arithmetic(builtin, inputs, value)
                 elif builtin == "??":
                     first, default = map(self.term, inputs)
-                    value = ast.IfExp(_is(first, "Unknown"), value, ast.IfExp(_known(first), first, default))
+                    value = ast.IfExp(_is_type(first, "Unknown"), value, ast.IfExp(_is_not_null(first), first, default))
                 if stored:
                     assert isinstance(output, int)
                     return [*counted, _put(_slot(output), value)]
@@ -210,12 +224,12 @@ class _Writer:
             case Exists(steps, wanted):
                 return self.exists(steps, wanted)
             case Aggregation():
-                return self.gather(step)
+                return self.aggregation(step)
             case Scan() | ComparisonTest():
                 return [_unless(self.test(step))]
 
     def test(self, step: Scan | ComparisonTest) -> ast.expr:
-        """Whether a row is there, or a comparison holds."""
+        """The test that a row exists, or that a comparison holds."""
         if isinstance(step, ComparisonTest):
             return self.comparison(step)
         slots = [slot for _, slot in step.keys]
@@ -224,97 +238,91 @@ class _Writer:
                 Access(step.relation, _values(step.constants), tuple(column for column, _ in step.keys))
             )
             return ast.Compare(self.key(step), [ast.In()], [index]) if slots else index
-        given: dict[int, Term] = {**dict(step.keys), **dict(step.constants)}
-        row = self.terms([given[column] for column in range(step.arity)])
-        tests = [_known(_load(_slot(slot))) for slot in dict.fromkeys(slots) if slot not in self.sure]
+        terms: dict[int, Term] = {**dict(step.keys), **dict(step.constants)}
+        row = self.terms([terms[column] for column in range(step.arity)])
+        tests = [_is_not_null(_load(_slot(slot))) for slot in dict.fromkeys(slots) if slot not in self.not_null]
         tests.append(ast.Compare(row, [ast.In()], [self.access(Access(step.relation))]))
         return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
 
     def comparison(self, step: ComparisonTest) -> ast.expr:
-        """The comparison, with the usual kinds compared in place and the rest by `compare`."""
+        """The comparison: integers and strings are compared in place, other values by `compare`."""
         left, right = self.term(step.left), self.term(step.right)
         flags = ast.Constant(step.when_unknown), ast.Constant(step.null_test)
-        careful = _call("compare", ast.Constant(step.comparator), left, right, *flags)
-        slots = [one for one in (step.left, step.right) if isinstance(one, int)]
+        general = _call("compare", ast.Constant(step.comparator), left, right, *flags)
+        slots = [term for term in (step.left, step.right) if isinstance(term, int)]
         if (
             step.when_unknown
             or not slots
-            or any(isinstance(one, Const) and _odd(one) for one in (step.left, step.right))
+            or any(isinstance(term, Const) and type(term.value) not in PLAIN for term in (step.left, step.right))
         ):
-            return careful
-        may_be_null = len(slots) == 2 and not self.sure & set(slots)
+            return general
+        both_may_be_null = len(slots) == 2 and not self.not_null & set(slots)
         if step.comparator == "=":
             equal = _equal(left, right)
-            return ast.BoolOp(ast.And(), [_known(left), equal]) if may_be_null else equal
+            return ast.BoolOp(ast.And(), [_is_not_null(left), equal]) if both_may_be_null else equal
         if step.comparator == "!=":
             differ: ast.expr = ast.Compare(left, [ast.NotEq()], [right])
-            if may_be_null:
+            if both_may_be_null:
                 differ = ast.BoolOp(ast.Or(), [differ, ast.Compare(left, [ast.Is()], [ast.Constant(None)])])
-            return ast.IfExp(_any_of([_is(_load(_slot(slot)), "Unknown") for slot in slots]), careful, differ)
+            return ast.IfExp(_any_of([_is_type(_load(_slot(slot)), "Unknown") for slot in slots]), general, differ)
         ordered = ast.Compare(left, [ORDERS[step.comparator]()], [right])
-        constant = next((one.value for one in (step.left, step.right) if isinstance(one, Const)), None)
+        constant = next((term.value for term in (step.left, step.right) if isinstance(term, Const)), None)
         if constant is not None:
-            return ast.IfExp(_is(_load(_slot(slots[0])), type(constant).__name__), ordered, careful)
+            return ast.IfExp(_is_type(_load(_slot(slots[0])), type(constant).__name__), ordered, general)
         alike = ast.Compare(_call("type", left), [ast.Is(), ast.In()], [_call("type", right), _load("PLAIN")])
-        return ast.IfExp(alike, ordered, careful)
+        return ast.IfExp(alike, ordered, general)
 
-    def arithmetic(self, builtin: str, inputs: Sequence[Term], careful: ast.expr) -> ast.expr:
-        """Small integers are reckoned with in place."""
+    def arithmetic(self, builtin: str, inputs: Sequence[Term], general: ast.expr) -> ast.expr:
+        """The arithmetic: small integers are computed in place, other values by `general`."""
         left, right = map(self.term, inputs)
         tests: list[ast.expr] = []
-        for fromkey in dict.fromkeys(inputs):
-            value = self.term(fromkey)
-            within = ast.Compare(_load("LEAST"), [ast.Lt(), ast.Lt()], [value, _load("MOST")])
-            tests += [_is(value, "int"), within]
-        return ast.IfExp(ast.BoolOp(ast.And(), tests), ast.BinOp(left, ARITHMETIC[builtin](), right), careful)
+        for term in dict.fromkeys(inputs):
+            value = self.term(term)
+            is_small = ast.Compare(_load("LEAST"), [ast.Lt(), ast.Lt()], [value, _load("MOST")])
+            tests += [_is_type(value, "int"), is_small]
+        return ast.IfExp(ast.BoolOp(ast.And(), tests), ast.BinOp(left, ARITHMETIC[builtin](), right), general)
 
     def exists(self, steps: Sequence[Step], wanted: bool) -> list[ast.stmt]:
-        if len(steps) == 1 and (
-            isinstance(steps[0], ComparisonTest) or (isinstance(steps[0], Scan) and steps[0].single)
-        ):
-            test = self.test(steps[0])
-            return [_unless(test) if wanted else ast.If(test, [ast.Continue()], [])]
+        only = steps[0] if len(steps) == 1 else None
+        if isinstance(only, ComparisonTest) or (isinstance(only, Scan) and only.single):
+            test = self.test(only)
+            return [_unless(test) if wanted else _if_continue(test)]
         flag = self.new("w")
-        with self.inside():
+        with self.inner_body():
             body = self.block(steps, [_put(flag, ast.Constant(True)), ast.Break()], flag)
-        found = _load(flag)
-        return [
-            _put(flag, ast.Constant(False)),
-            *body,
-            _unless(found) if wanted else ast.If(found, [ast.Continue()], []),
-        ]
+        test = _load(flag)
+        outcome = _unless(test) if wanted else _if_continue(test)
+        return [_put(flag, ast.Constant(False)), *body, outcome]
 
-    def gather(self, step: Aggregation) -> list[ast.stmt]:
-        found, value = self.new("s"), _slot(step.slot) if step.stored else self.new("x")
-        first = step.terms[0]
-        one_by_one = step.function == "count" and len(step.terms) == 1
-        term = self.term(first) if one_by_one else self.terms(step.terms)
-        add: ast.stmt = ast.Expr(ast.Call(ast.Attribute(_load(found), "add", ast.Load()), [term], []))
-        if step.function == "count":
-            add = ast.If(_known(self.term(first)), [add], [])
-        with self.inside():
+    def aggregation(self, step: Aggregation) -> list[ast.stmt]:
+        rows, value = self.new("s"), _slot(step.slot) if step.stored else self.new("x")
+        counts = step.function == "count"
+        first = self.term(step.terms[0])
+        item = first if counts and len(step.terms) == 1 else self.terms(step.terms)
+        add: ast.stmt = ast.Expr(ast.Call(ast.Attribute(_load(rows), "add", ast.Load()), [item], []))
+        if counts:
+            add = ast.If(_is_not_null(first), [add], [])
+        with self.inner_body():
             body = self.block(step.steps, [add])
-        result = (
-            _call("len", _load(found))
-            if step.function == "count"
-            else _call("aggregate", ast.Constant(step.function), _load(found))
-        )
-        after: list[ast.stmt] = [_put(value, result)]
-        if step.function != "count":
-            after.append(_unless(_known(_load(value))))
+        statements = [_put(rows, _call("set")), *body]
+        if counts:
+            statements.append(_put(value, _call("len", _load(rows))))
+        else:
+            statements.append(_put(value, _call("aggregate", ast.Constant(step.function), _load(rows))))
+            statements.append(_unless(_is_not_null(_load(value))))
         if not step.stored:
-            after.append(_unless(_equal(_load(value), _load(_slot(step.slot)))))
-        return [_put(found, _call("set")), *body, *after]
+            statements.append(_unless(_equal(_load(value), _load(_slot(step.slot)))))
+        return statements
 
     @contextmanager
-    def inside(self) -> Iterator[None]:
-        """What is sure in an inner body is not so after it."""
-        sure = set(self.sure)
+    def inner_body(self) -> Iterator[None]:
+        """Forget after an inner body which slots are not null in it."""
+        not_null = set(self.not_null)
         yield
-        self.sure = sure
+        self.not_null = not_null
 
     def count(self, rows: ast.expr) -> list[ast.stmt]:
-        """Count rows that are looked at, and ask if too many were."""
+        """Count rows that are read, and call `check` when its limit is reached."""
         self.counts = True
         over = ast.Compare(_load("left"), [ast.Lt()], [ast.Constant(0)])
         return [ast.AugAssign(_store("left"), ast.Sub(), rows), ast.If(over, [_put("left", _call("check"))], [])]
@@ -337,11 +345,6 @@ class _Writer:
     def new(self, letter: str) -> str:
         self.names += 1
         return f"{letter}{self.names}"
-
-
-def _odd(constant: Const) -> bool:
-    """Whether a constant is none that is compared in place."""
-    return type(constant.value) not in (int, str)
 
 
 def _values(constants: Sequence[tuple[int, Const]]) -> tuple[tuple[int, Value], ...]:
@@ -372,11 +375,11 @@ def _item(row: str, column: int) -> ast.expr:
     return ast.Subscript(_load(row), ast.Constant(column), ast.Load())
 
 
-def _know(row: ast.expr) -> ast.stmt:
+def _add_known(row: ast.expr) -> ast.stmt:
     return ast.Assign([ast.Subscript(_load("known"), row, ast.Store())], ast.Constant(None))
 
 
-def _known(value: ast.expr) -> ast.expr:
+def _is_not_null(value: ast.expr) -> ast.expr:
     return ast.Compare(value, [ast.IsNot()], [ast.Constant(None)])
 
 
@@ -384,7 +387,7 @@ def _equal(left: ast.expr, right: ast.expr) -> ast.expr:
     return ast.Compare(left, [ast.Eq()], [right])
 
 
-def _is(value: ast.expr, kind: str) -> ast.expr:
+def _is_type(value: ast.expr, kind: str) -> ast.expr:
     return ast.Compare(_call("type", value), [ast.Is()], [_load(kind)])
 
 
@@ -393,4 +396,8 @@ def _any_of(tests: list[ast.expr]) -> ast.expr:
 
 
 def _unless(test: ast.expr) -> ast.stmt:
-    return ast.If(ast.UnaryOp(ast.Not(), test), [ast.Continue()], [])
+    return _if_continue(ast.UnaryOp(ast.Not(), test))
+
+
+def _if_continue(test: ast.expr) -> ast.stmt:
+    return ast.If(test, [ast.Continue()], [])

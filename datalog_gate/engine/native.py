@@ -19,7 +19,7 @@ from datalog_gate.base.values import Row, row_key
 from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
-from datalog_gate.engine.codegen import Access, Compiled, compiled
+from datalog_gate.engine.codegen import Access, Compiled, compile_plan
 from datalog_gate.engine.model import Model, ModelError, Table
 from datalog_gate.engine.plan import TooDeepError, plan
 
@@ -128,7 +128,7 @@ class _Part:
             self.variants.clear()
         sizes = dict(zip(self.sized, magnitudes, strict=True))
         try:
-            code = compiled(plan(self.body, lambda name: sizes.get(name, 0)), emits)
+            code = compile_plan(plan(self.body, lambda name: sizes.get(name, 0)), emits)
         except TooDeepError:
             code = None
         self.variants[magnitudes] = code
