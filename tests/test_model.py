@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from datalog_gate.base.values import Row
-from datalog_gate.engine.model import Constants, Model, Table
+from datalog_gate.engine.model import Constants, IndexedTable, Model
 
 ROWS: list[Row] = [("a", 1, None), ("b", 1, 2), ("a", 2, 2), (None, 1, 2)]
 LATER: list[Row] = [("b", 1, 3), (None, 1, 3)]
@@ -26,7 +26,7 @@ LATER: list[Row] = [("b", 1, 3), (None, 1, 3)]
 def test_an_index_leaves_out_nulls_and_takes_up_rows_that_come_later(
     constants: Constants, keys: tuple[int, ...], found: object
 ) -> None:
-    grown, whole = Table(ROWS), Table([*ROWS, *LATER])
+    grown, whole = IndexedTable(ROWS), IndexedTable([*ROWS, *LATER])
     grown.index(constants, keys)
     grown.rows.update(dict.fromkeys(LATER))
     grown.extend(LATER)
@@ -35,7 +35,7 @@ def test_an_index_leaves_out_nulls_and_takes_up_rows_that_come_later(
 
 
 def test_a_table_makes_the_indexes_of_another() -> None:
-    table, other = Table(ROWS), Table(LATER)
+    table, other = IndexedTable(ROWS), IndexedTable(LATER)
     table.index((), (0,))
     table.index(((1, 1),), ())
     other.index_like(table)
@@ -55,8 +55,8 @@ def test_a_table_makes_the_indexes_of_another() -> None:
     ],
 )
 def test_a_lookup_finds_rows_by_what_they_hold_a_null_too(columns: tuple[int, ...], key: Row, found: list[Row]) -> None:
-    assert list(Table(ROWS).lookup(columns, key)) == found
+    assert list(IndexedTable(ROWS).lookup(columns, key)) == found
 
 
 def test_a_model_has_no_rows_of_a_relation_that_it_lacks() -> None:
-    assert [list(Model({"p": Table(LATER)}).rows(name)) for name in ("p", "q")] == [LATER, []]
+    assert [list(Model({"p": IndexedTable(LATER)}).rows(name)) for name in ("p", "q")] == [LATER, []]

@@ -17,7 +17,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Row
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.budget import BUDGET, Budget
-from datalog_gate.engine.model import Model, Table
+from datalog_gate.engine.model import IndexedTable, Model
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.digests import Summary, summary
 from datalog_gate.facts.factset import FactSet
@@ -56,7 +56,7 @@ def loaded(
     tables = {
         name: old.tables[name]
         if name in old.tables and old.tables[name].rows.keys() == found.keys()
-        else Table(dict.fromkeys(found))
+        else IndexedTable(dict.fromkeys(found))
         for name, found in own.items()
     }
     known = summary(FactSet({name: table.rows for name, table in tables.items() if table.rows}))
@@ -78,10 +78,10 @@ def _fills(catalogue: Catalogue, name: str) -> bool:
     return found is relation(name) if found else name.removeprefix(OLD) != EFFECTIVE.name
 
 
-def _unchanged(part: CheckedProgram, tables: Mapping[str, Table], old: Model) -> dict[str, Table]:
+def _unchanged(part: CheckedProgram, tables: Mapping[str, IndexedTable], old: Model) -> dict[str, IndexedTable]:
     """The derived tables of the old model that rest on tables which are still the same."""
     same = {name for name, table in tables.items() if old.tables.get(name) is table}
-    kept: dict[str, Table] = {}
+    kept: dict[str, IndexedTable] = {}
     for stratum in part.strata:
         read = {match.relation for rule in stratum.rules for _, match in reads(rule.body)}
         if read <= same.union(stratum.relations) and old.tables.keys() >= set(stratum.relations):

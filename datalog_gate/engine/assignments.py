@@ -18,7 +18,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Row, Unknown, Value, in_order
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
-from datalog_gate.engine.model import Table
+from datalog_gate.engine.model import IndexedTable
 
 FEW = 16
 """As many rows are gone through sooner than an index is made."""
@@ -46,11 +46,11 @@ class Assignments:
     """Finds assignments over `tables` and `errors`; in the order of rows if `ordered`, for which the tables must be
     finished: what was found in them is remembered. A match of new rows reads the table `news`."""
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, IndexedTable]
     errors: Errors = field(default_factory=dict)
     watch: Watch = field(default_factory=lambda: Watch())
     ordered: bool = False
-    news: Table | None = None
+    news: IndexedTable | None = None
     _sorted: dict[Place, list[Row]] = field(default_factory=dict, init=False)
     _bodies: dict[int, tuple[CheckedRule | Scoped, Sequence[Scoped]]] = field(default_factory=dict, init=False)
     _settled: dict[tuple[int, Row], tuple[Scoped, Cause | bool | Value]] = field(default_factory=dict, init=False)
@@ -99,7 +99,7 @@ class Assignments:
         while levels:
             pending, others, found = levels[-1]
             for binding, cause in found:
-                self.watch.tick(1 + len(pending))
+                self.watch.count_rows(1 + len(pending))
                 judged = self._judged(others, binding, cause)
                 if judged is None:
                     continue

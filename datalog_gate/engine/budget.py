@@ -1,7 +1,4 @@
-"""What an evaluation may take (layer 3), and the watch that ends it when it takes more.
-
-In: a budget, with its clock. Out: a BudgetError that names the rule with the largest share of what ran out.
-"""
+"""Budgets of evaluations, and the watch that enforces one."""
 
 from __future__ import annotations
 
@@ -13,30 +10,35 @@ from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.base.errors import BudgetError
 
 BETWEEN_CHECKS = 10_000
-"""How many rows are looked at between two looks at the clock: some milliseconds' work."""
+"""The rows that may be read between two checks: a few milliseconds of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most facts that may be derived, the most rounds of one recursion, seconds by the `clock`, and rows that a
-    careful search may look at; no limit where None."""
+    """The limits of an evaluation. None is no limit."""
 
     facts: int | None = None
+    """The most facts that may be derived."""
     rounds: int | None = None
+    """The most rounds of one recursion."""
     seconds: float | None = None
+    """The longest duration by the `clock`."""
     clock: Callable[[], float] = monotonic
     looks: int | None = None
+    """The most rows that a search for assignments may read."""
 
 
 UNLIMITED = Budget()
 BUDGET = Budget(facts=1_000_000, seconds=5.0)
-"""What each group of policies may take, what rests on an inventory alone, and a query. As every round of a recursion
-derives a fact at least, facts bound the rounds too."""
+"""The budget of each group of policies, of all that depends on an inventory alone, and of a query.
+
+It needs no limit of rounds, since each round derives at least one fact.
+"""
 
 
 @dataclass(slots=True)
 class Share:
-    """What one rule has taken."""
+    """The part of a budget that one rule has used."""
 
     rule: CheckedRule
     facts: int = 0
@@ -45,13 +47,17 @@ class Share:
 
 @dataclass(slots=True)
 class Watch:
-    """Counts what rules take. One rule is at work at a time, and derives rows into `known`."""
+    """Counts what each rule uses, and raises a `BudgetError` that names the rule that used most.
+
+    One rule runs at a time.
+    """
 
     budget: Budget = UNLIMITED
     began: float = field(init=False)
     facts: int = 0
     looks: int = 0
     shares: dict[int, Share] = field(default_factory=dict)
+    """The shares by the identity of their rules."""
     _rule: CheckedRule | None = None
     _since: float = 0.0
     _known: Sized = ()
@@ -62,56 +68,67 @@ class Watch:
         self.began = self.budget.clock()
 
     def start(self, rule: CheckedRule, known: Sized) -> None:
-        """A rule sets to work."""
+        """Start a rule, which adds its rows to `known`."""
         self._rule = rule
         self._known = known
         self._before = len(known)
         self._since = self.budget.clock()
 
     def stop(self) -> None:
-        """The rule is done for now. Errors: BudgetError."""
-        self._settle()
+        """Stop the rule. Errors: BudgetError."""
+        self._account()
         self.check()
 
     def check(self) -> int:
-        """Look whether anything has run out; how many rows may be looked at before the next look.
-        Errors: BudgetError."""
+        """Check all limits. Returns how many rows may be read before the next check. Errors: BudgetError."""
         budget = self.budget
         if budget.seconds is not None and budget.clock() - self.began > budget.seconds:
-            self._out(f"out of time after {budget.seconds:g} s", "took", lambda share: share.seconds)
+            self._exceed_time(f"out of time after {budget.seconds:g} s")
         if budget.facts is not None and self.facts + len(self._known) - self._before > budget.facts:
-            self._out(f"more than {budget.facts:,} facts", "made", lambda share: share.facts)
+            self._exceed_facts(f"more than {budget.facts:,} facts")
         if budget.looks is not None and self.looks > budget.looks:
-            self._out(f"more than {budget.looks:,} rows looked at", "took", lambda share: share.seconds)
+            self._exceed_time(f"more than {budget.looks:,} rows looked at")
         return BETWEEN_CHECKS
 
-    def tick(self, rows: int) -> None:
-        """Count rows that are looked at. Errors: BudgetError."""
+    def count_rows(self, rows: int) -> None:
+        """Count rows that are read. Errors: BudgetError."""
         self.looks += rows
         self._left -= rows
         if self._left < 0:
             self._left = self.check()
 
-    def turn(self, number: int) -> None:
-        """A round of a recursion begins. Errors: BudgetError."""
+    def start_round(self, number: int) -> None:
+        """Start a round of a recursion. Errors: BudgetError."""
         if self.budget.rounds is not None and number > self.budget.rounds:
-            self._out(f"more than {self.budget.rounds:,} rounds", "made", lambda share: share.facts)
+            self._exceed_facts(f"more than {self.budget.rounds:,} rounds")
 
-    def _settle(self) -> None:
-        if rule := self._rule:
-            share = self.shares.get(id(rule))
-            if share is None:
-                share = self.shares[id(rule)] = Share(rule)
-            derived = len(self._known) - self._before
-            self.facts += derived
-            share.facts += derived
-            share.seconds += self.budget.clock() - self._since
-            self._rule, self._known, self._before = None, (), 0
+    def _account(self) -> None:
+        """Add what the running rule used to its share."""
+        rule = self._rule
+        if rule is None:
+            return
+        share = self.shares.get(id(rule))
+        if share is None:
+            share = self.shares[id(rule)] = Share(rule)
+        derived = len(self._known) - self._before
+        self.facts += derived
+        share.facts += derived
+        share.seconds += self.budget.clock() - self._since
+        self._rule, self._known, self._before = None, (), 0
 
-    def _out(self, what: str, did: str, amount: Callable[[Share], float]) -> None:
-        self._settle()
-        most = max(self.shares.values(), key=amount, default=None)
-        if most is None:
-            raise BudgetError(what)
-        took = f"{amount(most):.1f} s" if did == "took" else f"{amount(most):,.0f} of {self.facts:,}"
-        raise BudgetError(f"{what}: the rule of {most.rule.relation} at {most.rule.span} {did} {took}", most.rule.span)
+    def _exceed_time(self, message: str) -> None:
+        self._account()
+        share = max(self.shares.values(), key=lambda share: share.seconds, default=None)
+        raise _error(message, share, f"took {share.seconds:.1f} s" if share else "")
+
+    def _exceed_facts(self, message: str) -> None:
+        self._account()
+        share = max(self.shares.values(), key=lambda share: share.facts, default=None)
+        raise _error(message, share, f"made {share.facts:,} of {self.facts:,}" if share else "")
+
+
+def _error(message: str, share: Share | None, usage: str) -> BudgetError:
+    if share is None:
+        return BudgetError(message)
+    rule = share.rule
+    return BudgetError(f"{message}: the rule of {rule.relation} at {rule.span} {usage}", rule.span)

@@ -1,7 +1,4 @@
-"""What an evaluation gives (layer 3): all rows of all relations, indexed on demand, and the errors it met.
-
-The protocol of engines: a function ``evaluate(program, facts, budget, before) -> Model``.
-"""
+"""Models: the rows and errors of an evaluation, and the protocol of engines."""
 
 from __future__ import annotations
 
@@ -17,14 +14,16 @@ from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.budget import UNLIMITED, Budget
 
 Constants = tuple[tuple[int, Value], ...]
-"""Columns and what they hold."""
+"""Columns with the values that they hold."""
 Index = dict[Any, list[Row]]
-"""Rows by the values of some columns: one value as it is, several as a tuple. No key holds a null."""
+"""Rows by the values of some columns: one value as it is, several values as a tuple. No key holds a null."""
 
 
-class Table:
-    """The rows of one relation in order of arrival, with an index for each way in which they are looked up. The keys of
-    `rows` are the rows; what they lead to is of no concern here."""
+class IndexedTable:
+    """The rows of one relation in order of arrival, with an index for each way in which they are looked up.
+
+    The rows are the keys of `rows`; the values there have no meaning here.
+    """
 
     __slots__ = ("_distinct", "_groups", "_indexes", "rows")
 
@@ -35,47 +34,50 @@ class Table:
         self._indexes: dict[tuple[Constants, tuple[int, ...]], Index | list[Row]] = {}
 
     def index(self, constants: Constants, keys: tuple[int, ...]) -> Index | list[Row]:
-        """The rows with these constants by their `keys`, without those that hold a null there; a list if there are no
-        keys. Threads may ask at the same time: two make the same."""
-        found = self._indexes.get((constants, keys))
-        if found is None:
+        """The rows with these constants by the columns `keys`; a list of them if there are no keys.
+
+        Rows that hold a null in `keys` are left out. Two threads may build the same index at the same time.
+        """
+        index = self._indexes.get((constants, keys))
+        if index is None:
             rows = self._group(constants)
             if not keys:
-                found = list(rows)
+                index = list(rows)
             elif constants or len(keys) > 1:
-                found = _filled({}, keys, rows)
+                index = _fill_index({}, keys, rows)
             else:
-                whole = self._grouped(keys)
-                found = {key: some for key, some in whole.items() if key is not None} if None in whole else whole
-            self._indexes[constants, keys] = found
-        return found
+                index = self._grouped(keys)
+                if None in index:
+                    index = {key: group for key, group in index.items() if key is not None}
+            self._indexes[constants, keys] = index
+        return index
 
     def distinct(self, constants: Constants, columns: tuple[int, ...]) -> dict[Any, None]:
-        """What the rows with these constants hold in some columns, each once: one value as it is, several a tuple."""
-        found = self._distinct.get((constants, columns))
-        if found is None:
-            found = dict.fromkeys(map(itemgetter(*columns), self._group(constants)))
-            self._distinct[constants, columns] = found
-        return found
+        """The distinct values of these columns in the rows with these constants; several columns as a tuple."""
+        values = self._distinct.get((constants, columns))
+        if values is None:
+            values = dict.fromkeys(map(itemgetter(*columns), self._group(constants)))
+            self._distinct[constants, columns] = values
+        return values
 
     def extend(self, rows: Sequence[Row]) -> None:
-        """Put rows that are among `rows` already into the indexes too."""
+        """Add rows to the indexes that are in `rows` already."""
         self._groups.clear()
         self._distinct.clear()
         for (constants, keys), index in self._indexes.items():
-            some = [row for row in rows if all(row[at] == value for at, value in constants)]
+            fitting = [row for row in rows if all(row[at] == value for at, value in constants)]
             if isinstance(index, list):
-                index += some
+                index += fitting
             else:
-                _filled(index, keys, some)
+                _fill_index(index, keys, fitting)
 
     @property
     def indexed(self) -> frozenset[tuple[Constants, tuple[int, ...]]]:
-        """The indexes that there are: constants, and columns."""
+        """The existing indexes, as constants and columns."""
         return frozenset(self._indexes)
 
-    def index_like(self, other: Table) -> None:
-        """Make the indexes that the other table has."""
+    def index_like(self, other: IndexedTable) -> None:
+        """Build the indexes that the other table has."""
         for constants, keys in other.indexed:
             self.index(constants, keys)
 
@@ -101,15 +103,15 @@ class Table:
         return self._grouped(tuple(at for at, _ in constants)).get(values[0] if len(values) == 1 else values, ())
 
     def _grouped(self, columns: tuple[int, ...]) -> Index:
-        """All rows by what they hold in these columns, nulls too."""
-        found = self._groups.get(columns)
-        if found is None:
-            found = self._groups[columns] = _filled({}, columns, self.rows, nulls=True)
-        return found
+        """All rows by the values of these columns, nulls included."""
+        groups = self._groups.get(columns)
+        if groups is None:
+            groups = self._groups[columns] = _fill_index({}, columns, self.rows, nulls=True)
+        return groups
 
 
-def _filled(index: Index, keys: tuple[int, ...], rows: Iterable[Row], nulls: bool = False) -> Index:
-    """The index with these rows too; those that hold a null in `keys` only with `nulls`."""
+def _fill_index(index: Index, keys: tuple[int, ...], rows: Iterable[Row], nulls: bool = False) -> Index:
+    """Add rows to the index; those that hold a null in `keys` only with `nulls`."""
     if len(keys) == 1:
         (at,) = keys
         for row in rows:
@@ -131,35 +133,41 @@ def _filled(index: Index, keys: tuple[int, ...], rows: Iterable[Row], nulls: boo
 
 @dataclass(frozen=True, slots=True)
 class ModelError:
-    """An error of one assignment: the relation and rule (place) it happened in, the message, and the head's row as far
-    as it was known (None where not)."""
+    """An error of one assignment."""
 
     relation: str
+    """The relation of the rule that failed."""
     span: Span
+    """The place in the rule."""
     message: str
     row: Row
+    """The row of the head, with None for values that are not known."""
 
 
 @dataclass(slots=True)
 class Model:
-    """All rows by relation, and the errors in order of (file, line, row). `exceeded` says that the budget ended the
-    evaluation: relations are missing then, and none has but a part of its rows."""
+    """The rows of all relations, and the errors in order of file, line and row.
 
-    tables: dict[str, Table] = field(default_factory=dict)
+    If the budget ended the evaluation, `exceeded` is its error and the relations that were not finished are missing.
+    """
+
+    tables: dict[str, IndexedTable] = field(default_factory=dict)
     errors: tuple[ModelError, ...] = ()
     exceeded: BudgetError | None = None
 
     def rows(self, relation: str) -> Collection[Row]:
-        """The rows of a relation; none if it has none."""
+        """The rows of a relation; empty for a relation that is missing."""
         table = self.tables.get(relation)
         return table.rows if table else ()
 
 
 class Engine(Protocol):
-    """An engine. `facts` holds the rows of the program's inputs, and maybe of others that nobody reads. What the model
-    `before` has, inputs and derived relations, is taken over as it is. Past the budget the model holds what is whole.
+    """A function that evaluates a program over the `facts` of its inputs. Other facts are ignored.
 
-    Errors: EngineError if the engine can't give the answer.
+    All relations of the model `before`, inputs and derived ones, are taken over as they are. If the budget is exceeded
+    the model holds the relations that are finished.
+
+    Errors: EngineError if the engine cannot give the answer.
     """
 
     def __call__(

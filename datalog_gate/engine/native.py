@@ -20,7 +20,7 @@ from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
 from datalog_gate.engine.codegen import Access, Compiled, compile_plan
-from datalog_gate.engine.model import Model, ModelError, Table
+from datalog_gate.engine.model import IndexedTable, Model, ModelError
 from datalog_gate.engine.plan import TooDeepError, plan
 
 Emit = Callable[[Row], None]
@@ -41,10 +41,10 @@ def evaluate(
     tables = dict(before.tables) if before else {}
     work = _Evaluation(Watch(budget), tables, errors_of(before) if before else {})
     exceeded = None
-    nothing = Table()  # most relations have no rows, and share it
+    nothing = IndexedTable()  # most relations have no rows, and share it
     for name in program.inputs:
         if name not in tables:
-            tables[name] = Table(facts[name]) if name in facts else nothing
+            tables[name] = IndexedTable(facts[name]) if name in facts else nothing
         if tables[name].rows:
             work.filled.add(name)
     for stratum in _prepared(program):
@@ -118,7 +118,7 @@ class _Part:
         ]
         return len(reads_own) == 1 and self.news == self.rule.relation
 
-    def compiled(self, tables: Mapping[str, Table], emits: bool) -> Compiled | None:
+    def compiled(self, tables: Mapping[str, IndexedTable], emits: bool) -> Compiled | None:
         """The function; None if the rule is too deep for one. Sizes are powers of two, rounded up to thirds, so that
         plans serve for more than one evaluation."""
         magnitudes = tuple([(len(tables[name].rows).bit_length() + 2) // 3 * 3 for name in self.sized])
@@ -169,7 +169,7 @@ def _prepared(program: CheckedProgram) -> tuple[_Stratum, ...]:
     return _PREPARED.get(program, (), lambda: tuple(map(_Stratum.of, program.strata)))
 
 
-def _lookup(table: Table, access: Access) -> object:
+def _lookup(table: IndexedTable, access: Access) -> object:
     """What a compiled function looks up rows in."""
     if access.keys is not None:
         return table.index(access.constants, access.keys)
@@ -181,7 +181,7 @@ def _lookup(table: Table, access: Access) -> object:
 @dataclass(slots=True)
 class _Evaluation:
     watch: Watch
-    tables: dict[str, Table]
+    tables: dict[str, IndexedTable]
     errors: Errors
     filled: set[str] = field(default_factory=set)
     """The relations that have rows, inputs and those of earlier strata."""
@@ -191,7 +191,7 @@ class _Evaluation:
     def derive(self, stratum: _Stratum, apart: bool = False) -> None:
         """Derive the rows of a stratum; if it is recursive and rounds are told `apart`, each row leads to its round."""
         for relation in stratum.stratum.relations:
-            self.tables[relation] = Table()
+            self.tables[relation] = IndexedTable()
         if not stratum.stratum.recursive:
             for part in stratum.once:
                 if part.needs <= self.filled:
@@ -209,7 +209,7 @@ class _Evaluation:
         turn = 0
         while parts:
             turn += 1
-            self.watch.turn(turn)
+            self.watch.start_round(turn)
             fresh: dict[str, list[Row]] = {name: [] for name in known}
             for part in parts:
                 name = part.rule.relation
@@ -249,7 +249,7 @@ class _Evaluation:
                 pass
         came_to = len(news)
         rows: dict[Row, None] = {}
-        search = Assignments(self.tables, self.errors, self.watch, news=Table(news) if part.news else None)
+        search = Assignments(self.tables, self.errors, self.watch, news=IndexedTable(news) if part.news else None)
         for binding, cause in search.of_rule(part.body):
             if cause:
                 self.failed.add(id(part.rule))

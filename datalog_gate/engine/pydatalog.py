@@ -15,7 +15,7 @@ from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.base.errors import BudgetError, EngineError
 from datalog_gate.base.values import Row
 from datalog_gate.engine.budget import UNLIMITED, Budget
-from datalog_gate.engine.model import Model, Table
+from datalog_gate.engine.model import IndexedTable, Model
 
 # -P: the folder that the gate was started in may hold files of strangers, and must not be imported from
 COMMAND = (sys.executable, "-P", "-m", "datalog_gate.engine.pydatalog_worker")
@@ -42,7 +42,7 @@ def evaluate(
             answer, complaint = worker.communicate(question, budget.seconds)
         except subprocess.TimeoutExpired:
             exceeded = BudgetError(f"out of time after {budget.seconds:g} s in the pyDatalog worker")
-            return Model({name: Table(rows) for name, rows in given.items()}, earlier.errors, exceeded)
+            return Model({name: IndexedTable(rows) for name, rows in given.items()}, earlier.errors, exceeded)
         finally:
             worker.kill()
     if worker.returncode != 0:
@@ -53,4 +53,4 @@ def evaluate(
     result: dict[str, list[Row]] | str = pickle.loads(answer)  # written by our own child
     if isinstance(result, str):
         raise EngineError(result)
-    return Model({**earlier.tables, **{name: Table(rows) for name, rows in result.items()}}, earlier.errors)
+    return Model({**earlier.tables, **{name: IndexedTable(rows) for name, rows in result.items()}}, earlier.errors)
