@@ -18,8 +18,7 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import EngineError, RulesError, UsageError
 from datalog_gate.base.values import Row, Unknown, Value, row_key, show, to_json
 from datalog_gate.decision.cloud_state import Inventory
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.finding import Violation, Waiver
+from datalog_gate.decision.decision import Decision, Violation, Waiver
 from datalog_gate.decision.judgement import Judgement, decide, judge
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, texts
 from datalog_gate.decision.query import ask

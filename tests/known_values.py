@@ -18,8 +18,7 @@ import datalog_gate as dg
 from datalog_gate.api import Rules
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import Row, Unknown, to_json
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, Parameter, Stack

@@ -150,7 +150,9 @@ class Judge:
         against = self._stack(root, "{}") if decide_options.get("action") == "update" else ()
         decision = self.rules(limits).decide(self._stack(root, put), against=against, **decide_options)
         assert decision.errors == ()
-        return [(violation.policy, violation.said) for violation in (*decision.violations, *decision.undetermined)]
+        return [
+            (violation.policy, violation.full_message) for violation in (*decision.violations, *decision.undetermined)
+        ]
 
     def _rules(self, limits: str) -> dg.Rules:
         folder = self._folder / f"rules{len(list(self._folder.iterdir()))}"

@@ -12,8 +12,7 @@ from datalog_gate.analysis.policy import ACTIONS, Level
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.decision.cloud_state import loaded
-from datalog_gate.decision.decision import Decision, Outcome, outcome_of
-from datalog_gate.decision.finding import Mode, PolicyError, Violation
+from datalog_gate.decision.decision import Decision, Mode, Outcome, PolicyError, Violation, compute_outcome
 from datalog_gate.decision.judgement import decide
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.request import Caller, Request
@@ -74,7 +73,7 @@ ERROR, SOFT_ERROR = PolicyError("p", "", None, True), PolicyError("p", "", None,
 def test_the_graver_finding_makes_the_outcome(
     violations: list[Violation], undetermined: list[Violation], errors: list[PolicyError], outcome: Outcome
 ) -> None:
-    assert outcome_of(violations, undetermined, errors) == outcome
+    assert compute_outcome(violations, undetermined, errors) == outcome
 
 
 def test_a_violation_holds_all_that_a_door_shows() -> None:

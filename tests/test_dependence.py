@@ -11,9 +11,7 @@ import pytest
 
 from datalog_gate.base.values import Value
 from datalog_gate.decision import case_analysis
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.denial_text import reason
-from datalog_gate.decision.finding import Waiver
+from datalog_gate.decision.decision import Decision, Waiver, format_denial
 from datalog_gate.decision.judgement import decide
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.request import Request
@@ -74,8 +72,8 @@ def read_dependence(decision: Decision) -> tuple[list[str], list[str], list[str]
     """What is violated, undetermined, and decides the latter."""
     because = [unknown.expression for violation in decision.undetermined for unknown in violation.because]
     return (
-        [violation.said for violation in decision.violations],
-        [violation.said for violation in decision.undetermined],
+        [violation.full_message for violation in decision.violations],
+        [violation.full_message for violation in decision.undetermined],
         because,
     )
 
@@ -128,7 +126,7 @@ def test_each_of_several_stacks_has_unknowns_of_its_own() -> None:
 def outcome(zone: str, level: str = "deny", more: str = "", **options: Any) -> tuple[str, list[str], list[str]]:
     """The outcome, what whoever asked is told, and what is waived."""
     decision = judge(server(zone), rules(level, more), **options)
-    return decision.outcome, list(format_warnings(decision)), [violation.said for violation in decision.waived]
+    return decision.outcome, list(format_warnings(decision)), [violation.full_message for violation in decision.waived]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +148,7 @@ def test_what_is_settled_counts_as_certain(
 
 def test_what_stops_a_stack_says_for_which_values() -> None:
     decision = judge(server("{get_param: az}"), rules("deny", ', on_unknown="deny"'))
-    assert reason(decision, 500) == f"zone: {IF} at <template>:14:85 [decision {decision.id[:6]}]"
+    assert format_denial(decision, 500) == f"zone: {IF} at <template>:14:85 [decision {decision.id[:6]}]"
 
 
 @pytest.mark.parametrize(

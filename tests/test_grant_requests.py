@@ -10,7 +10,7 @@ import pytest
 import datalog_gate as dg
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.values import SECRET, ResourceId, Unknown
-from datalog_gate.decision.finding import Grant
+from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_enabled_services
 from datalog_gate.decision_point.grant_requests import GrantIdentity, build_requests
 from datalog_gate.decision_point.settings import Settings

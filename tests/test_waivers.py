@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import datalog_gate as dg
 from datalog_gate.analysis.violation_key import computed, keys_of
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.policytest.suite import read_suite
 

@@ -13,7 +13,7 @@ import pytest
 from oslo_config import cfg
 
 from datalog_gate.base.errors import RulesError
-from datalog_gate.decision.denial_text import reason
+from datalog_gate.decision.decision import format_denial
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import filter_factory, wrap
@@ -382,5 +382,5 @@ def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(point: DecisionP
     whole = template(flavor="huge")
     whole["resources"] = dict.fromkeys("abc", whole["resources"]["web"])
     decision = point.rules.decide(read_stack(template=whole))
-    said = reason(decision, limit)
+    said = format_denial(decision, limit)
     assert said == shown.format(*_said("abc")) + f" [decision {decision.id[:6]}]"

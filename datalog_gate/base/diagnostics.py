@@ -225,3 +225,8 @@ def excerpt(span: Span, sources: Mapping[str, str]) -> list[str]:
     length = max(1, min(end, cut + len(shown)) - start)
     margin = str(span.line)
     return [f"  {margin} | {shown}", f"  {' ' * len(margin)} | {' ' * (start - cut)}{'^' * length}"]
+
+
+def printable(line: str) -> str:
+    """The text as one line that a template's author can't write escapes or further lines into."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in line)

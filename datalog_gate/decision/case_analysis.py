@@ -28,9 +28,8 @@ from typing import NamedTuple, TypeVar
 from datalog_gate.analysis.slices import resting
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.values import SECRET, Unknown, Value, bases
-from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.dependence import Case, Dependence
-from datalog_gate.decision.finding import Violation
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.budget import Budget
 from datalog_gate.facts.factset import FactSet

@@ -16,8 +16,8 @@ from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.unknowns import POSSIBLE, possible
 from datalog_gate.analysis.violation_key import judges_transition
 from datalog_gate.base.values import Row, row_key
+from datalog_gate.decision.decision import Change
 from datalog_gate.decision.evaluation import Evaluation, evaluation
-from datalog_gate.decision.finding import Change
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import Request
 from datalog_gate.engine.model import Engine

@@ -1,50 +1,67 @@
-"""A decision (layer 4): the answer to one request, as a value. Denied is an answer, not an exception.
+"""A decision: the answer to one request, as data, with its JSON of the schema ``datalog-gate/decision/1``.
 
-Out: JSON data of the schema ``datalog-gate/decision/1``, the same byte for byte for the same inputs.
+The JSON is the same byte for byte for the same inputs. Denied is an answer, not an exception.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from typing import Literal as OneOf
 
-from datalog_gate.base.values import Row, row_key, to_json
-from datalog_gate.decision.finding import Grant, PolicyError, Violation, Waiver
+from datalog_gate.analysis.policy import Level
+from datalog_gate.base.diagnostics import Span, printable
+from datalog_gate.base.values import ResourceId, Row, Unknown, Value, from_python, row_key, to_json
 
 SCHEMA = "datalog-gate/decision/1"
 Outcome = OneOf["allow", "allow_with_warnings", "deny", "indeterminate"]
+Mode = OneOf["enforce", "warn", "record"]
+Change = OneOf["introduced", "preexisting"]
+WRITTEN = ("id", "policy", "subject", "project", "owner", "reason", "ticket", "expires")
+"""The keys of a waiver's entry that are fields of the same name; `while` is the `bound`."""
+SOON = timedelta(days=14)
+"""How long before its end a waiver is reported."""
+SHORT = 6
+"""How many characters of a decision's id a person sees."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the gate answers. All findings are listed whatever the outcome, sorted by policy and row.
-
-    `derived` holds the rows of every relation that rules derive, as far as the budgets went, for tests and queries; it
-    is no part of the JSON. `waived` are certain findings that do nothing; `now` is the time of the request, and
-    `waivers` are those that a finding met, in force or not: with these alone it is the same decision. `compared` says
-    that there was an older state, so that each finding has a `change`. `statistics` say what it took, and are no part
-    of the JSON: how many rules were `rewritten` because of unknowns.
-    """
+    """The answer of the gate. It lists all findings whatever the outcome, sorted by policy and row."""
 
     id: str
+    """The digest of all that the decision depends on."""
     outcome: Outcome
     action: str
     stacks: tuple[str, ...]
+    """The ids of the stacks, sorted."""
     violations: tuple[Violation, ...]
+    """The certain findings that no waiver waives."""
     undetermined: tuple[Violation, ...]
+    """The findings that depend on unknowns."""
     waived: tuple[Violation, ...]
+    """The certain findings that do nothing because of a waiver."""
     errors: tuple[PolicyError, ...]
     grants: tuple[Grant, ...]
     digests: Mapping[str, str]
+    """The digests of `rules` and `facts`."""
     counts: Mapping[str, int]
+    """How many `policies` judged how many `facts`."""
     derived: Mapping[str, Sequence[Row]]
+    """The rows of every relation that rules derive, as far as the budgets went, for tests and queries; not in the
+    JSON."""
     sources: Mapping[str, str]
+    """The texts of rules and templates by file, for excerpts; not in the JSON."""
     now: datetime = field(compare=False)
+    """The time of the request; not in the JSON."""
     waivers: tuple[Waiver, ...] = ()
+    """The waivers that a finding met, in force or not: with these alone it is the same decision. Not in the JSON."""
     compared: bool = False
+    """Whether there was an older state, so that each finding has a `change`; not in the JSON."""
     statistics: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """What it took: how many rules were `rewritten` because of unknowns; not in the JSON."""
 
     def to_json(self) -> dict[str, object]:
         """The decision as JSON data."""
@@ -68,11 +85,11 @@ class Decision:
         return [[to_json(value) for value in row] for row in sorted(self.derived[relation], key=row_key)]
 
 
-def outcome_of(
+def compute_outcome(
     violations: Sequence[Violation], undetermined: Sequence[Violation], errors: Sequence[PolicyError]
 ) -> Outcome:
-    """The outcome by order of precedence: a certain violation denies; else an error leaves the gate undecided; else an
-    undetermined one denies if its policy says so; else findings, but for records, warn."""
+    """Compute the outcome by order of precedence: a certain violation denies; else an error leaves the gate undecided;
+    else an undetermined violation denies if its policy demands it; else findings of warnings and denials warn."""
     if any(violation.enforced for violation in violations):
         return "deny"
     if any(error.enforced for error in errors):
@@ -85,3 +102,195 @@ def outcome_of(
     ):
         return "allow_with_warnings"
     return "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """An operator's exception: what a policy finds is waived until a day. Empty texts restrict nothing."""
+
+    id: str
+    policy: str
+    owner: str
+    reason: str
+    expires: str
+    """The first day without it, or a time, in ISO 8601."""
+    subject: str = ""
+    """The path of the resource, with or without the root's id."""
+    key: tuple[tuple[str, Value], ...] = ()
+    """Values of key columns of the policy."""
+    project: str = ""
+    ticket: str = ""
+    bound: str = ""
+    """A comparison of the policy's columns, in the language of rules, beyond which nothing is waived."""
+
+    @property
+    def until(self) -> datetime:
+        """The time at which it ends, in UTC. A date is good through the day before it, as with grants."""
+        return read_instant(self.expires)
+
+    def left(self, now: datetime) -> str:
+        """The days that it still holds, in words."""
+        days = -((now - self.until) // timedelta(days=1))
+        return f"{days} day{'' if days == 1 else 's'} left"
+
+    def ends_soon(self, now: datetime) -> bool:
+        """Whether it ends within `SOON`."""
+        return now < self.until <= now + SOON
+
+    def __str__(self) -> str:
+        owner = f"{self.owner}, {self.ticket}" if self.ticket else self.owner
+        return f"{self.id} until {self.expires}: {self.reason} ({owner})"
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON data: the entry of a `waivers.yaml`."""
+        entry = {name: getattr(self, name) for name in WRITTEN}
+        entry |= {"key": {name: to_json(value) for name, value in self.key}, "while": self.bound}
+        return {name: value for name, value in entry.items() if value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Waiver:
+        """The waiver of an entry that is well formed."""
+        texts = {name: value for name, value in data.items() if name not in ("key", "while")}
+        key = tuple((name, from_python(value)) for name, value in data.get("key", {}).items())
+        return cls(**texts, key=key, bound=data.get("while", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A row of a policy: certain, undetermined or waived."""
+
+    policy: str
+    level: Level
+    mode: Mode
+    message: str
+    hint: str
+    relation: str
+    """The relation of the policy."""
+    row: Row
+    """The row, secrets covered."""
+    resource: ResourceId | None
+    """The resource that the policy blames."""
+    place: Span | None
+    because: tuple[Unknown, ...] = ()
+    """The unknowns that decide whether it holds; empty if it is certain."""
+    on_unknown: str = "defer"
+    """What the policy does if it is undetermined: `allow`, `defer` or `deny`."""
+    waiver: Waiver | None = None
+    """The waiver that waives it."""
+    lapsed: Waiver | None = None
+    """The waiver that names it and is not in force."""
+    change: Change | None = None
+    """Whether an older state had it already; None if none was given."""
+    tolerated: bool = False
+    """Whether it was there before, and so stops nothing."""
+    depends: str = ""
+    """The words for `because`: what decides it, or for which values it holds."""
+
+    def to_json(self) -> dict[str, object]:
+        """The violation as JSON data."""
+        data: dict[str, object] = {
+            "policy": self.policy,
+            "level": self.level,
+            "mode": self.mode,
+            "message": self.message,
+            "hint": self.hint,
+            "relation": self.relation,
+            "row": [to_json(value) for value in self.row],
+            "resource": self.resource.path if self.resource else None,
+            "place": _place(self.place),
+            "change": self.change,
+            "because": [{"expression": unknown.expression, "place": _place(unknown.place)} for unknown in self.because],
+        }
+        return {**data, "waiver": self.waiver.to_json()} if self.waiver else data
+
+    @property
+    def full_message(self) -> str:
+        """The message, with what the finding depends on."""
+        return f"{self.message}: {self.depends}" if self.depends else self.message
+
+    @property
+    def enforced(self) -> bool:
+        """Whether it can stop an operation."""
+        return self.level == "deny" and self.mode == "enforce" and not self.tolerated
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyError:
+    """A policy that could not be evaluated, with the first error that it met."""
+
+    policy: str
+    message: str
+    place: Span | None
+    enforced: bool
+    code: str = "evaluation"
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON data: code, policy, message, place."""
+        return {"code": self.code, "policy": self.policy, "message": self.message, "place": _place(self.place)}
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A grant of a template: whether it unlocks its service, and why or why not."""
+
+    grant: ResourceId
+    service: str
+    unlocked: bool
+    reason: str
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON data: grant, service, unlocked, reason."""
+        return {
+            "grant": self.grant.path,
+            "service": self.service,
+            "unlocked": self.unlocked,
+            "reason": self.reason,
+        }
+
+
+def format_denial(decision: Decision, limit: int) -> str:
+    """Format why the decision denies, in one line of at most `limit` characters, for doors with little room: the first
+    findings, how many more there are, and the beginning of the id."""
+    enforced = [violation for violation in decision.violations if violation.enforced]
+    enforced += [
+        violation for violation in decision.undetermined if violation.enforced and violation.on_unknown == "deny"
+    ]
+    reasons = [_format_reason(violation) for violation in enforced]
+    reasons += [
+        f"{error.policy} could not be evaluated: {error.message}" for error in decision.errors if error.enforced
+    ]
+    end = f" [decision {decision.id[:SHORT]}]"
+    text = ""
+    for at, reason in enumerate(reasons):
+        rest = len(reasons) - at - 1
+        longer = f"{text}; {reason}" if text else reason
+        if text and len(longer) + len(_more(rest)) + len(end) > limit:
+            text += _more(rest + 1)
+            break
+        text = longer
+    room = limit - len(end)
+    return printable(text if len(text) <= room else text[: room - 3] + "...") + end
+
+
+def _format_reason(violation: Violation) -> str:
+    """Format a finding with its place, or, as a request's template may be no text, its resource."""
+    where = violation.place or (violation.resource and violation.resource.path)
+    hint = f" ({violation.hint})" if violation.hint else ""
+    return f"{violation.policy}: {violation.full_message}{f' at {where}' if where else ''}{hint}"
+
+
+def _more(count: int) -> str:
+    return f"; and {count} more" if count else ""
+
+
+def read_instant(text: str) -> datetime:
+    """Read a time in ISO 8601, in UTC where it names no zone. Errors: ValueError."""
+    try:
+        time = datetime.fromisoformat(text)
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
+
+
+def _place(span: Span | None) -> dict[str, object] | None:
+    return span.to_json() if span else None

@@ -14,9 +14,9 @@ from datalog_gate.analysis.policy import PLACEHOLDER, Policy
 from datalog_gate.analysis.unknowns import POSSIBLE, possible
 from datalog_gate.base.values import OPEN, SECRET, ResourceId, Row, Unknown, in_order, show
 from datalog_gate.decision.changes import Changes
+from datalog_gate.decision.decision import Mode, PolicyError, Violation, Waiver
 from datalog_gate.decision.dependence import Dependence
 from datalog_gate.decision.evaluation import Evaluation
-from datalog_gate.decision.finding import Mode, PolicyError, Violation, Waiver
 from datalog_gate.decision.locations import Support, deciding, place, support
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import MODES, Request

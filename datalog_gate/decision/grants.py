@@ -11,7 +11,7 @@ from datetime import datetime
 
 from datalog_gate.base.diagnostics import closest
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value, row_key, show
-from datalog_gate.decision.finding import Grant, instant
+from datalog_gate.decision.decision import Grant, read_instant
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grant_relations import required
 from datalog_gate.stack.model import Data, Resource, Stack
@@ -163,7 +163,7 @@ def _expiry(expires: Data, now: datetime) -> str:
     if isinstance(expires, Unknown):
         return f"its day of expiry hangs on {expires.expression}: {LATE}"
     try:
-        until = instant(str(expires))
+        until = read_instant(str(expires))
     except ValueError:
         return f"expires is no date: {expires}"
     return f"expired {expires}: leave the grant out, or take a later day" if now >= until else ""

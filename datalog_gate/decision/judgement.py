@@ -17,9 +17,8 @@ from datalog_gate.base.gc import paused
 from datalog_gate.base.values import Row, row_key
 from datalog_gate.decision.case_analysis import Settlement, settle
 from datalog_gate.decision.changes import Changes
-from datalog_gate.decision.decision import Decision, outcome_of
+from datalog_gate.decision.decision import Decision, Grant, Violation, Waiver, compute_outcome
 from datalog_gate.decision.evaluation import Evaluation, evaluation
-from datalog_gate.decision.finding import Grant, Violation, Waiver
 from datalog_gate.decision.findings import FindingReader
 from datalog_gate.decision.grants import grants_of
 from datalog_gate.decision.policy_set import PolicySet
@@ -101,7 +100,7 @@ def judge(
     identity = [*_identity(rules, request, waivers), *changes.identity, *settlement.identity]
     decision = Decision(
         id=_digest([*digests.values(), *ids, *identity])[:16],
-        outcome=outcome_of(violations, settlement.undetermined, errors),
+        outcome=compute_outcome(violations, settlement.undetermined, errors),
         action=request.action,
         stacks=ids,
         violations=violations,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from datalog_gate.analysis.policy import ACTIONS, CHANGING
 from datalog_gate.base.errors import UsageError
 from datalog_gate.decision.cloud_state import Inventory
-from datalog_gate.decision.finding import Mode, Waiver
+from datalog_gate.decision.decision import Mode, Waiver
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.stack.model import Stack
 

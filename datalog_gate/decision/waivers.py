@@ -17,7 +17,7 @@ from datalog_gate.analysis.violation_key import Cell, computed, keys_of
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId, Row, Value
-from datalog_gate.decision.finding import WRITTEN, Waiver, instant
+from datalog_gate.decision.decision import WRITTEN, Waiver, read_instant
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.builtins import EvaluationError, compare
 from datalog_gate.language.ast import Comparison, Constant, Variable
@@ -145,7 +145,7 @@ class _Reader:
             self._bad("it would waive all that the policy finds", (at,), f"name one at least of {', '.join(BOUNDS)}")
         if isinstance(date := entry.get("expires"), str):
             try:
-                instant(date)
+                read_instant(date)
             except ValueError:
                 self._bad(f"{date} is no date", (at, "expires"), "write one like 2027-03-01, the first day without it")
         name = entry.get("policy")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from datalog_gate.decision.finding import Grant
+from datalog_gate.decision.decision import Grant
 from datalog_gate.decision.grants import PERHAPS
 from datalog_gate.decision_point.operation import Operation, Verdict
 from datalog_gate.facts.grant_relations import POLICY, addressed, by_default

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from datalog_gate.base.diagnostics import Diagnostic
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.denial_text import printable, reason
+from datalog_gate.base.diagnostics import Diagnostic, printable
+from datalog_gate.decision.decision import Decision, format_denial
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.preflight.chain import Ran
 
@@ -74,9 +73,9 @@ def compute_verdict(decision: Decision) -> tuple[Verdict, str]:
     A violation that depends on a value that only Heat can read is not let through.
     """
     if decision.outcome == "deny":
-        return "denied", f"The policies deny this stack: {reason(decision, REASON - 40)}"
+        return "denied", f"The policies deny this stack: {format_denial(decision, REASON - 40)}"
     if decision.outcome == "indeterminate":
-        return "undecided", f"The policies could not be evaluated: {reason(decision, REASON - 40)}"
+        return "undecided", f"The policies could not be evaluated: {format_denial(decision, REASON - 40)}"
     for violation in decision.undetermined:
         if violation.enforced and violation.on_unknown != "allow":
             for unknown in violation.because:
@@ -98,7 +97,7 @@ def format_warnings(decision: Decision) -> tuple[str, ...]:
         if violation.waiver
     ]
     return tuple(
-        printable(f"{violation.policy}: {label}{violation.said}")
+        printable(f"{violation.policy}: {label}{violation.full_message}")
         for label, violation in shown
         if "record" not in (violation.level, violation.mode)
     )

@@ -19,11 +19,10 @@ from uuid import uuid4
 
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.api import Rules
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.base.errors import DiagnosticsError, EngineError, InputError
 from datalog_gate.base.gc import paused
-from datalog_gate.decision.denial_text import printable
-from datalog_gate.decision.finding import Grant
+from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
 from datalog_gate.decision_point.grant_requests import find_objection
@@ -314,7 +313,7 @@ class DecisionPoint:
             notify = {policy.id: policy.lists.get("notify", ()) for policy in trace.rules.policies}
             for violation in (*trace.decision.violations, *trace.decision.undetermined):
                 if recipients := notify.get(violation.policy):
-                    message = printable(violation.said)
+                    message = printable(violation.full_message)
                     LOG.warning(
                         "decision %s: %s: %s (notify %s)", answer.id, violation.policy, message, ", ".join(recipients)
                     )

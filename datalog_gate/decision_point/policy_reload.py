@@ -18,7 +18,7 @@ from datalog_gate.api import Rules, load_rules
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import DiagnosticsError, InputError
 from datalog_gate.decision.cloud_state import Inventory
-from datalog_gate.decision.finding import Waiver
+from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.files.rules import default_rules, find_rules
 from datalog_gate.files.templates import read_catalogue

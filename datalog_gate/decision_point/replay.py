@@ -11,9 +11,7 @@ from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.decision.cloud_state import Inventory
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.denial_text import SHORT
-from datalog_gate.decision.finding import Waiver
+from datalog_gate.decision.decision import SHORT, Decision, Waiver
 from datalog_gate.decision_point.log import Record, read_log
 from datalog_gate.decision_point.stack_definition import StackDefinition
 

@@ -16,7 +16,7 @@ from datalog_gate.analysis.check import GIVEN
 from datalog_gate.analysis.program import Call, Compare, Fold, Match, Without
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python
-from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.engine.model import ModelError
 from datalog_gate.explain.fix import Fixes

@@ -19,8 +19,7 @@ from datalog_gate.analysis.program import Call, Compare, Const, Match, Operand, 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show, to_json
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.judgement import Judgement, decide
 from datalog_gate.decision.locations import NAMELESS
 from datalog_gate.engine.native import evaluate

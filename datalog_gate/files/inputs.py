@@ -13,7 +13,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.values import from_python
 from datalog_gate.decision.cloud_state import Inventory, loaded
-from datalog_gate.decision.finding import Waiver
+from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.query import bind
 from datalog_gate.decision.request import Request, read_action, read_caller, read_mode, read_time

@@ -17,7 +17,7 @@ from datalog_gate.analysis.unknowns import possible
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import ResourceId
-from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.explain.explanation import Explanation, explain, told
 

@@ -16,8 +16,7 @@ from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.analysis.slices import resting
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.finding import PolicyError, Violation
+from datalog_gate.decision.decision import Decision, PolicyError, Violation
 from datalog_gate.decision.judgement import decide
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, rests_on
 from datalog_gate.engine.native import evaluate

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from datalog_gate import Rules, load_rules
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.decision.finding import Violation
+from datalog_gate.decision.decision import Violation
 from datalog_gate.stack.model import Data, Resource, Stack
 from tests.heat.heat_side import Refused, Seen, SeenResource, reference
 

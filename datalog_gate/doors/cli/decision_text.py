@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.analysis.violation_key import compares
 from datalog_gate.api import ExplainedDecision
-from datalog_gate.base.diagnostics import Diagnostic, Span, excerpt
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.denial_text import SHORT, printable
-from datalog_gate.decision.finding import Violation, Waiver
+from datalog_gate.base.diagnostics import Diagnostic, Span, excerpt, printable
+from datalog_gate.decision.decision import SHORT, Decision, Violation, Waiver
 
 if TYPE_CHECKING:
     from datalog_gate.explain.explanation import Explanation
@@ -116,9 +114,8 @@ def _finding(
 
 
 def _head(violation: Violation, word: str) -> str:
-    return (
-        f"{_at(violation.place)}{word}[{violation.policy}] {violation.said if word == PREEXISTING else said(violation)}"
-    )
+    message = violation.full_message if word == PREEXISTING else said(violation)
+    return f"{_at(violation.place)}{word}[{violation.policy}] {message}"
 
 
 def _word(violation: Violation) -> str:
@@ -128,7 +125,7 @@ def _word(violation: Violation) -> str:
 
 def said(violation: Violation) -> str:
     """The message, on what the finding hangs, and that it was there before."""
-    return f"{violation.said} ({PREEXISTING})" if violation.change == PREEXISTING else violation.said
+    return f"{violation.full_message} ({PREEXISTING})" if violation.change == PREEXISTING else violation.full_message
 
 
 def _looked_at(rows: Mapping[str, int]) -> str:

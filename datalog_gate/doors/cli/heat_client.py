@@ -15,10 +15,9 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.values import ResourceId
-from datalog_gate.decision.denial_text import printable
 from datalog_gate.decision_point.redaction import MASK
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import Catalogue

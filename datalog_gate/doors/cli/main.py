@@ -23,7 +23,7 @@ from datalog_gate.doors.cli.output_files import replace, write
 if TYPE_CHECKING:
     from datalog_gate.api import Rules
     from datalog_gate.decision.cloud_state import Inventory
-    from datalog_gate.decision.finding import Waiver
+    from datalog_gate.decision.decision import Waiver
     from datalog_gate.doors.cli.reports import Judged
 
 OK, DENIED, RULES, INPUT, UNDECIDED = 0, 1, 2, 3, 4

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from datalog_gate.api import Rules
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.decision.cloud_state import Inventory
-from datalog_gate.decision.denial_text import SHORT, printable
-from datalog_gate.decision.finding import Waiver
+from datalog_gate.decision.decision import SHORT, Waiver
 from datalog_gate.decision_point.log import Record
 from datalog_gate.decision_point.replay import ReplayResult, replay_record
 from datalog_gate.doors.cli.decision_text import text

@@ -18,11 +18,9 @@ from urllib.parse import quote
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import LEVELS, Policy
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.base.diagnostics import CODES, Diagnostic, Severity, Span
+from datalog_gate.base.diagnostics import CODES, Diagnostic, Severity, Span, printable
 from datalog_gate.base.errors import DiagnosticsError, GateError
-from datalog_gate.decision.decision import Decision
-from datalog_gate.decision.denial_text import printable
-from datalog_gate.decision.finding import Change, Violation
+from datalog_gate.decision.decision import Change, Decision, Violation
 from datalog_gate.doors.cli.decision_text import compact, diagnostics_json, said, text
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)

@@ -20,7 +20,7 @@ from heat.objects.resource import Resource as Row
 from heat.objects.stack import Stack as StackRow
 
 from datalog_gate.base.errors import EngineError, GateError, InputError
-from datalog_gate.decision.finding import instant
+from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision_point import point
 from datalog_gate.decision_point.grant_requests import GrantIdentity, build_requests
 from datalog_gate.doors.heat.heat_objects import definition_of, owner_of
@@ -285,6 +285,6 @@ def _end(expires: str | None) -> float | None:
     if expires is None:
         return None
     try:
-        return instant(expires).timestamp()
+        return read_instant(expires).timestamp()
     except ValueError:
         raise GrantError(f"expires is no date: {expires}") from None

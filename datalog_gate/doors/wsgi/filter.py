@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision.denial_text import SHORT, printable
+from datalog_gate.decision.decision import SHORT
 from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Door, Operation
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition

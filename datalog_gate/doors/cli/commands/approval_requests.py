@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision.denial_text import printable
 from datalog_gate.doors.cli.heat_conf import service_setting
 from datalog_gate.services.approvals import ApprovalError, Approvals, Asked, when
 

@@ -15,9 +15,8 @@ from urllib.parse import quote
 
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.api import Rules
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import Span, printable
 from datalog_gate.base.errors import UsageError
-from datalog_gate.decision.denial_text import printable
 from datalog_gate.doors.cli.output_files import write
 from datalog_gate.language.ast import Rule
 from datalog_gate.language.parser import parse

@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision.denial_text import printable
 from datalog_gate.doors.cli.heat_client import Heat
 from datalog_gate.doors.cli.heat_conf import read_settings, wrong
 from datalog_gate.doors.cli.stack_states import HeatStacks, ended

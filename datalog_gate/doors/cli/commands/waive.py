@@ -18,8 +18,7 @@ from datalog_gate.analysis.violation_key import computed, keys_of
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, UsageError
-from datalog_gate.decision.decision import SCHEMA
-from datalog_gate.decision.finding import Waiver
+from datalog_gate.decision.decision import SCHEMA, Waiver
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.replay import find_record
 from datalog_gate.doors.cli.output_files import replace, write

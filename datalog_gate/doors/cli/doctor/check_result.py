@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from datalog_gate.base.diagnostics import Span
-from datalog_gate.decision.denial_text import printable
+from datalog_gate.base.diagnostics import Span, printable
 
 Level = Literal["finding", "note", "ok"]
 
