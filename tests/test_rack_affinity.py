@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bench import placement
 from datalog_gate.rack_affinity import process
-from datalog_gate.rack_affinity.conflict import parts, without
+from datalog_gate.rack_affinity.conflict import premises, without
 from datalog_gate.rack_affinity.problem import (
     Answer,
     Constraint,
@@ -69,8 +69,8 @@ TIGHT = Problem((host("h1", "r1"), host("h2", "r2")), (server("a", 3), server("b
 MANY = tuple(server(f"s{at}") for at in range(9))
 
 
-def reason(text: str, *parts: tuple[str, ...]) -> Reason:
-    return Reason(text, parts)
+def reason(text: str, *premises: tuple[str, ...]) -> Reason:
+    return Reason(text, premises)
 
 
 EXAMPLES: dict[str, tuple[Problem, Answer]] = {
@@ -100,7 +100,15 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
     ),
     "two spread over two racks": (
         Problem(TWO_RACKS, (server("a"), server("b")), (spread("rack", 2, "a", "b"),)),
-        Placed({"a": "h1", "b": "h2"}, 0.0),
+        Placed({"a": "h2", "b": "h1"}, 0.3333),
+    ),
+    "a rack in two zones": (
+        Problem(
+            (host("h1", "r1"), pool("p2", "r1", "z2", 10)),
+            (server("a"), volume("v")),
+            (same("rack", "a", "v"), same("zone", "a", "v")),
+        ),
+        Impossible((reason("same: zone of grant g1 over a, v", ("constraint", "1")),), True),
     ),
     "nothing": (Problem((), ()), Placed({}, 0.0)),
     "no pool in the only rack with room": (
@@ -286,10 +294,10 @@ def check(problem: Problem, answer: Answer) -> None:
         case Impossible(conflict, irreducible):
             assert irreducible
             assert not possible(problem)
-            every = set(parts(problem))
-            assert not possible(without(problem, every - {part for reason in conflict for part in reason.parts}))
+            every = set(premises(problem))
+            assert not possible(without(problem, every - {part for reason in conflict for part in reason.premises}))
             for left_out in conflict:
-                rest = {part for reason in conflict if reason is not left_out for part in reason.parts}
+                rest = {part for reason in conflict if reason is not left_out for part in reason.premises}
                 assert possible(without(problem, every - rest)), left_out.text
 
 
@@ -314,7 +322,7 @@ def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem,
 @settings(max_examples=100)
 @given(problem=problems())
 def test_whatever_is_left_out_leaves_no_less_possible(problem: Problem) -> None:
-    every = parts(problem)
+    every = premises(problem)
     assert possible(without(problem, every))
     if possible(problem):
         assert [part for part in every if not possible(without(problem, [part]))] == []

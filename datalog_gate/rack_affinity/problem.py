@@ -1,7 +1,7 @@
-"""What the solver of `rack_affinity` is asked and what it answers (layer 5), each as JSON too.
+"""Problems and answers of the placement solver, also as JSON.
 
-A place is a host for servers or a pool for volumes, and stands in a rack and a zone; capacities and demands are whole
-units of a resource class, and what a place does not list it has none of.
+A place is a host for servers or a pool for volumes, and stands in a rack and a zone. Capacities and demands are whole
+units by resource class. A place has none of a class that it does not list.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from datalog_gate.base.errors import GateError
 
 Kind = Literal["server", "volume"]
 Level = Literal["host", "rack", "zone"]
-Part = tuple[str, ...]
-"""The smallest that can be left out of a problem: see `conflict.parts`."""
+Premise = tuple[str, ...]
+"""The smallest thing that can be left out of a problem, see `conflict.premises`."""
 LARGEST = 10**12
-"""What a capacity or a demand is at most, so that sums of them stay exact in 64 bits."""
+"""The largest capacity or demand: sums of them stay exact in 64 bits."""
 
 
 class ProblemError(GateError):
-    """A problem that makes no sense, in one line."""
+    """A problem or an answer that is not valid, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Takes what is of its kind. `capacity` is what is free."""
+    """A host or a storage pool. `capacity` is what is free."""
 
     kind: Kind
     name: str
@@ -36,14 +36,20 @@ class Place:
     zone: str
     capacity: Mapping[str, int]
 
-    def at(self, level: str) -> str:
+    def at(self, level: Level) -> str:
         """Its host, which it is itself, its rack or its zone."""
-        return {"host": self.name, "rack": self.rack, "zone": self.zone}[level]
+        match level:
+            case "host":
+                return self.name
+            case "rack":
+                return self.rack
+            case "zone":
+                return self.zone
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A server or a volume, the zone that its template asks for, and the place where it has to stay."""
+    """A server or a volume. `zone` is what its template asks for, `place` the name of a place where it must stay."""
 
     id: str
     kind: Kind
@@ -54,8 +60,8 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """All items are in one rack or zone, or on one host; with `at_least` they are, taken together, in at least so many.
-    `grant` asks for it, by an `option` as the template has it: ``same: rack``."""
+    """All items share one location of a level or, with `at_least`, are spread over so many of them. `grant` is the path
+    of the grant that asks for it, `option` its option as in the template: ``same: rack``."""
 
     grant: str
     option: str
@@ -66,8 +72,8 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """All grants of a stack at once. It orders itself, so that the order in which it came changes no answer.
-    Errors: ProblemError."""
+    """Everything that the solver needs for all grants of a stack at once. Its parts are sorted, so that their order
+    changes no answer. Errors: ProblemError."""
 
     places: tuple[Place, ...]
     items: tuple[Item, ...]
@@ -77,16 +83,16 @@ class Problem:
         _check(self)
         constraints = [replace(constraint, items=tuple(sorted({*constraint.items}))) for constraint in self.constraints]
         set_ = object.__setattr__
-        set_(self, "places", tuple(sorted(self.places, key=lambda one: (one.kind, one.name))))
-        set_(self, "items", tuple(sorted(self.items, key=lambda one: one.id)))
+        set_(self, "places", tuple(sorted(self.places, key=lambda place: (place.kind, place.name))))
+        set_(self, "items", tuple(sorted(self.items, key=lambda item: item.id)))
         set_(self, "constraints", tuple(sorted(constraints, key=_key)))
 
     def of(self, kind: str) -> tuple[Place, ...]:
-        """Where an item of this kind can be."""
+        """The places for items of a kind."""
         return tuple(place for place in self.places if place.kind == kind)
 
     def racks(self) -> dict[str, set[str]]:
-        """Those with any place, in order, and the zones that they are in."""
+        """The racks that have a place, in order, with their zones."""
         zones: dict[str, set[str]] = {}
         for place in self.places:
             zones.setdefault(place.rack, set()).add(place.zone)
@@ -95,8 +101,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The name of a place for each item by its id. `gap` is what is not known of the best balance: 0.0 where none is
-    better, 0.1 where the fullest rack of the best may be a tenth less full."""
+    """The name of a place by id of each item. `gap` bounds how much better racks could be balanced: 0.0 if not at all,
+    0.1 if another answer might leave its fullest rack a tenth less full."""
 
     places: Mapping[str, str]
     gap: float
@@ -104,16 +110,16 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One member of a conflict, in words, and what it consists of."""
+    """One reason of a conflict in words, and the premises that it stands for."""
 
     text: str
-    parts: tuple[Part, ...]
+    premises: tuple[Premise, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """What can't be had together. `irreducible`: without any one of them it could be; else time ran out before all that
-    has no part in it was left out."""
+    """Reasons that can't hold together. `irreducible` if all of them are needed for the conflict; otherwise time ran
+    out before the others were left out."""
 
     conflict: tuple[Reason, ...]
     irreducible: bool
@@ -123,30 +129,30 @@ Answer = Placed | Impossible
 
 
 def to_json(value: Problem | Answer) -> str:
-    """One line."""
+    """The value as one line of JSON."""
     return json.dumps(asdict(value))
 
 
 def read_problem(text: str) -> Problem:
-    """What `to_json` wrote. Errors: ProblemError."""
+    """Read what `to_json` wrote. Errors: ProblemError."""
     try:
         data = json.loads(text)
         return Problem(
-            tuple(Place(**one) for one in data["places"]),
-            tuple(Item(**one) for one in data["items"]),
-            tuple(Constraint(**one) for one in data["constraints"]),
+            tuple(Place(**place) for place in data["places"]),
+            tuple(Item(**item) for item in data["items"]),
+            tuple(Constraint(**constraint) for constraint in data["constraints"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProblemError(f"this is no problem: {error}") from error
 
 
 def read_answer(text: str) -> Answer:
-    """What `to_json` wrote. Errors: ProblemError."""
+    """Read what `to_json` wrote. Errors: ProblemError."""
     try:
         data = json.loads(text)
         if "places" in data:
             return Placed(dict(data["places"]), data["gap"])
-        conflict = [Reason(one["text"], tuple(map(tuple, one["parts"]))) for one in data["conflict"]]
+        conflict = [Reason(reason["text"], tuple(map(tuple, reason["premises"]))) for reason in data["conflict"]]
         return Impossible(tuple(conflict), data["irreducible"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProblemError(f"this is no answer: {error}") from error
@@ -166,20 +172,20 @@ def _check(problem: Problem) -> None:
     ]:
         if kind not in get_args(Kind):
             raise ProblemError(f"{name} is a {kind}: only servers and volumes have a place")
-        for what, amount in amounts.items():
+        for resource_class, amount in amounts.items():
             if type(amount) is not int or not 0 <= amount <= LARGEST:
-                raise ProblemError(f"{what} of {name} is no whole number from 0 to {LARGEST}")
+                raise ProblemError(f"{resource_class} of {name} is no whole number from 0 to {LARGEST}")
     for constraint in problem.constraints:
-        said = f"{constraint.option} of grant {constraint.grant}"
+        where = f"{constraint.option} of grant {constraint.grant}"
         if constraint.level not in get_args(Level):
-            raise ProblemError(f"{said}: there is no level {constraint.level}, only host, rack and zone")
+            raise ProblemError(f"{where}: there is no level {constraint.level}, only host, rack and zone")
         if constraint.at_least is not None and (type(constraint.at_least) is not int or constraint.at_least < 1):
-            raise ProblemError(f"{said}: at_least is a whole number from 1")
+            raise ProblemError(f"{where}: at_least is a whole number from 1")
         for id_ in constraint.items:
             if id_ not in kinds:
-                raise ProblemError(f"{said}: there is no {id_}")
+                raise ProblemError(f"{where}: there is no {id_}")
             if constraint.level == "host" and kinds[id_] == "volume":
-                raise ProblemError(f"{said}: {id_} is a volume, which is in a storage pool and on no host; say rack")
+                raise ProblemError(f"{where}: {id_} is a volume, which is in a storage pool and on no host; say rack")
 
 
 def _unique(what: str, names: Iterable[Any]) -> None:
