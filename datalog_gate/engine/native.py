@@ -1,13 +1,13 @@
-"""The engine of this package (layer 3): bottom up, stratum by stratum, semi-naive within a recursive one.
+"""The native engine: bottom-up evaluation by strata, semi-naive within a recursive stratum.
 
-In: a checked program and the facts of its inputs. Out: the model. A rule runs as a compiled function; one that meets an
-error, or reads a relation in error, is gone through carefully to tell which rows are true and which in error. Programs,
-plans and tables of facts hold nothing of an evaluation: threads share them.
+A rule runs as a compiled function. A rule that meets an error, or reads a relation with errors, runs again by a search
+for assignments, which tells true rows from rows in error. Programs, plans and tables of facts keep nothing of an
+evaluation, so threads can share them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis.cache import Kept
@@ -25,9 +25,9 @@ from datalog_gate.engine.plan import TooDeepError, plan
 
 Emit = Callable[[Row], None]
 Rounds = Mapping[str, Mapping[Row, int]]
-"""By relation: the round, from 1, in which each row is derived first."""
+"""By relation the round, counted from 1, in which each row is first derived."""
 MOST_VARIANTS = 64
-"""The functions that are kept for one rule."""
+"""The most functions that are kept for one rule."""
 
 
 @paused()
@@ -37,44 +37,43 @@ def evaluate(
     budget: Budget = UNLIMITED,
     before: Model | None = None,
 ) -> Model:
-    """All rows and errors of the program over the facts and the model `before`, which stays as it is."""
+    """Compute all rows and errors of the program over the facts and the model `before`, which does not change."""
     tables = dict(before.tables) if before else {}
-    work = _Evaluation(Watch(budget), tables, errors_of(before) if before else {})
+    evaluation = _Evaluation(Watch(budget), tables, errors_of(before) if before else {})
     exceeded = None
-    nothing = IndexedTable()  # most relations have no rows, and share it
+    empty = IndexedTable()  # shared, since most relations have no rows
     for name in program.inputs:
         if name not in tables:
-            tables[name] = IndexedTable(facts[name]) if name in facts else nothing
+            tables[name] = IndexedTable(facts[name]) if name in facts else empty
         if tables[name].rows:
-            work.filled.add(name)
-    for stratum in _prepared(program):
+            evaluation.filled.add(name)
+    for stratum in _split_strata(program):
         if stratum.relations[0] not in tables:
-            if not work.errors and not any(map(work.filled.issuperset, stratum.needs)):
-                for name in stratum.relations:
-                    tables[name] = nothing
+            if not evaluation.errors and not stratum.may_give_rows(evaluation.filled):
+                tables.update(dict.fromkeys(stratum.relations, empty))
                 continue
             try:
-                work.derive(stratum)
-                if work.failed or work.errors:
-                    work.find_errors(stratum.stratum)
+                evaluation.derive(stratum)
+                if evaluation.failed or evaluation.errors:
+                    evaluation.find_errors(stratum.stratum)
             except BudgetError as error:
                 exceeded = error.with_traceback(None)  # its frames hold every table
                 for name in stratum.relations:
                     del tables[name]
                 break
-        for name in stratum.relations:
-            if tables[name].rows:
-                work.filled.add(name)
-    return Model(tables, work.model_errors(), exceeded)
+        evaluation.filled.update(name for name in stratum.relations if tables[name].rows)
+    return Model(tables, evaluation.model_errors(), exceeded)
 
 
 def rounds(stratum: Stratum, model: Model, errors: Errors) -> Rounds:
-    """The round, from 1, in which each row of a recursive stratum is derived first: it has a derivation from rows of
-    earlier rounds and of other strata."""
+    """Compute the round in which each row of a recursive stratum is first derived.
+
+    The row has a derivation from rows of earlier rounds and of other strata.
+    """
     filled = {name for name, table in model.tables.items() if table.rows}
-    work = _Evaluation(Watch(), dict(model.tables), errors, filled)
-    work.derive(_Stratum.of(stratum), apart=True)
-    return {name: work.tables[name].rows for name in stratum.relations}
+    evaluation = _Evaluation(Watch(), dict(model.tables), errors, filled)
+    evaluation.derive(_SplitStratum.of(stratum), by_round=True)
+    return {name: evaluation.tables[name].rows for name in stratum.relations}
 
 
 def errors_of(model: Model) -> Errors:
@@ -87,90 +86,99 @@ def errors_of(model: Model) -> Errors:
 
 @dataclass(slots=True)
 class _Part:
-    """A rule, or the part of one in which one match reads the rows of the last round. It gives nothing unless all that
-    it `needs` has rows. What was compiled is kept for each order of magnitude of what it reads."""
+    """A rule, or the variant of a recursive rule in which one match reads the rows of the last round."""
 
     rule: CheckedRule
     body: CheckedRule
-    news: str | None
+    """The rule as it is run, with the match of new rows marked."""
+    new_relation: str | None
+    """The relation of which the new rows are read."""
     needs: frozenset[str]
-    sized: tuple[str, ...]
-    variants: dict[tuple[int, ...], Compiled | None] = field(default_factory=dict)
+    """The relations that must have rows, or else the part gives none."""
+    read: tuple[str, ...]
+    compiled: dict[tuple[int, ...], Compiled | None] = field(default_factory=dict)
+    """The functions by the sizes of the relations that are read."""
 
     @staticmethod
     def of(rule: CheckedRule, own: Collection[str], at: int | None = None) -> _Part:
+        """The part of a rule of the stratum with the relations `own`. The match at `at` reads new rows."""
         body = rule
-        news = None
+        new_relation = None
         if at is not None:
             match = rule.body[at]
             assert isinstance(match, Match)
-            news = match.relation
+            new_relation = match.relation
             body = replace(rule, body=(*rule.body[:at], replace(match, new=True), *rule.body[at + 1 :]))
         needs = {literal.relation for literal in rule.body if isinstance(literal, Match)} - set(own)
-        sized = {match.relation for _, match in reads(rule.body)}
-        return _Part(rule, body, news, frozenset(needs), tuple(sorted(sized)))
+        read = {match.relation for _, match in reads(rule.body)}
+        return _Part(rule, body, new_relation, frozenset(needs), tuple(sorted(read)))
 
     @property
-    def linear(self) -> bool:
-        """Whether it reads its own stratum in one place, and gives rows of that relation."""
-        reads_own = [
+    def is_linear(self) -> bool:
+        """Whether it reads its own stratum in one place, which has the relation of its head."""
+        own = [
             literal for literal in self.rule.body if isinstance(literal, Match) and literal.relation not in self.needs
         ]
-        return len(reads_own) == 1 and self.news == self.rule.relation
+        return len(own) == 1 and self.new_relation == self.rule.relation
 
-    def compiled(self, tables: Mapping[str, IndexedTable], emits: bool) -> Compiled | None:
-        """The function; None if the rule is too deep for one. Sizes are powers of two, rounded up to thirds, so that
-        plans serve for more than one evaluation."""
-        magnitudes = tuple([(len(tables[name].rows).bit_length() + 2) // 3 * 3 for name in self.sized])
-        if magnitudes in self.variants:
-            return self.variants.get(magnitudes)
-        if len(self.variants) >= MOST_VARIANTS:
-            self.variants.clear()
-        sizes = dict(zip(self.sized, magnitudes, strict=True))
+    def compile(self, tables: Mapping[str, IndexedTable], emits: bool) -> Compiled | None:
+        """The function for tables of about these sizes; None if the rule is too deep for one.
+
+        Sizes are powers of two, with exponents rounded up to multiples of three, so that a later evaluation can use
+        the same function.
+        """
+        magnitudes = tuple([(len(tables[name].rows).bit_length() + 2) // 3 * 3 for name in self.read])
+        if magnitudes in self.compiled:
+            return self.compiled.get(magnitudes)
+        if len(self.compiled) >= MOST_VARIANTS:
+            self.compiled.clear()
+        sizes = dict(zip(self.read, magnitudes, strict=True))
         try:
-            code = compile_plan(plan(self.body, lambda name: sizes.get(name, 0)), emits)
+            compiled = compile_plan(plan(self.body, lambda name: sizes.get(name, 0)), emits)
         except TooDeepError:
-            code = None
-        self.variants[magnitudes] = code
-        return code
+            compiled = None
+        self.compiled[magnitudes] = compiled
+        return compiled
 
 
 @dataclass(frozen=True, slots=True)
-class _Stratum:
-    """A stratum with its rules as parts: those that run once, and those that run in each round of a recursion. It gives
-    nothing unless one of the former has all that it `needs`."""
+class _SplitStratum:
+    """A stratum with its rules as parts: those that run once, and those that run in each round of a recursion."""
 
     stratum: Stratum
     relations: tuple[str, ...]
     once: tuple[_Part, ...]
-    again: tuple[_Part, ...]
-    needs: tuple[frozenset[str], ...]
+    each_round: tuple[_Part, ...]
 
     @staticmethod
-    def of(stratum: Stratum) -> _Stratum:
+    def of(stratum: Stratum) -> _SplitStratum:
         own = stratum.relations if stratum.recursive else ()
         once: list[_Part] = []
-        again: list[_Part] = []
+        each_round: list[_Part] = []
         for rule in stratum.rules:
-            loops = [
+            recursive = [
                 at for at, literal in enumerate(rule.body) if isinstance(literal, Match) and literal.relation in own
             ]
-            again += [_Part.of(rule, own, at) for at in loops]
-            once += [] if loops else [_Part.of(rule, own)]
-        needs = tuple(part.needs for part in once)
-        return _Stratum(stratum, stratum.relations, tuple(once), tuple(again), needs)
+            each_round += [_Part.of(rule, own, at) for at in recursive]
+            if not recursive:
+                once.append(_Part.of(rule, own))
+        return _SplitStratum(stratum, stratum.relations, tuple(once), tuple(each_round))
+
+    def may_give_rows(self, filled: Set[str]) -> bool:
+        """Whether a part that runs once has all that it needs."""
+        return any([part.needs <= filled for part in self.once])
 
 
-_PREPARED = Kept[tuple[_Stratum, ...]]()
+_SPLIT_STRATA = Kept[tuple[_SplitStratum, ...]]()
 
 
-def _prepared(program: CheckedProgram) -> tuple[_Stratum, ...]:
-    """The strata of a program with their plans."""
-    return _PREPARED.get(program, (), lambda: tuple(map(_Stratum.of, program.strata)))
+def _split_strata(program: CheckedProgram) -> tuple[_SplitStratum, ...]:
+    """The strata of a program with their plans; kept for as long as the program."""
+    return _SPLIT_STRATA.get(program, (), lambda: tuple(map(_SplitStratum.of, program.strata)))
 
 
 def _lookup(table: IndexedTable, access: Access) -> object:
-    """What a compiled function looks up rows in."""
+    """The table part that an access describes."""
     if access.keys is not None:
         return table.index(access.constants, access.keys)
     if access.distinct is not None:
@@ -184,72 +192,75 @@ class _Evaluation:
     tables: dict[str, IndexedTable]
     errors: Errors
     filled: set[str] = field(default_factory=set)
-    """The relations that have rows, inputs and those of earlier strata."""
+    """The inputs and the relations of earlier strata that have rows."""
     failed: set[int] = field(default_factory=set)
     """The rules that met an error, by identity."""
 
-    def derive(self, stratum: _Stratum, apart: bool = False) -> None:
-        """Derive the rows of a stratum; if it is recursive and rounds are told `apart`, each row leads to its round."""
-        for relation in stratum.stratum.relations:
+    def derive(self, stratum: _SplitStratum, by_round: bool = False) -> None:
+        """Derive the rows of a stratum. With `by_round` each row of a recursive one is mapped to its round."""
+        relations = stratum.relations
+        for relation in relations:
             self.tables[relation] = IndexedTable()
-        if not stratum.stratum.recursive:
-            for part in stratum.once:
-                if part.needs <= self.filled:
-                    self._run(part, self.tables[part.rule.relation].rows, None, ())
-            return
         parts = [part for part in stratum.once if part.needs <= self.filled]
-        again = [part for part in stratum.again if part.needs <= self.filled]
-        alone = len(again) == 1 and again[0].linear and len(stratum.stratum.relations) == 1
-        if alone and not apart and self.watch.budget.rounds is None:
-            self._chase(parts, again[0])
+        if not stratum.stratum.recursive:
+            for part in parts:
+                self._run(part, self.tables[part.rule.relation].rows, None, ())
             return
-        # in normal rounds a row is known, and may join, as soon as it is found; to tell rounds apart it must not yet
-        known = {name: {} if apart else self.tables[name].rows for name in stratum.stratum.relations}
-        news: dict[str, list[Row]] = {}
-        turn = 0
+        each_round = [part for part in stratum.each_round if part.needs <= self.filled]
+        is_chain = len(relations) == 1 and len(each_round) == 1 and each_round[0].is_linear
+        if is_chain and not by_round and self.watch.budget.rounds is None:
+            self._derive_chain(parts, each_round[0])
+            return
+        # a row is usually known, and may join, as soon as it is derived; to separate rounds it must not be known yet
+        known = {name: {} if by_round else self.tables[name].rows for name in relations}
+        last: dict[str, list[Row]] = {}
+        number = 0
         while parts:
-            turn += 1
-            self.watch.start_round(turn)
-            fresh: dict[str, list[Row]] = {name: [] for name in known}
+            number += 1
+            self.watch.start_round(number)
+            derived: dict[str, list[Row]] = {name: [] for name in known}
             for part in parts:
                 name = part.rule.relation
-                self._run(part, known[name], fresh[name].append, news.get(part.news, ()) if part.news else ())
-            for name, rows in fresh.items():
-                if apart:
-                    self.tables[name].rows.update(dict.fromkeys(rows, turn))
+                news = last.get(part.new_relation, ()) if part.new_relation else ()
+                self._run(part, known[name], derived[name].append, news)
+            for name, rows in derived.items():
+                if by_round:
+                    self.tables[name].rows.update(dict.fromkeys(rows, number))
                 self.tables[name].extend(rows)
-            news = fresh
-            parts = [part for part in again if part.news and news[part.news]]
+            last = derived
+            parts = [part for part in each_round if part.new_relation and last[part.new_relation]]
 
-    def _chase(self, parts: Sequence[_Part], again: _Part) -> None:
-        """All rounds at once: the loop over the new rows comes to those that it appends itself."""
+    def _derive_chain(self, once: Sequence[_Part], recursive: _Part) -> None:
+        """Run all rounds of one linear rule as one: its loop over the new rows reaches the rows that it appends."""
         rows: list[Row] = []
-        known = self.tables[again.rule.relation].rows
-        for part in parts:
+        known = self.tables[recursive.rule.relation].rows
+        for part in once:
             self._run(part, known, rows.append, ())
         done = 0
         while done < len(rows):  # more than once only after an error
-            done += self._run(again, known, rows.append, rows[done:] if done else rows)
+            done += self._run(recursive, known, rows.append, rows[done:] if done else rows)
 
     def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> int:
-        """Run a part of a rule: fast, but carefully if it fails, or if a negation or an aggregate in it reads an
-        error. How many of the new rows it came to."""
+        """Run a part of a rule, and return how many of the new rows it has read.
+
+        The compiled function runs unless a negation or an aggregate of the part reads an error. If it fails, or can't
+        be used, a search for assignments does its work.
+        """
         self.watch.start(part.rule, known)
-        code = part.compiled(self.tables, emit is not None)
-        through_error = self.errors and any(
-            through and match.relation in self.errors for through, match in reads(part.rule.body)
-        )
-        if code and not through_error:
-            lookups = [_lookup(self.tables[access.relation], access) for access in code.accesses]
+        compiled = part.compile(self.tables, emit is not None)
+        if compiled and not self._reads_error(part.rule):
+            lookups = [_lookup(self.tables[access.relation], access) for access in compiled.accesses]
             try:
-                code.work(lookups, code.constants, known, emit, news, self.watch.check)
+                compiled.work(lookups, compiled.constants, known, emit, news, self.watch.check)
                 self.watch.stop()
                 return len(news)
             except EvaluationError:
                 pass
-        came_to = len(news)
+        count = len(news)
         rows: dict[Row, None] = {}
-        search = Assignments(self.tables, self.errors, self.watch, news=IndexedTable(news) if part.news else None)
+        search = Assignments(
+            self.tables, self.errors, self.watch, news=IndexedTable(news) if part.new_relation else None
+        )
         for binding, cause in search.of_rule(part.body):
             if cause:
                 self.failed.add(id(part.rule))
@@ -261,10 +272,16 @@ class _Evaluation:
                 if emit:
                     emit(row)
         self.watch.stop()
-        return came_to
+        return count
+
+    def _reads_error(self, rule: CheckedRule) -> bool:
+        """Whether a negation or an aggregate of the rule reads a relation with errors."""
+        if not self.errors:
+            return False
+        return any(nested and match.relation in self.errors for nested, match in reads(rule.body))
 
     def find_errors(self, stratum: Stratum) -> None:
-        """Collect the rows in error, those that follow from others included. A row that is derived is not in error."""
+        """Collect the rows in error, with those that follow from others. A row that is derived is not in error."""
         search = Assignments(self.tables, self.errors, self.watch)
         grown = True
         while grown:
@@ -274,8 +291,8 @@ class _Evaluation:
                     match.relation in self.errors for _, match in reads(rule.body)
                 ):
                     continue
-                found = {(head_row(rule, binding), cause) for binding, cause in search.of_rule(rule) if cause}
-                for row, cause in found:
+                failures = {(head_row(rule, binding), cause) for binding, cause in search.of_rule(rule) if cause}
+                for row, cause in failures:
                     if None not in row and row in self.tables[rule.relation].rows:
                         continue
                     causes = self.errors.setdefault(rule.relation, {}).setdefault(row, set())
