@@ -1,10 +1,11 @@
-"""The assignments of a body one by one, true or in error (layer 3): what an error means is defined here.
+"""Search for the assignments of a body, true or in error.
 
-In: a body, tables, the errors of relations known so far. Out: each assignment that no literal makes false, with the
-error that stands in its way, if any. For one assignment: the matches choose rows, or rows in error; what follows from
-their values by equations and builtins is computed; a false literal beats an error, an error beats true. A row in error
-fits wherever its known values do. No order of literals changes the result. Slower than what `code` makes of a body,
-hence used where an error was met, where a body is too deep for it, and for explanations.
+This module defines what an error means. The matches of an assignment choose rows, or rows in error, and equations and
+builtins compute further values. A false literal beats an error, and an error beats true. A row in error fits wherever
+its known values fit. The order of literals does not change the result.
+
+The search is slower than a compiled plan. It is used where an error was met, where a body is too deep to compile, and
+for explanations.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, co
 from datalog_gate.engine.model import IndexedTable
 
 FEW = 16
-"""As many rows are gone through sooner than an index is made."""
+"""Reading this many rows takes less time than building an index."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cause:
-    """An error: where it happened, and what it says."""
+    """An error: its place and message."""
 
     span: Span
     message: str
@@ -34,35 +35,42 @@ class Cause:
 
 Binding = dict[Var, Value]
 Errors = dict[str, dict[Row, set[Cause]]]
-"""By relation: rows in error (None where a value is not known) with their causes."""
+"""By relation the rows in error, with None for values that are not known, and their causes."""
 Place = tuple[str, tuple[int, ...], Row]
-"""A relation, columns of it, and what they hold."""
+"""A relation, some of its columns, and the values there."""
 Verdict = bool | Cause | None
-"""Of a literal: true, false, in error, or None while it waits for a value."""
+"""The result of a literal: true, false, an error, or None while it waits for a value."""
+Assignment = tuple[Binding, Cause | None]
+"""The values of the variables, and the least error, if any."""
 
 
 @dataclass(slots=True)
 class Assignments:
-    """Finds assignments over `tables` and `errors`; in the order of rows if `ordered`, for which the tables must be
-    finished: what was found in them is remembered. A match of new rows reads the table `news`."""
+    """A search for assignments over tables and errors."""
 
     tables: Mapping[str, IndexedTable]
     errors: Errors = field(default_factory=dict)
     watch: Watch = field(default_factory=lambda: Watch())
     ordered: bool = False
+    """Whether to search in the order of rows. The tables must be finished then, since results are cached."""
     news: IndexedTable | None = None
+    """The table that a match of new rows reads."""
     _sorted: dict[Place, list[Row]] = field(default_factory=dict, init=False)
     _bodies: dict[int, tuple[CheckedRule | Scoped, Sequence[Scoped]]] = field(default_factory=dict, init=False)
-    _settled: dict[tuple[int, Row], tuple[Scoped, Cause | bool | Value]] = field(default_factory=dict, init=False)
-    """By the identity of what they are about, which each of them holds: equality would compare all that it is made of.
-    The body of each rule, negation and aggregate; and with the values that it needs what one of the latter comes to."""
+    """The body of each rule, negation and aggregate.
 
-    def of_rule(self, rule: CheckedRule, known: Binding | None = None) -> Iterator[tuple[Binding, Cause | None]]:
-        """The assignments of a rule's body that hold the `known` values."""
+    The key is the identity of the rule or literal, because comparing it would compare all its parts. The value holds
+    it, so that its identity is not used again.
+    """
+    _results: dict[tuple[int, Row], tuple[Scoped, Cause | bool | Value]] = field(default_factory=dict, init=False)
+    """The result of each negation and aggregate for the values that it needs, with keys like those of `_bodies`."""
+
+    def of_rule(self, rule: CheckedRule, known: Binding | None = None) -> Iterator[Assignment]:
+        """Find the assignments of a rule's body that have the `known` values."""
         return self.of_body(self.body(rule), known or {})
 
     def body(self, of: CheckedRule | Scoped) -> Sequence[Scoped]:
-        """The body of a rule, or within a negation or an aggregate, with what each literal needs."""
+        """The body of a rule, a negation or an aggregate, with what each literal needs."""
         if id(of) not in self._bodies:
             if isinstance(of, CheckedRule):
                 body = scoped(of.body, [argument for argument in of.arguments if isinstance(argument, Var)])
@@ -73,9 +81,11 @@ class Assignments:
         return self._bodies[id(of)][1]
 
     def rows(self, relation: str, columns: tuple[int, ...], key: Row) -> Collection[Row]:
-        """The rows that hold `key` in `columns`. Where the first of them, most often an id, leaves few rows no index of
-        all of them is made; nor where it is the whole row, unless it holds an unknown, which equals one of another
-        place."""
+        """The rows that hold `key` in `columns`.
+
+        No index is built if the first column, usually an id, leaves few rows. None is needed for a whole row, unless
+        it holds an unknown, which is equal to an unknown of another place.
+        """
         table = self.tables[relation]
         if len(columns) == len(next(iter(table.rows), ())) and not any(isinstance(value, Unknown) for value in key):
             return (key,) if key in table.rows else ()
@@ -86,24 +96,24 @@ class Assignments:
             return table.lookup(columns, key)
         return [row for row in few if all(row[at] == value for at, value in zip(columns, key, strict=True))]
 
-    def of_body(self, body: Sequence[Scoped], known: Binding) -> Iterator[tuple[Binding, Cause | None]]:
-        """The assignments of any body that hold the `known` values."""
-        matches = [one.literal for one in body if isinstance(one.literal, Match)]
-        if self.ordered:  # so that the order of the body chooses nothing
+    def of_body(self, body: Sequence[Scoped], known: Binding) -> Iterator[Assignment]:
+        """Find the assignments of a body that have the `known` values."""
+        matches = [item.literal for item in body if isinstance(item.literal, Match)]
+        if self.ordered:  # the order of the literals must not matter
             matches.sort(key=lambda match: match.span)
-        computed = [one for one in body if not isinstance(one.literal, Match)]
-        if len(matches) == 1 and not computed:  # what most aggregates are over
+        computed = [item for item in body if not isinstance(item.literal, Match)]
+        if len(matches) == 1 and not computed:  # the body of most aggregates
             yield from self._fitting(matches[0], known, None)
             return
         levels: list[_Level] = [(matches, computed, iter([(dict(known), None)]))]
         while levels:
-            pending, others, found = levels[-1]
-            for binding, cause in found:
+            pending, others, assignments = levels[-1]
+            for binding, cause in assignments:
                 self.watch.count_rows(1 + len(pending))
-                judged = self._judged(others, binding, cause)
-                if judged is None:
+                evaluated = self._evaluate_all(others, binding, cause)
+                if evaluated is None:
                     continue
-                waiting, cause = judged
+                waiting, cause = evaluated
                 if pending:
                     best = self._best(pending, binding) if len(pending) > 1 else pending[0]
                     rest = [match for match in pending if match is not best]
@@ -114,47 +124,52 @@ class Assignments:
             else:
                 levels.pop()
 
-    def _judged(
+    def _evaluate_all(
         self, computed: Sequence[Scoped], binding: Binding, cause: Cause | None
     ) -> tuple[list[Scoped], Cause | None] | None:
-        """What still waits for values once all that can be told is told, and the least cause; None if one is false."""
+        """Evaluate all literals that have the values they need.
+
+        Returns the literals that still wait for values, and the least cause; None if a literal is false.
+        """
         waiting = list(computed)
-        settled = False
-        while not settled:  # each round may give the next one values
-            settled = True
-            for one in list(waiting):
-                verdict = self._judge(one, binding)
+        progress = True
+        while progress:  # each round may bind values for the next one
+            progress = False
+            for item in list(waiting):
+                verdict = self._evaluate(item, binding)
                 if verdict is False:
                     return None
                 if verdict is not None:
-                    waiting.remove(one)
-                    settled = False
+                    waiting.remove(item)
+                    progress = True
                 if isinstance(verdict, Cause):
                     cause = _least(cause, verdict)
         return waiting, cause
 
     def _best(self, matches: Sequence[Match], binding: Binding) -> Match:
-        """The match that is known best; of those, where rows are put in order, the first one with the fewest rows."""
-        known = [sum([isinstance(term, Const) or term in binding for _, term in match.said]) for match in matches]
-        most = max(known)
-        best = [match for match, count in zip(matches, known, strict=True) if count == most]
+        """The match with most known terms; of several, if rows are ordered, the first one with the fewest rows."""
+        counts = [sum([isinstance(term, Const) or term in binding for _, term in match.said]) for match in matches]
+        most = max(counts)
+        best = [match for match, count in zip(matches, counts, strict=True) if count == most]
         if len(best) == 1 or not self.ordered:
             return best[0]
         places = [self._place(match, binding) for match in best]
-        counts = [len(self.rows(*place)) if place else 0 for place in places]
-        return best[counts.index(min(counts))]
+        sizes = [len(self.rows(*place)) if place else 0 for place in places]
+        return best[sizes.index(min(sizes))]
 
-    def _fitting(self, match: Match, binding: Binding, before: Cause | None) -> Iterator[tuple[Binding, Cause | None]]:
-        """The binding with the values of each row that fits, and the least of the cause `before` and the row's own if
-        it is one in error."""
+    def _fitting(self, match: Match, binding: Binding, before: Cause | None) -> Iterator[Assignment]:
+        """Extend the binding by each row that fits the match.
+
+        The cause is the least of `before` and, for a row in error, the row's own.
+        """
         for row in self._rows(match, binding):
-            extended = _bound(match, row, binding)
+            extended = _extend(match, row, binding)
             if extended is not None:
                 yield extended, before
         if match.new:
             return
         for row, causes in self.errors.get(match.relation, {}).items():
-            extended = _bound(match, row, binding, in_error=True)
+            extended = _extend(match, row, binding, in_error=True)
             if extended is not None:
                 for cause in causes:
                     yield extended, _least(before, cause)
@@ -173,90 +188,96 @@ class Assignments:
         return self._sorted[place]
 
     def _place(self, match: Match, binding: Binding) -> Place | None:
-        """What the match is to find; None if that is a null, which never joins."""
+        """Where to look up the rows of a match; None if a variable is null, which never joins."""
         fixed = [(at, term) for at, term in match.said if isinstance(term, Const) or term in binding]
         columns, key = tuple([at for at, _ in fixed]), tuple([_value(term, binding) for _, term in fixed])
         if any(value is None and isinstance(term, Var) for value, (_, term) in zip(key, fixed, strict=True)):
             return None
         return match.relation, columns, key
 
-    def _judge(self, one: Scoped, binding: Binding) -> Verdict:
-        """The verdict on a literal; what it binds is added to the binding."""
-        if not one.ready(binding):
+    def _evaluate(self, item: Scoped, binding: Binding) -> Verdict:
+        """Evaluate a literal, and add what it binds to the binding."""
+        if not item.ready(binding):
             return None
         try:
-            match one.literal:
+            match item.literal:
                 case Compare(comparator, left, right, _, when_unknown):
                     for side, other in ((left, right), (right, left)):
                         if isinstance(side, Var) and side not in binding:
                             binding[side] = _value(other, binding)
                             return True
                     operands = _value(left, binding), _value(right, binding)
-                    return compare(comparator, *operands, when_unknown, one.literal.null_test)
+                    return compare(comparator, *operands, when_unknown, item.literal.null_test)
                 case Call(builtin, inputs, outputs, _, when_unknown):
                     values = [_value(operand, binding) for operand in inputs]
                     if not outputs:
                         return holds(builtin, values, when_unknown)
-                    return _given(outputs[0], compute(builtin, values), binding)
+                    return _bind_output(outputs[0], compute(builtin, values), binding)
                 case Without():
-                    verdict = self._settle(one, binding)
+                    verdict = self._evaluate_body(item, binding)
                     assert isinstance(verdict, Cause | bool)
                     return verdict
                 case Fold(target=target):
-                    value = self._settle(one, binding)
-                    return value if isinstance(value, Cause) else value is not None and _given(target, value, binding)
+                    value = self._evaluate_body(item, binding)
+                    if isinstance(value, Cause):
+                        return value
+                    return value is not None and _bind_output(target, value, binding)
                 case Match():
-                    raise AssertionError("a match is no computed literal")
+                    raise AssertionError("a match is not a computed literal")
         except EvaluationError as error:
-            return Cause(one.literal.span, str(error))
+            return Cause(item.literal.span, str(error))
 
-    def _settle(self, one: Scoped, binding: Binding) -> Cause | bool | Value:
+    def _evaluate_body(self, item: Scoped, binding: Binding) -> Cause | bool | Value:
         """Whether a negation holds, or the value of an aggregate, null if it has none; or the error in it."""
-        known = {var: binding[var] for var in one.needs}
-        key = id(one), tuple(known.values())
-        if key in self._settled:
-            return self._settled[key][1]
-        inside = Assignments(self.tables, self.errors, self.watch) if self.ordered else self  # no order is asked for
-        found = inside.of_body(self.body(one), known)
-        result = _aggregated(one.literal, found) if isinstance(one.literal, Fold) else _none(found)
+        known = {var: binding[var] for var in item.needs}
+        key = id(item), tuple(known.values())
+        if key in self._results:
+            return self._results[key][1]
+        search = Assignments(self.tables, self.errors, self.watch) if self.ordered else self  # order does not matter
+        assignments = search.of_body(self.body(item), known)
+        literal = item.literal
+        result = _compute_aggregate(literal, assignments) if isinstance(literal, Fold) else _find_none(assignments)
         if self.ordered:
-            self._settled[key] = one, result
+            self._results[key] = item, result
         return result
 
 
-_Level = tuple[Sequence[Match], Sequence[Scoped], Iterator[tuple[Binding, Cause | None]]]
-"""The matches and other literals that are still to come, and the assignments of those before."""
+_Level = tuple[Sequence[Match], Sequence[Scoped], Iterator[Assignment]]
+"""The matches and the other literals that remain, and the assignments of the matches before."""
 
 
-def _none(found: Iterable[tuple[Binding, Cause | None]]) -> Cause | bool:
-    """Whether there is no assignment."""
-    worst: Cause | None = None
-    for _, cause in found:
+def _find_none(assignments: Iterable[Assignment]) -> Cause | bool:
+    """Whether there is no assignment; the least error if all are in error."""
+    least: Cause | None = None
+    for _, cause in assignments:
         if cause is None:
             return False
-        worst = _least(worst, cause)
-    return worst or True
+        least = _least(least, cause)
+    return least or True
 
 
-def _aggregated(literal: Fold, found: Iterable[tuple[Binding, Cause | None]]) -> Cause | Value:
-    worst: Cause | None = None
+def _compute_aggregate(literal: Fold, assignments: Iterable[Assignment]) -> Cause | Value:
+    least: Cause | None = None
     rows: set[Row] = set()
-    for each, cause in found:
-        worst = _least(worst, cause)
-        if worst is None:
-            rows.add(tuple(_value(term, each) for term in literal.terms))
-    return worst or aggregate(literal.function, rows)
+    for binding, cause in assignments:
+        least = _least(least, cause)
+        if least is None:
+            rows.add(tuple(_value(term, binding) for term in literal.terms))
+    return least or aggregate(literal.function, rows)
 
 
 def head_row(rule: CheckedRule, binding: Binding) -> Row:
-    """The head's row, None for what the binding does not know."""
+    """The row of the head, with None for variables that are not bound."""
     return tuple(
         argument.value if isinstance(argument, Const) else binding.get(argument) for argument in rule.arguments
     )
 
 
-def _bound(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
-    """The binding with the row's values, or None if they do not fit. In error a null is a value not known: it fits."""
+def _extend(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
+    """The binding with the row's values, or None if they do not fit.
+
+    A null in a row in error is a value that is not known, which fits.
+    """
     extended = dict(binding)
     for at, argument in match.said:
         value = row[at]
@@ -269,11 +290,11 @@ def _bound(match: Match, row: Row, binding: Binding, in_error: bool = False) -> 
     return extended
 
 
-def _given(output: Operand | None, value: Value, binding: Binding) -> bool:
-    """Whether a computed value fits its output, which it binds if nothing else did."""
+def _bind_output(output: Operand | None, value: Value, binding: Binding) -> bool:
+    """Whether a computed value fits its output. An unbound output is bound to the value."""
     if isinstance(output, Var):
-        known = output in binding
-        return fits(value, binding.setdefault(output, value), constant=not known)
+        is_known = output in binding
+        return fits(value, binding.setdefault(output, value), constant=not is_known)
     return output is None or fits(value, output.value, constant=True)
 
 

@@ -7,7 +7,7 @@ evaluation, so threads can share them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis.cache import Kept
@@ -149,6 +149,8 @@ class _SplitStratum:
     relations: tuple[str, ...]
     once: tuple[_Part, ...]
     each_round: tuple[_Part, ...]
+    needs: tuple[frozenset[str], ...]
+    """What each of the parts that run once needs."""
 
     @staticmethod
     def of(stratum: Stratum) -> _SplitStratum:
@@ -162,11 +164,12 @@ class _SplitStratum:
             each_round += [_Part.of(rule, own, at) for at in recursive]
             if not recursive:
                 once.append(_Part.of(rule, own))
-        return _SplitStratum(stratum, stratum.relations, tuple(once), tuple(each_round))
+        needs = tuple(part.needs for part in once)
+        return _SplitStratum(stratum, stratum.relations, tuple(once), tuple(each_round), needs)
 
-    def may_give_rows(self, filled: Set[str]) -> bool:
-        """Whether a part that runs once has all that it needs."""
-        return any([part.needs <= filled for part in self.once])
+    def may_give_rows(self, filled: set[str]) -> bool:
+        """Whether all that one of the parts that run once needs is filled."""
+        return any(map(filled.issuperset, self.needs))
 
 
 _SPLIT_STRATA = Kept[tuple[_SplitStratum, ...]]()
@@ -258,9 +261,8 @@ class _Evaluation:
                 pass
         count = len(news)
         rows: dict[Row, None] = {}
-        search = Assignments(
-            self.tables, self.errors, self.watch, news=IndexedTable(news) if part.new_relation else None
-        )
+        new_rows = IndexedTable(news) if part.new_relation else None
+        search = Assignments(self.tables, self.errors, self.watch, news=new_rows)
         for binding, cause in search.of_rule(part.body):
             if cause:
                 self.failed.add(id(part.rule))
