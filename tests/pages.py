@@ -208,10 +208,11 @@ EXAMPLES = (
 
 
 def assert_written(path: Path, text: str) -> None:
-    """The file, a page or the golden answer of a test, holds this text. ``REGENERATE=1 tox -e py`` writes all anew."""
+    """The file, a page or the golden answer of a test, holds this text. ``REGENERATE=1 tox -e py,slow`` writes all
+    anew."""
     if os.environ.get("REGENERATE"):
         path.write_text(text, "utf-8")
-    assert path.read_text("utf-8") == text, "REGENERATE=1 tox -e py writes it anew"
+    assert path.read_text("utf-8") == text, "REGENERATE=1 tox -e py,slow writes it anew"
 
 
 def answer(table: Table, literal: str, row: Row) -> str:

@@ -12,6 +12,7 @@ import datalog_gate as dg
 from datalog_gate.analysis.check import input_of
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
+from tests.sampling import sample
 
 Facts = dict[str, list[tuple[object, ...]]]
 NULLS: Facts = {"q": [(1, None), (2, 5), (3, None)], "r": [(None,), (5,)]}
@@ -97,7 +98,7 @@ def test_facts_of_another_width_than_the_rules_are_refused(rules: str) -> None:
 
 
 @given(st.permutations(["q(x, y)", "y != null", "z = y + 1", "not r(z)", "w = count{ v : q(v, z) }", "w < 1"]))
-@settings(max_examples=40)
+@settings(max_examples=sample(40))
 def test_the_order_of_literals_changes_nothing(literals: list[str]) -> None:
     rules = f"p(x, z, w) :- {', '.join(literals)}."
     assert dg.query(rules, "p(x, z, w)", facts=NULLS) == {(2, 6, 0)}
@@ -206,7 +207,11 @@ SEVERAL = "r(1).\n@deny s(1) :- r(1).\n" + "p(x) :- r(x), (" + " or ".join(["r(1
             f"r(1). @deny p(x) :- r(x){', not r(2)' * 1000}.",
             ["this rule has more than 1000 conditions that hold together"],
         ),
-        (SEVERAL * 51, ["the large rules have more than 100000 conditions, alternatives multiplied out"]),
+        pytest.param(
+            SEVERAL * 51,
+            ["the large rules have more than 100000 conditions, alternatives multiplied out"],
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_alternatives_are_bounded_however_they_nest(text: str, messages: list[str]) -> None:

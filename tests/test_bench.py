@@ -94,6 +94,7 @@ def test_the_facts_are_the_same_each_time() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_rules_of_the_bench_are_rules() -> None:
     policies = load(many_policies(300)).policies
     assert len({policy.id for policy in policies}) == len(policies) >= 300

@@ -16,6 +16,7 @@ import datalog_gate as dg
 from datalog_gate.api import Rules
 from datalog_gate.stack.model import Data, Stack
 from tests import known_values
+from tests.sampling import sample
 
 RULES = """
 @deny("zone", "{s} stands in nova-2")
@@ -122,7 +123,7 @@ def worlds(
     return outcomes
 
 
-@settings(max_examples=30)
+@settings(max_examples=sample(30))
 @given(body=template)
 def test_what_is_tried_is_what_reading_with_each_value_gives(rules: Rules, body: dict[str, Any]) -> None:
     outcomes = worlds(rules, body, VALUES)
@@ -133,7 +134,7 @@ def test_what_is_tried_is_what_reading_with_each_value_gives(rules: Rules, body:
     assert all(violation.because and " if " in violation.depends for violation in decision.undetermined)
 
 
-@settings(max_examples=20)
+@settings(max_examples=sample(20))
 @given(body=template, free=st.sampled_from([{"flavor"}, {"zone"}, {"zone", "flavor"}]))
 def test_what_can_not_be_tried_is_never_told_wrong(rules: Rules, body: dict[str, Any], free: set[str]) -> None:
     declared = {
@@ -149,6 +150,7 @@ def test_what_can_not_be_tried_is_never_told_wrong(rules: Rules, body: dict[str,
     assert all(violation.because for violation in decision.undetermined)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("template", known_values.corpus()[::3], ids=lambda path: path.name)
 def test_values_only_settle_what_the_corpus_leaves_open(template: Path) -> None:
     assert list(known_values.wrong(dg.load_rules(known_values.ROOT / "rules"), template, 0)) == []

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datalog_gate.doors.cli.main import main
+from tests.sampling import sample
 
 RULES = """\
 export huge.
@@ -354,7 +355,7 @@ def test_a_query_as_text_is_a_row_a_line(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr() == ("a\tnull\nb\t2\n", "")
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sample(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text() | st.sampled_from(['") :- p(x).', "\u2028\x85\r\n", "\U0001f600\x00", "\ud800", "x" * 1_000_000]))
 def test_a_property_arrives_as_that_value(capsys: pytest.CaptureFixture[str], value: str) -> None:
     Path("web.json").write_text(STACK_JSON.replace("VALUE", json.dumps(value)))

@@ -36,6 +36,7 @@ from datalog_gate.files.rules import read_rules
 from datalog_gate.files.templates import read_facts
 from datalog_gate.language.ast import NOWHERE, Constant, Rule
 from datalog_gate.language.parser import parse
+from tests.sampling import sample
 
 ROOT = Path(__file__).parents[1]
 CASES = Path(os.environ.get("DATALOG_GATE_SHARED", ROOT.parent / "shared")) / "conformance/congress.jsonl"
@@ -174,6 +175,7 @@ PLACES: list[Any] = [
 """The rules of a library, and the code and place of each mistake."""
 
 
+@pytest.mark.slow
 def test_conformance() -> None:
     if not CASES.exists():
         pytest.skip(f"the conformance cases are not there: {CASES}")
@@ -309,7 +311,7 @@ OPTIONAL = st.sampled_from(
 BOUND = st.sampled_from([None, 2, 3, 4])
 
 
-@settings(max_examples=100)
+@settings(max_examples=sample(100))
 @given(
     st.lists(st.tuples(OPTIONAL, OPTIONAL), min_size=1, max_size=8),
     st.lists(st.tuples(BOUND, BOUND), max_size=6),

@@ -69,6 +69,7 @@ def findings(rules: dg.Rules) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not here")
 @pytest.mark.parametrize("limits", ["shipped", "limited"])
 def test_packs_find_in_real_templates_what_was_judged(limits: str, tmp_path: Path) -> None:
@@ -76,6 +77,7 @@ def test_packs_find_in_real_templates_what_was_judged(limits: str, tmp_path: Pat
     assert_written(ROOT / f"tests/findings/{limits}.txt", findings(dg.load_rules(packs)))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not here")
 @pytest.mark.parametrize("record", JUDGED, ids=lambda path: str(path.stem))
 def test_three_findings_of_each_policy_were_judged_by_hand(record: Path, tmp_path: Path) -> None:

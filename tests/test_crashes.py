@@ -146,8 +146,11 @@ def test_the_life_of_a_stack_has_each_transition(tmp_path: Path) -> None:
     assert (tuple(live(tmp_path)), Seats(tmp_path / "seats").holdings()) == (TRANSITIONS, {})
 
 
-@pytest.mark.parametrize("settling", ["", "before", "after"])
-@pytest.mark.parametrize("moment", ["before", "after"])
+SLOWLY = [pytest.param(moment, marks=pytest.mark.slow) for moment in ("before", "after")]
+
+
+@pytest.mark.parametrize("settling", ["", *SLOWLY])
+@pytest.mark.parametrize("moment", ["before", SLOWLY[1]])
 @pytest.mark.parametrize("transition", TRANSITIONS)
 def test_what_a_killed_process_left_is_settled_also_if_the_reconciler_is_killed(
     cloud: Cloud, tmp_path: Path, transition: str, moment: str, settling: str

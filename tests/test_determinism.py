@@ -53,6 +53,7 @@ def without_places(decision: dg.Decision) -> object:
     return plain(decision.to_json())
 
 
+@pytest.mark.slow
 def test_neither_the_hash_seed_nor_the_engine_changes_a_byte(tmp_path: Path) -> None:
     pytest.importorskip("datalog_gate.engine.pydatalog_worker", reason="needs pyDatalog")
     (tmp_path / "m.dl").write_text(rules_text())
@@ -77,6 +78,7 @@ def test_neither_the_hash_seed_nor_the_engine_changes_a_byte(tmp_path: Path) -> 
     assert [len(output.splitlines()) for output in outputs] == [3]
 
 
+@pytest.mark.slow
 def test_no_order_of_files_rules_or_facts_changes_a_decision(tmp_path: Path) -> None:
     random = Random(5)
     answers = []
@@ -91,6 +93,7 @@ def test_no_order_of_files_rules_or_facts_changes_a_decision(tmp_path: Path) -> 
     assert all(answer == answers[0] for answer in answers)
 
 
+@pytest.mark.slow
 def test_threads_do_not_see_each_other(tmp_path: Path) -> None:
     assert cross_talk(tmp_path, 10) == []
 

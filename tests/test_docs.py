@@ -24,7 +24,12 @@ COMMAND = re.compile(
 PYTHON = re.compile(r"```python\n(?P<program>(?:(?!```).)*)```\n\n```\n(?P<output>.*?)```", re.S)
 RULES = re.compile(r"```prolog\n(.*?)```", re.S)
 SHOWN = [
-    pytest.param(match["command"], match["output"], id=f"{page.name}: {match['command'][:50]}")
+    pytest.param(
+        match["command"],
+        match["output"],
+        id=f"{page.name}: {match['command'][:50]}",
+        marks=pytest.mark.slow if match["command"].startswith("test") else (),
+    )
     for page in PAGES
     for match in COMMAND.finditer(page.read_text("utf-8"))
 ]

@@ -15,8 +15,9 @@ from datalog_gate.engine import native
 from datalog_gate.language.parser import parse
 from tests.differential import answer, oracle
 from tests.programs import EVERYTHING, Facts, facts, programs, shuffled, texts
+from tests.sampling import sample
 
-many = settings(max_examples=150, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
 
 
 @many

@@ -293,7 +293,7 @@ def test_recursion_reaches_every_row_of_a_cycle() -> None:
     assert (set(model.rows("odd")), set(model.rows("even"))) == (everything, everything)
 
 
-@pytest.mark.parametrize("length", [17, 18, 19, 40, 990])
+@pytest.mark.parametrize("length", [17, 18, 19, 40, pytest.param(990, marks=pytest.mark.slow)])
 def test_a_body_longer_than_loops_can_be_nested_gives_its_rows(length: int) -> None:
     at = [Var(f"x{number}") for number in range(length + 1)]
     chain = tuple(edge(var, other) for var, other in pairwise(at))

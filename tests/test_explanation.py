@@ -255,7 +255,12 @@ def test_no_explanation_is_longer_than_two_kilobytes_and_says_what_it_leaves_out
     assert shown.endswith(f"        and {len(lines) - shown.count(chr(10))} more")
 
 
-@pytest.mark.parametrize("stack", ["bastion", "archive", "staging", "wiki", "crowd", "edge_portal"])
+SLOWLY = [
+    pytest.param(stack, marks=pytest.mark.slow) for stack in ("bastion", "staging", "wiki", "crowd", "edge_portal")
+]
+
+
+@pytest.mark.parametrize("stack", ["archive", *SLOWLY])
 def test_what_the_other_engine_finds_is_explained_byte_for_byte_alike(stack: str) -> None:
     pytest.importorskip("pyDatalog")
     rules = dg.load_rules(DOCS.parent / "rules")

@@ -17,6 +17,7 @@ from datalog_gate.language.formatter import format_text
 from datalog_gate.language.lexer import Source
 from datalog_gate.language.parser import parse
 from datalog_gate.language.printer import print_module
+from tests.sampling import sample
 from tests.test_printer import modules
 
 ROOT = Path(__file__).parents[1]
@@ -89,7 +90,7 @@ def test_the_rules_of_a_page_are_formatted(page: Path) -> None:
 BETWEEN = ["", "", "", " ", "\n ", "\n\n\n ", " /* a */ ", " /* b\n  c */ ", " // d\n ", " # e \n\n ", " /**/ // f\n "]
 
 
-@settings(max_examples=150)
+@settings(max_examples=sample(150))
 @given(modules, st.randoms(use_true_random=False))
 def test_formatting_keeps_statements_and_comments_and_is_done_after_once(module: ast.Module, random: Random) -> None:
     source = Source(plain := print_module(module), "f.dl")

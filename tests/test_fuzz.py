@@ -13,16 +13,19 @@ from datalog_gate.base.errors import RulesError
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.language.parser import parse
 from tests.fuzz import attempt, text
+from tests.sampling import sample
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(10))
 def test_no_text_crashes(seed: int) -> None:
-    for number in range(seed * 20, seed * 20 + 20):
+    for number in range(seed * 20, seed * 20 + sample(20)):
         attempt(text(Random(number)))
 
 
+@pytest.mark.sampled
 def test_reading_takes_steps_in_proportion_to_the_length() -> None:
-    for number in range(400):
+    for number in range(sample(400)):
         written = text(Random(number))
         taken = steps(parse, written, "f.dl", "f")
         assert taken <= 2000 + 60 * len(written), f"seed {number}"

@@ -23,6 +23,7 @@ from datalog_gate.services.contract import UnavailableError as Unavailable
 from datalog_gate.services.journal import MOVES, Claim, Journal, JournalError, LostError, State
 from datalog_gate.services.reconcile import Became, reconcile
 from tests.ledger import request
+from tests.sampling import sample
 
 NOW = 1_800_000_000.0
 PATHS: dict[State, tuple[State, ...]] = {
@@ -405,5 +406,5 @@ class Clouds(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-TestClouds = Clouds.TestCase
-TestClouds.settings = settings(max_examples=30, stateful_step_count=15)
+TestClouds = pytest.mark.sampled(Clouds.TestCase)
+TestClouds.settings = settings(max_examples=sample(30), stateful_step_count=15)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "datalog_gate"
@@ -110,7 +111,7 @@ def test_nothing_is_executed_that_came_as_text() -> None:
     calls = [
         f"{path.relative_to(PACKAGE)}: {ast.unparse(node)}"
         for _, path in modules()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(_tree(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in {"exec", "eval", "compile"}
@@ -136,8 +137,18 @@ def imported_rooms(path: Path) -> set[str]:
     return {room if room in rooms else "api" for room in inner}
 
 
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+@cache
+def _imported(path: Path) -> list[str]:
+    return list(_imports(_tree(path)))
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:

@@ -156,6 +156,7 @@ def test_cases_that_fail_notice_nothing(tmp_path: Path) -> None:
         survivors(tmp_path, CASES.replace("[{policy: big}]", "[]"))
 
 
+@pytest.mark.slow
 def test_our_own_cases_notice_nine_faults_of_ten() -> None:
     files = sorted((Path(__file__).parents[1] / "rules").rglob("test.yaml"))
     assert mutate([read_suite(file) for file in files], seed=1, most=80).score >= 90

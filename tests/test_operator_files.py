@@ -122,6 +122,7 @@ def test_a_stack_is_judged_with_the_types_of_the_file() -> None:
     assert main(["check", "web.yaml", "--rules", "rules", "--catalogue", "acme.json"]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [["--catalogue", "acme.json"], []])
 def test_policy_tests_take_catalogue_files(given: list[str]) -> None:
     assert main(["test", *given, "rules"]) == (0 if given else 2)

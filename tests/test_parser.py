@@ -11,6 +11,7 @@ from datalog_gate.base.values import FALSE, TRUE
 from datalog_gate.language import ast
 from datalog_gate.language.parser import parse, parse_query
 from datalog_gate.language.printer import print_module
+from tests.sampling import sample
 
 W, X, Y, Z = ast.Wildcard(), ast.Variable("x"), ast.Variable("y"), ast.Variable("z")
 P, PX, QX = ast.Atom("p"), ast.Atom("p", (X,)), ast.Atom("q", (X,))
@@ -278,7 +279,7 @@ def edited(changes: list[tuple[int, int, str]]) -> str:
 texts = st.text() | st.lists(st.sampled_from(PIECES), max_size=60).map("".join) | edits.map(edited)
 
 
-@settings(max_examples=150)
+@settings(max_examples=sample(150))
 @given(texts)
 @example(VALID)
 def test_any_text_parses_to_what_prints_and_parses_again(text: str) -> None:

@@ -40,6 +40,7 @@ from datalog_gate.engine.plan import (
 )
 from datalog_gate.files.rules import read_rules
 from tests.programs import X, Y, Z, place, programs
+from tests.sampling import sample
 
 RULES = Path(__file__).parents[1] / "rules"
 
@@ -162,6 +163,7 @@ def renamed(rule: CheckedRule) -> CheckedRule:
     return replace(rule, arguments=tuple(map(var, rule.arguments)), body=tuple(map(literal, reversed(rule.body))))
 
 
+@pytest.mark.slow
 def test_every_order_of_our_rules_and_their_literals_has_the_same_plans() -> None:
     rules = [rule for stratum in load(read_rules([RULES])).program.strata for rule in stratum.rules]
     for rule in rules:
@@ -171,7 +173,7 @@ def test_every_order_of_our_rules_and_their_literals_has_the_same_plans() -> Non
             assert plan(replace(rule, body=body), len) == first
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
 @given(programs(), st.randoms())
 def test_no_order_of_literals_changes_a_plan(program: CheckedProgram, random: st.randoms) -> None:  # type: ignore[valid-type]
     for stratum in program.strata:

@@ -197,6 +197,7 @@ def test_the_rules_are_those_of_the_nearest_folder_named_rules_or_of_a_chain_of_
     assert top_folder(tmp_path / folder) == tmp_path / top
 
 
+@pytest.mark.slow
 def test_a_run_over_a_folder_takes_it_for_the_top_of_the_packs(tmp_path: Path) -> None:
     write(tmp_path, {"packs/b/lib.dl": FLAVOR + "export near. near(1).", "packs/a/p.dl": "far(x) :- b:lib:near(x).",
                      "web/template.yaml": STACK, "packs/a/test.yaml": case("{rows: {a:p:far: [[1]]}}")})  # fmt: skip
@@ -262,6 +263,7 @@ def test_a_folder_without_a_policy_tests_rows_or_nothing(tmp_path: Path) -> None
     assert [suite.report(case) for case in suite.cases] == [""]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "code"),
     [
@@ -281,6 +283,7 @@ def test_a_run_answers_with_the_exit_codes_of_the_command(
     assert (run(["rules"]), run(["nowhere"])) == (code, 3)
 
 
+@pytest.mark.slow
 def test_a_failing_case_is_shown_with_its_place_and_without_a_traceback(tmp_path: Path) -> None:
     pack(tmp_path, case("{}"))
     shown = subprocess.run(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -106,10 +107,16 @@ def mixed(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def slowly(*values: object) -> Any:
+    """A case that starts one process more, and proves what another one proves in part."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 COMMAND = ("-m", "datalog_gate.doors.cli.main", "test")
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
+@pytest.mark.slow
 def test_pytest_and_the_command_agree_case_by_case(tmp_path: Path, mixed: Path) -> None:
     for folder, fails in ((ROOT, 0), (mixed, 1)):
         own, theirs = tmp_path / "own.xml", tmp_path / "theirs.xml"
@@ -125,11 +132,11 @@ def test_pytest_and_the_command_agree_case_by_case(tmp_path: Path, mixed: Path) 
     ("options", "code", "names"),
     [
         (["-k", "ssh"], 0, ["ssh is refused"]),
-        (["-k", "nothing"], 5, ["nothing is"]),
-        (["-n", "2"], 5, ["deleting is not judged", "nothing is", "ssh is refused"]),
-        (["-k", "ssh or deleting", "-n", "2"], 0, ["deleting is not judged", "ssh is refused"]),
-        (["-x", "-k", "nobody"], 3, []),
-        (["--no-such-option"], 64, None),
+        slowly(["-k", "nothing"], 5, ["nothing is"]),
+        slowly(["-n", "2"], 5, ["deleting is not judged", "nothing is", "ssh is refused"]),
+        slowly(["-k", "ssh or deleting", "-n", "2"], 0, ["deleting is not judged", "ssh is refused"]),
+        slowly(["-x", "-k", "nobody"], 3, []),
+        slowly(["--no-such-option"], 64, None),
     ],
 )
 def test_the_command_takes_options_of_pytest(
@@ -140,8 +147,8 @@ def test_the_command_takes_options_of_pytest(
     assert (done.returncode, found) == (code, names), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("options", [(), ("--", "-n", "2")])
-@pytest.mark.parametrize(("file", "code"), [("flavor.dl", 2), ("test.yaml", 3)])
+@pytest.mark.parametrize("options", [(), slowly(("--", "-n", "2"))])
+@pytest.mark.parametrize(("file", "code"), [slowly("flavor.dl", 2), ("test.yaml", 3)])
 def test_what_cannot_be_read_is_told_apart_by_exit_codes(
     mixed: Path, file: str, code: int, options: tuple[str, ...]
 ) -> None:
@@ -149,6 +156,7 @@ def test_what_cannot_be_read_is_told_apart_by_exit_codes(
     assert run(mixed, *COMMAND, "rules", *options).returncode == code
 
 
+@pytest.mark.slow
 def test_an_editor_finds_a_case_by_its_node_and_its_line(mixed: Path) -> None:
     node = "rules/test.yaml::nothing is"
     assert run(mixed, *PYTEST, "--collect-only", "rules").stdout.splitlines()[1] == node

@@ -13,6 +13,7 @@ from datalog_gate.base.values import FALSE, TRUE, number
 from datalog_gate.language import ast
 from datalog_gate.language.parser import parse, parse_query
 from datalog_gate.language.printer import print_literal, print_module, print_term
+from tests.sampling import sample
 
 T = TypeVar("T")
 X, Y, ONE = ast.Variable("x"), ast.Variable("y"), ast.Constant(1)
@@ -136,7 +137,7 @@ statements = st.one_of(
 modules = st.builds(ast.Module, st.just("f"), st.just("f.dl"), several(statements))
 
 
-@settings(max_examples=150)
+@settings(max_examples=sample(150))
 @given(modules)
 def test_printing_and_parsing_gives_the_same_module(module: ast.Module) -> None:
     assert parse(print_module(module), "f.dl", "f") == (module, ())

@@ -21,6 +21,7 @@ from datalog_gate.engine import native
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs
+from tests.sampling import sample
 
 
 def read(relation: str, *arguments: Pattern) -> Match:
@@ -113,7 +114,7 @@ def test_a_finding_is_followed_to_the_rows_nearest_to_it() -> None:
     assert leaves(checked, model, "reach", (0, 1000)) == [("edge", (at, at + 1)) for at in range(1000 - FOLLOWED, 1000)]
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
 @given(programs(), facts())
 def test_every_derived_row_rests_on_rows_and_never_on_itself(checked: CheckedProgram, given_facts: Facts) -> None:
     model = native.evaluate(checked, given_facts)

@@ -22,6 +22,7 @@ from datalog_gate.engine import native, pydatalog
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import Model
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs
+from tests.sampling import sample
 
 pytest.importorskip("datalog_gate.engine.pydatalog_worker", reason="needs pyDatalog")
 HERE = place(1)
@@ -47,7 +48,7 @@ def derived(model: Model) -> dict[str, set[Row]]:
     return {name: set(table.rows) for name, table in model.tables.items()}
 
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sample(30), suppress_health_check=list(HealthCheck))
 @given(programs(), facts())
 def test_it_derives_what_the_native_engine_derives(checked: CheckedProgram, given_facts: Facts) -> None:
     try:

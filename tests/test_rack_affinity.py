@@ -34,6 +34,7 @@ from datalog_gate.rack_affinity.problem import (
     to_json,
 )
 from datalog_gate.rack_affinity.process import SolverError, solve
+from tests.sampling import sample
 
 ortools = pytest.mark.skipif(not process.installed(), reason="needs OR-Tools")
 
@@ -169,7 +170,9 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
 
 
 @ortools
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [name if at < 1 else pytest.param(name, marks=pytest.mark.slow) for at, name in enumerate(EXAMPLES)]
+)
 def test_an_example_has_its_answer(name: str) -> None:
     problem, expected = EXAMPLES[name]
     assert solve(problem) == expected
@@ -302,7 +305,7 @@ def check(problem: Problem, answer: Answer) -> None:
 
 
 @ortools
-@settings(max_examples=300)
+@settings(max_examples=sample(300))
 @given(problem=problems(), seed=st.integers())
 def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem, seed: int) -> None:
     from datalog_gate.rack_affinity.solver import Clock, answer
@@ -319,7 +322,7 @@ def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem,
     assert answer(again, Clock(60)) == found
 
 
-@settings(max_examples=100)
+@settings(max_examples=sample(100))
 @given(problem=problems())
 def test_whatever_is_left_out_leaves_no_less_possible(problem: Problem) -> None:
     every = premises(problem)

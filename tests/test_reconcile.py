@@ -48,7 +48,7 @@ BROKEN_OFF = "it was broken off while its service was asked"
 INTENT = [("releasing", BROKEN_OFF), ("released", BROKEN_OFF)]
 
 
-@pytest.mark.parametrize("_time", range(3))
+@pytest.mark.parametrize("_time", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2))])
 @pytest.mark.parametrize(
     ("deadly", "number", "living_stacks", "done"),
     [
@@ -74,7 +74,7 @@ def test_a_process_killed_in_a_call_leaves_nothing_that_is_not_settled(
     assert settle(tmp_path, heat) == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2))])
 def test_processes_killed_at_any_moment_leave_nothing_that_is_not_settled(tmp_path: Path, seed: int) -> None:
     """Two that share the journal, so that one goes on while the other is gone."""
     random = Random(seed)
@@ -91,6 +91,7 @@ def test_processes_killed_at_any_moment_leave_nothing_that_is_not_settled(tmp_pa
     assert settle(tmp_path, heat) == []
 
 
+@pytest.mark.slow
 def test_processes_on_one_journal_do_not_meet(tmp_path: Path) -> None:
     processes = [working(tmp_path, name, 12) for name in "xyz"]
     assert [process.communicate(timeout=60)[0] for process in processes] == ["ready\n"] * 3

@@ -17,6 +17,7 @@ from datalog_gate.base.errors import EngineError, GateError, RulesError
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.reports import Judged, report
 from tests.pages import assert_written
+from tests.sampling import sample
 
 GOLDEN = Path(__file__).parent / "golden"
 RULES = """\
@@ -156,7 +157,7 @@ def test_an_engine_that_gives_up_is_told(form: str, shown: str) -> None:
     assert "".join(report(form, [Judged("web", answer)]) for answer in answers) == shown
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sample(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text() | st.text("\x00\x1b\r\n\u2028\ud800\uffff]]><&:,%[](){}"))
 def test_no_text_breaks_a_document(said: str) -> None:
     wrong = [Judged(said, RulesError([Diagnostic("syntax", said, Span(f"d/{said}", 1, 1, 1, 2), said)]))]

@@ -29,6 +29,7 @@ from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, Stack
 from tests.fake_heat import Client, FakeHeat, point_of
+from tests.sampling import sample
 
 PW = "S3CR3T-XQZJVKWYBF"
 RULES = """
@@ -179,7 +180,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(max_examples=60)
+@settings(max_examples=sample(60))
 @given(template=templates(), flow=st.sampled_from([None, False, True]), known=st.booleans())
 def test_no_door_shows_what_came_from_a_hidden_parameter(
     point: DecisionPoint, folder: Path, template: dict[str, Any], flow: bool | None, known: bool

@@ -27,6 +27,7 @@ from datalog_gate.engine.provenance import Provenance
 from datalog_gate.explain.why import Asked, Failure, Node, Total, Why
 from tests import naive
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs, shuffled
+from tests.sampling import sample
 
 N = Var("n")
 
@@ -96,7 +97,7 @@ def above(node: Node) -> list[tuple[Node, frozenset[tuple[str, Row]]]]:
     return found
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
 @given(programs(), facts(), st.data())
 def test_every_tree_replays_and_no_order_changes_it(
     checked: CheckedProgram, given_facts: Facts, data: st.DataObject

@@ -1,0 +1,15 @@
+"""How many cases a test tries: all of them in ``tox -e slow``, a fifth of them elsewhere.
+
+``@pytest.mark.sampled`` says that a test takes a sample; `conftest` gives it to each test of Hypothesis.
+"""
+
+from __future__ import annotations
+
+import os
+
+ALL = bool(os.environ.get("DATALOG_GATE_ALL_CASES"))
+
+
+def sample(count: int) -> int:
+    """How many of so many cases to try here."""
+    return count if ALL else -(-count // 5)
