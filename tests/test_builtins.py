@@ -12,6 +12,7 @@ from datalog_gate.engine.builtins import IMPLEMENTATIONS, EvaluationError, aggre
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.schema.declaration import Column
 from datalog_gate.schema.signatures import BUILTINS, CALLS
+from tests.expressions import as_words
 
 LONG = 10**3999
 PARTS = {"year": 2028, "month": 2, "day": 29, "hour": 1, "minute": 2, "second": 3}
@@ -230,7 +231,7 @@ U = Unknown("get_param: size")
     ],
 )
 def test_of_an_unknown_it_gives_the_unknown_application(name: str, inputs: tuple[Value, ...], expression: str) -> None:
-    assert compute(name, inputs) == Unknown(expression)
+    assert as_words(compute(name, inputs)) == Unknown(expression)
 
 
 def test_the_expression_of_an_unknown_does_not_grow_without_bound() -> None:
@@ -294,7 +295,7 @@ def test_a_comparison_with_an_unknown_answers_as_told() -> None:
     ],
 )
 def test_an_aggregate_gives(function: AggregateFunction, rows: list[Row], result: Value) -> None:
-    assert aggregate(function, rows) == result
+    assert as_words(aggregate(function, rows)) == result
 
 
 @pytest.mark.parametrize("function", ["min", "max"])

@@ -10,7 +10,7 @@ import pytest
 
 from datalog_gate.analysis.policy import ACTIONS, Level
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.cloud_state import loaded
 from datalog_gate.decision.decision import Decision, Mode, Outcome, PolicyError, Violation, compute_outcome
 from datalog_gate.decision.judgement import decide
@@ -19,6 +19,7 @@ from datalog_gate.decision.request import Caller, Request
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.templates import read_stack
+from tests.expressions import unknown_of
 
 HERE = Span("i.jsonl", 1, 1, 1, 1)
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -94,7 +95,7 @@ def test_an_unknown_that_decides_is_named_and_does_what_the_policy_says(on_unkno
     [(unknown, place)] = [
         (unknown, unknown.place) for violation in decision.undetermined for unknown in violation.because
     ]
-    assert (unknown, place) == (Unknown("{get_param: f} in s"), Span("<template>", 2, 17, 2, 31))
+    assert (unknown, place) == (unknown_of("{get_param: f} in s"), Span("<template>", 2, 17, 2, 31))
 
 
 def test_an_undetermined_finding_is_told_once_for_each_subject_without_a_certain_one() -> None:

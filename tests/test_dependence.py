@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.base.values import Value
+from datalog_gate.base.values import Unknown, Value
 from datalog_gate.decision import case_analysis
 from datalog_gate.decision.decision import Decision, Waiver, format_denial
 from datalog_gate.decision.judgement import decide
@@ -209,7 +209,7 @@ def test_what_would_take_longer_than_a_group_of_policies_may_stays_undetermined(
     time = [0.0]
     stack = read_stack(template=HEAD + server("{get_param: other}"), stack_name="web")
 
-    def slowly(values: Mapping[str, Value]) -> Stack:
+    def slowly(values: Mapping[Unknown, Value]) -> Stack:
         time[0] += 0.6
         assert stack.assuming
         return stack.assuming(values)

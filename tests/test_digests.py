@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.values import FALSE, HIDDEN, SECRET, TRUE, ResourceId, Row, Unknown, Value, in_order, row_key
+from datalog_gate.base.values import (
+    FALSE,
+    SECRET,
+    TRUE,
+    ResourceId,
+    Row,
+    Unknown,
+    Value,
+    hidden_value,
+    in_order,
+    row_key,
+)
 from datalog_gate.facts.digests import Summary, summary
 from datalog_gate.facts.factset import FactSet
 
@@ -63,10 +75,10 @@ def test_places_are_no_part_of_a_digest() -> None:
     assert summary(facts_of((("a", Unknown("x", place=PLACE)), None))) == summary(facts_of((("a", Unknown("x")), None)))
 
 
-@pytest.mark.parametrize("second", [Unknown(f"{HIDDEN}other"), Unknown(f"{HIDDEN}pw", place=PLACE), SECRET])
+@pytest.mark.parametrize("second", [hidden_value("other"), replace(hidden_value("pw"), place=PLACE), SECRET])
 def test_of_a_hidden_unknown_the_digest_says_only_that_it_is_there(second: Unknown) -> None:
-    first = summary(facts_of(((Unknown(f"{HIDDEN}pw"), 1), None), ((Unknown(f"{HIDDEN}q"), 2), None)))
-    assert first == summary(facts_of(((Unknown(f"{HIDDEN}z"), 1), None), ((second, 2), None)))
+    first = summary(facts_of(((hidden_value("pw"), 1), None), ((hidden_value("q"), 2), None)))
+    assert first == summary(facts_of(((hidden_value("z"), 1), None), ((second, 2), None)))
 
 
 def test_hidden_cells_do_not_show_in_a_digest_nor_by_the_order_of_rows() -> None:

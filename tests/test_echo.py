@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.base.values import ResourceId
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Resource
+from tests.expressions import unknown_of
 
 
 def read(kind: str, properties: dict[str, Any], *keys: object) -> object:
@@ -26,6 +27,7 @@ def read(kind: str, properties: dict[str, Any], *keys: object) -> object:
 
 
 PARAMETER = {"get_param": "p"}
+LATER = unknown_of("{get_param: p} in s")
 NET = {"get_resource": "net"}
 RULE = "OS::Neutron::MeteringRule"
 PORT = "OS::Neutron::Port"
@@ -39,12 +41,12 @@ ROUTE = {"destination": "0.0.0.0/0", "nexthop": "10.0.0.1"}
     [
         (RULE, {"remote_ip_prefix": "0.0.0.0/0"}, ["remote_ip_prefix"], "0.0.0.0/0"),
         (RULE, {"remote_ip_prefix": "0.0.0.0/0"}, ["direction"], "ingress"),
-        (RULE, {"remote_ip_prefix": PARAMETER}, ["remote_ip_prefix"], Unknown("{get_param: p} in s")),
+        (RULE, {"remote_ip_prefix": PARAMETER}, ["remote_ip_prefix"], LATER),
         ("OS::Heat::Value", {"type": "json", "value": {"a": ["x"]}}, ["value", "a", 0], "x"),
         ("OS::Heat::TestResource", {"value": "0.0.0.0/0"}, ["output"], "0.0.0.0/0"),
         ("OS::Heat::SoftwareConfig", {"config": "text"}, ["config"], "text"),
         ("OS::Heat::StructuredConfig", {"config": {"a": ["x", "y"]}}, ["config", "a", 1], "y"),
-        ("OS::Heat::StructuredConfig", {"config": {"a": PARAMETER}}, ["config"], {"a": Unknown("{get_param: p} in s")}),
+        ("OS::Heat::StructuredConfig", {"config": {"a": PARAMETER}}, ["config"], {"a": LATER}),
         ("OS::Cinder::Volume", {"name": "v", "size": "7"}, ["display_name"], "v"),
         ("OS::Cinder::Volume", {"size": "7"}, ["size"], 7),
         ("OS::Cinder::Volume", {"metadata": {"cidr": "0.0.0.0/0"}}, ["metadata_values", "cidr"], "0.0.0.0/0"),
@@ -92,7 +94,7 @@ def test_an_echo_is_what_the_template_says(
 )
 def test_what_a_service_decides_is_unknown(kind: str, properties: dict[str, Any], keys: list[object]) -> None:
     names = ", ".join(str(key) if key != "0" else '"0"' for key in keys)
-    assert read(kind, properties, *keys) == Unknown(f"{{get_attr: [r, {names}]}} in s")
+    assert read(kind, properties, *keys) == unknown_of(f"{{get_attr: [r, {names}]}} in s")
 
 
 def test_the_members_of_a_group_echo_too() -> None:

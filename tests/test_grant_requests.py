@@ -9,7 +9,7 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.base.errors import GateError
-from datalog_gate.base.values import SECRET, ResourceId, Unknown
+from datalog_gate.base.values import SECRET, ResourceId
 from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_enabled_services
 from datalog_gate.decision_point.grant_requests import GrantIdentity, build_requests
@@ -18,6 +18,7 @@ from datalog_gate.services.broker import Limits
 from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import JournalError
 from datalog_gate.stack.model import Stack
+from tests.expressions import unknown_of
 
 KEY = {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}
 SERVER = {"type": "OS::Nova::Server", "properties": {"flavor": "small", "image": "debian"}}
@@ -137,7 +138,7 @@ def test_a_request_holds_options_covered_and_what_others_ask_of_the_same_service
             **more,
         )
 
-    covered = {"same": "rack", "pin": SECRET, "of": (Unknown("{get_param: open} in s"), ResourceId("s/b"))}
+    covered = {"same": "rack", "pin": SECRET, "of": (unknown_of("{get_param: open} in s"), ResourceId("s/b"))}
     g, h = request("g", options=covered), request("h")
     assert build_requests(stack, unlocked(stack), "p", lambda path: known.get(path, GrantIdentity())) == {
         "s/g": request("g", options=covered, together=(h,)),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.values import FALSE, HIDDEN, TRUE, ResourceId, Row, Unknown, Value, from_python, row_key
+from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Unknown, Value, from_python, hidden_value, row_key
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.lines import Line, read, write, write_text
 from datalog_gate.schema.catalogue import SHIPPED
@@ -40,7 +40,7 @@ def rows_of(text: str) -> list[Row]:
 
 
 def test_a_fact_is_written_as_one_sorted_line_of_json() -> None:
-    facts = facts_of(("b", Unknown("get_attr [v, x]", place=PLACE), Unknown(f"{HIDDEN}key")), PLACE)
+    facts = facts_of(("b", Unknown("get_attr [v, x]", place=PLACE), hidden_value("key")), PLACE)
     facts.add("gate:request", ("create",))
     place = '"place": {"file": "web.yaml", "line": 7, "column": 3}'
     head = '{"relation": "heat:property", "row": {"id": {"$resource": "web/db"}, "path":'

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from stevedore.extension import ExtensionManager
 
 import datalog_gate as dg
-from datalog_gate.base.values import SECRET, ResourceId, Unknown
+from datalog_gate.base.values import SECRET, ResourceId
 from datalog_gate.plugins.loader import GROUP, load_chain
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.order import in_order
 from datalog_gate.preflight.plugin import ChainError, Outcome, Plugin, PreflightError, RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part, Snapshot, snapshot
 from datalog_gate.stack.model import Stack
+from tests.expressions import unknown_of
 
 TEMPLATE = {
     "heat_template_version": "2018-08-31",
@@ -263,7 +264,7 @@ def test_a_post_operation_that_fails_while_unwinding_is_told_with_the_refusal() 
 
 
 def test_a_plugin_sees_the_stack_with_what_is_hidden_covered_and_no_tokens() -> None:
-    zone = Unknown("{get_param: zone} in s")
+    zone = unknown_of("{get_param: zone} in s")
     seen = taken(read(), user_id="u", roles=["member"], auth_token="t0ken", password="t0ken")
     assert (seen.action, seen.stack_name, seen.stack_id, seen.project, seen.decision_id, seen.request_id) == (
         *("create", "s", "1", "p"),

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from datalog_gate.base.values import Unknown
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import SHIPPED
+from tests.expressions import unknown_of
 
 TEMPLATE = """heat_template_version: 2018-08-31
 parameters:
@@ -16,7 +16,7 @@ parameters:
 resources:
   web: {type: OS::Nova::Server, properties: {flavor: {get_param: f}}}
 """
-HIDDEN = Unknown("{get_param: f} in s")
+HIDDEN = unknown_of("{get_param: f} in s")
 
 
 @pytest.mark.parametrize(

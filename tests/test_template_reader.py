@@ -12,6 +12,7 @@ from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.template.reader import read_template
+from tests.expressions import unknown_of
 
 HEAD = "heat_template_version: wallaby\n"
 
@@ -73,7 +74,7 @@ def test_a_nearer_source_of_a_parameter_wins() -> None:
         ("b", "env", "environment"),
         ("c", "default", "environment"),
         ("d", "template", "default"),
-        ("e", Unknown("{get_param: e} in web"), "none"),
+        ("e", unknown_of("{get_param: e} in web"), "none"),
     ]
 
 
@@ -393,7 +394,7 @@ outputs: {o: {value: {get_attr: [db, addresses]}}}
                 "db",
                 "OS::Nova::Server",
                 "OS::Nova::Server",
-                {"net": ResourceId("web/net"), "mtu": Unknown("{get_attr: [other, mtu]} in web")},
+                {"net": ResourceId("web/net"), "mtu": unknown_of("{get_attr: [other, mtu]} in web")},
                 {"net": "explicit", "other": "attribute"},
                 metadata={"m": "web"},
                 deletion_policy="Retain",
@@ -401,7 +402,7 @@ outputs: {o: {value: {get_attr: [db, addresses]}}}
             ),
             Resource(ResourceId("web/other"), "other", "A", "A", {}, deletion_policy="Retain", external=True),
         ),
-        outputs={"o": Unknown("{get_attr: [db, addresses]} in web")},
+        outputs={"o": unknown_of("{get_attr: [db, addresses]} in web")},
         sections=("heat_template_version", "description", "resources", "outputs"),
     )
 
@@ -413,7 +414,7 @@ outputs: {o: {value: {get_attr: [db, addresses]}}}
         ("{get_param: given}", True),
         ("null", False),
         ("{if: [never, x, null]}", False),
-        ("{get_param: open}", Unknown("{get_param: open} in web")),
+        ("{get_param: open}", unknown_of("{get_param: open} in web")),
     ],
 )
 def test_what_an_external_id_names_is_taken_as_it_is(written: str, external: bool | Unknown) -> None:
@@ -429,7 +430,7 @@ resources:
     properties: {{count: 1, resource_def: {{type: A}}}}
 """
     own, reader, group = read(text).resources
-    echoed = "10.0.0.0/8" if external is False else Unknown("{get_attr: [own, cidr]} in web")
+    echoed = "10.0.0.0/8" if external is False else unknown_of("{get_attr: [own, cidr]} in web")
     assert (own.external, group.external, reader.properties["value"]) == (external, False, echoed)
 
 
@@ -443,13 +444,13 @@ resources:
   perhaps: {type: A, condition: prod}
 outputs: {o: {value: 1, condition: never}, p: {value: 1, condition: prod}}
 """
-    stack, prod = read(text), Unknown("{equals: [{get_param: env}, prod]} in web")
+    stack, prod = read(text), unknown_of("{equals: [{get_param: env}, prod]} in web")
     assert [(resource.name, resource.maybe, resource.requires) for resource in stack.resources] == [
         ("there", None, {}),
         ("perhaps", prod, {}),
     ]
     assert stack.conditions == {"never": False, "prod": prod}
-    assert stack.outputs == {"o": None, "p": Unknown("{if: [{equals: [{get_param: env}, prod]}, 1, null]} in web")}
+    assert stack.outputs == {"o": None, "p": unknown_of("{if: [{equals: [{get_param: env}, prod]}, 1, null]} in web")}
 
 
 def test_a_template_without_resources_is_a_stack_without_resources() -> None:
@@ -553,8 +554,8 @@ resources:
     assert members(db) == {"web/db/server": ("OS::Nova::Server", {"name": "n", "nets": [ResourceId("web/net")]})}
     assert use.properties == {
         "said": "n",
-        "ip": Unknown("{get_attr: [server, first_address]} in web/db"),
-        "none": Unknown("{get_attr: [db, x]} in web"),
+        "ip": unknown_of("{get_attr: [server, first_address]} in web/db"),
+        "none": unknown_of("{get_attr: [db, x]} in web"),
     }
     inner = db.nested
     assert inner is not None
@@ -597,7 +598,7 @@ def test_a_resource_of_a_nested_template_goes_by_its_id() -> None:
     text = f"resources:\n  n: {{type: child.yaml}}\n  use: {{type: A, properties: {{{written}}}}}\n"
     assert read(text, files={"child.yaml": child}).resources[1].properties == {
         "id": ResourceId("web/n/in"),
-        **{key: Unknown(f"{{get_attr: [n, {asked[key]}]}} in web") for key in ("of", "gone", "none")},
+        **{key: unknown_of(f"{{get_attr: [n, {asked[key]}]}} in web") for key in ("of", "gone", "none")},
     }
 
 
@@ -617,11 +618,11 @@ resources:
     assert members(g) == {
         f"web/g/{n}": (
             "OS::Nova::Server",
-            {"name": f"n{n}", "k": Unknown(f'{{list_join: ["", [{{get_param: key}}, "{n}"]]}} in web')},
+            {"name": f"n{n}", "k": unknown_of(f'{{list_join: ["", [{{get_param: key}}, "{n}"]]}} in web')},
         )
         for n in (1, 2)
     }
-    ips = [Unknown(f'{{get_attr: ["{n}", ip]}} in web/g') for n in (1, 2)]
+    ips = [unknown_of(f'{{get_attr: ["{n}", ip]}} in web/g') for n in (1, 2)]
     assert use.properties == {"refs": [ResourceId("web/g/1"), ResourceId("web/g/2")], "ips": ips, "one": ips[1]}
 
 
@@ -660,7 +661,7 @@ resources:
 """
     group = read(text).resources[1]
     assert [path.rpartition("/")[2] for path in members(group)] == names
-    assert group.open_members == (open_ and Unknown(open_))
+    assert group.open_members == (open_ and unknown_of(open_))
     sampled = open_ and "min_size" not in properties
     inside = group.nested.resources if group.nested else ()
     assert {resource.maybe for resource in inside} <= {group.open_members if sampled else None}
@@ -709,11 +710,11 @@ outputs:
     }
     more = {"config": None, "input_key": "k", "input_values_validate": "LAX", "server": "s1"}
     assert members(tree) == {"web/tree/a": ("OS::Heat::StructuredDeployment", {**shared, **more})}
-    assert (members(unsure), unsure.open_members) == ({}, Unknown("{get_param: open} in web"))
+    assert (members(unsure), unsure.open_members) == ({}, unknown_of("{get_param: open} in web"))
     assert stack.outputs == {
-        "all": {name: Unknown(f"{{get_attr: [{name}, deploy_stdout]}} in web/two") for name in ("a", "b")},
-        "one": Unknown("{get_attr: [b, result]} in web/two"),
-        "open": Unknown("{get_attr: [any, result]} in web"),
+        "all": {name: unknown_of(f"{{get_attr: [{name}, deploy_stdout]}} in web/two") for name in ("a", "b")},
+        "one": unknown_of("{get_attr: [b, result]} in web/two"),
+        "open": unknown_of("{get_attr: [any, result]} in web"),
     }
 
 
@@ -750,7 +751,7 @@ def test_a_remote_template_that_nobody_gave_is_open_and_not_missing() -> None:
         f"resources: {{db: {{type: '{url}'}}, use: {{type: A, properties: {{x: {{get_attr: [db, y]}}}}}}}}\n"
     ).resources
     assert (db.type, db.nested, db.open_members) == (url, None, Unknown(f"what {url} holds"))
-    assert use.properties == {"x": Unknown("{get_attr: [db, y]} in web")}
+    assert use.properties == {"x": unknown_of("{get_attr: [db, y]} in web")}
 
 
 @pytest.mark.parametrize(

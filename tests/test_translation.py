@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write_text
@@ -13,8 +14,9 @@ from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Resource
 from datalog_gate.stack.translation import as_heat_reads, to_move
+from tests.expressions import unknown_of
 
-LATER = Unknown("{get_param: p} in s")
+LATER = unknown_of("{get_param: p} in s")
 
 
 def moved(kind: str, properties: dict[str, Any]) -> object:
@@ -58,7 +60,7 @@ def moved(kind: str, properties: dict[str, Any]) -> object:
             {
                 "tasks": [
                     {
-                        name: Unknown(f"{name} of {LATER.expression}")
+                        name: Unknown(derived(f"{name} of ", LATER))
                         for name in ("pause_before", "wait_after", "wait_before", "timeout", "concurrency", "retry")
                     }
                 ]

@@ -16,6 +16,7 @@ from datalog_gate.engine import pydatalog_worker as worker
 from datalog_gate.engine.native import evaluate
 from datalog_gate.language.parser import parse
 from tests import naive, unknowns
+from tests.expressions import as_words
 from tests.programs import Facts
 from tests.sampling import sample
 from tests.unknowns import divided, filled
@@ -37,7 +38,8 @@ def answer(
     finished = divided(checked(text), facts, maybe or {}, certain_only)
     model = evaluate(finished, filled(finished, facts, maybe or {}))
     assert model.errors == ()
-    return {name.removeprefix("m:"): set(model.rows(name)) for stratum in finished.strata for name in stratum.relations}
+    names = [name for stratum in finished.strata for name in stratum.relations]
+    return {name.removeprefix("m:"): as_words(set(model.rows(name))) for name in names}
 
 
 CASES: dict[str, tuple[str, Facts, Facts, dict[str, set[Row]]]] = {

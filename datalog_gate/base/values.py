@@ -11,9 +11,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from enum import IntFlag
-from typing import NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 from datalog_gate.base.diagnostics import Span
+
+if TYPE_CHECKING:
+    from datalog_gate.base.unknown import Expression, Frozen
 
 
 class Kind(IntFlag):
@@ -76,6 +79,11 @@ class ResourceId(NamedTuple):
         """The resource's name within its own stack."""
         return self.path.rpartition("/")[2]
 
+    @property
+    def stack(self) -> str:
+        """The id of the stack that the resource stands in."""
+        return self.path.rpartition("/")[0]
+
 
 class Bounds(NamedTuple):
     """What a number is no less and no more than; None is open."""
@@ -90,35 +98,62 @@ OPEN = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that nobody knows yet: the result of `expression`, which is written so that equal text is equal value.
+    """A value that nobody knows yet. Two are equal if they have the same source and are both `apart` or not."""
 
-    `apart` ones stand for resources that nobody could read, such as members of a group of unknown size: whatever they
-    are, they are none of the known values. `unread` ones Heat knows before it builds anything, and only this reader
-    does not: a user can choose them. `scalar` ones are no list and no map. `several` ones stand for as many values as
-    there are rows in what nobody could read, which need not be equal. The value is of one of the `kinds`, and if it is
-    a number within the `bounds`. `of` are the `bases` of those that a function made it of, if one did. `domain` holds
-    all values that it can turn out to have, where these are few and known. `place` says where the user wrote the
-    expression. Of all these only `apart` is part of equality.
-    """
-
-    expression: str
+    source: Expression | str
+    """What the value is the result of: an expression, or words where no function made it."""
     apart: bool = field(default=False, kw_only=True)
+    """It stands for resources that nobody could read, such as members of a group of unknown size: whatever they are,
+    they are none of the known values."""
+    hidden: bool = field(default=False, kw_only=True, compare=False)
+    """It stands for the value of a hidden parameter."""
     unread: bool = field(default=False, kw_only=True, compare=False)
+    """Heat knows it before it builds anything, and only this reader does not: a user can choose it."""
     scalar: bool = field(default=False, kw_only=True, compare=False)
+    """It is no list and no map."""
     several: bool = field(default=False, kw_only=True, compare=False)
+    """It stands for as many values as there are rows in what nobody could read, which need not be equal."""
     kinds: Kind = field(default=Kind.ANY, kw_only=True, compare=False)
+    """The kinds that the value can be of."""
     bounds: Bounds = field(default=OPEN, kw_only=True, compare=False)
+    """What it lies between if it is a number."""
     of: tuple[Unknown, ...] = field(default=(), kw_only=True, compare=False, repr=False)
+    """The `bases` of the unknowns that a function made it of."""
     domain: tuple[Value, ...] = field(default=(), kw_only=True, compare=False, repr=False)
+    """All values that it can turn out to have, where these are few and known."""
     place: Span | None = field(default=None, compare=False)
+    """Where the user wrote the expression."""
 
     def __hash__(self) -> int:  # few differ in more, and rows with unknowns are hashed again and again
-        return hash(self.expression)
+        return hash(self.source)
+
+    @property
+    def expression(self) -> str:
+        """The source as users read it."""
+        return self.source if isinstance(self.source, str) else self.source.text
+
+    @property
+    def function(self) -> str:
+        """The function whose result it is; empty if none is known."""
+        return "" if isinstance(self.source, str) else self.source.function
+
+    @property
+    def arguments(self) -> Frozen:
+        """The arguments of that function."""
+        return None if isinstance(self.source, str) else self.source.arguments
+
+    @property
+    def stack(self) -> str:
+        """The id of the stack in which the arguments have their meaning; empty if they need none."""
+        return "" if isinstance(self.source, str) else self.source.stack
 
 
-HIDDEN = "hidden value of "
-"""How the expression of an unknown starts that stands for the value of a hidden parameter."""
-SECRET = Unknown(f"{HIDDEN}a parameter")
+def hidden_value(of: str) -> Unknown:
+    """The unknown that stands for the value of a hidden parameter, told in words such as ``password in web``."""
+    return Unknown(f"hidden value of {of}", hidden=True)
+
+
+SECRET = hidden_value("a parameter")
 """What is printed instead of any such value, and of what was made of one."""
 MAX_DIGITS = 4000
 MAX_BITS = 13287
@@ -242,7 +277,7 @@ def show(value: Value) -> str:
         case ResourceId():
             return value.path
         case Unknown():
-            if value.expression.startswith(HIDDEN):
+            if value.hidden:
                 return "***"
             low, high = ("" if bound is None else show(bound) for bound in value.bounds)
             return f"?({value.expression})" if value.bounds == OPEN else f"{low}..{high}"
@@ -266,7 +301,7 @@ def to_json(value: Value, tagged: bool = False) -> object:
             return near if Decimal(repr(near)) == value else format(value, "f")
         case ResourceId():
             return {"$resource": value.path} if tagged else value.path
-        case Unknown() if value.expression.startswith(HIDDEN):
+        case Unknown(hidden=True):
             return {"$hidden": True}
         case Unknown():
             place = value.place.to_json() if value.place else None

@@ -192,7 +192,7 @@ class _Branches:
         }
         self._ready, self._budget = ready, budget
         self._until = None if budget.seconds is None else budget.clock() + budget.seconds
-        self._judged: dict[frozenset[tuple[str, Value]], Decision | None] = {}
+        self._judged: dict[frozenset[tuple[Unknown, Value]], Decision | None] = {}
         self._left = WORK
 
     def of(self, finding: Violation) -> list[_End] | None:
@@ -230,7 +230,7 @@ class _Branches:
             raise Unsettled
         return decision
 
-    def _read(self, values: Mapping[str, Value]) -> Decision | None:
+    def _read(self, values: Case) -> Decision | None:
         seconds = None if self._until is None else self._until - self._budget.clock()
         if seconds is not None and seconds <= 0:
             return None
@@ -252,8 +252,8 @@ class _Branches:
         )
 
 
-def _key(case: Case) -> frozenset[tuple[str, Value]]:
-    return frozenset((unknown.expression, value) for unknown, value in case.items())
+def _key(case: Case) -> frozenset[tuple[Unknown, Value]]:
+    return frozenset(case.items())
 
 
 def _bases(unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:

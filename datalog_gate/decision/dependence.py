@@ -6,11 +6,10 @@ In: the unknowns that decide a finding, and where they were tried the values for
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from datalog_gate.analysis.policy import Level
-from datalog_gate.base.values import FALSE, HIDDEN, TRUE, Unknown, Value, show
+from datalog_gate.base.values import FALSE, TRUE, Unknown, Value, show
 from datalog_gate.stack.model import Stack
 
 MOST = 3
@@ -26,25 +25,21 @@ Case = Mapping[Unknown, Value]
 """Values that unknowns have."""
 _Cases = dict[Unknown, frozenset[Value]]
 
-_PARAMETER = re.compile(r'\{get_param: ("[^"{}\[\]]*"|[^"{}\[\],]+)\} in (.+)')
-_NEGATED = re.compile(r"\{(?:Fn::N|n)ot: (.+)\} in (.+)")
-_ATTRIBUTE = re.compile(r"\{(?:get_attr|Fn::GetAtt): \[([^{}\[\]]*)\]\} in (.+)")
-
 
 class Dependence:
     """Puts the unknowns of stacks into words."""
 
     def __init__(self, stacks: Sequence[Stack]) -> None:
         self._roots = {stack.id for stack in stacks}
-        self._conditions: dict[str, str] = {}
-        self._negated: dict[str, str] = {}
+        self._conditions: dict[object, str] = {}
+        self._negated: dict[object, str] = {}
         for stack in (nested for root in stacks for nested in root.walk()):
             for name, truth in stack.conditions.items():
                 if isinstance(truth, Unknown):
                     where = "" if stack.id in self._roots else f" of {stack.id}"
-                    self._conditions.setdefault(truth.expression, f"{CONDITION}{name}{where}")
-                    if found := _NEGATED.fullmatch(truth.expression):
-                        self._negated.setdefault(f"{found[1]} in {found[2]}", f"{CONDITION}{name}{where}")
+                    self._conditions.setdefault(truth.source, f"{CONDITION}{name}{where}")
+                    if truth.function in ("not", "Fn::Not"):
+                        self._negated.setdefault(truth.arguments, f"{CONDITION}{name}{where}")
 
     def on(self, because: Sequence[Unknown]) -> str:
         """What a finding hangs on: nothing if that is not known."""
@@ -54,42 +49,41 @@ class Dependence:
     def cases(self, level: Level, cases: Sequence[Case]) -> tuple[tuple[Unknown, ...], str]:
         """The unknowns that decide a finding which holds in these cases and no other, and when it holds."""
         found = _fewer(cases)
-        because = {unknown.expression: unknown for case in found for unknown in case}
-        said = [
-            " and ".join(
-                self._is(unknown, case[unknown]) for unknown in sorted(case, key=lambda unknown: unknown.expression)
-            )
-            for case in found
-        ]
-        return tuple(because[one] for one in sorted(because)), f"{HELD[level]} if {_listed(said, '; or if ')}"
+        because = _in_order({unknown for case in found for unknown in case})
+        said = [" and ".join(self._is(unknown, case[unknown]) for unknown in _in_order(case)) for case in found]
+        return tuple(because), f"{HELD[level]} if {_listed(said, '; or if ')}"
 
     def _is(self, unknown: Unknown, values: frozenset[Value]) -> str:
         word = self._word(unknown)
-        negated = unknown.expression in self._negated and unknown.expression not in self._conditions
+        negated = unknown.source in self._negated and unknown.source not in self._conditions
         if word.startswith(CONDITION) and unknown.domain == (FALSE, TRUE):
             return f"{word} {'holds' if (TRUE in values) != negated else 'does not hold'}"
         among = [_cut(show(value)) for value in unknown.domain if value in values]
         return f"{word} is {_listed(among, ' or ')}"
 
     def _parts(self, unknown: Unknown) -> tuple[Unknown, ...]:
-        named = unknown.expression in self._conditions
+        named = unknown.source in self._conditions
         return (unknown,) if named or not unknown.of else unknown.of
 
     def _word(self, unknown: Unknown) -> str:
         """An unknown in words: the condition, parameter or attribute that it is, or as it is written."""
-        if unknown.expression.startswith(HIDDEN):
+        if unknown.hidden:
             return "a hidden value"
-        if name := self._conditions.get(unknown.expression) or self._negated.get(unknown.expression):
-            return name
-        if found := _PARAMETER.fullmatch(unknown.expression):
-            return f"parameter {_bare(found[1])}{self._home(found[2], ' of ')}"
-        if found := _ATTRIBUTE.fullmatch(unknown.expression):
-            name, *keys = map(_bare, found[1].split(", "))
-            return f"{'.'.join(keys) or 'the name'} of `{name}`{self._home(found[2], ' in ')}"
+        if condition := self._conditions.get(unknown.source) or self._negated.get(unknown.source):
+            return condition
+        match unknown.function, unknown.arguments:
+            case "get_param", str(name):
+                return f"parameter {name}{self._home(unknown.stack, ' of ')}"
+            case "get_attr" | "Fn::GetAtt", [str(name), *keys] if all(isinstance(key, str | int) for key in keys):
+                return f"{'.'.join(map(str, keys)) or 'the name'} of `{name}`{self._home(unknown.stack, ' in ')}"
         return _cut(unknown.expression)
 
     def _home(self, stack: str, between: str) -> str:
         return "" if stack in self._roots else f"{between}{stack}"
+
+
+def _in_order(unknowns: Iterable[Unknown]) -> list[Unknown]:
+    return sorted(unknowns, key=lambda unknown: unknown.expression)
 
 
 def _fewer(cases: Sequence[Case]) -> list[_Cases]:
@@ -117,10 +111,6 @@ def _fewer(cases: Sequence[Case]) -> list[_Cases]:
 def _listed(words: Sequence[str], between: str) -> str:
     more = [f"{len(words) - MOST} more"] if len(words) > MOST else []
     return between.join([*words[:MOST], *more])
-
-
-def _bare(word: str) -> str:
-    return word.strip('"')
 
 
 def _cut(text: str) -> str:

@@ -14,6 +14,7 @@ from datalog_gate.analysis.strata import reads
 from datalog_gate.analysis.unknowns import POSSIBLE
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.unknown import rests_on
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
 from datalog_gate.facts.factset import FactSet, place_of
@@ -151,7 +152,7 @@ def _unknowns(leaf: Leaf, facts: FactSet) -> Iterator[Unknown]:
         yield reason
     for at in leaf.columns:
         value = leaf.row[at]
-        if isinstance(value, Unknown) and not (reason and value.expression.endswith(reason.expression)):
+        if isinstance(value, Unknown) and not (reason and rests_on(value, reason)):
             yield value
 
 

@@ -49,7 +49,9 @@ class Secrets:
 
     def unknown(self, unknown: Unknown) -> Unknown:
         """An unknown that decides a finding."""
-        return replace(unknown, expression=SECRET.expression, of=(), domain=()) if unknown in self._values else unknown
+        if unknown not in self._values:
+            return unknown
+        return replace(unknown, source=SECRET.source, hidden=True, of=(), domain=())
 
     def message(self, error: ModelError) -> str:
         """What an error says."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from datalog_gate.analysis.patterns import searcher
 from datalog_gate.analysis.program import FoldFunction
 from datalog_gate.base.errors import GateError
+from datalog_gate.base.unknown import Expression, freeze
 from datalog_gate.base.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
 from datalog_gate.engine.intervals import Number, Tuples, aggregated, computed, decided, kinds_of
 from datalog_gate.language.ast import AggregateFunction, Comparator
@@ -163,11 +164,9 @@ def _aggregated(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
 
 def _unknown(name: str, inputs: Sequence[Value], kinds: Kind) -> Unknown:
     """The unknown result of inputs that are not all known."""
-    expression = _check_length(
-        f"{name}({', '.join(map(_source, inputs))})", f"{name} of an unknown is too long to write"
-    )
+    text = _check_length(f"{name}({', '.join(map(_source, inputs))})", f"{name} of an unknown is too long to write")
     several = any(isinstance(value, Unknown) and value.several for value in inputs)
-    return Unknown(expression, several=several, kinds=kinds)
+    return Unknown(Expression(name, freeze([*inputs], {}), "", text), several=several, kinds=kinds)
 
 
 def _sum(values: Iterable[Value]) -> Number:

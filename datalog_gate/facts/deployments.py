@@ -12,6 +12,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
+from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, bases
 from datalog_gate.facts.batch import Fact, StackContext
 from datalog_gate.facts.tables import wildcard
@@ -100,9 +101,8 @@ def _digest(resource: Resource, config: Data, source: Resource | None) -> str | 
 
 def _undigested(unknown: Unknown, of: str) -> Unknown:
     """The digest of what holds an unknown; `of` tells different data apart."""
-    return Unknown(
-        f"digest of {of}: {unknown.expression}", unread=unknown.unread, of=bases((unknown,)), place=unknown.place
-    )
+    source = derived(f"digest of {of}: ", unknown)
+    return Unknown(source, unread=unknown.unread, of=bases((unknown,)), place=unknown.place)
 
 
 def _input(declared: Data, values: Mapping[str, Data]) -> Data:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import compress, repeat
 from operator import attrgetter, is_, not_, or_
 
-from datalog_gate.base.values import HIDDEN, Boolean, ResourceId, Unknown, Value, in_order
+from datalog_gate.base.values import Boolean, ResourceId, Unknown, Value, in_order
 from datalog_gate.facts.factset import FactSet
 
 
@@ -123,7 +123,7 @@ def _any(value: object) -> object:
 
 
 def _hidden(value: object) -> bool:
-    return isinstance(value, Unknown) and value.expression.startswith(HIDDEN)
+    return isinstance(value, Unknown) and value.hidden
 
 
 _KNOWN = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_known)

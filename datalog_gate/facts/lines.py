@@ -15,13 +15,13 @@ from hashlib import sha256
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import (
-    HIDDEN,
     Kind,
     ResourceId,
     Row,
     Unknown,
     Value,
     from_python,
+    hidden_value,
     kind_of,
     row_key,
     show,
@@ -151,7 +151,7 @@ def _value(cell: object, span: Span) -> Value:
         case {"$unknown": {"expression": str(expression)}}:
             return Unknown(expression)
         case {"$hidden": True}:
-            return Unknown(f"{HIDDEN}{span}")
+            return hidden_value(str(span))
         case dict() | list():
             raise _bad(f"{json.dumps(cell, default=str)[:80]} is no value", span, "a value is a scalar")
     try:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from datalog_gate.base.values import Row, Unknown, Value
+from datalog_gate.base.unknown import derived
+from datalog_gate.base.values import ResourceId, Row, Unknown, Value
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.tables import wildcard
@@ -40,7 +41,7 @@ def add_past(
     unsure = any(isinstance(value, Unknown) for rows in past.rows.values() for row in rows for value in row)
     found = outcomes(old, new, catalogue) if unsure or not {CHANGE, DISRUPTION}.isdisjoint(wanted) else []
     if unsure:
-        past = _before(past, {outcome.of.name for outcome in found if outcome.stirred})
+        past = _before(past, {outcome.of.id for outcome in found if outcome.stirred})
     for name, rows in past.rows.items():
         facts.rows[OLD + name], facts.maybe[OLD + name] = rows, past.maybe[name]
         if name in past.hidden:
@@ -67,13 +68,13 @@ def _add(facts: FactSet, relation: str, found: Sequence[tuple[Outcome, dict[str,
     facts.extend(relation, rows)
 
 
-def _before(past: FactSet, stirred: Collection[str]) -> FactSet:
-    """The facts with other unknowns for the values that may have been others: those that hang on a resource of these
-    names."""
+def _before(past: FactSet, stirred: Collection[ResourceId]) -> FactSet:
+    """The facts with other unknowns for the values that may have been others: those that depend on these resources."""
 
     def value(one: Value) -> Value:
-        moves = isinstance(one, Unknown) and reads_stirred(one, stirred)
-        return replace(one, expression=BEFORE + one.expression) if moves and isinstance(one, Unknown) else one
+        if isinstance(one, Unknown) and reads_stirred(one, stirred):
+            return replace(one, source=derived(BEFORE, one))
+        return one
 
     def row(one: Row) -> Row:
         return tuple(map(value, one))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import repeat
 
-from datalog_gate.base.values import HIDDEN, ResourceId, Unknown, boolean
+from datalog_gate.base.values import ResourceId, Unknown, boolean, hidden_value
 from datalog_gate.facts.batch import Batch, Fact, RelationRows, StackContext
 from datalog_gate.facts.factset import Located
 from datalog_gate.facts.source_relations import used_parameters
@@ -51,7 +51,7 @@ def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
     for parameter in stack.parameters:
         attributes, path = dict(parameter.attributes), ("parameters", parameter.name)
         if "default" in attributes:
-            default = Unknown(f"{HIDDEN}{parameter.name} in {stack.id}") if parameter.hidden else attributes["default"]
+            default = hidden_value(f"{parameter.name} in {stack.id}") if parameter.hidden else attributes["default"]
             yield (stack.id, parameter.name, "default", typed("any", default)), (*path, "default"), None
             del attributes["default"]
         yield from entries(FIXED["heat:parameter_attribute"], (stack.id, parameter.name), leaves(attributes), path)

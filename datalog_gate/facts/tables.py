@@ -10,6 +10,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, show
 from datalog_gate.facts.batch import Batch, Fact, RelationRows
 from datalog_gate.schema.declaration import Property, Relation
@@ -165,7 +166,7 @@ def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> Fa
     columns = relation.columns[len(known) :]
     row = (
         Unknown(
-            f"any {column.name} of {relation.name} in {where}: {unknown.expression}",
+            derived(f"any {column.name} of {relation.name} in {where}: ", unknown),
             unknown.place,
             several=True,
             kinds=column.kinds,

@@ -38,6 +38,7 @@ def read_stack(
     masked: Iterable[tuple[str, str]] = (),
     undeclared: bool = False,
     assume: Mapping[str, Data] | None = None,
+    strict: bool = True,
     files_root: str | Path | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
@@ -50,7 +51,8 @@ def read_stack(
     or a text of several lines or of JSON, is the template here too. `environment_files` are names of `files`, over the
     parameters; `masked` entries of an environment have a value that nobody here may know. With `undeclared`, parameters
     that the template does not declare are passed over, as Heat passes over those that a stack has from an update ago.
-    What is unknown has the value that `assume` gives to its expression, as findings print it.
+    What is unknown has the value that `assume` gives to its expression, as findings print it; unless `strict`, the
+    template need not use all of these.
 
     Errors: InputError; UsageError unless one is given.
     """
@@ -94,6 +96,7 @@ def read_stack(
         masked=masked,
         undeclared=undeclared,
         assume=assume,
+        strict=strict,
         type_of=catalogue.type,
     )
 
@@ -105,6 +108,7 @@ def read_before(
     environments: Sequence[str | Path] = (),
     environment: str | Mapping[str, Data] | None = None,
     parameters: Mapping[str, Data] | None = None,
+    assume: Mapping[str, Data] | None = None,
     files_root: str | Path | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
@@ -122,6 +126,8 @@ def read_before(
         environment=None if own else environment,
         parameters=None if own else parameters,
         undeclared=True,
+        assume=assume,
+        strict=False,
         files_root=files_root if inside else None,
         stack_name=stack_name,
         catalogue=catalogue,

@@ -220,7 +220,7 @@ class Stack:
     `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``.
     `sections` are those of its own template as written; `template` defines the resources, for a group's members the one
     that holds the group. The root has the `environments`, and the `live` resources of the whole tree if Heat told them;
-    `assuming` reads it again as it is where unknowns, by their expressions, have these values (Errors: InputError).
+    `assuming` reads it again as it is where unknowns have these values (Errors: InputError).
     """
 
     id: str
@@ -242,7 +242,7 @@ class Stack:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
     defined: Locate = field(default=nowhere, compare=False, repr=False)
-    assuming: Callable[[Mapping[str, Value]], Stack] | None = field(default=None, compare=False, repr=False)
+    assuming: Callable[[Mapping[Unknown, Value]], Stack] | None = field(default=None, compare=False, repr=False)
 
     def locate(self, path: Path) -> Span | None:
         """Where the user wrote the section, or what stands under its name in it; else the place of the stack."""

@@ -10,6 +10,7 @@ import json
 from decimal import Decimal
 from typing import NamedTuple
 
+from datalog_gate.base.unknown import Expression, freeze
 from datalog_gate.base.values import FALSE, Boolean, ResourceId, Unknown, Value, bases, boolean, from_python, number
 from datalog_gate.schema.declaration import Property
 from datalog_gate.stack.model import Data, Path
@@ -106,7 +107,8 @@ def as_text(data: Data) -> str | Unknown:
     if not unknowns:
         return text
     unread = any(unknown.unread for unknown in unknowns)
-    return Unknown(f"json({text})", unread=unread, of=bases(unknowns), place=unknowns[0].place)
+    source = Expression("json", freeze(data, {}), "", f"json({text})")
+    return Unknown(source, unread=unread, of=bases(unknowns), place=unknowns[0].place)
 
 
 def path_text(path: Path) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import Unknown
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import Data, Path, Resource
@@ -112,6 +113,6 @@ def _moved(
 def _under(data: Data, way: Way) -> Data:
     for at, step in enumerate(way):
         if isinstance(data, Unknown):
-            return replace(data, expression=f"{'.'.join(way[at:])} of {data.expression}")
+            return replace(data, source=derived(f"{'.'.join(way[at:])} of ", data))
         data = data.get(step) if isinstance(data, dict) else None
     return data

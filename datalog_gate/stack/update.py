@@ -8,10 +8,10 @@ from knowing decides between several changes, of which one will be.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from datalog_gate.base.unknown import resources_read
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import ResourceType
@@ -32,10 +32,6 @@ from datalog_gate.stack.replacement import (
 )
 
 STRENGTH = ("unchanged", "update", "replace")
-CUT = "...#"
-"""What stands in the expression of an unknown that was too long to be written out."""
-_NAMED = re.compile(r'\{(?:get_attr|get_resource|Fn::GetAtt|Ref): \[?("(?:[^"\\]|\\.)*"|[^\s,\]}]+)')
-"""The resource that an unknown's expression reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +60,19 @@ def outcomes(old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue) -
     known = {pair.id: pair for pair in pairs}
     moved = True
     while moved:  # from what is replaced to what refers to it
-        stirred = {each.id.name for pair in pairs if pair.stirred for each in (pair, *pair.holders)}
-        moved = sum(pair.follow(known, stirred) for pair in pairs) > 0
-    stirred_ids = {each.id for pair in pairs if pair.stirred for each in (pair, *pair.holders)}
-    return [pair.outcome(pair.id in stirred_ids) for pair in pairs]
+        moved = sum(pair.follow(known, _stirred(pairs)) for pair in pairs) > 0
+    stirred = _stirred(pairs)
+    return [pair.outcome(pair.id in stirred) for pair in pairs]
 
 
-def reads_stirred(unknown: Unknown, stirred: Collection[str]) -> bool:
-    """Whether the value of an unknown hangs on one of the resources of these names."""
-    text = unknown.expression
-    return bool(stirred) and (CUT in text or any(name.strip('"') in stirred for name in _NAMED.findall(text)))
+def reads_stirred(unknown: Unknown, stirred: Collection[ResourceId]) -> bool:
+    """Whether the value of an unknown depends on one of these resources."""
+    return bool(stirred) and any(read is None or read in stirred for read in resources_read(unknown))
+
+
+def _stirred(pairs: Iterable[_Pair]) -> set[ResourceId]:
+    """The resources in which something may be other than before, and those that hold their stacks."""
+    return {each.id for pair in pairs if pair.stirred for each in (pair, *pair.holders)}
 
 
 def _pairs(old: Stack | None, new: Stack | None, holder: _Pair | None) -> Iterator[_Pair]:
@@ -142,7 +141,7 @@ class _Pair:
         for section, doubt in _of_definition(old, new) if self.must == STRENGTH[0] else ():
             self._take(Effect("update"), doubt, (section,))
 
-    def follow(self, known: Mapping[ResourceId, _Pair], stirred: Collection[str]) -> bool:
+    def follow(self, known: Mapping[ResourceId, _Pair], stirred: Collection[ResourceId]) -> bool:
         """Whether what becomes of others changes what becomes of this one."""
         before = self._state()
         if self.holder and self.old and self.new and not self._kept:
@@ -251,7 +250,7 @@ def _of_definition(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
 
 
 def _moved(
-    symbol: ResourceId | Unknown, known: Mapping[ResourceId, _Pair], stirred: Collection[str]
+    symbol: ResourceId | Unknown, known: Mapping[ResourceId, _Pair], stirred: Collection[ResourceId]
 ) -> Iterator[Doubt]:
     """Whether a reference or an unknown that is written as before may be another value: what decides it; None if it is.
     An attribute of what is updated may be the same or not."""

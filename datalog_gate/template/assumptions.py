@@ -1,8 +1,7 @@
-"""What is assumed of expressions that nobody knows yet (layer 2).
+"""Values assumed for unknowns.
 
-In: values by the expressions of unknowns, as findings print them. Out: the value where a template would have made that
-unknown, so that all functions over it see it; and what is wrong with assumptions that no template asks for, or that it
-knows already.
+A value is assumed where the template would have made the unknown, so that all functions over it see the value. Users
+name an unknown by its expression, as findings print it; the gate itself names it by its structure.
 """
 
 from __future__ import annotations
@@ -11,42 +10,51 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from datalog_gate.base.diagnostics import Diagnostic, closest
+from datalog_gate.base.unknown import LOGIC
 from datalog_gate.base.values import Unknown
 from datalog_gate.stack.model import Data
-from datalog_gate.template.expressions import LOGIC
 
 ASSUMED = "<assumptions>"
 
 
 @dataclass(slots=True)
 class Assumptions:
-    """Assumed values, and what of the expressions was met: `used` ones were unknown, `known` ones were not, `wrong`
-    ones can't have the value. All expressions that were `offered` are kept for suggestions."""
+    """Assumed values, and which of them one reading of a template used."""
 
-    values: Mapping[str, Data] = field(default_factory=dict)
+    values: Mapping[Unknown, Data] = field(default_factory=dict)
+    """Values by the unknown."""
+    texts: Mapping[str, Data] = field(default_factory=dict)
+    """Values by the printed expression of the unknown."""
     used: set[str] = field(default_factory=set)
+    """The expressions that were unknown."""
     known: set[str] = field(default_factory=set)
+    """The expressions whose value the template decides."""
     wrong: dict[str, str] = field(default_factory=dict)
+    """What is wrong with the value of an expression."""
     offered: dict[str, None] = field(default_factory=dict)
+    """All expressions that a value could be assumed for."""
 
     def of(self, unknown: Unknown) -> Data:
         """The value assumed of the unknown, or else itself."""
-        if not self.values:
+        if unknown in self.values:
+            return self.values[unknown]
+        if not self.texts:
             return unknown
-        self.offered[unknown.expression] = None
-        if unknown.expression not in self.values:
+        expression = unknown.expression
+        self.offered[expression] = None
+        if expression not in self.texts:
             return unknown
-        self.used.add(unknown.expression)
-        value = self.values[unknown.expression]
-        if unknown.expression[1:].partition(":")[0] in LOGIC and not isinstance(value, bool):
-            self.wrong[unknown.expression] = "is a condition: it is true or false"
+        self.used.add(expression)
+        value = self.texts[expression]
+        if unknown.function in LOGIC and not isinstance(value, bool):
+            self.wrong[expression] = "is a condition: it is true or false"
             return unknown
         return value
 
     def within(self, data: Data) -> Data:
         """The data with all unknowns in it that something is assumed of replaced."""
         match data:
-            case _ if not self.values:
+            case _ if not (self.values or self.texts):
                 return data
             case Unknown():
                 return self.of(data)
@@ -57,8 +65,8 @@ class Assumptions:
         return data
 
     def problems(self) -> Iterator[Diagnostic]:
-        """What is wrong with the assumptions, once all is read."""
-        for expression in self.values:
+        """What is wrong with the assumptions of the user, once all is read."""
+        for expression in self.texts:
             if message := self.wrong.get(expression):
                 yield Diagnostic("bad-assumption", f"`{expression}` {message}")
             elif expression in self.known and expression not in self.used:

@@ -7,15 +7,15 @@ resource. Source: heat/engine/resources/openstack/heat/*_group.py and resource_c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.unknown import Expression, at_member
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Data, Locate, Path, Resource
 from datalog_gate.template.dialect import RESOURCE_KEYS
 from datalog_gate.template.document import Document
-from datalog_gate.template.expressions import of_member
 from datalog_gate.template.functions.attributes import (
     CHAIN,
     DEPLOYMENTS,
@@ -283,7 +283,8 @@ def _indexed(data: Data, variable: str, index: str, tree: Tree) -> Data:
             tree.spend(len(data))
             return [_indexed(item, variable, index, tree) for item in data]
         case Unknown():
-            return tree.assumed.of(of_member(data, variable, index))
+            if isinstance(data.source, Expression):
+                return tree.assumed.of(replace(data, source=at_member(data.source, variable, index)))
     return data
 
 

@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any
 
 from datalog_gate.base.diagnostics import Span, closest
+from datalog_gate.base.unknown import Expression, leaves, undecided
 from datalog_gate.base.values import ResourceId, Unknown, Value, from_python
 from datalog_gate.stack.model import Data, Locate, Parameter, nowhere
 from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.dialect import Dialect
 from datalog_gate.template.document import size_of
-from datalog_gate.template.expressions import leaves, undecided, unknown
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 SCALARS = ("string", "number", "boolean")
@@ -108,8 +108,7 @@ def pseudo_parameters(dialect: Dialect, stack: str, name: str | None) -> dict[st
     names = hot if dialect.hot else ("AWS::StackName", "AWS::StackId")
     known: dict[str, Data] = {} if name is None else {names[0]: name}
     for parameter in names[len(known) :]:
-        unread = unknown("get_param", parameter, stack, {}, None)
-        known[parameter] = Unknown(unread.expression, unread=True, scalar=True)
+        known[parameter] = Unknown(Expression("get_param", parameter, stack), unread=True, scalar=True)
     if not dialect.hot:
         known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
     return known
@@ -164,7 +163,7 @@ def _parameter(
             return Parameter(name, kind, nobody_knows, "none", hidden, rest)
         chosen = Given("" if value is None else value, "none")  # as of a property, null is nothing
     elif not isinstance(chosen.value, Unknown):
-        assumed.known.add(nobody_knows.expression)
+        assumed.known.add(nobody_knows.expression) if assumed.texts else None
     return Parameter(name, kind, read(chosen, nobody_knows), chosen.origin, hidden, rest)
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.gc import paused
+from datalog_gate.base.unknown import Expression, call
 from datalog_gate.base.values import Unknown, Value, to_json
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, EnvironmentFile, Stack
@@ -22,7 +23,6 @@ from datalog_gate.template.dependencies import circles
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Registry, read_environments
-from datalog_gate.template.expressions import unknown
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
 from datalog_gate.template.resolver import Scope
@@ -47,13 +47,14 @@ def read_template(
     masked: Iterable[tuple[str, str]] = (),
     undeclared: bool = False,
     assume: Mapping[str, Data] | None = None,
+    strict: bool = True,
     type_of: TypeOf = SHIPPED.type,
 ) -> Stack:
     """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
     `environments`, which are pairs of file and text, later over earlier. `masked` are entries of an environment, by
     section and name, whose value is unknown. With `undeclared`, parameters that the template does not declare are left
-    out. To `assume` gives values to unknowns, by their expressions. Errors: InputError with all diagnostics of the
-    template, its environments and what it nests."""
+    out. To `assume` gives values to unknowns, by their expressions; unless `strict`, the template need not use them.
+    Errors: InputError with all diagnostics of the template, its environments and what it nests."""
     given = partial(
         _read,
         text=text,
@@ -77,13 +78,13 @@ def read_template(
             raise InputError([Diagnostic("missing-file", f"{name} was not read")])
         return fetched[name, base]
 
-    def assuming(values: Mapping[str, Value]) -> Stack:
-        more = {expression: to_json(value) for expression, value in values.items()}
-        return given(Tree(known, type_of, documents=tree.documents, assumed=Assumptions({**(assume or {}), **more})))
+    def assuming(values: Mapping[Unknown, Value]) -> Stack:
+        more = {unknown: to_json(value) for unknown, value in values.items()}
+        return given(Tree(known, type_of, documents=tree.documents, assumed=Assumptions(more, assume or {})))
 
-    tree = Tree(remembered, type_of, assumed=Assumptions(assume or {}))
+    tree = Tree(remembered, type_of, assumed=Assumptions(texts=assume or {}))
     stack = given(tree)
-    if wrong := list(tree.assumed.problems()):
+    if wrong := list(tree.assumed.problems() if strict else ()):
         raise InputError(wrong, tree.sources)
     return replace(stack, assuming=assuming)
 
@@ -114,7 +115,7 @@ def _read(
         given = read_environments(body, parameters, files, types, tree.add)
         for section, name in masked:
             target = given.parameters if section == "parameters" else given.defaults
-            value = replace(unknown("get_param", name, stack_name, {}, None), unread=True)  # its user chose it once
+            value = replace(call("get_param", name, stack_name, {}, None), unread=True)  # its user chose it once
             target[name] = Given(tree.assumed.of(value), "environment")
         if undeclared:
             for name in given.parameters.keys() - types.keys():
@@ -239,7 +240,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         if (parameter.hidden or (said and said.hidden)) and not isinstance(parameter.value, Unknown):
             scope.veiled.add(("parameters", parameter.name))
             whole = not isinstance(parameter.value, dict | list)
-            written = scope.unknown("get_param", parameter.name, ()).expression if whole else None
+            written = Expression("get_param", parameter.name, scope.id) if whole else None
             tree.hide(parameter.value, scope.id, written)
     read = read_resources(scope)
     for circle in () if scope.ordered else circles(read.named):

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
+from datalog_gate.base.unknown import LOGIC, call
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Data, Locate, Path, Resource, Simple, Template
 from datalog_gate.template.dependencies import in_order
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, size_of
 from datalog_gate.template.environment import Registry
-from datalog_gate.template.expressions import LOGIC, unknown
 from datalog_gate.template.functions.arguments import BadFunction, TooLarge, Undecided
 from datalog_gate.template.functions.attributes import attribute, hides
 from datalog_gate.template.functions.conditions import logic
@@ -191,7 +191,7 @@ class Scope:
     def unknown(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""
         self.tree.spend(len(self.tree.secrets))
-        made = unknown(function, arguments, self.id, self.tree.secrets, self.document.place(path))
+        made = call(function, arguments, self.id, self.tree.secrets, self.document.place(path))
         self.tree.spend(len(made.of))
         return made
 
@@ -201,7 +201,7 @@ class Scope:
 
     def known(self, function: str, arguments: Data) -> None:
         """Note that nothing can be assumed of the function's value."""
-        if self.tree.assumed.values:
+        if self.tree.assumed.texts:
             self.tree.assumed.known.add(self.unknown(function, arguments, ()).expression)
 
     def _call(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:

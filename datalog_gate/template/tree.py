@@ -14,10 +14,10 @@ from typing import Never
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.unknown import Expression, leaves
 from datalog_gate.stack.model import Data, Locate, Path
 from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.document import Document, read_document
-from datalog_gate.template.expressions import leaves
 from datalog_gate.template.functions.attributes import TypeOf
 
 MAX_WORK = 2_000_000
@@ -59,7 +59,7 @@ class Tree:
     type_of: TypeOf
     problems: list[Diagnostic] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
-    secrets: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, Expression] = field(default_factory=dict)
     veiled: list[Span | None] = field(default_factory=list)
     documents: dict[str, Document] = field(default_factory=dict)
     assumed: Assumptions = field(default_factory=Assumptions)
@@ -81,12 +81,12 @@ class Tree:
         found = closest(word, candidates) if isinstance(word, str) and len(self.problems) < 10 else None
         return found and f"did you mean `{found}`?"
 
-    def hide(self, value: Data, home: str, written: str | None = None) -> None:
+    def hide(self, value: Data, home: str, written: Expression | None = None) -> None:
         """Keeps the texts of a hidden value, so that nothing written about the stack of that id shows them: they are
         written as `written`, else each as a number of its own, for equal texts must stay equal values."""
         for leaf in leaves(value, keys=True):
             if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
-                self.secrets.setdefault(str(leaf), written or f"{{hidden: {len(self.secrets)}}} in {home}")
+                self.secrets.setdefault(str(leaf), written or Expression("hidden", len(self.secrets), home))
 
     def covered(self, message: str) -> str:
         """The message without the hidden texts that stand in it as words."""

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, UsageError
-from datalog_gate.base.values import from_python
 from datalog_gate.files.templates import read_before, read_stack, root_name
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Data, Stack
@@ -123,17 +122,18 @@ def read_older(root: Root, options: argparse.Namespace, catalogue: Catalogue) ->
         from datalog_gate.doors.cli.heat_client import read_live
 
         return (read_live(options.against.removeprefix(LIVE), name, catalogue),)
+    scalars = {text: value for text, value in _assumed(root, options).items() if not isinstance(value, dict | list)}
     stack = read_before(
         Path(options.against),
         Path(root.template),
         environments=(*options.environment, *root.environments),
         parameters=dict(options.parameter),
+        assume=scalars,
         files_root=options.files_root,
         stack_name=name,
         catalogue=catalogue,
     )
-    told = {key: from_python(one) for key, one in _assumed(root, options).items() if not isinstance(one, dict | list)}
-    return (stack.assuming(told) if told and stack.assuming else stack,)
+    return (stack,)
 
 
 def caller_in(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:

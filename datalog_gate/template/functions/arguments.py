@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Never
 
+from datalog_gate.base.unknown import leaves
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Data
-from datalog_gate.template.expressions import leaves
 
 
 class BadFunction(Exception):  # noqa: N818 - not every wrong argument is an error of ours

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from datalog_gate.base.unknown import call
 from datalog_gate.schema.declaration import ResourceType
 from datalog_gate.stack.model import Data, Resource, Stack
-from datalog_gate.template.expressions import unknown
 from datalog_gate.template.functions.arguments import Undecided
 from datalog_gate.template.functions.echo import echo
 from datalog_gate.template.functions.pure import select
@@ -117,5 +117,4 @@ def _of_member(member: Resource, keys: list[Data], type_of: TypeOf) -> Data:
     try:
         return attribute(member, keys, type_of)
     except Undecided:
-        stack, _, name = member.id.path.rpartition("/")
-        return unknown("get_attr", [name, *keys], stack, {}, None)
+        return call("get_attr", [member.id.name, *keys], member.id.stack, {}, None)

@@ -12,9 +12,9 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from datalog_gate.base.unknown import leaves, undecided
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Data
-from datalog_gate.template.expressions import leaves, undecided
 from datalog_gate.template.functions.arguments import (
     BadFunction,
     TooLarge,

@@ -11,9 +11,9 @@ import itertools
 import json
 from collections.abc import Callable
 
+from datalog_gate.base.unknown import leaves
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Data
-from datalog_gate.template.expressions import leaves
 from datalog_gate.template.functions.arguments import (
     BadFunction,
     TooLarge,

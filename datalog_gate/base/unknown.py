@@ -1,0 +1,286 @@
+"""Expressions: what an unknown value is the result of.
+
+An expression is a function with its resolved arguments and the stack in which they have their meaning. It is compared
+by this structure and printed in one way, as YAML's flow form: ``{get_attr: [db, ip]} in web``. Nothing reads the text
+back. Values of hidden parameters stand in the arguments as the parameter's expression, never as their text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from hashlib import sha256
+from typing import NamedTuple
+
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import FALSE, TRUE, Boolean, ResourceId, Unknown, bases
+
+LONGEST = 200
+"""Characters of an expression's text without its stack; what is longer is cut and has a digest."""
+DIGEST = 32
+"""Characters of a digest."""
+CUT = "...#"
+"""What stands before it."""
+QUOTE = '"'
+UNREAD = ("yaql", "Fn::GetAZs")
+"""Functions that Heat may compute where this reader does not: what they give, a user can choose."""
+TEXTS = ("str_replace", "str_replace_strict", "str_replace_vstrict", "list_join", "digest", "Fn::Join", "Fn::Replace")
+"""Functions that give a text, whatever they get."""
+LOGIC = ("equals", "not", "and", "or", "Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or")
+"""Functions that give a truth value, whatever they get."""
+ATTRIBUTES = ("get_attr", "Fn::GetAtt")
+_OF_RESOURCE = (*ATTRIBUTES, "get_resource")
+_PARAMETERS = ("get_param", "Ref")
+_OF_TEMPLATE = (*_OF_RESOURCE, "get_file", "Fn::FindInMap", "resource_facade", "Fn::ResourceFacade")
+"""Functions that read the template they stand in, so that their value depends on its stack."""
+_WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
+_NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
+
+
+class Expression:
+    """A function over frozen arguments; two are equal if function, arguments and stack are.
+
+    Arguments are plain data with tuples for lists, `Entries` for maps, and `Expression` for what is unknown or hidden
+    and for references to resources. An expression that is no function of a template has words for a function, and its
+    `text` is given: ``lower(?'{get_param: name} in web')``.
+    """
+
+    __slots__ = ("_identity", "_text", "arguments", "function", "stack")
+
+    def __init__(self, function: str, arguments: Frozen, stack: str = "", text: str | None = None) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.stack = stack
+        self._text = text
+        identity = repr((function, arguments, stack))
+        if len(identity) > LONGEST:  # so that neither hashing nor comparing follows long chains of expressions
+            identity = sha256(identity.encode()).hexdigest()[:DIGEST]
+        self._identity = identity
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Expression) and self._identity == other._identity)
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __repr__(self) -> str:
+        return f"<{self._identity}>"
+
+    @property
+    def text(self) -> str:
+        """The expression as users read it, the stack at its end."""
+        if self._text is None:
+            self._text = _cut(f"{{{self.function}: {_flow(self.arguments, self.stack)}}}", self.stack)
+        return self._text
+
+    def walk(self) -> Iterator[Expression]:
+        """This expression and every one within, each once."""
+        seen: set[Expression] = set()
+        pending: list[Frozen] = [self]
+        while pending:
+            match pending.pop():
+                case Expression() as part if part not in seen:
+                    seen.add(part)
+                    yield part
+                    pending.append(part.arguments)
+                case Entries(pairs) | Masked(pairs) | tuple(pairs):
+                    pending.extend(pairs)
+
+
+class Entries(NamedTuple):
+    """A map: its pairs of key and value, in one order."""
+
+    pairs: tuple[tuple[Frozen, Frozen], ...]
+
+
+class Masked(NamedTuple):
+    """A text in which hidden values stand: its pieces, where an expression stands for each of these."""
+
+    pieces: tuple[str | Expression, ...]
+
+
+Frozen = None | bool | int | float | Decimal | str | Expression | Entries | Masked | tuple["Frozen", ...]
+Masks = Mapping[str, Expression]
+"""Texts of hidden values, each with the expression that stands for it."""
+
+
+def call(function: str, arguments: object, stack: str, masks: Masks, place: Span | None) -> Unknown:
+    """The value of a template's function over resolved arguments, of which some are unknown, in the stack of that id.
+
+    The expression's stack is that of the first unknown or reference within, so that what a parent passes has one
+    expression in all stacks that it is passed to; functions that read their own template have their own stack.
+    """
+    symbols = [leaf for leaf in leaves(arguments) if isinstance(leaf, Unknown | ResourceId)]
+    unknowns = [leaf for leaf in symbols if isinstance(leaf, Unknown)]
+    first = arguments[0] if isinstance(arguments, list) and arguments else arguments
+    if symbols and not (function in _OF_TEMPLATE or (function in _PARAMETERS and isinstance(first, str))):
+        stack = _source(symbols[0]).stack or stack
+    return Unknown(
+        Expression(function, freeze(arguments, masks), stack),
+        place,
+        unread=function in UNREAD or any(unknown.unread for unknown in unknowns),
+        scalar=function in TEXTS,
+        of=bases(unknowns),
+        domain=(FALSE, TRUE) if function in LOGIC else (),
+    )
+
+
+def reference(resource: ResourceId) -> Expression:
+    """The expression of a resource's id where a text is made of it: nobody knows the text yet."""
+    return Expression("get_resource", resource.name, resource.stack)
+
+
+def derived(words: str, unknown: Unknown) -> Expression:
+    """What is made of one unknown, in words that its expression follows."""
+    source = _source(unknown)
+    return Expression(words, source, source.stack, f"{words}{source.text}")
+
+
+def rests_on(unknown: Unknown, other: Unknown) -> bool:
+    """Whether the unknown is the other one, or was `derived` from it."""
+    source: Frozen = _source(unknown)
+    wanted = _source(other)
+    while isinstance(source, Expression):
+        if source == wanted:
+            return True
+        source = source.arguments
+    return False
+
+
+def at_member(source: Expression, variable: str, index: str) -> Expression:
+    """The expression in a group's definition as the group's member `index` sees it, with that for the variable.
+
+    The names that a function reads, and what is too long to be searched, stay as they are: what Heat replaces is the
+    value that they have, which nobody knows.
+    """
+    body = source.text.removesuffix(f" in {source.stack}")
+    if variable not in body and CUT not in body:
+        return source
+    text = _cut(body.replace(variable, index) if variable in body else f"{body} at {index}", source.stack)
+    if CUT in body or source.function in (*_OF_TEMPLATE, *_PARAMETERS):
+        return Expression(f"{variable} is {index}", source, source.stack, text)
+    return Expression(source.function, _at_member(source.arguments, variable, index), source.stack, text)
+
+
+def _at_member(data: Frozen, variable: str, index: str) -> Frozen:
+    match data:
+        case str():
+            return data.replace(variable, index)
+        case Expression():
+            return at_member(data, variable, index)
+        case Entries(pairs):
+            changed = (tuple(_at_member(part, variable, index) for part in pair) for pair in pairs)
+            return Entries(tuple((key, value) for key, value in changed))
+        case Masked(pieces):
+            texts = [piece.replace(variable, index) if isinstance(piece, str) else piece for piece in pieces]
+            return Masked(tuple(texts))
+        case tuple():
+            return tuple(_at_member(item, variable, index) for item in data)
+    return data
+
+
+def resources_read(unknown: Unknown) -> Iterator[ResourceId | None]:
+    """The resources whose id or attributes the value depends on; None for one whose name is hidden."""
+    for expression in _source(unknown).walk():
+        if expression.function in _OF_RESOURCE:
+            arguments = expression.arguments
+            name = arguments[0] if type(arguments) is tuple else arguments
+            yield ResourceId(f"{expression.stack}/{name}") if isinstance(name, str) else None
+
+
+def leaves(data: object, keys: bool = False) -> Iterator[object]:
+    """Every scalar of the data, in order; with `keys` also the keys of maps."""
+    pending = [data]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            pending.extend(reversed(part.values()))
+            pending.extend(part if keys else ())
+        elif isinstance(part, list):
+            pending.extend(reversed(part))
+        else:
+            yield part
+
+
+def undecided(data: object) -> bool:
+    """Whether something in the data is not known; a resource's reference counts as known."""
+    return any(isinstance(leaf, Unknown) for leaf in leaves(data))
+
+
+def freeze(data: object, masks: Masks) -> Frozen:
+    """The data as arguments of an expression."""
+    match data:
+        case str():
+            return _masked(data, masks) if masks else data
+        case None | bool():
+            return data
+        case Unknown() | ResourceId():
+            source = _source(data)
+            source.text  # noqa: B018 - is printed now, so that printing never follows a long chain of expressions
+            return source
+        case dict():
+            pairs = [(freeze(key, masks), freeze(value, masks)) for key, value in data.items()]
+            return Entries(tuple(sorted(pairs, key=lambda pair: repr(pair[0]))))
+        case list():
+            return tuple([freeze(item, masks) for item in data])
+        case int() | float() | Decimal():
+            return masks.get(str(data), data) if masks else data
+        case Boolean():
+            return data.truth
+    return str(data)
+
+
+def _masked(text: str, masks: Masks) -> str | Expression | Masked:
+    """The text with expressions in place of the hidden values in it, the longest first."""
+    pieces = _pieces(text, sorted(masks, key=len, reverse=True), masks)
+    return pieces[0] if len(pieces) == 1 else Masked(tuple(pieces))
+
+
+def _pieces(text: str, secrets: list[str], masks: Masks) -> list[str | Expression]:
+    for at, secret in enumerate(secrets):
+        if secret in text:
+            pieces: list[str | Expression] = []
+            for number, part in enumerate(text.split(secret)):
+                pieces += [masks[secret]] if number else []
+                pieces += _pieces(part, secrets[at:], masks) if part else []
+            return pieces
+    return [text]
+
+
+def _source(symbol: Unknown | ResourceId) -> Expression:
+    if isinstance(symbol, ResourceId):
+        return reference(symbol)
+    source = symbol.source
+    return source if isinstance(source, Expression) else Expression(source, None, "", source)
+
+
+def _cut(body: str, stack: str) -> str:
+    if len(body) > LONGEST:
+        digest = sha256(body.encode(errors="surrogatepass")).hexdigest()[:DIGEST]
+        body = f"{body[: LONGEST - 40]}{CUT}{digest}"
+    return f"{body} in {stack}"
+
+
+def _flow(data: Frozen, stack: str) -> str:
+    """The arguments in YAML's flow form; what belongs to another stack than the expression carries its own."""
+    match data:
+        case str():
+            plain = _WORD.fullmatch(data) and data.lower() not in _NO_WORDS
+            return data if plain else json.dumps(data)
+        case Expression():
+            return data.text.removesuffix(f" in {stack}")
+        case Entries(pairs):
+            texts = sorted((_flow(key, ""), _flow(value, stack)) for key, value in pairs)
+            if len(texts) == 1:  # in quotes, or data that looks like a function would be written like its value
+                [(key, value)] = texts
+                return f"{{{key if key[0] == QUOTE else json.dumps(key)}: {value}}}"
+            return "{" + ", ".join(f"{key}: {value}" for key, value in texts) + "}"
+        case Masked(pieces):
+            return " + ".join([_flow(piece, stack) for piece in pieces])
+        case tuple():
+            return "[" + ", ".join([_flow(item, stack) for item in data]) + "]"
+        case None | bool():
+            return json.dumps(data)
+    return str(data)
