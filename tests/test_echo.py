@@ -22,8 +22,8 @@ def read(kind: str, properties: dict[str, Any], *keys: object) -> object:
     }
     template = {"heat_template_version": "2021-04-16", "parameters": {"p": {"type": "string"}}, "resources": resources}
     stack = read_stack(json.dumps(template), stack_name="s")
-    found: dict[str, Resource] = {resource.name: resource for resource in stack.resources}
-    return found["reader"].properties["value"]
+    by_name: dict[str, Resource] = {resource.name: resource for resource in stack.resources}
+    return by_name["reader"].properties["value"]
 
 
 PARAMETER = {"get_param": "p"}

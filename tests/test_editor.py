@@ -121,10 +121,10 @@ def test_what_an_update_could_lose_is_left_to_its_author(folder: Path, expect: s
 def test_a_case_is_written_behind_the_others(folder: Path, before: str, head: str, indent: str) -> None:
     (folder / "test.yaml").write_text(f"{START}{ALL}")
     suite = read_suite(folder / "test.yaml")
-    found = suite.answer(suite.cases[0]).found
+    findings = suite.answer(suite.cases[0]).found
     lines = ["- name: web", "  stack: web.yaml", "  expect:", *(line[2:] for line in ALL.splitlines())]
     text = "".join(f"{indent}{line}\n" for line in lines)
-    assert with_case(before, "test.yaml", "web", {"stack": "web.yaml"}, found) == head + text
+    assert with_case(before, "test.yaml", "web", {"stack": "web.yaml"}, findings) == head + text
 
 
 def test_the_command_begins_a_test_file_that_passes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,13 +148,13 @@ def test_the_command_shows_an_update_and_writes_it_only_if_told(
     file, before = folder / "test.yaml", START + ALL.replace("line: 4", "line: 3")
     file.write_text(before)
     assert (main(["test", "--update", "."]), file.read_text()) == (5, before)
-    shown = capsys.readouterr()
-    assert shown.out.splitlines()[:3] == ["--- test.yaml", "+++ test.yaml", "@@ -4,7 +4,7 @@"]
-    assert [line for line in shown.out.splitlines()[3:] if line[0] != " "] == [
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[:3] == ["--- test.yaml", "+++ test.yaml", "@@ -4,7 +4,7 @@"]
+    assert [line for line in printed.out.splitlines()[3:] if line[0] != " "] == [
         "-        - {policy: flavor, resource: web, line: 3}",
         f"+        - {WEB}",
     ]
-    assert shown.err == "datalog-gate: nothing is written: say --yes\n"
+    assert printed.err == "datalog-gate: nothing is written: say --yes\n"
     assert (main(["test", "--update", "--yes", "."]), file.read_text()) == (0, START + ALL)
     assert (main(["test", "--update", "."]), file.read_text()) == (0, START + ALL)
 

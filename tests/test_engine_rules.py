@@ -159,7 +159,7 @@ def test_a_variable_that_occurs_outside_groups_an_aggregate() -> None:
 
 
 def test_an_aggregate_over_an_unknown_is_unknown_but_a_count_is_not() -> None:
-    rows = [evaluated((fold(one, (X,), node(X)),), (Z,), [1, U], [])[0] for one in ("count", "sum", "max")]
+    rows = [evaluated((fold(function, (X,), node(X)),), (Z,), [1, U], [])[0] for function in ("count", "sum", "max")]
     assert rows == [
         {(2,)},
         {(Unknown("sum(1, ?'get_attr: [web, networks]')"),)},

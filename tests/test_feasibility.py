@@ -64,14 +64,14 @@ class Told(Service):
 class Rig:
     """A point with two services: edge, and seats."""
 
-    def __init__(self, folder: Path, sticky: bool = False, **given: str) -> None:
+    def __init__(self, folder: Path, sticky: bool = False, **options: str) -> None:
         (folder / "rules").mkdir()
         (folder / "rules" / "m.dl").write_text(RULES)
         conf = cfg.ConfigOpts()
         conf([], project="heat", default_config_files=[])
         own = {"rules": str(folder / "rules"), "services": "edge", "service_journal": str(folder / "journal"),
                "service_option": f"edge.file={folder}/edge"}  # fmt: skip
-        chosen = build_settings(conf, own | given)
+        chosen = build_settings(conf, own | options)
         self.point = DecisionPoint(
             chosen, Entitlements(conf, ["edge", "seats"]), now=lambda: datetime(2027, 3, 1, tzinfo=UTC)
         )
@@ -90,20 +90,20 @@ class Rig:
         template = {"heat_template_version": "2018-08-31", "parameters": parameters}
         definition = StackDefinition({**template, "resources": resources}, files=files or {})
         own = {"stack_id": "id"} if action in ("update", "restore") else {}
-        asked = {"door": "api", "credentials": MEMBER} | own | more
-        one = Operation(action=action, stack_name="s", project="p", definition=lambda: definition, **asked)
-        answer = self.point.judge(one)
+        fields = {"door": "api", "credentials": MEMBER} | own | more
+        operation = Operation(action=action, stack_name="s", project="p", definition=lambda: definition, **fields)
+        answer = self.point.judge(operation)
         return answer.verdict, answer.reason or "; ".join(answer.warnings)
 
     def hold(self, uuid: str, grant: str, *names: str, service: str = "edge", **more: Any) -> str:
         """A claim of a grant that holds these resources; gives its key."""
-        held = Request(
+        request = Request(
             service=service, project="p", stack="id", stack_name="s", grant=grant, uuid=uuid, options={}, scope=()
         )
-        made = replace(held, **more)
-        claim = self.journal.begin(made, "", None, 5.0, 1.0)
+        claimed = replace(request, **more)
+        claim = self.journal.begin(claimed, "", None, 5.0, 1.0)
         self.journal.move(claim, "reserved", 5.0, decision={name: {} for name in names})
-        return made.key
+        return claimed.key
 
 
 @pytest.fixture
@@ -134,21 +134,21 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("wrong", "said"), REFUSED)
+@pytest.mark.parametrize(("wrong", "reason"), REFUSED)
 def test_a_grant_that_can_not_be_is_refused_before_any_service_is_asked(
-    rig: Rig, wrong: dict[str, Any], said: str
+    rig: Rig, wrong: dict[str, Any], reason: str
 ) -> None:
     resources = {"g": wrong, "h": grant(scope=["a"]), **AB}
     for action in sorted(CLOSED):
         for dry_run in (False, True):
-            assert rig.ask(resources, action, dry_run=dry_run) == ("denied", said)
+            assert rig.ask(resources, action, dry_run=dry_run) == ("denied", reason)
     assert rig.ask(resources, "suspend") == ("allowed", "")
     assert rig.edge.asked == []
 
 
 def test_a_caller_who_may_not_use_the_service_is_refused(rig: Rig) -> None:
-    verdict, said = rig.ask({"g": grant(), **AB}, credentials=MEMBER | {"roles": ["reader"]})
-    assert (verdict, said[:80]) == (
+    verdict, reason = rig.ask({"g": grant(), **AB}, credentials=MEMBER | {"roles": ["reader"]})
+    assert (verdict, reason[:80]) == (
         "denied",
         f"{NO}edge: the service edge is not enabled here, or not for this caller"[:80],
     )
@@ -172,8 +172,8 @@ def test_a_grant_that_nobody_can_tell_of_yet_is_locked_and_passes(rig: Rig, reso
 
 def test_the_engine_s_door_leaves_grants_to_their_own_resource(rig: Rig) -> None:
     rig.edge.facts_say = raises(RefusedError("full"))
-    for one in (grant(), grant(scope=["nothing"])):
-        assert rig.ask({"g": one, **AB}, door="plugin") == ("allowed", "")
+    for policy in (grant(), grant(scope=["nothing"])):
+        assert rig.ask({"g": policy, **AB}, door="plugin") == ("allowed", "")
 
 
 def test_without_services_a_grant_is_refused_where_policies_judge(tmp_path: Path) -> None:
@@ -193,15 +193,15 @@ SAID = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("say", "verdict", "said"), SAID)
+@pytest.mark.parametrize(("say", "verdict", "reason"), SAID)
 def test_what_a_service_would_refuse_is_refused_at_the_door(
-    rig: Rig, say: Callable[[Request], None], verdict: str, said: str
+    rig: Rig, say: Callable[[Request], None], verdict: str, reason: str
 ) -> None:
     rig.edge.facts_say = say
     resources = {"g": grant(scope=["a"]), **AB}
     for action in sorted(CLOSED):
-        assert rig.ask(resources, action) == (verdict, said)
-    assert rig.ask(resources, "create", dry_run=True) == (verdict, said)
+        assert rig.ask(resources, action) == (verdict, reason)
+    assert rig.ask(resources, "create", dry_run=True) == (verdict, reason)
     assert rig.ask(resources, "suspend") == ("allowed", "")
     assert [
         (request.grant, request.uuid, request.project, request.stack, request.stack_name) for request in rig.edge.asked
@@ -217,9 +217,9 @@ def test_no_service_is_asked_without_a_grant_nor_of_a_stack_that_policies_deny(r
 
 def test_all_services_of_a_request_are_asked_within_one_step(rig: Rig) -> None:
     rig.edge.facts_say = lambda _request: time.sleep(0.16)
-    found = rig.ask({**{f"g{at}": grant(scope=["a"]) for at in range(3)}, **AB})
-    assert found[0] == "undecided"
-    assert found[1].startswith("edge could not be asked for the grant s/g1: did not answer within 0.1")
+    answer = rig.ask({**{f"g{at}": grant(scope=["a"]) for at in range(3)}, **AB})
+    assert answer[0] == "undecided"
+    assert answer[1].startswith("edge could not be asked for the grant s/g1: did not answer within 0.1")
 
 
 @pytest.mark.parametrize(
@@ -269,12 +269,12 @@ def test_what_an_abandoned_stack_held_counts_as_free_for_one_of_its_name_that_is
     rig.point.abandon("id", "p", "s")
     rig.hold("2", "s/g", "a", stack="one after it")
     resources = {"g": grant(scope=["a"]), **AB}
-    found = [rig.ask(resources, action) for action in ("create", "adopt", "update")]
-    assert (found, [request.replaces for request in rig.edge.asked]) == ([("allowed", "")] * 3, [(), (key,), ()])
+    answers = [rig.ask(resources, action) for action in ("create", "adopt", "update")]
+    assert (answers, [request.replaces for request in rig.edge.asked]) == ([("allowed", "")] * 3, [(), (key,), ()])
 
 
-@pytest.mark.parametrize(("action", "asked"), [("update", 1), ("restore", 1), ("adopt", 2), ("create", 2)])
-def test_a_grant_that_stays_as_it_is_asks_nobody(rig: Rig, action: str, asked: int) -> None:
+@pytest.mark.parametrize(("action", "count"), [("update", 1), ("restore", 1), ("adopt", 2), ("create", 2)])
+def test_a_grant_that_stays_as_it_is_asks_nobody(rig: Rig, action: str, count: int) -> None:
     rig.ask({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB})
     first, second = rig.edge.asked
     rig.hold("1", "s/g", "a", scope=first.scope, options=first.options)
@@ -282,7 +282,7 @@ def test_a_grant_that_stays_as_it_is_asks_nobody(rig: Rig, action: str, asked: i
     rig.hold("3", "s/g", "b", scope=second.scope, options=second.options)
     rig.edge.asked.clear()
     rig.ask({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB}, action)
-    assert [request.grant for request in rig.edge.asked] == ["s/g", "s/h"][2 - asked :]
+    assert [request.grant for request in rig.edge.asked] == ["s/g", "s/h"][2 - count :]
     assert second.scope != first.scope
 
 
@@ -309,13 +309,13 @@ CHANGED: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("resources", "held", "found"), CHANGED)
+@pytest.mark.parametrize(("resources", "held", "expected"), CHANGED)
 def test_a_grant_of_a_sticky_service_stays_with_what_it_was_for(
-    tmp_path: Path, resources: dict[str, Any], held: tuple[str, ...], found: tuple[str, str]
+    tmp_path: Path, resources: dict[str, Any], held: tuple[str, ...], expected: tuple[str, str]
 ) -> None:
     rig = Rig(tmp_path, sticky=True)
     rig.hold("1", "s/g", *held, service="seats")
-    assert [rig.ask(resources, action) for action in ("update", "restore")] == [found, found]
+    assert [rig.ask(resources, action) for action in ("update", "restore")] == [expected, expected]
     assert rig.ask(resources, "create") == ("allowed", "")
     rig.journal.give_back("1", 6.0, "gone")
     assert rig.ask(resources, "update") == ("allowed", "")
@@ -329,8 +329,8 @@ def test_a_grant_of_any_other_service_may_go(rig: Rig) -> None:
 
 def test_a_journal_that_can_not_be_read_leaves_the_update_undecided(rig: Rig, tmp_path: Path) -> None:
     (tmp_path / "journal").write_text("no journal at all, but long enough to be one" * 50)
-    verdict, said = rig.ask({"g": grant(), **AB}, "update")
-    assert (verdict, said) == ("undecided", "what the stack holds can't be read: journal: file is not a database")
+    verdict, reason = rig.ask({"g": grant(), **AB}, "update")
+    assert (verdict, reason) == ("undecided", "what the stack holds can't be read: journal: file is not a database")
 
 
 def test_an_abandoned_stack_is_marked_in_the_journal_with_all_within_it(rig: Rig) -> None:
@@ -339,8 +339,8 @@ def test_an_abandoned_stack_is_marked_in_the_journal_with_all_within_it(rig: Rig
         rig.hold(uuid, path, stack=stack)
     rig.hold("5", "s/tr/own", stack="elsewhere", project="other")
     rig.point.abandon("id", "p", "s")
-    found = {claim.uuid: claim.abandoned for claim in rig.journal.claims()}
-    assert found == {"1": True, "2": True, "3": False, "4": False, "5": False}
+    abandoned = {claim.uuid: claim.abandoned for claim in rig.journal.claims()}
+    assert abandoned == {"1": True, "2": True, "3": False, "4": False, "5": False}
 
 
 def test_a_point_without_services_notes_no_abandoned_stack(rig: Rig) -> None:

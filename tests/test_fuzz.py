@@ -83,8 +83,8 @@ FOUND = [
 """What crashed once, and what is said about it now."""
 
 
-@pytest.mark.parametrize(("written", "said"), FOUND)
-def test_what_crashed_once_is_refused(written: str, said: Diagnostic) -> None:
+@pytest.mark.parametrize(("written", "diagnostic"), FOUND)
+def test_what_crashed_once_is_refused(written: str, diagnostic: Diagnostic) -> None:
     with pytest.raises(RulesError) as refused:
         load([RuleFile("f", "f.dl", written)])
-    assert refused.value.diagnostics == (said,)
+    assert refused.value.diagnostics == (diagnostic,)

@@ -11,17 +11,17 @@ from datalog_gate.base.gc import paused
 
 @pytest.mark.parametrize("on", [True, False])
 def test_a_pause_leaves_the_collector_as_it_was(on: bool) -> None:
-    seen = []
+    states = []
 
     @paused()
     def failing() -> None:
-        seen.append(gc.isenabled())
+        states.append(gc.isenabled())
         raise LookupError
 
     try:
         (gc.enable if on else gc.disable)()
         with pytest.raises(LookupError):
             failing()
-        assert [*seen, gc.isenabled()] == [False, on]
+        assert [*states, gc.isenabled()] == [False, on]
     finally:
         gc.enable()

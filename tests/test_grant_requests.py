@@ -27,11 +27,11 @@ GROUP = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource
 
 def grant(service: str = "edge", /, *requires: str, **properties: Any) -> dict[str, Any]:
     """A grant that waits for the resources named."""
-    found = {"type": "DatalogGate::Policy", "properties": {"service": service, **properties}}
-    return found | ({"depends_on": list(requires)} if requires else {})
+    policy = {"type": "DatalogGate::Policy", "properties": {"service": service, **properties}}
+    return policy | ({"depends_on": list(requires)} if requires else {})
 
 
-def read(resources: dict[str, Any], files: dict[str, str] | None = None, **given: Any) -> Stack:
+def read(resources: dict[str, Any], files: dict[str, str] | None = None, **inputs: Any) -> Stack:
     """The stack `s` of these resources. Parameters: a list of names, a hidden text, one that nobody gave."""
     parameters = {
         "names": {"type": "comma_delimited_list", "default": "a,b"},
@@ -39,7 +39,7 @@ def read(resources: dict[str, Any], files: dict[str, str] | None = None, **given
         "open": {"type": "string"},
     }
     template = {"heat_template_version": "2018-08-31", "parameters": parameters, "resources": resources}
-    return dg.read_stack(template=template, files=files or {}, stack_name="s", **given)
+    return dg.read_stack(template=template, files=files or {}, stack_name="s", **inputs)
 
 
 def unlocked(stack: Stack) -> list[Grant]:
@@ -50,7 +50,7 @@ def unlocked(stack: Stack) -> list[Grant]:
     return [Grant(grant.id, str(grant.properties["service"]), True, "unlocked") for grant in grants]
 
 
-def asked(resources: dict[str, Any], **more: Any) -> dict[str, Request]:
+def read_requests(resources: dict[str, Any], **more: Any) -> dict[str, Request]:
     """What all grants of the stack ask."""
     stack = read(resources, **more)
     return build_requests(stack, unlocked(stack), "p")
@@ -58,14 +58,14 @@ def asked(resources: dict[str, Any], **more: Any) -> dict[str, Request]:
 
 def scopes(resources: dict[str, Any], **more: Any) -> dict[str, list[str]]:
     """The paths that each grant asks for."""
-    return {path: [part.id for part in found.scope] for path, found in asked(resources, **more).items()}
+    return {path: [part.id for part in request.scope] for path, request in read_requests(resources, **more).items()}
 
 
 AB = {"a": KEY, "b": KEY}
 
 
 @pytest.mark.parametrize(
-    ("resources", "found"),
+    ("resources", "expected"),
     [
         ({"g": grant(scope=["b", "a"]), **AB}, {"s/g": ["s/a", "s/b"]}),
         ({"g": grant(scope=["a", "a"]), **AB}, {"s/g": ["s/a"]}),
@@ -89,8 +89,8 @@ AB = {"a": KEY, "b": KEY}
         ({"g": grant(scope=["g", "h"]), "h": grant(scope=["a"]), "a": KEY}, {"s/g": ["s/g", "s/h"], "s/h": ["s/a"]}),
     ],
 )
-def test_a_grant_asks_for_what_is_in_its_scope(resources: dict[str, Any], found: dict[str, list[str]]) -> None:
-    assert scopes(resources) == found
+def test_a_grant_asks_for_what_is_in_its_scope(resources: dict[str, Any], expected: dict[str, list[str]]) -> None:
+    assert scopes(resources) == expected
 
 
 NESTED = """
@@ -151,24 +151,24 @@ def test_a_grant_that_unlocks_nothing_asks_nothing_and_is_no_part_of_what_others
     stack = read({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB})
     locked, other = unlocked(stack)
     no = Grant(locked.grant, "edge", False, "no rule unlocks it")
-    found = build_requests(stack, [no, other], "p")
-    assert {path: request.together for path, request in found.items()} == {"s/h": ()}
+    requests = build_requests(stack, [no, other], "p")
+    assert {path: request.together for path, request in requests.items()} == {"s/h": ()}
     assert build_requests(stack, [no], "p") == {}
 
 
 def settings(folder: Path, **more: Any) -> Settings:
     """One service with its journal in the folder."""
-    given = {"services": ("edge",), "service_option": (f"edge.file={folder}/e",), "service_journal": f"{folder}/j"}
-    return Settings(**{**given, **more})
+    options = {"services": ("edge",), "service_option": (f"edge.file={folder}/e",), "service_journal": f"{folder}/j"}
+    return Settings(**{**options, **more})
 
 
 def test_the_services_of_a_process_come_with_their_journal_and_limits(tmp_path: Path) -> None:
-    found = create_broker(settings(tmp_path, service_call_seconds=2.0, service_late_seconds=7.0), lambda: 5.0)
-    assert found
-    assert (found.limits, found.journal.late, found.journal.claims(), found.clock()) == (
+    broker = create_broker(settings(tmp_path, service_call_seconds=2.0, service_late_seconds=7.0), lambda: 5.0)
+    assert broker
+    assert (broker.limits, broker.journal.late, broker.journal.claims(), broker.clock()) == (
         Limits(2.0, 25.0, 120.0), 7.0, (), 5.0
     )  # fmt: skip
-    assert type(found.service("edge")[0]).__name__ == "Edge"
+    assert type(broker.service("edge")[0]).__name__ == "Edge"
 
 
 def test_without_services_there_is_no_journal(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_without_services_there_is_no_journal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "error", "said"),
+    ("more", "error", "message"),
     [
         ({"service_journal": ""}, ValueError, "services need service_journal, the file in which is written down what"),
         ({"service_option": ("edge",)}, ValueError, "service_option edge is not NAME.KEY=VALUE"),
@@ -189,7 +189,7 @@ def test_without_services_there_is_no_journal(tmp_path: Path) -> None:
     ],
 )
 def test_services_that_can_not_be_put_to_work_stop_with_a_reason(
-    tmp_path: Path, more: dict[str, Any], error: type[Exception], said: str
+    tmp_path: Path, more: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         create_broker(settings(tmp_path, **more))

@@ -26,11 +26,11 @@ def test_every_template_of_the_folder_is_told_of() -> None:
     assert {path.stem for path in SAMPLES.glob("*.yaml")} - {"test", "spread_member"} == ASKED.keys()
 
 
-@pytest.mark.parametrize(("name", "service", "line", "without"), [(name, *one) for name, one in ASKED.items()])
+@pytest.mark.parametrize(("name", "service", "line", "without"), [(name, *sample) for name, sample in ASKED.items()])
 def test_a_template_is_allowed_with_its_service(name: str, service: str, line: str, without: str) -> None:
     stack = dg.read_stack(SAMPLES / f"{name}.yaml")
-    found = RULES.decide(stack, services=[service], now=NOW)
-    assert (found.outcome, asks([stack], found)) == ("allow", (f"grant {name}/{line}",))
+    decision = RULES.decide(stack, services=[service], now=NOW)
+    assert (decision.outcome, asks([stack], decision)) == ("allow", (f"grant {name}/{line}",))
     locked = RULES.decide(stack, now=NOW)
     assert (locked.outcome, asks([stack], locked)) == (without, ())
 
@@ -47,9 +47,9 @@ WRONG = problems_of(
 )  # fmt: skip
 
 
-SAID = {one.partition(":")[0].replace("needed", "...").replace("2020-01-01", "...") for one in WRONG}
+SAID = {reason.partition(":")[0].replace("needed", "...").replace("2020-01-01", "...") for reason in WRONG}
 
 
-@pytest.mark.parametrize("said", sorted(SAID))
-def test_the_page_says_what_to_change_for_each_thing_that_is_wrong(said: str) -> None:
-    assert said in (DOCS / "grants.md").read_text("utf-8")
+@pytest.mark.parametrize("reason", sorted(SAID))
+def test_the_page_says_what_to_change_for_each_thing_that_is_wrong(reason: str) -> None:
+    assert reason in (DOCS / "grants.md").read_text("utf-8")

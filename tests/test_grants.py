@@ -56,7 +56,7 @@ class Asked:
     def opens(self, service: str, server: str, names: Collection[str]) -> bool:
         """Whether a server of its stack, which has resources of these names, is unlocked by it."""
         effective = self.service == service and not self.expired and not (self.refuse and service == "edge")
-        wrong = any(one.partition(".")[0] not in names for one in self.scope or ())
+        wrong = any(resource.partition(".")[0] not in names for resource in self.scope or ())
         return effective and not wrong and (self.scope is None or server in self.scope)
 
 
@@ -73,7 +73,7 @@ class Level:
         for name, flavor in self.servers.items():
             lines.append(f"  {name}: {{type: OS::Nova::Server, properties: {{flavor: {flavor}}}}}")
         if granted:
-            lines += [f"  g{number}: {one.text}" for number, one in enumerate(self.grants)]
+            lines += [f"  g{number}: {grant.text}" for number, grant in enumerate(self.grants)]
         if self.within:
             lines.append(f"  tr: {{type: 'file:///{at + 1}.yaml'}}")
         more = self.within.texts(granted, at + 1) if self.within else {}
@@ -105,7 +105,7 @@ def levels(depth: int) -> st.SearchStrategy[Level]:
     )
 
 
-def found(level: Level, granted: bool) -> dict[str, list[str]]:
+def judge_level(level: Level, granted: bool) -> dict[str, list[str]]:
     """What each policy says of the stacks, with their grants or without."""
     texts = level.texts(granted)
     stack = read_stack(template=texts["file:///0.yaml"], files=texts, stack_name="s")
@@ -118,6 +118,6 @@ def found(level: Level, granted: bool) -> dict[str, list[str]]:
 
 @given(levels(2))
 def test_a_grant_relaxes_only_what_reads_it_and_reaches_nothing_outside_its_stack_and_scope(level: Level) -> None:
-    without, granted = found(level, granted=False), found(level, granted=True)
-    asked = {service: sorted(level.locked(service)) for service in SERVICES}
-    assert granted == {**without, **asked}
+    without, granted = judge_level(level, granted=False), judge_level(level, granted=True)
+    locked = {service: sorted(level.locked(service)) for service in SERVICES}
+    assert granted == {**without, **locked}

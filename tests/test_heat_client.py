@@ -56,33 +56,33 @@ def cloud(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cloud]:
     """A cloud with the stack, and credentials for it."""
     (tmp_path / "m.dl").write_text(RULES)
     monkeypatch.chdir(tmp_path)
-    for name in [one for one in os.environ if one.startswith("OS_")]:
+    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
         monkeypatch.delenv(name)
-    with running() as one:
-        one.keystone()
-        named = {"AUTH_URL": f"{one.url}/v3", "USERNAME": "u", "PASSWORD": "s3cret", "PROJECT_NAME": "p"}
+    with running() as server:
+        server.keystone()
+        named = {"AUTH_URL": f"{server.url}/v3", "USERNAME": "u", "PASSWORD": "s3cret", "PROJECT_NAME": "p"}
         for name, value in (named | {"USER_DOMAIN_NAME": "d", "PROJECT_DOMAIN_NAME": "d"}).items():
             monkeypatch.setenv(f"OS_{name}", value)
-        where = f"{one.url}/v1/p/stacks/web/6a?resolve_outputs=False"
-        one.give("GET /v1/p/stacks/web?resolve_outputs=False", {}, 302, Location=where)
-        shown = {"stack_name": "web", "id": "6a", "stack_status": "CREATE_FAILED"}
-        one.give(f"{STACK}?resolve_outputs=False", {"stack": shown})
-        one.give(f"{STACK}/template", TEMPLATE)
-        one.give(f"{STACK}/environment", ENVIRONMENT)
-        one.give(f"{STACK}/files", {"db.yaml": NESTED})
-        one.give(
+        where = f"{server.url}/v1/p/stacks/web/6a?resolve_outputs=False"
+        server.give("GET /v1/p/stacks/web?resolve_outputs=False", {}, 302, Location=where)
+        body = {"stack_name": "web", "id": "6a", "stack_status": "CREATE_FAILED"}
+        server.give(f"{STACK}?resolve_outputs=False", {"stack": body})
+        server.give(f"{STACK}/template", TEMPLATE)
+        server.give(f"{STACK}/environment", ENVIRONMENT)
+        server.give(f"{STACK}/files", {"db.yaml": NESTED})
+        server.give(
             LISTED,
             {
                 "resources": [
-                    listed(one, "db", "web-two/7c", "CREATE_FAILED", "p-3"),
-                    listed(one, "web", "web/6a", "CREATE_IN_PROGRESS", ""),
-                    listed(one, "one", "web/6a", "CREATE_COMPLETE", "7b", "web-one/7b"),
-                    listed(one, "two", "web/6a", "CREATE_FAILED", "7c", "web-two/7c"),
-                    listed(one, "db", "web-one/7b", "UPDATE_COMPLETE", "p-2"),
+                    listed(server, "db", "web-two/7c", "CREATE_FAILED", "p-3"),
+                    listed(server, "web", "web/6a", "CREATE_IN_PROGRESS", ""),
+                    listed(server, "one", "web/6a", "CREATE_COMPLETE", "7b", "web-one/7b"),
+                    listed(server, "two", "web/6a", "CREATE_FAILED", "7c", "web-two/7c"),
+                    listed(server, "db", "web-one/7b", "UPDATE_COMPLETE", "p-2"),
                 ]
             },
         )
-        yield one
+        yield server
 
 
 def listed(cloud: Cloud, name: str, stack: str, status: str, physical: str, nested: str = "") -> dict[str, object]:
@@ -122,8 +122,8 @@ def test_a_template_is_judged_against_a_live_stack(capsys: pytest.CaptureFixture
     (tmp_path / "db.yaml").write_text(NESTED)
     command = ["check", "new.yaml", "-P", "i=debian", "--against", "stack:web", "--rules", "m.dl"]
     assert main([*command, "--format", "json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert {one["resource"]: one["change"] for one in found["violations"]} == {
+    decision = json.loads(capsys.readouterr().out)
+    assert {violation["resource"]: violation["change"] for violation in decision["violations"]} == {
         "new/one/db": "preexisting",
         "new/two/db": "preexisting",
         "new/three/db": "introduced",
@@ -190,7 +190,7 @@ NEXT = "Heat answers with something else than its API says"
 
 
 @pytest.mark.parametrize(
-    ("environ", "request_", "answer", "said"),
+    ("environ", "request_", "answer", "message"),
     [
         ({"OS_AUTH_URL": ""}, "", (),
          f"{NOT_REACHED}Auth plugin requires parameters which were not given: auth_url{SET}"),
@@ -229,7 +229,7 @@ def test_what_goes_wrong_is_one_diagnostic_without_a_secret(
     environ: dict[str, str],
     request_: str,
     answer: tuple[int, object, dict[str, str]],
-    said: str,
+    message: str,
 ) -> None:
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
@@ -237,9 +237,9 @@ def test_what_goes_wrong_is_one_diagnostic_without_a_secret(
         cloud.answers[request_] = answer
     assert main(["check", "--stack", "web", "--rules", "m.dl"]) == 3
     printed = capsys.readouterr()
-    code = "no-resources" if "nothing to judge" in said else "unreadable"
+    code = "no-resources" if "nothing to judge" in message else "unreadable"
     err = re.sub(r"HTTPConnectionPool.*", "...", printed.err)
-    assert (printed.out, err) == ("", f"error[{code}] {said}\n")
+    assert (printed.out, err) == ("", f"error[{code}] {message}\n")
 
 
 @pytest.mark.parametrize("more", ["web.yaml", "--stack other", "-e env.yaml", "-P a=b", "--module web.yaml",

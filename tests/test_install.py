@@ -59,13 +59,15 @@ def test_the_doctor_finds_that_a_section_is_missing(capsys: pytest.CaptureFixtur
 
 def test_the_policy_file_says_who_may_do_what(tmp_path: Path) -> None:
     rules = Entitlements(install(tmp_path), ("edge", "night"))
-    asked = [{**MEMBER, "roles": [role]} for role in ("member", "edge_user", "admin")]
-    allowed = [(sorted(rules.services("p-shop", one)), rules.may_break_glass("p-shop", one)) for one in asked]
+    callers = [{**MEMBER, "roles": [role]} for role in ("member", "edge_user", "admin")]
+    allowed = [
+        (sorted(rules.services("p-shop", caller)), rules.may_break_glass("p-shop", caller)) for caller in callers
+    ]
     assert allowed == [(["night"], False), (["edge"], False), (["night"], True)]
 
 
 def test_the_licence_is_enabled_and_has_the_settings_of_the_table(tmp_path: Path) -> None:
-    [text] = [one for one in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "preflight" in one]
+    [text] = [section for section in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "preflight" in section]
     (tmp_path / "heat.conf").write_text(text)
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[str(tmp_path / "heat.conf")])

@@ -71,11 +71,11 @@ def test_a_claim_goes_only_where_it_may(tmp_path: Path, at: State, to: State) ->
 
 def test_a_new_claim_has_all_that_is_needed_to_release_it(tmp_path: Path) -> None:
     rows = journal(tmp_path)
-    asked = request("u", "a")
-    claim = rows.begin(asked, "", NOW + 9, NOW, 30.0)
+    question = request("u", "a")
+    claim = rows.begin(question, "", NOW + 9, NOW, 30.0)
     assert claim == Claim(
         uuid="u",
-        key=asked.key,
+        key=question.key,
         service="seats",
         project="p",
         stack="s",
@@ -220,8 +220,8 @@ def test_of_many_processes_one_gets_each_claim(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-    got = [int(line) for process in processes for line in process.communicate(timeout=60)[0].split()]
-    assert sorted(got) == list(range(20))
+    numbers = [int(line) for process in processes for line in process.communicate(timeout=60)[0].split()]
+    assert sorted(numbers) == list(range(20))
 
 
 class Crash(BaseException):
@@ -256,7 +256,7 @@ class Wild(Service):
 
     def _call(self, effect: Callable[[], Decision]) -> Decision:
         fate, self.fate = self.fate, "fine"
-        done = effect() if fate in ("fine", "lost after", "crash after") else {}
+        result = effect() if fate in ("fine", "lost after", "crash after") else {}
         if fate.endswith("late"):
             self.late.append(Late(effect, self._clock() + LATE))
         if fate.startswith("crash"):
@@ -265,7 +265,7 @@ class Wild(Service):
             raise TimeoutError
         if fate != "fine":
             raise Unavailable("the answer was lost")
-        return done
+        return result
 
     def reserve(self, request: Request) -> Decision:
         def effect() -> Decision:
@@ -275,7 +275,7 @@ class Wild(Service):
             if mine & taken - shared or len(taken | mine) > SIZE:
                 raise RefusedError("no seat is left")
             self.held[request.key] = mine
-            return {one: {} for one in sorted(mine)}
+            return {seat: {} for seat in sorted(mine)}
 
         return self._call(effect)
 
@@ -340,7 +340,7 @@ class Clouds(RuleBasedStateMachine):
     @rule(data=st.data(), fate=FATE)
     def complete(self, data: st.DataObject, fate: Fate) -> None:
         """The newest grant stays, and Heat deletes those before it."""
-        stack = data.draw(st.sampled_from([one for one, mine in self.stacks.items() if mine]))
+        stack = data.draw(st.sampled_from([name for name, mine in self.stacks.items() if mine]))
         *old, new = self.stacks[stack]
         self.stacks[stack], self.status[stack] = [new], "complete"
         for uuid in old:
@@ -351,7 +351,7 @@ class Clouds(RuleBasedStateMachine):
     @rule(data=st.data(), fate=FATE)
     def roll_back(self, data: st.DataObject, fate: Fate) -> None:
         """The oldest grant stays, and Heat deletes those that were to replace it."""
-        stack = data.draw(st.sampled_from([one for one, mine in self.stacks.items() if len(mine) > 1]))
+        stack = data.draw(st.sampled_from([name for name, mine in self.stacks.items() if len(mine) > 1]))
         old, *new = self.stacks[stack]
         self.stacks[stack], self.status[stack] = [old], "complete"
         for uuid in reversed(new):
@@ -367,11 +367,11 @@ class Clouds(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1.0, 10.0, 31.0, 61.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.arrive(lambda one: one.until <= self.now)
+        self.arrive(lambda late: late.until <= self.now)
 
     @rule()
-    def arrive(self, which: Callable[[Late], bool] = lambda _: True) -> None:
-        for late in [late for late in self.service.late if which(late)]:
+    def arrive(self, select: Callable[[Late], bool] = lambda _: True) -> None:
+        for late in [late for late in self.service.late if select(late)]:
             self.service.late.remove(late)
             self.tried(FINE, late.effect)
 

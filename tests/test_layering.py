@@ -68,7 +68,7 @@ def test_the_inner_layers_do_no_input_and_output() -> None:
         for room, path in modules()
         if room in inner
         for name in _imported(path)
-        if f"{name}.".startswith(tuple(f"{one}." for one in IMPURE))
+        if f"{name}.".startswith(tuple(f"{module}." for module in IMPURE))
     ]
     assert wrong == []
 

@@ -45,11 +45,11 @@ TOKENS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "tokens"), TOKENS)
-def test_a_text_has_these_tokens(text: str, tokens: list[str]) -> None:
-    found = Source(text, "f.dl").tokens
-    assert [f"{token.kind} {token.text}" for token in found] == [*tokens, "end "]
-    assert all(text[token.start : token.end] == token.text for token in found)
+@pytest.mark.parametrize(("text", "expected"), TOKENS)
+def test_a_text_has_these_tokens(text: str, expected: list[str]) -> None:
+    tokens = Source(text, "f.dl").tokens
+    assert [f"{token.kind} {token.text}" for token in tokens] == [*expected, "end "]
+    assert all(text[token.start : token.end] == token.text for token in tokens)
 
 
 def test_comments_stand_beside_the_tokens() -> None:

@@ -73,8 +73,8 @@ class Clock:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with licence_server() as made:
-        yield made
+    with licence_server() as server:
+        yield server
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def taken(
     )
 
 
-def said(plugin: Licence, of: Snapshot | None = None) -> str:
+def read_answer(plugin: Licence, of: Snapshot | None = None) -> str:
     """What a consultation ends with."""
     try:
         plugin.pre(of or taken())
@@ -185,7 +185,7 @@ def test_only_the_same_request_has_the_same_key(server: Server) -> None:
 )
 def test_only_a_plain_yes_passes_and_only_a_plain_no_refuses(server: Server, answer: Answer, ends: str) -> None:
     server.answers = [answer]
-    assert said(Licence({"url": server.url})) == ends
+    assert read_answer(Licence({"url": server.url})) == ends
     assert [path for path, *_ in server.requests] == ["/licences"]
 
 
@@ -201,29 +201,31 @@ def test_only_a_plain_yes_passes_and_only_a_plain_no_refuses(server: Server, ans
 )
 def test_what_may_be_tried_again_is_with_its_key(server: Server, answers: list[Answer], ends: str, times: int) -> None:
     server.answers = [*answers]
-    assert said(Licence({"url": server.url})) == ends
+    assert read_answer(Licence({"url": server.url})) == ends
     assert (len(server.keys), len(set(server.keys))) == (times, 1)
 
 
 @pytest.mark.parametrize("answer", [hang, drip])
 def test_a_consultation_ends_at_its_deadline(server: Server, answer: Answer) -> None:
     server.answers = [answer]
-    ends = said(Licence({"url": server.url, "deadline": "0.3"}))
+    ends = read_answer(Licence({"url": server.url, "deadline": "0.3"}))
     assert ends == "unavailable: the licence server did not answer within 0.3 seconds"
 
 
 def test_a_server_that_is_not_there_can_not_be_asked() -> None:
     with licence_server() as server:
         pass
-    assert said(Licence({"url": server.url, "retries": "0"})) == f"unavailable: {UNREACHED}"
+    assert read_answer(Licence({"url": server.url, "retries": "0"})) == f"unavailable: {UNREACHED}"
 
 
 def test_actions_that_are_not_consulted_are_not_asked_about(server: Server) -> None:
     chain = Chain({"licence": Licence({"url": server.url, "actions": "create, delete"})})
     for action in ("create", "update", "adopt", "restore", "delete", "suspend", "rollback"):
         chain.before(taken(action)).after("accepted")
-    asked = [(path, data["action"]) for path, _, _, _, data in server.requests if isinstance(data, dict)]
-    assert asked == [(path, one) for one in ("create", "delete") for path in ("/licences", "/licences/outcome")]
+    requests = [(path, data["action"]) for path, _, _, _, data in server.requests if isinstance(data, dict)]
+    assert requests == [
+        (path, action) for action in ("create", "delete") for path in ("/licences", "/licences/outcome")
+    ]
 
 
 def test_by_default_what_builds_something_is_consulted(server: Server) -> None:
@@ -248,21 +250,21 @@ def test_a_server_that_fails_five_times_is_left_alone_for_half_a_minute(server: 
     plugin = Licence({"url": server.url}, clock)
     server.answers = [says(b"", 500)] * 6
     failed, left, fine = f"unavailable: {SAYS_NOTHING.format(500)}", f"unavailable: {NOT_ASKED}", "passed"
-    assert [said(plugin) for _ in range(6)] == [*[failed] * 5, left]
+    assert [read_answer(plugin) for _ in range(6)] == [*[failed] * 5, left]
     with pytest.raises(UnavailableError, match=NOT_ASKED):
         plugin.post(taken(), "accepted")
     clock.now += 29.9
-    assert (said(plugin), len(server.requests)) == (left, 5)
+    assert (read_answer(plugin), len(server.requests)) == (left, 5)
     clock.now += 0.2
-    assert [said(plugin), said(plugin)] == [failed, left]
+    assert [read_answer(plugin), read_answer(plugin)] == [failed, left]
     clock.now += 30
-    assert [said(plugin), said(plugin), len(server.requests)] == [fine, fine, 8]
+    assert [read_answer(plugin), read_answer(plugin), len(server.requests)] == [fine, fine, 8]
 
 
 def test_a_refusal_is_an_answer_and_opens_nothing(server: Server, clock: Clock) -> None:
     plugin = Licence({"url": server.url}, clock)
     server.answers = [*[says(b"", 500)] * 4, refuse("no"), *[says(b"", 500)] * 4, *[refuse("no")] * 6]
-    assert [said(plugin).split(":")[0] for _ in range(15)] == [
+    assert [read_answer(plugin).split(":")[0] for _ in range(15)] == [
         *["unavailable"] * 4,
         "refused",
         *["unavailable"] * 4,
@@ -276,10 +278,10 @@ def test_after_the_pause_one_of_many_threads_is_admitted(clock: Clock) -> None:
     clock.now += 30
     admitted: list[bool] = []
     threads = [Thread(target=lambda: admitted.append(breaker.admits())) for _ in range(20)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert sorted(admitted) == [False] * 19 + [True]
     clock.now += 30  # it never said how it ended
     assert [breaker.admits(), breaker.admits()] == [True, False]
@@ -294,13 +296,13 @@ def test_the_token_is_read_each_time_and_never_logged(
     file = tmp_path / "token"
     file.write_text("t0ken-one\n")
     plugin = Licence({"url": server.url, "token_file": str(file)})
-    ends = [said(plugin)]
+    ends = [read_answer(plugin)]
     for text in ("t0ken-two", "t0ken three", "t0ken\r\nX: 1", ""):
         file.write_text(text)
-        ends.append(said(plugin))
+        ends.append(read_answer(plugin))
     file.unlink()
     server.answers = [slam] * 3
-    ends.append(said(plugin))
+    ends.append(read_answer(plugin))
     assert ends == ["passed", "passed", *[f"unavailable: {UNREACHED}"] * 4]
     assert [sent for _, _, sent, _, _ in server.requests] == ["Bearer t0ken-one", "Bearer t0ken-two"]
     assert [line for line in caplog.text.splitlines() if "t0ken" in line] == []
@@ -314,7 +316,7 @@ def test_nothing_of_the_environment_is_sent_and_cookies_are_forgotten(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     server.answers = [says(b'{"allowed": true}', Set_Cookie="a=b; Path=/")]
     plugin = Licence({"url": server.url})
-    assert [said(plugin), said(plugin)] == ["passed", "passed"]
+    assert [read_answer(plugin), read_answer(plugin)] == ["passed", "passed"]
     assert [sent for _, _, *sent, _ in server.requests] == [[None, None], [None, None]]
 
 
@@ -322,9 +324,9 @@ def test_nothing_of_the_environment_is_sent_and_cookies_are_forgotten(
 def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -> None:
     def certificate(name: str) -> Path:
         path = tmp_path / name
-        made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=licences"
+        command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=licences"
         files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(path), "-out", f"{path}.crt"]
-        subprocess.run([*made.split(), *files], check=True, capture_output=True)
+        subprocess.run([*command.split(), *files], check=True, capture_output=True)
         path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
         return path
 
@@ -337,7 +339,7 @@ def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -
             ({"cafile": f"{own}.crt"}, f"unavailable: {UNREACHED}"),
             ({"cafile": f"{own}.crt", "cert": str(other)}, "passed"),
         ):
-            assert said(Licence({**trusting, **more})) == ends
+            assert read_answer(Licence({**trusting, **more})) == ends
         assert len(server.requests) == 1
 
 
@@ -365,14 +367,14 @@ def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -
     ],
 )
 def test_settings_that_are_wrong_are_refused_at_the_start(settings: dict[str, str], message: str) -> None:
-    given = {"url": "https://licences.example/", **settings} if settings else {}
+    options = {"url": "https://licences.example/", **settings} if settings else {}
     with pytest.raises(ValueError, match=r".") as error:
-        Licence(given)
+        Licence(options)
     assert str(error.value) == message
 
 
 def test_the_entry_point_leads_to_the_plugin() -> None:
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     module, _, name = project["entry-points"]["datalog_gate.preflight"]["licence"].partition(":")
-    found: Callable[..., object] = getattr(import_module(module), name)
-    assert found is Licence
+    loaded: Callable[..., object] = getattr(import_module(module), name)
+    assert loaded is Licence

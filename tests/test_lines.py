@@ -83,7 +83,7 @@ def test_every_kind_of_value_comes_back_as_itself() -> None:
 
 @given(st.lists(st.text() | st.integers() | st.booleans() | st.none() | st.floats(), max_size=5))
 def test_whatever_a_template_holds_comes_back_as_itself(data: list[object]) -> None:
-    facts = facts_of(tuple(from_python(one) for one in data))
+    facts = facts_of(tuple(from_python(value) for value in data))
     assert rows_of("\n".join(write(facts))) == sorted(facts.rows.get("heat:property", ()), key=row_key)
 
 
@@ -101,7 +101,7 @@ def test_a_row_may_be_an_array_or_name_some_columns_and_empty_lines_are_skipped(
 
 def test_hidden_values_of_two_lines_are_not_equal() -> None:
     line = '{"relation": "q", "row": [{"$hidden": true}]}\n'
-    assert [one.row for one in read(line * 2, "f")] == [
+    assert [fact.row for fact in read(line * 2, "f")] == [
         (Unknown("hidden value of f:1:1"),),
         (Unknown("hidden value of f:2:1"),),
     ]

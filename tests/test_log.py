@@ -20,11 +20,13 @@ def record(**more: object) -> dict[str, object]:
     return {"schema": SCHEMA, "kind": "n", **more}
 
 
-def found(path: Path) -> list[object]:
+def read_entries(path: Path) -> list[object]:
     """What the records hold besides their schema, and a word for each broken line."""
     return [
-        "broken" if isinstance(one, Diagnostic) else {key: one[key] for key in one if key not in ("schema", "kind")}
-        for one in read_log(path)
+        "broken"
+        if isinstance(entry, Diagnostic)
+        else {key: entry[key] for key in entry if key not in ("schema", "kind")}
+        for entry in read_log(path)
     ]
 
 
@@ -44,7 +46,7 @@ def test_a_forked_process_writes_records_of_its_own(tmp_path: Path) -> None:
         child.join(20.0)
     log.write(record(n=3))
     log.flush(2.0)
-    assert (child.exitcode, found(tmp_path / "log")) == (0, [{"n": 1}, {"of": 2, "n": 0, "text": ""}, {"n": 3}])
+    assert (child.exitcode, read_entries(tmp_path / "log")) == (0, [{"n": 1}, {"of": 2, "n": 0, "text": ""}, {"n": 3}])
 
 
 def test_processes_forked_while_the_log_is_written_hold_no_lock(tmp_path: Path) -> None:
@@ -60,10 +62,10 @@ def test_processes_forked_while_the_log_is_written_hold_no_lock(tmp_path: Path) 
             os.read(ends, 1)
             os._exit(0)
     log.flush(10.0)
-    held = _locked(tmp_path / "log.lock")
+    acquired = _locked(tmp_path / "log.lock")
     os.close(end)
     os.close(ends)
-    assert (held, [os.waitpid(child, 0)[1] for child in children]) == (False, [0] * 30)
+    assert (acquired, [os.waitpid(child, 0)[1] for child in children]) == (False, [0] * 30)
 
 
 def _locked(path: Path) -> bool:
@@ -84,9 +86,9 @@ def test_processes_that_share_a_log_and_rotate_it_break_no_line(tmp_path: Path) 
     for child in children:
         child.join(60.0)
     assert [child.exitcode for child in children] == [0, 0]
-    kept = found(tmp_path / "log")
+    kept = read_entries(tmp_path / "log")
     for of in range(2):
-        numbers = [one["n"] for one in kept if isinstance(one, dict) and one["of"] == of]
+        numbers = [entry["n"] for entry in kept if isinstance(entry, dict) and entry["of"] == of]
         assert numbers == list(range(200 - len(numbers), 200))
     sizes = [path.stat().st_size for path in tmp_path.iterdir()]
     assert ("broken" in kept, max(sizes) <= 20_000, len(kept) > 100) == (False, True, True)
@@ -100,7 +102,7 @@ def test_processes_that_share_a_log_lose_nothing(tmp_path: Path) -> None:
     for child in children:
         child.join(60.0)
     wanted = [{"of": of, "n": n, "text": "x" * n} for of in range(2) for n in range(300)]
-    assert sorted(found(tmp_path / "log"), key=str) == sorted(wanted, key=str)
+    assert sorted(read_entries(tmp_path / "log"), key=str) == sorted(wanted, key=str)
 
 
 def test_many_records_at_once_stay_within_the_bytes_and_one_that_is_too_large_is_lost(tmp_path: Path) -> None:
@@ -108,12 +110,12 @@ def test_many_records_at_once_stay_within_the_bytes_and_one_that_is_too_large_is
     for number in range(100):
         log.write(record(n=number, text="x" * 100))
     log.flush(5.0)
-    for one in (record(n=100, text="x" * 3000), record(n=101)):
-        log.write(one)
+    for entry in (record(n=100, text="x" * 3000), record(n=101)):
+        log.write(entry)
         log.flush(5.0)
     sizes = {path.name: path.stat().st_size <= 2000 for path in tmp_path.iterdir()}
     assert (log.dropped, sizes) == (1, {"log": True, "log.1": True, "log.lock": True})
-    assert found(tmp_path / "log")[-1:] == [{"n": 101}]
+    assert read_entries(tmp_path / "log")[-1:] == [{"n": 101}]
 
 
 def test_a_line_that_a_crash_cut_off_takes_no_record_with_it(tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ def test_a_line_that_a_crash_cut_off_takes_no_record_with_it(tmp_path: Path) -> 
     log = DecisionLog(str(tmp_path / "log"), 4000)
     log.write(record(n=1))
     log.flush(2.0)
-    assert found(tmp_path / "log") == ["broken", {"n": 1}]
+    assert read_entries(tmp_path / "log") == ["broken", {"n": 1}]
 
 
 def test_the_log_is_not_for_everybody_to_read(tmp_path: Path) -> None:
@@ -142,15 +144,15 @@ def test_a_process_that_ends_writes_its_last_records(tmp_path: Path) -> None:
         "for n in range(500): log.write({'schema': SCHEMA, 'kind': 'n', 'n': n})\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "log")], check=True, timeout=60)
-    assert found(tmp_path / "log") == [{"n": n} for n in range(500)]
+    assert read_entries(tmp_path / "log") == [{"n": n} for n in range(500)]
 
 
 def test_what_is_no_json_is_lost_alone(tmp_path: Path) -> None:
     log = DecisionLog(str(tmp_path / "log"), 4000)
-    for one in (record(n=1), record(n={1, 2}), record(n=3)):
-        log.write(one)
+    for entry in (record(n=1), record(n={1, 2}), record(n=3)):
+        log.write(entry)
     log.flush(2.0)
     log.write(json.loads(json.dumps(record(n=4))))
     log.flush(2.0)
-    kept = [one for one in found(tmp_path / "log") if one != {"count": 1}]
+    kept = [entry for entry in read_entries(tmp_path / "log") if entry != {"count": 1}]
     assert (log.dropped, kept) == (1, [{"n": 1}, {"n": 3}, {"n": 4}])

@@ -12,7 +12,7 @@ LATER: list[Row] = [("b", 1, 3), (None, 1, 3)]
 
 
 @pytest.mark.parametrize(
-    ("constants", "keys", "found"),
+    ("constants", "keys", "expected"),
     [
         ((), (0,), {"a": [ROWS[0], ROWS[2]], "b": [ROWS[1], LATER[0]]}),
         ((), (1, 2), {(1, 2): [ROWS[1], ROWS[3]], (2, 2): [ROWS[2]], (1, 3): LATER}),
@@ -24,13 +24,13 @@ LATER: list[Row] = [("b", 1, 3), (None, 1, 3)]
     ],
 )
 def test_an_index_leaves_out_nulls_and_takes_up_rows_that_come_later(
-    constants: Constants, keys: tuple[int, ...], found: object
+    constants: Constants, keys: tuple[int, ...], expected: object
 ) -> None:
     grown, whole = IndexedTable(ROWS), IndexedTable([*ROWS, *LATER])
     grown.index(constants, keys)
     grown.rows.update(dict.fromkeys(LATER))
     grown.extend(LATER)
-    assert (grown.index(constants, keys), whole.index(constants, keys)) == (found, found)
+    assert (grown.index(constants, keys), whole.index(constants, keys)) == (expected, expected)
     assert grown.indexed == {(constants, keys)}
 
 
@@ -43,7 +43,7 @@ def test_a_table_makes_the_indexes_of_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "key", "found"),
+    ("columns", "key", "expected"),
     [
         ((), (), ROWS),
         ((0,), ("a",), [ROWS[0], ROWS[2]]),
@@ -54,8 +54,10 @@ def test_a_table_makes_the_indexes_of_another() -> None:
         ((0,), ("c",), []),
     ],
 )
-def test_a_lookup_finds_rows_by_what_they_hold_a_null_too(columns: tuple[int, ...], key: Row, found: list[Row]) -> None:
-    assert list(IndexedTable(ROWS).lookup(columns, key)) == found
+def test_a_lookup_finds_rows_by_what_they_hold_a_null_too(
+    columns: tuple[int, ...], key: Row, expected: list[Row]
+) -> None:
+    assert list(IndexedTable(ROWS).lookup(columns, key)) == expected
 
 
 def test_a_model_has_no_rows_of_a_relation_that_it_lacks() -> None:

@@ -18,7 +18,7 @@ NEVER = "drop the rule"
 
 
 @pytest.mark.parametrize(
-    ("text", "made"),
+    ("text", "expected"),
     [
         ('p("a", 1).', {
             'p("a", 1) :- false.': NEVER,
@@ -79,12 +79,12 @@ NEVER = "drop the rule"
         }),
     ],
 )  # fmt: skip
-def test_a_rule_has_these_mutants(text: str, made: dict[str, str]) -> None:
+def test_a_rule_has_these_mutants(text: str, expected: dict[str, str]) -> None:
     module, _ = parse(text, "m.dl", "m")
     written = {
         print_module(type(module)("m", "m.dl", (mutant.rule,))).strip(): mutant.what for mutant in mutants(module)
     }
-    assert written == made
+    assert written == expected
 
 
 RULES = """
@@ -114,9 +114,9 @@ def survivors(folder: Path, cases: str, **options: object) -> tuple[int, float, 
     (folder / "rules").mkdir(exist_ok=True)
     (folder / "rules" / "size.dl").write_text(dedent(RULES).lstrip())
     (folder / "rules" / "test.yaml").write_text(cases)
-    found = mutate([read_suite(folder / "rules" / "test.yaml")], **options)  # type: ignore[arg-type]
-    listed = [(survivor.mutant.span.line, survivor.mutant.what, survivor.agrees) for survivor in found.survivors]
-    return found.mutants, round(found.score), listed
+    mutation = mutate([read_suite(folder / "rules" / "test.yaml")], **options)  # type: ignore[arg-type]
+    listed = [(survivor.mutant.span.line, survivor.mutant.what, survivor.agrees) for survivor in mutation.survivors]
+    return mutation.mutants, round(mutation.score), listed
 
 
 def test_a_mutant_that_no_case_notices_survives(tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_a_survivor_is_equivalent_if_it_agrees_on_every_stack(tmp_path: Path, si
     (tmp_path / "few" / "stack.yaml").write_text(FEW.replace("SIZE", str(size)))
     (tmp_path / "few" / "unreadable.yaml").write_text("[]")
     drop, reach = (2, "drop gigabytes > 100", False), (2, "gigabytes > 100 -> gigabytes >= 100", agrees)
-    found = survivors(tmp_path, CASES, agree=[str(tmp_path / "few")])
-    assert found == (7, 83 if agrees else 71, [drop, reach])
+    result = survivors(tmp_path, CASES, agree=[str(tmp_path / "few")])
+    assert result == (7, 83 if agrees else 71, [drop, reach])
 
 
 def test_a_waiver_of_another_policy_notices_nothing(tmp_path: Path) -> None:

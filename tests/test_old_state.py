@@ -21,17 +21,19 @@ WEB, DB = ResourceId("web/a"), ResourceId("web/b")
 
 
 def rules_of(text: str, **modules: str) -> PolicySet:
-    files = [RuleFile(name.replace("_", ":"), f"{name}.dl", given) for name, given in {"m": text, **modules}.items()]
+    files = [
+        RuleFile(name.replace("_", ":"), f"{name}.dl", content) for name, content in {"m": text, **modules}.items()
+    ]
     return load(files)
 
 
 def wrong_with(text: str, **modules: str) -> list[tuple[str, str, str, str | None]]:
     with pytest.raises(RulesError) as refused:
         rules_of(text, **modules)
-    return [told(diagnostic) for diagnostic in refused.value.diagnostics]
+    return [read_diagnostic(diagnostic) for diagnostic in refused.value.diagnostics]
 
 
-def told(diagnostic: Diagnostic) -> tuple[str, str, str, str | None]:
+def read_diagnostic(diagnostic: Diagnostic) -> tuple[str, str, str, str | None]:
     assert diagnostic.span
     return (
         f"{diagnostic.span.file}:{diagnostic.span.line}:{diagnostic.span.column}",
@@ -175,9 +177,9 @@ def test_an_older_relation_holds_what_the_same_rules_say_of_the_older_stack(what
     kind = "OS::Nova::Server"
     rows: list[Row] = [(resource_id, "web", resource_id.name, kind, kind) for resource_id in (WEB, DB)]
     facts: dict[str, list[Row]] = {"heat:resource": rows, "old:heat:resource": rows[:1], "gate:request": [("update",)]}
-    given = {name: facts.get(name, []) for name in rules.program.inputs}
-    found = evaluate(rules.program, given).rows(rules.policies[0].relation)
-    assert sorted(found, key=row_key) == [(resource_id,) for resource_id in expected]
+    inputs = {name: facts.get(name, []) for name in rules.program.inputs}
+    derived = evaluate(rules.program, inputs).rows(rules.policies[0].relation)
+    assert sorted(derived, key=row_key) == [(resource_id,) for resource_id in expected]
 
 
 def test_only_what_is_read_is_copied() -> None:
@@ -207,8 +209,8 @@ def decided(tmp_path: Path, rules: str, old: str, new: str, **more: Any) -> dg.D
     for file, text in zip(files, (rules, old, new), strict=True):
         file.write_text(text)
     before, after = (dg.read_stack(file, stack_name="s", **more) for file in files[1:])
-    asked = dg.load_rules(files[0])
-    return asked.decide(after, action="update", against=before, services=["edge"], now="2027-03-01", explain=True)
+    policies = dg.load_rules(files[0])
+    return policies.decide(after, action="update", against=before, services=["edge"], now="2027-03-01", explain=True)
 
 
 def places(decision: dg.Decision) -> list[tuple[str, str]]:
@@ -230,8 +232,8 @@ def test_what_is_gone_stands_in_the_older_template(tmp_path: Path) -> None:
     assert places(decision) == [("web in z1", "old.yaml:7"), ("vol", "new.yaml:6")]
     assert decision.explanation
     assert str(tmp_path / "old.yaml") in decision.sources
-    [gone, _] = decision.violations
-    assert [line.text for line in decision.explanation.why(gone)] == [
+    [deleted, _] = decision.violations
+    assert [line.text for line in decision.explanation.why(deleted)] == [
         "old:os:nova:server(s/web, availability_zone=z1, ...)", "heat:change(s/web, delete)", "z1 != null"
     ]  # fmt: skip
 
@@ -284,7 +286,7 @@ def test_an_unknown_is_the_same_as_before_unless_it_hangs_on_what_changes(tmp_pa
     decision = decided(tmp_path, rules, head + servers + ports % "n", head + servers + ports % "m")
     assert (
         [violation.message for violation in decision.violations],
-        [one.message for one in decision.undetermined],
+        [violation.message for violation in decision.undetermined],
     ) == ([], ["c"])
 
 

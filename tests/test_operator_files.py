@@ -123,9 +123,9 @@ def test_a_stack_is_judged_with_the_types_of_the_file() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", [["--catalogue", "acme.json"], []])
-def test_policy_tests_take_catalogue_files(given: list[str]) -> None:
-    assert main(["test", *given, "rules"]) == (0 if given else 2)
+@pytest.mark.parametrize("options", [["--catalogue", "acme.json"], []])
+def test_policy_tests_take_catalogue_files(options: list[str]) -> None:
+    assert main(["test", *options, "rules"]) == (0 if options else 2)
 
 
 @pytest.mark.parametrize(
@@ -159,19 +159,19 @@ def test_an_upgrade_tells_all_that_it_breaks() -> None:
     ]
 
 
-def reading(one: dict[str, Any]) -> tuple[Diagnostic, ...]:
+def read_diagnostics(entry: dict[str, Any]) -> tuple[Diagnostic, ...]:
     """What is said of a file of one type that is written on one line."""
     with pytest.raises(InputError) as error:
-        catalogue_of([("f", json.dumps({"A::B": {"relation": "a:b", "properties": {}} | one}))])
+        catalogue_of([("f", json.dumps({"A::B": {"relation": "a:b", "properties": {}} | entry}))])
     return error.value.diagnostics
 
 
-def property_of(**told: object) -> dict[str, Any]:
-    return {"properties": {"x": told}}
+def property_of(**declaration: object) -> dict[str, Any]:
+    return {"properties": {"x": declaration}}
 
 
 @pytest.mark.parametrize(
-    ("one", "message", "suggestion"),
+    ("entry", "message", "suggestion"),
     [
         ({"relation": 1}, "A::B.relation is no text", None),
         ({"relation": "A:b"}, "A::B.relation is no relation's name", "such as acme:load_balancer"),
@@ -196,8 +196,8 @@ def property_of(**told: object) -> dict[str, Any]:
         (property_of(kind="string") | {"moved": {"x": "y.z"}}, "A::B.moved.x leads to no property: y.z", None),
     ],
 )  # fmt: skip
-def test_a_bad_type_is_told(one: dict[str, Any], message: str, suggestion: str | None) -> None:
-    assert [(found.code, found.message, found.suggestion) for found in reading(one)] == [
+def test_a_bad_type_is_told(entry: dict[str, Any], message: str, suggestion: str | None) -> None:
+    assert [(diagnostic.code, diagnostic.message, diagnostic.suggestion) for diagnostic in read_diagnostics(entry)] == [
         ("bad-catalogue", message, suggestion)
     ]
 

@@ -28,8 +28,8 @@ ID = "6a"
 class Teller(Plugin):
     """Writes down what it is told, and then raises as often as it is told to."""
 
-    def __init__(self, name: str, said: list[str], raises: int = 0) -> None:
-        self.name, self.said, self.raises = name, said, raises
+    def __init__(self, name: str, messages: list[str], raises: int = 0) -> None:
+        self.name, self.said, self.raises = name, messages, raises
 
     def post(self, snapshot: Snapshot, outcome: Outcome) -> None:
         """As `Plugin.post`."""
@@ -53,14 +53,14 @@ class Deadly(Plugin):
 
 
 def taken(action: str = "create", stack_id: str = ID) -> Snapshot:
-    who = {"user_id": "u", "roles": ("member",)}
+    credentials = {"user_id": "u", "roles": ("member",)}
     return snapshot(
         action=action,
         stack_name="web",
         project="p",
         decision_id="d1",
         stack_id=stack_id,
-        credentials=who,
+        credentials=credentials,
         request_id="req-1",
     )
 
@@ -89,7 +89,7 @@ def test_an_operation_is_kept_whole_beside_the_claims_without_its_resources(tmp_
 
 
 @pytest.mark.parametrize(
-    ("outcome", "stack_id", "after", "said"),
+    ("outcome", "stack_id", "after", "messages"),
     [
         ("complete", ID, 1.0, ["a: create complete", "b: create complete"]),
         ("failed", ID, 1.0, ["b: create failed", "a: create failed"]),
@@ -100,29 +100,29 @@ def test_an_operation_is_kept_whole_beside_the_claims_without_its_resources(tmp_
     ],
 )
 def test_each_plugin_is_told_what_became_of_an_operation_once(
-    tmp_path: Path, outcome: Outcome | None, stack_id: str, after: float, said: list[str]
+    tmp_path: Path, outcome: Outcome | None, stack_id: str, after: float, messages: list[str]
 ) -> None:
     outcomes, heard = kept(tmp_path, "a", "b", picture=taken(stack_id=stack_id)), list[str]()
     plugins = {name: Teller(name, heard) for name in "bac"}
-    done = tell(outcomes, plugins, says(outcome), NOW + after)
-    assert [one.why.replace("was told that its create is ", "create ") for one in done] == [
-        one.replace(": create failed", " was told that its create failed").replace(":", "") for one in said
+    settled = tell(outcomes, plugins, says(outcome), NOW + after)
+    assert [entry.why.replace("was told that its create is ", "create ") for entry in settled] == [
+        message.replace(": create failed", " was told that its create failed").replace(":", "") for message in messages
     ]
-    assert [(one.uuid, one.stack, one.done) for one in done] == [("d1", stack_id, "told")] * len(said)
-    assert (heard, bool(outcomes.pending())) == (said, not said)
+    assert [(entry.uuid, entry.stack, entry.done) for entry in settled] == [("d1", stack_id, "told")] * len(messages)
+    assert (heard, bool(outcomes.pending())) == (messages, not messages)
     assert tell(outcomes, plugins, says(None), NOW + after) == []
 
 
 def test_a_plugin_that_raises_is_told_the_same_later_and_the_others_are_not(tmp_path: Path) -> None:
     outcomes, heard = kept(tmp_path, "a", "b"), list[str]()
     plugins = {"a": Teller("a", heard, raises=2), "b": Teller("b", heard)}
-    seen = []
-    for at, asked in ((0, says("failed")), (59, nobody), (60, nobody), (179, nobody), (180, nobody)):
-        done = tell(outcomes, plugins, asked, NOW + at)
-        seen.append([(one.done, one.why) for one in done])
+    rounds = []
+    for at, ask_heat in ((0, says("failed")), (59, nobody), (60, nobody), (179, nobody), (180, nobody)):
+        settled = tell(outcomes, plugins, ask_heat, NOW + at)
+        rounds.append([(entry.done, entry.why) for entry in settled])
     failed = ("failed", "a was not told that its create failed: nobody there")
-    told = "was told that its create failed"
-    assert seen == [[("told", f"b {told}"), failed], [], [failed], [], [("told", f"a {told}")]]
+    reason = "was told that its create failed"
+    assert rounds == [[("told", f"b {reason}"), failed], [], [failed], [], [("told", f"a {reason}")]]
     assert (heard, outcomes.pending()) == (["b: create failed", *["a: create failed"] * 3], ())
 
 
@@ -132,8 +132,8 @@ def test_a_plugin_that_always_raises_is_given_up_in_the_end(tmp_path: Path, enab
     plugins: dict[str, Plugin] = {"a": Teller("a", heard, raises=99)} if enabled else {}
     at, times, last = NOW, list[float](), list[Done]()
     while outcomes.pending():
-        if done := tell(outcomes, plugins, says("complete"), at):
-            times, last = [*times, at - NOW], done
+        if settled := tell(outcomes, plugins, says("complete"), at):
+            times, last = [*times, at - NOW], settled
         at += 60.0
     assert times == [0, 60, 180, 420, 900, 1860, 3780, 7380, 10980, 14580]
     why = f"a was not told that its create is complete: {problem}; nobody tells it any more"
@@ -182,8 +182,8 @@ def test_a_process_that_is_killed_each_time_is_not_killed_for_ever(tmp_path: Pat
     for _ in range(TRIES - 1):
         [pending] = outcomes.pending()
         assert outcomes.attempt(pending, "complete", NOW)
-    [done] = tell(outcomes, {"a": Teller("a", [], raises=1)}, nobody, NOW)
-    assert (done.why.endswith("; nobody tells it any more"), outcomes.pending()) == (True, ())
+    [settled] = tell(outcomes, {"a": Teller("a", [], raises=1)}, nobody, NOW)
+    assert (settled.why.endswith("; nobody tells it any more"), outcomes.pending()) == (True, ())
 
 
 def test_a_file_that_is_no_journal_is_an_error(tmp_path: Path) -> None:
@@ -199,8 +199,8 @@ def test_a_file_that_is_no_journal_is_an_error(tmp_path: Path) -> None:
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A Heat without Keystone, whose admin asks."""
-    with without_keystone(monkeypatch, "admin") as one:
-        yield one
+    with without_keystone(monkeypatch, "admin") as server:
+        yield server
 
 
 EVENTS = f"GET /v1/p/stacks/{ID}/events?sort_dir=asc&resource_type=OS%3A%3AHeat%3A%3AStack"
@@ -209,10 +209,10 @@ EVENTS = f"GET /v1/p/stacks/{ID}/events?sort_dir=asc&resource_type=OS%3A%3AHeat%
 def shows(cloud: Cloud, *events: str) -> None:
     """The events of the stack, ``second ACTION_STATUS``, after one of a stack that it has as a resource."""
     stacks = [("7b", "0 CREATE_FAILED"), *((ID, event) for event in events)]
-    told = [(stack, *one.split()) for stack, one in stacks]
+    rows = [(stack, *row.split()) for stack, row in stacks]
     cloud.give(EVENTS, {"events": [
         {"physical_resource_id": stack, "event_time": f"2027-01-15T08:00:{int(second):02}Z", "resource_status": status}
-        for stack, second, status in told
+        for stack, second, status in rows
     ]})  # fmt: skip
 
 

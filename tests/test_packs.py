@@ -39,7 +39,7 @@ def pack(folder: Path, limits: str | None, rules: str = RULES) -> Path:
     return folder
 
 
-def found(rules: dg.Rules) -> list[str]:
+def read_violations(rules: dg.Rules) -> list[str]:
     stack = dg.read_stack(template=TEMPLATE, stack_name="s")
     return [violation.message for violation in rules.decide(stack, now="2027-03-01").violations]
 
@@ -54,7 +54,7 @@ def found(rules: dg.Rules) -> list[str]:
     ],
 )
 def test_limits_are_facts_of_the_module_that_declares_them(tmp_path: Path, limits: str, expected: list[str]) -> None:
-    assert found(dg.load_rules(pack(tmp_path, limits))) == expected
+    assert read_violations(dg.load_rules(pack(tmp_path, limits))) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_limits_that_do_not_fit_their_declarations_are_errors_with_a_place(
 ) -> None:
     with pytest.raises(dg.RulesError) as error:
         dg.load_rules(pack(tmp_path, limits))
-    said = [
+    messages = [
         f"{diagnostic.code} {f'{diagnostic.span}: ' if diagnostic.span else ''}{diagnostic.message}"
         for diagnostic in error.value.diagnostics
     ]
-    assert sorted(said) == sorted(one.replace("{}", f"{tmp_path}/cap/") for one in expected)
+    assert sorted(messages) == sorted(message.replace("{}", f"{tmp_path}/cap/") for message in expected)
 
 
 def test_limits_are_part_of_the_digest_and_are_watched(tmp_path: Path) -> None:
@@ -96,13 +96,13 @@ def test_limits_are_part_of_the_digest_and_are_watched(tmp_path: Path) -> None:
     (tmp_path / "cap/limits.yaml").write_text("most: 200\noffer: [[small, 1]]\n")
     now = 10.0
     second = book.current().rules
-    assert (len({first.digest, second.digest}), len(found(first)), found(second)) == (2, 2, [])
+    assert (len({first.digest, second.digest}), len(read_violations(first)), read_violations(second)) == (2, 2, [])
 
 
 def test_a_file_of_limits_given_alone_has_its_values(tmp_path: Path) -> None:
     pack(tmp_path, "most: 1\noffer: [[small, 1]]\n")
     (tmp_path / "p.dl").write_text(RULES.replace("cap:limits", "limits"))
-    assert len(found(dg.load_rules(tmp_path / "cap/limits.dl", tmp_path / "p.dl"))) == 2
+    assert len(read_violations(dg.load_rules(tmp_path / "cap/limits.dl", tmp_path / "p.dl"))) == 2
 
 
 def test_packs_named_by_their_own_folders_keep_their_modules_apart(tmp_path: Path) -> None:
@@ -126,8 +126,8 @@ def test_packs_named_by_their_own_folders_keep_their_modules_apart(tmp_path: Pat
     apart, above, alone = dg.load_rules(*folders), dg.load_rules(tmp_path), dg.load_rules(folders[0])
     assert [policy.relation for policy in apart.policies] == ["here:many:many", "there:many:many"]
     assert [policy.relation for policy in alone.policies] == ["many:many"]
-    assert (found(apart), apart.digest) == (found(above), above.digest)
-    assert found(apart) == ["more than 0", "more than 0", "more than 1", "more than 1"]
+    assert (read_violations(apart), apart.digest) == (read_violations(above), above.digest)
+    assert read_violations(apart) == ["more than 0", "more than 0", "more than 1", "more than 1"]
 
 
 @pytest.fixture
@@ -152,22 +152,22 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_installed_pack_goes_by_its_name_and_none_of_its_code_is_run() -> None:
     rules = dg.load_rules("acme")
     assert [policy.relation for policy in rules.policies] == ["acme:cap:rules:flavor", "acme:cap:rules:many"]
-    assert found(rules) == ["a is one of more than 1", "b is one of more than 1"]
+    assert read_violations(rules) == ["a is one of more than 1", "b is one of more than 1"]
 
 
 @pytest.mark.usefixtures("_installed")
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("flat", "the pack flat is in one_module, and none is a folder"),
         ("twice", "the pack twice is in acme_rules, b, and one is a folder"),
         ("gone", "gone can't be read: No such file or directory"),
     ],
 )
-def test_a_pack_that_can_not_be_found_is_an_error(name: str, said: str) -> None:
+def test_a_pack_that_can_not_be_found_is_an_error(name: str, message: str) -> None:
     with pytest.raises(dg.RulesError) as error:
         dg.load_rules(name)
-    assert [diagnostic.message for diagnostic in error.value.diagnostics] == [said]
+    assert [diagnostic.message for diagnostic in error.value.diagnostics] == [message]
 
 
 def test_each_pack_says_what_it_is(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def test_a_query_is_an_atom_or_a_body() -> None:
     assert parse_query(":- p(x)") == ((PX,), ())
     span = Span("<query>", 1, 2, 1, 3)
     advice = "write `:-` before a query of several conditions"
-    said = Diagnostic("syntax", "found `,`, expected the end of the query", span, advice)
-    assert parse_query("p, q") == ((), (said,))
+    diagnostic = Diagnostic("syntax", "found `,`, expected the end of the query", span, advice)
+    assert parse_query("p, q") == ((), (diagnostic,))
 
 
 def test_nodes_have_their_places() -> None:
@@ -184,11 +184,11 @@ REFUSED: list[tuple[str, str, str | None]] = [
 """A line with the refused part marked; what is said, after the code if that is not `syntax`; the suggestion."""
 
 
-@pytest.mark.parametrize(("marked", "said", "suggestion"), REFUSED)
-def test_a_line_is_refused_with_its_place(marked: str, said: str, suggestion: str | None) -> None:
+@pytest.mark.parametrize(("marked", "expected", "suggestion"), REFUSED)
+def test_a_line_is_refused_with_its_place(marked: str, expected: str, suggestion: str | None) -> None:
     before, _, rest = marked.partition("«")
     refused, _, after = rest.partition("»")
-    code, _, message = said.rpartition(": ")
+    code, _, message = expected.rpartition(": ")
     span = Span("f.dl", 1, len(before) + 1, 1, len(before + refused) + 1)
     _, diagnostics = parse(before + refused + after, "f.dl", "f")
     assert diagnostics == (Diagnostic(code or "syntax", message, span, suggestion),)

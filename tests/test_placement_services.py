@@ -42,16 +42,16 @@ SETTINGS: dict[str, tuple[dict[str, str], str]] = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_of_placement_that_are_wrong_are_refused(name: str) -> None:
-    settings, said = SETTINGS[name]
+    settings, message = SETTINGS[name]
     with pytest.raises(ValueError) as error:  # noqa: PT011 - compared below
         Placement(settings)
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
 def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("secret\n")
-    made = Placement({**KEYSTONE, "password_file": str(tmp_path / "password"), "user_domain_id": "default"})
-    auth: Any = made._adapter.session.auth
+    placement = Placement({**KEYSTONE, "password_file": str(tmp_path / "password"), "user_domain_id": "default"})
+    auth: Any = placement._adapter.session.auth
     assert (auth._username, auth._password) == ("gate", "secret")
     with pytest.raises(FileNotFoundError):
         Placement({**KEYSTONE, "password_file": str(tmp_path / "none")})
@@ -72,11 +72,11 @@ SERVICES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("service", "settings", "said"), SERVICES)
-def test_settings_of_a_service_that_are_wrong_are_refused(service: Any, settings: dict[str, str], said: str) -> None:
+@pytest.mark.parametrize(("service", "settings", "message"), SERVICES)
+def test_settings_of_a_service_that_are_wrong_are_refused(service: Any, settings: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError) as error:  # noqa: PT011 - compared below
         service({"endpoint": LOCAL, **settings})
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
 def test_without_or_tools_the_service_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,13 +95,13 @@ def silent() -> Iterator[str]:
 
 
 def test_a_placement_that_says_nothing_or_is_not_there_is_unavailable(silent: str, tmp_path: Path) -> None:
-    said = {}
+    reasons = {}
     for url in (silent, LOCAL):
         service: Service = Licence({"endpoint": url, "file": str(tmp_path / "f"), "timeout": "0.2"})
         with pytest.raises(UnavailableError) as error:
             service.reserve(replace(request("u", "db"), options={"name": "l"}))
-        said[url] = error.value.reason
-    assert said == {
+        reasons[url] = error.value.reason
+    assert reasons == {
         silent: "Placement does not answer: ConnectTimeout",
         LOCAL: "Placement does not answer: ConnectFailure",
     }
@@ -162,8 +162,8 @@ ASKED: dict[str, tuple[Request, Asked]] = {
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_grant_is_read(name: str) -> None:
-    given, expected = ASKED[name]
-    assert asked(given, FLAVORS) == expected
+    request, expected = ASKED[name]
+    assert asked(request, FLAVORS) == expected
 
 
 REFUSED: dict[str, tuple[Request, str]] = {
@@ -187,10 +187,10 @@ REFUSED: dict[str, tuple[Request, str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_grant_with_wrong_options_is_refused(name: str) -> None:
-    given, said = REFUSED[name]
+    request, reason = REFUSED[name]
     with pytest.raises(RefusedError) as error:
-        asked(given, {})
-    assert error.value.reason == said
+        asked(request, {})
+    assert error.value.reason == reason
 
 
 def test_files_of_flavors_and_places_are_read(tmp_path: Path) -> None:

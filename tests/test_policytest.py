@@ -66,7 +66,7 @@ BAD = Finding("diagnostics", "yaml", at(1), "this is not YAML")
 
 
 @pytest.mark.parametrize(
-    ("expect", "found", "shown"),
+    ("expect", "findings", "expected"),
     [
         ({}, [], ""),
         ({"violations": [{"policy": "p", "resource": "web", "line": 3}]}, [WEB], ""),
@@ -95,9 +95,9 @@ BAD = Finding("diagnostics", "yaml", at(1), "this is not YAML")
     ],
 )  # fmt: skip
 def test_each_expectation_is_met_by_one_finding_of_its_own(
-    expect: dict[str, object], found: list[Finding], shown: str
+    expect: dict[str, object], findings: list[Finding], expected: str
 ) -> None:
-    assert report(expect, Answer(tuple(found), {}), {}) == shown
+    assert report(expect, Answer(tuple(findings), {}), {}) == expected
 
 
 def test_rows_are_compared_as_sets() -> None:
@@ -177,12 +177,12 @@ def test_everything_wrong_in_a_test_file_is_said_with_its_place(
     (tmp_path / "test.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read_cases(tmp_path / "test.yaml")
-    found = [
+    diagnostics = [
         (diagnostic.span.line, diagnostic.span.column, diagnostic.message, diagnostic.suggestion)
         for diagnostic in caught.value.diagnostics
         if diagnostic.span
     ]
-    assert found == wrong
+    assert diagnostics == wrong
     assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {"bad-test"}
 
 
@@ -243,7 +243,7 @@ def test_a_case_fails_where_a_policy_takes_too_much(tmp_path: Path) -> None:
     numbers = " ".join(f"n({at})." for at in range(101))
     write(file.parent, {"bomb.dl": f'@deny("bomb", "")\np(x, y, z) :- n(x), n(y), n(z).\n{numbers}\n'})
     suite = read_suite(file)
-    assert [one.partition(" facts")[0] for one in suite.report(suite.cases[0]).splitlines()] == [
+    assert [line.partition(" facts")[0] for line in suite.report(suite.cases[0]).splitlines()] == [
         "  + diagnostics: {code: budget, line: 2}",
         "      bomb: more than 1,000,000",
         "  + diagnostics: {code: budget, line: 2}",
@@ -286,15 +286,15 @@ def test_a_run_answers_with_the_exit_codes_of_the_command(
 @pytest.mark.slow
 def test_a_failing_case_is_shown_with_its_place_and_without_a_traceback(tmp_path: Path) -> None:
     pack(tmp_path, case("{}"))
-    shown = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--no-header", "-rN", "--tb=short", "-p", "no:cacheprovider", "rules"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
     )
-    heading, found = [line for line in shown.stdout.splitlines() if "one" in line or "  + " in line]
+    heading, difference = [line for line in process.stdout.splitlines() if "one" in line or "  + " in line]
     assert heading.strip("_ ") == "one"
-    assert found == "  + violations: {policy: flavor, resource: web, line: 2}"
+    assert difference == "  + violations: {policy: flavor, resource: web, line: 2}"
 
 
 def test_the_plugin_imports_nothing_of_the_package_before_there_is_a_policy_test() -> None:
@@ -302,8 +302,12 @@ def test_the_plugin_imports_nothing_of_the_package_before_there_is_a_policy_test
         "import sys, datalog_gate.policytest.pytest_plugin\n"
         "print(*sorted(m for m in sys.modules if m[:8] == 'datalog_'))"
     )
-    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert shown.stdout.split() == ["datalog_gate", "datalog_gate.policytest", "datalog_gate.policytest.pytest_plugin"]
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == [
+        "datalog_gate",
+        "datalog_gate.policytest",
+        "datalog_gate.policytest.pytest_plugin",
+    ]
 
 
 KEYS = """
@@ -325,7 +329,7 @@ EMPTY = "{heat_template_version: 2018-08-31}"
 
 
 @pytest.mark.parametrize(
-    ("more", "found"),
+    ("more", "expected"),
     [
         ("", []),
         ("caller: {project: ops, roles: [member]}", ["caller"]),
@@ -338,12 +342,12 @@ EMPTY = "{heat_template_version: 2018-08-31}"
         ("inventory: cloud.jsonl", ["there"]),
     ],
 )
-def test_a_case_gives_what_a_request_holds(tmp_path: Path, more: str, found: list[str]) -> None:
+def test_a_case_gives_what_a_request_holds(tmp_path: Path, more: str, expected: list[str]) -> None:
     files = {"rules/keys.dl": KEYS, "rules/cloud.jsonl": '{"relation": "known", "row": ["web"]}\n'}
     case = f"cases:\n  - name: one\n    stack: {EMPTY}\n    now: 2026-03-01T12:00\n    expect: {{}}\n    {more}\n"
     case = case.replace("    now: 2026-03-01T12:00\n", "") if more.startswith("now") else case
     suite = read_suite(write(tmp_path, {**files, "rules/test.yaml": case}) / "rules/test.yaml")
-    assert [finding.name for finding in suite.answer(suite.cases[0]).found] == found
+    assert [finding.name for finding in suite.answer(suite.cases[0]).found] == expected
 
 
 OLD = STACK.replace("flavor: {get_param: flavor}", "flavor: huge").replace("parameters: {flavor", "parameters: {other")

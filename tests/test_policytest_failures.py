@@ -61,8 +61,8 @@ def packs(folder: Path, case: str) -> Path:
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_failure_is_shown_as_what_differs_and_why(name: str, tmp_path: Path) -> None:
     suite = read_suite(packs(tmp_path, BROKEN[name]))
-    shown = "".join(f"{suite.report(case)}\n" for case in suite.cases)
-    assert_written(GOLDEN / f"{name}.txt", shown.replace(f"{tmp_path}/", "").replace(f"{ROOT}/", ""))
+    reports = "".join(f"{suite.report(case)}\n" for case in suite.cases)
+    assert_written(GOLDEN / f"{name}.txt", reports.replace(f"{tmp_path}/", "").replace(f"{ROOT}/", ""))
 
 
 RULES = """
@@ -88,11 +88,11 @@ cases:
 
 def outcomes(file: Path) -> dict[tuple[str, str], str]:
     """How each test of a JUnit file came out."""
-    found = {}
+    failures = {}
     for case in ElementTree.parse(file).getroot().iter("testcase"):
         failed = next((child.get("message") or child.text for child in case if child.tag != "properties"), "")
-        found[case.attrib["classname"], case.attrib["name"]] = failed or ""
-    return found
+        failures[case.attrib["classname"], case.attrib["name"]] = failed or ""
+    return failures
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -142,9 +142,9 @@ def test_pytest_and_the_command_agree_case_by_case(tmp_path: Path, mixed: Path) 
 def test_the_command_takes_options_of_pytest(
     mixed: Path, options: list[str], code: int, names: list[str] | None
 ) -> None:
-    done = run(mixed, *COMMAND, "rules", "--", *options, "--junitxml=out.xml")
-    found = sorted(name for _, name in outcomes(mixed / "out.xml")) if names is not None else None
-    assert (done.returncode, found) == (code, names), done.stdout + done.stderr
+    process = run(mixed, *COMMAND, "rules", "--", *options, "--junitxml=out.xml")
+    tests = sorted(name for _, name in outcomes(mixed / "out.xml")) if names is not None else None
+    assert (process.returncode, tests) == (code, names), process.stdout + process.stderr
 
 
 @pytest.mark.parametrize("options", [(), slowly(("--", "-n", "2"))])
@@ -160,7 +160,7 @@ def test_what_cannot_be_read_is_told_apart_by_exit_codes(
 def test_an_editor_finds_a_case_by_its_node_and_its_line(mixed: Path) -> None:
     node = "rules/test.yaml::nothing is"
     assert run(mixed, *PYTEST, "--collect-only", "rules").stdout.splitlines()[1] == node
-    done = run(mixed, *PYTEST, "-o", "junit_family=xunit1", "--junitxml=out.xml", node)
+    process = run(mixed, *PYTEST, "-o", "junit_family=xunit1", "--junitxml=out.xml", node)
     (case,) = ElementTree.parse(mixed / "out.xml").getroot().iter("testcase")
-    assert (done.returncode, case.attrib["file"], case.attrib["line"]) == (1, "rules/test.yaml", "7")
+    assert (process.returncode, case.attrib["file"], case.attrib["line"]) == (1, "rules/test.yaml", "7")
     assert run(mixed, *COMMAND, node).returncode == 5

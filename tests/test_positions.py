@@ -60,11 +60,11 @@ p(s, v) :- aws:ec2:instance(_id=s, ImageId=v), v = "bad".
 """
 
 
-def places(rule: str, folder: Path, template: str, **given: object) -> list[str]:
+def places(rule: str, folder: Path, template: str, **inputs: object) -> list[str]:
     (folder / "m.dl").write_text(rule)
-    stack = dg.read_stack(folder / template, **given)  # type: ignore[arg-type]
-    found = dg.load_rules(folder / "m.dl").decide(stack).violations
-    return [str(violation.place).removeprefix(f"{folder}/") for violation in found]
+    stack = dg.read_stack(folder / template, **inputs)  # type: ignore[arg-type]
+    violations = dg.load_rules(folder / "m.dl").decide(stack).violations
+    return [str(violation.place).removeprefix(f"{folder}/") for violation in violations]
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("template", "given", "column", "place"),
+    ("template", "inputs", "column", "place"),
     [
         ("top.yaml", {}, "flavor", "top.yaml:3:33"),
         ("top.yaml", {"environments": ["env.yaml"]}, "flavor", "env.yaml:4:5"),
@@ -87,11 +87,11 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_a_value_that_a_parameter_says_stands_where_it_was_written(
-    folder: Path, template: str, given: dict[str, object], column: str, place: str
+    folder: Path, template: str, inputs: dict[str, object], column: str, place: str
 ) -> None:
-    if "environments" in given:
-        given = {"environments": [folder / "env.yaml"]}
-    assert places(RULE.replace("{column}", column), folder, template, **given) == [place]
+    if "environments" in inputs:
+        inputs = {"environments": [folder / "env.yaml"]}
+    assert places(RULE.replace("{column}", column), folder, template, **inputs) == [place]
 
 
 def test_a_reference_of_cloudformation_leads_to_the_parameter_too(folder: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_reference_of_cloudformation_leads_to_the_parameter_too(folder: Path) 
     assert places(RULE.replace("{column}", "name"), folder, "cfn.yaml") == ["cfn.yaml:3:34"]
 
 
-def shown(stack: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def run_check(stack: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """The findings of a fixture as `check` prints them: each with its line underlined."""
     template = next(stack.glob("template.*")).relative_to(ROOT)
     environment = [word for file in stack.glob("env.yaml") for word in ("-e", str(file.relative_to(ROOT)))]
@@ -115,8 +115,8 @@ def test_every_violation_of_the_fixtures_stands_at_the_value_at_fault_or_at_what
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    found = "".join(shown(stack, capsys) for stack in STACKS)
-    assert_written(ROOT / "tests/golden/positions.txt", found)
+    output = "".join(run_check(stack, capsys) for stack in STACKS)
+    assert_written(ROOT / "tests/golden/positions.txt", output)
 
 
 def test_a_secret_is_not_shown_where_its_parameter_leads(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,10 +167,11 @@ def test_what_a_template_says_beside_its_resources_stands_where_it_says_it(
 ) -> None:
     (tmp_path / "t.yaml").write_text(text)
     relations = [
-        f"--relation=heat:{one}" for one in ("condition", "output", "parameter", "parameter_attribute", "section")
+        f"--relation=heat:{relation}"
+        for relation in ("condition", "output", "parameter", "parameter_attribute", "section")
     ]
     main(["facts", str(tmp_path / "t.yaml"), *relations])
-    found = [
+    lines = [
         line.partition("(")[0] + " " + line.partition("t.yaml:")[2] for line in capsys.readouterr().out.splitlines()
     ]
-    assert ", ".join(found).replace("heat:", "") == places
+    assert ", ".join(lines).replace("heat:", "") == places

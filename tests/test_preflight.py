@@ -108,7 +108,7 @@ def three(calls: list[tuple[str, ...]], **errors: BaseException) -> Chain:
     )
 
 
-def made(ordinal: int = 100, **names: tuple[str, ...]) -> Plugin:
+def make_plugin(ordinal: int = 100, **names: tuple[str, ...]) -> Plugin:
     plugin = Plugin()
     plugin.ordinal = ordinal
     for key, value in names.items():
@@ -120,13 +120,13 @@ def made(ordinal: int = 100, **names: tuple[str, ...]) -> Plugin:
     ("plugins", "order"),
     [
         ({}, ""),
-        ({"b": made(), "a": made()}, "ab"),
-        ({"a": made(2), "b": made(1), "c": made(-1)}, "cba"),
-        ({"a": made(1, after=("b",)), "b": made(9)}, "ba"),
-        ({"a": made(9, before=("b",)), "b": made(1)}, "ab"),
-        ({"a": made(1, requires=("b",)), "b": made(9), "c": made(5)}, "cba"),
-        ({"a": made(after=("gone",)), "b": made(before=("gone", "a"))}, "ba"),
-        ({"a": made(before=("b",)), "b": made(after=("a",))}, "ab"),
+        ({"b": make_plugin(), "a": make_plugin()}, "ab"),
+        ({"a": make_plugin(2), "b": make_plugin(1), "c": make_plugin(-1)}, "cba"),
+        ({"a": make_plugin(1, after=("b",)), "b": make_plugin(9)}, "ba"),
+        ({"a": make_plugin(9, before=("b",)), "b": make_plugin(1)}, "ab"),
+        ({"a": make_plugin(1, requires=("b",)), "b": make_plugin(9), "c": make_plugin(5)}, "cba"),
+        ({"a": make_plugin(after=("gone",)), "b": make_plugin(before=("gone", "a"))}, "ba"),
+        ({"a": make_plugin(before=("b",)), "b": make_plugin(after=("a",))}, "ab"),
     ],
 )
 def test_names_bind_and_ordinals_decide_among_the_free(plugins: Mapping[str, Plugin], order: str) -> None:
@@ -136,18 +136,26 @@ def test_names_bind_and_ordinals_decide_among_the_free(plugins: Mapping[str, Plu
 @pytest.mark.parametrize(
     ("plugins", "message"),
     [
-        ({"a": made(after=("b",)), "b": made(after=("a",))}, "plugins come before each other: a -> b -> a"),
         (
-            {"a": made(before=("c",)), "b": made(before=("a",)), "c": made(before=("b",)), "d": made()},
+            {"a": make_plugin(after=("b",)), "b": make_plugin(after=("a",))},
+            "plugins come before each other: a -> b -> a",
+        ),
+        (
+            {
+                "a": make_plugin(before=("c",)),
+                "b": make_plugin(before=("a",)),
+                "c": make_plugin(before=("b",)),
+                "d": make_plugin(),
+            },
             "plugins come before each other: a -> c -> b -> a",
         ),
-        ({"a": made(before=("a",))}, "plugins come before each other: a -> a"),
+        ({"a": make_plugin(before=("a",))}, "plugins come before each other: a -> a"),
         (
-            {"a": made(requires=("x", "b")), "b": made(requires=("y",))},
+            {"a": make_plugin(requires=("x", "b")), "b": make_plugin(requires=("y",))},
             "a requires x, which is not enabled; b requires y, which is not enabled",
         ),
-        ({"a": made(before="licence")}, "a.before is no tuple of names"),  # type: ignore[arg-type]
-        ({"a": made("1")}, "a.ordinal is no whole number"),  # type: ignore[arg-type]
+        ({"a": make_plugin(before="licence")}, "a.before is no tuple of names"),  # type: ignore[arg-type]
+        ({"a": make_plugin("1")}, "a.ordinal is no whole number"),  # type: ignore[arg-type]
     ],
 )
 def test_plugins_in_no_order_are_an_error_that_names_them(plugins: Mapping[str, Plugin], message: str) -> None:
@@ -160,7 +168,7 @@ def test_plugins_in_no_order_are_an_error_that_names_them(plugins: Mapping[str, 
 def partial_orders(draw: st.DrawFn) -> dict[str, Plugin]:
     """Plugins with names that lead one way along a line that nobody sees, so that they have an order."""
     line = draw(st.permutations("abcdefg"))
-    plugins = {name: made(draw(st.integers(0, 2))) for name in line}
+    plugins = {name: make_plugin(draw(st.integers(0, 2))) for name in line}
     for name, plugin in plugins.items():
         at = line.index(name)
         earlier, later = st.sampled_from([*line[:at], "gone"]), st.sampled_from([*line[at + 1 :], "gone"])
@@ -175,12 +183,12 @@ def test_any_partial_order_is_kept_least_first_and_whatever_the_order_given(
     plugins: dict[str, Plugin], data: st.DataObject
 ) -> None:
     order = in_order(plugins)
-    pairs = {(one, name) for name, plugin in plugins.items() for one in (*plugin.after, *plugin.requires)}
-    pairs |= {(name, one) for name, plugin in plugins.items() for one in plugin.before}
+    pairs = {(other, name) for name, plugin in plugins.items() for other in (*plugin.after, *plugin.requires)}
+    pairs |= {(name, other) for name, plugin in plugins.items() for other in plugin.before}
     expected: list[str] = []
     while len(expected) < len(plugins):
         left = plugins.keys() - expected
-        free = (name for name in left if not any(later == name and one in left for one, later in pairs))
+        free = (name for name in left if not any(later == name and earlier in left for earlier, later in pairs))
         expected.append(min(free, key=lambda name: (plugins[name].ordinal, name)))
     assert list(order) == expected
     shuffled = data.draw(st.permutations(list(plugins)))
@@ -214,8 +222,14 @@ def test_the_first_that_raises_stops_and_those_before_it_are_told_backwards(
     chain = three(calls, pre_c=raised)
     with pytest.raises(PreflightError) as error:
         chain.before(taken())
-    found = error.value
-    assert (type(found), found.plugin, found.reason, found.problems, str(found)) == (
+    preflight_error = error.value
+    assert (
+        type(preflight_error),
+        preflight_error.plugin,
+        preflight_error.reason,
+        preflight_error.problems,
+        str(preflight_error),
+    ) == (
         expected,
         "c",
         reason,
@@ -265,14 +279,21 @@ def test_a_post_operation_that_fails_while_unwinding_is_told_with_the_refusal() 
 
 def test_a_plugin_sees_the_stack_with_what_is_hidden_covered_and_no_tokens() -> None:
     zone = unknown_of("{get_param: zone} in s")
-    seen = taken(read(), user_id="u", roles=["member"], auth_token="t0ken", password="t0ken")
-    assert (seen.action, seen.stack_name, seen.stack_id, seen.project, seen.decision_id, seen.request_id) == (
+    snapshot = taken(read(), user_id="u", roles=["member"], auth_token="t0ken", password="t0ken")
+    assert (
+        snapshot.action,
+        snapshot.stack_name,
+        snapshot.stack_id,
+        snapshot.project,
+        snapshot.decision_id,
+        snapshot.request_id,
+    ) == (
         *("create", "s", "1", "p"),
         *("d", "r"),
     )
-    assert seen.credentials == {"user_id": "u", "roles": ("member",)}
-    assert seen.parameters == {"pw": SECRET, "size": "small", "zone": zone, "key": SECRET}
-    assert seen.parts == (
+    assert snapshot.credentials == {"user_id": "u", "roles": ("member",)}
+    assert snapshot.parameters == {"pw": SECRET, "size": "small", "zone": zone, "key": SECRET}
+    assert snapshot.parts == (
         Part(
             "s/web",
             "OS::Nova::Server",
@@ -303,55 +324,55 @@ def test_a_plugin_sees_the_stack_with_what_is_hidden_covered_and_no_tokens() -> 
 
 
 def test_without_a_stack_there_are_no_parts() -> None:
-    seen = taken(None, "delete")
-    assert (seen.action, seen.parts, dict(seen.parameters)) == ("delete", (), {})
+    snapshot = taken(None, "delete")
+    assert (snapshot.action, snapshot.parts, dict(snapshot.parameters)) == ("delete", (), {})
 
 
-def _set(seen: Snapshot) -> None:
-    seen.action = "delete"  # type: ignore[misc]
+def _set(snapshot: Snapshot) -> None:
+    snapshot.action = "delete"  # type: ignore[misc]
 
 
-def _property(seen: Snapshot) -> None:
-    seen.parts[0].properties["flavor"] = "huge"  # type: ignore[index]
+def _property(snapshot: Snapshot) -> None:
+    snapshot.parts[0].properties["flavor"] = "huge"  # type: ignore[index]
 
 
-def _deep(seen: Snapshot) -> None:
-    seen.parts[2].properties["resource_def"]["properties"]["name"] = "x"  # type: ignore[index]
+def _deep(snapshot: Snapshot) -> None:
+    snapshot.parts[2].properties["resource_def"]["properties"]["name"] = "x"  # type: ignore[index]
 
 
-def _list(seen: Snapshot) -> None:
-    seen.parts[1].properties["tags"].append("x")  # type: ignore[attr-defined]
+def _list(snapshot: Snapshot) -> None:
+    snapshot.parts[1].properties["tags"].append("x")  # type: ignore[attr-defined]
 
 
-def _part(seen: Snapshot) -> None:
-    seen.parts[0].type = "OS::Heat::None"  # type: ignore[misc]
+def _part(snapshot: Snapshot) -> None:
+    snapshot.parts[0].type = "OS::Heat::None"  # type: ignore[misc]
 
 
-def _role(seen: Snapshot) -> None:
-    seen.credentials["roles"] = ["admin"]  # type: ignore[index]
+def _role(snapshot: Snapshot) -> None:
+    snapshot.credentials["roles"] = ["admin"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("change", [_set, _property, _deep, _list, _part, _role])
 def test_no_plugin_can_change_what_the_gate_judged_or_others_see(change: Callable[[Snapshot], None]) -> None:
     stack, roles = read(), ["member"]
-    seen = taken(stack, roles=roles)
+    snapshot = taken(stack, roles=roles)
 
     def digest() -> str:
-        return hashlib.sha256(repr((stack, roles, seen)).encode()).hexdigest()
+        return hashlib.sha256(repr((stack, roles, snapshot)).encode()).hexdigest()
 
     before = digest()
     with pytest.raises((FrozenInstanceError, TypeError, AttributeError)):
-        change(seen)
+        change(snapshot)
     assert digest() == before
 
 
 def test_a_snapshot_shares_nothing_that_changes_with_its_stack() -> None:
     stack = read()
-    seen = taken(stack)
-    before = repr(seen)
+    snapshot = taken(stack)
+    before = repr(snapshot)
     stack.resources[1].properties["tags"].append("c")  # type: ignore[attr-defined]
     stack.resources[0].type = "OS::Heat::None"
-    assert repr(seen) == before
+    assert repr(snapshot) == before
 
 
 PLUGINS = """

@@ -121,7 +121,7 @@ def test_every_derived_row_rests_on_rows_and_never_on_itself(checked: CheckedPro
     provenance = Provenance(checked, model)
     grounded: set[tuple[str, Row]] = {(name, row) for name in checked.inputs for row in model.rows(name)}
     derived = {(name, row) for name in checked.relations for row in model.rows(name)} - grounded
-    below = {fact: found.matched for fact in derived if (found := provenance.derive(*fact))}
+    below = {fact: derivation.matched for fact in derived if (derivation := provenance.derive(*fact))}
     assert below.keys() == derived
     while ready := {fact for fact in derived - grounded if grounded.issuperset(below[fact])}:
         grounded |= ready

@@ -52,21 +52,21 @@ def derived(model: Model) -> dict[str, set[Row]]:
 @given(programs(), facts())
 def test_it_derives_what_the_native_engine_derives(checked: CheckedProgram, given_facts: Facts) -> None:
     try:
-        found = pydatalog.evaluate(checked, given_facts)
+        other = pydatalog.evaluate(checked, given_facts)
     except EngineError as error:
         assume(not str(error).startswith("pyDatalog refuses"))
         raise
     model = native.evaluate(checked, given_facts)
-    assert derived(found) == derived(model)
+    assert derived(other) == derived(model)
 
 
 def recursive(**rules: list[list[Match]]) -> Stratum:
     """A stratum of rules ``name(x, y) :- edge(x, y)`` and ``name(x, y) :- ...`` for each name and body."""
-    found = []
+    closure = []
     for name, bodies in rules.items():
-        found.append(CheckedRule(name, (X, Y), (Match("edge", (X, Y), HERE),), HERE))
-        found += [CheckedRule(name, (X, Y), tuple(body), HERE) for body in bodies]
-    return Stratum(tuple(rules), tuple(found), True)
+        closure.append(CheckedRule(name, (X, Y), (Match("edge", (X, Y), HERE),), HERE))
+        closure += [CheckedRule(name, (X, Y), tuple(body), HERE) for body in bodies]
+    return Stratum(tuple(rules), tuple(closure), True)
 
 
 def m(name: str, *arguments: Var) -> Match:
@@ -87,17 +87,17 @@ def m(name: str, *arguments: Var) -> Match:
 def test_it_comes_back_from_every_recursion_over_cycles(stratum: Stratum) -> None:
     graph: Facts = {"edge": [(at, (at * step) % 7) for at in range(7) for step in (2, 3)], "node": []}
     checked = program(stratum)
-    found = pydatalog.evaluate(checked, graph, Budget(seconds=60))
-    assert derived(found) == derived(native.evaluate(checked, graph))
+    model = pydatalog.evaluate(checked, graph, Budget(seconds=60))
+    assert derived(model) == derived(native.evaluate(checked, graph))
 
 
 def test_negation_over_right_recursion_on_a_cycle_is_right_in_its_process() -> None:
     checked = program(REACH, UNREACHED, COUNT)
-    found, expected = pydatalog.evaluate(checked, GRAPH), native.evaluate(checked, GRAPH)
-    assert {name: set(table.rows) for name, table in found.tables.items()} == {
+    model, expected = pydatalog.evaluate(checked, GRAPH), native.evaluate(checked, GRAPH)
+    assert {name: set(table.rows) for name, table in model.tables.items()} == {
         name: set(table.rows) for name, table in expected.tables.items()
     }
-    assert found.errors == ()
+    assert model.errors == ()
 
 
 def test_it_refuses_what_meets_an_error() -> None:
@@ -112,8 +112,8 @@ def test_it_refuses_what_meets_an_error() -> None:
 
 
 def test_the_worker_is_killed_at_the_deadline() -> None:
-    found = pydatalog.evaluate(program(REACH), GRAPH, Budget(seconds=0))
-    assert (str(found.exceeded), set(found.tables)) == ("out of time after 0 s in the pyDatalog worker", set(GRAPH))
+    model = pydatalog.evaluate(program(REACH), GRAPH, Budget(seconds=0))
+    assert (str(model.exceeded), set(model.tables)) == ("out of time after 0 s in the pyDatalog worker", set(GRAPH))
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,10 +216,10 @@ WRONG: dict[str, tuple[str, tuple[Item, ...], tuple[Constraint, ...]]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_problem_that_makes_no_sense_is_refused(name: str) -> None:
-    said, items, constraints = WRONG[name]
+    message, items, constraints = WRONG[name]
     with pytest.raises(ProblemError) as error:
         Problem(TWO_RACKS, items, constraints)
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"places": [{"nam": 1}]}', '{"conflict": [{}]}'])
@@ -247,14 +247,14 @@ def problems(draw: st.DrawFn) -> Problem:
         for at in range(draw(st.integers(0, 4)))
     ]
     items += [volume(f"v{at}", draw(number), draw(zone)) for at in range(draw(st.integers(0, 2)))]
-    asked: list[Constraint] = []
+    constraints: list[Constraint] = []
     for at in range(draw(st.integers(0, 3)) if items else 0):
         level: Level = draw(st.sampled_from(("rack", "zone", "host")))
         able = [item.id for item in items if level != "host" or item.kind == "server"]
         some = tuple(draw(st.lists(st.sampled_from(able), unique=True))) if able else ()
         least = draw(st.sampled_from([None, 1, 2]))
-        asked.append(Constraint(f"g{draw(st.integers(1, 2))}", f"{at}", level, some, least))
-    return Problem(tuple(places), tuple(items), tuple(asked))
+        constraints.append(Constraint(f"g{draw(st.integers(1, 2))}", f"{at}", level, some, least))
+    return Problem(tuple(places), tuple(items), tuple(constraints))
 
 
 def kept(problem: Problem, places: dict[str, Place]) -> bool:
@@ -265,11 +265,11 @@ def kept(problem: Problem, places: dict[str, Place]) -> bool:
         used.update({(item.kind, places[item.id].name, name): amount for name, amount in item.demand.items()})
         if item.zone not in (None, places[item.id].zone) or item.place not in (None, places[item.id].name):
             return False
-    if any(amount > free[kind, name].get(what, 0) for (kind, name, what), amount in used.items()):
+    if any(amount > free[kind, name].get(resource, 0) for (kind, name, resource), amount in used.items()):
         return False
     for constraint in problem.constraints:
-        there = {places[id_].at(constraint.level) for id_ in constraint.items}
-        if len(there) > 1 if constraint.at_least is None else len(there) < constraint.at_least:
+        used_places = {places[id_].at(constraint.level) for id_ in constraint.items}
+        if len(used_places) > 1 if constraint.at_least is None else len(used_places) < constraint.at_least:
             return False
     return True
 
@@ -289,11 +289,11 @@ def check(problem: Problem, answer: Answer) -> None:
     """An answer against the oracle."""
     match answer:
         case Placed(places):
-            there: dict[str, Place] = {}
+            chosen: dict[str, Place] = {}
             for item in problem.items:
-                there[item.id] = next(place for place in problem.of(item.kind) if place.name == places[item.id])
-            assert there.keys() == places.keys()
-            assert kept(problem, there)
+                chosen[item.id] = next(place for place in problem.of(item.kind) if place.name == places[item.id])
+            assert chosen.keys() == places.keys()
+            assert kept(problem, chosen)
         case Impossible(conflict, irreducible):
             assert irreducible
             assert not possible(problem)
@@ -310,8 +310,8 @@ def check(problem: Problem, answer: Answer) -> None:
 def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem, seed: int) -> None:
     from datalog_gate.rack_affinity.solver import Clock, answer
 
-    found = answer(problem, Clock(60))
-    check(problem, found)
+    solution = answer(problem, Clock(60))
+    check(problem, solution)
     shuffle = random.Random(seed)
     again = replace(
         problem,
@@ -319,7 +319,7 @@ def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem,
         items=tuple(shuffle.sample(problem.items, len(problem.items))),
         constraints=tuple(shuffle.sample(problem.constraints, len(problem.constraints))),
     )
-    assert answer(again, Clock(60)) == found
+    assert answer(again, Clock(60)) == solution
 
 
 @settings(max_examples=sample(100))
@@ -334,11 +334,11 @@ def test_whatever_is_left_out_leaves_no_less_possible(problem: Problem) -> None:
 @ortools
 def test_a_large_answer_keeps_everything_and_says_its_gap() -> None:
     problem = placement.problem(60)
-    found = solve(problem, 60)
-    assert isinstance(found, Placed)
+    solution = solve(problem, 60)
+    assert isinstance(solution, Placed)
     places = {(place.kind, place.name): place for place in problem.places}
-    assert kept(problem, {item.id: places[item.kind, found.places[item.id]] for item in problem.items})
-    assert 0 <= found.gap < 0.05
+    assert kept(problem, {item.id: places[item.kind, solution.places[item.id]] for item in problem.items})
+    assert 0 <= solution.gap < 0.05
 
 
 @ortools
@@ -353,7 +353,7 @@ def test_a_conflict_that_there_was_no_time_to_reduce_says_so() -> None:
         (
             reason("same: zone of grant g1 over a", ("constraint", "0")),
             reason("VCPU of the hosts in racks r1, r2: 8 free, at most 4 on one", *room),
-            reason("what a, b, c need", *(("demand", one) for one in "abc")),
+            reason("what a, b, c need", *(("demand", item) for item in "abc")),
         ),
         False,
     )

@@ -36,7 +36,7 @@ def settle(folder: Path, heat: Stacks) -> list[Done]:
     return first + reconcile(later(folder, seats, 200.0), heat)
 
 
-def held(folder: Path) -> list[str]:
+def read_holdings(folder: Path) -> list[str]:
     return sorted(seat for seats in Seats(folder / "seats").holdings().values() for seat in seats)
 
 
@@ -50,7 +50,7 @@ INTENT = [("releasing", BROKEN_OFF), ("released", BROKEN_OFF)]
 
 @pytest.mark.parametrize("_time", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2))])
 @pytest.mark.parametrize(
-    ("deadly", "number", "living_stacks", "done"),
+    ("deadly", "number", "living_stacks", "expected"),
     [
         ("reserve before", 0, 0, INTENT),
         ("reserve after", 0, 0, INTENT),
@@ -61,16 +61,16 @@ INTENT = [("releasing", BROKEN_OFF), ("released", BROKEN_OFF)]
     ],
 )
 def test_a_process_killed_in_a_call_leaves_nothing_that_is_not_settled(
-    tmp_path: Path, deadly: str, number: int, living_stacks: int, done: list[tuple[str, str]], _time: int
+    tmp_path: Path, deadly: str, number: int, living_stacks: int, expected: list[tuple[str, str]], _time: int
 ) -> None:
     process = working(tmp_path, "w", 3, deadly)
     assert process.wait(60) == -9
     heat = Heat(tmp_path / "heat")
     uuid, stack = f"w-{number}", f"stack-w-{number}"
-    assert [(one.uuid, one.stack, one.done, one.why) for one in settle(tmp_path, heat)] == [
-        (uuid, stack, word, why) for word, why in done
+    assert [(settled.uuid, settled.stack, settled.done, settled.why) for settled in settle(tmp_path, heat)] == [
+        (uuid, stack, word, why) for word, why in expected
     ]
-    assert held(tmp_path) == living(heat) == [f"{stack}/{seat}" for seat in "ab"] * living_stacks
+    assert read_holdings(tmp_path) == living(heat) == [f"{stack}/{seat}" for seat in "ab"] * living_stacks
     assert settle(tmp_path, heat) == []
 
 
@@ -87,7 +87,7 @@ def test_processes_killed_at_any_moment_leave_nothing_that_is_not_settled(tmp_pa
         assert (process.wait(10), process.stdout.read()) == (-9, "")
     heat = Heat(tmp_path / "heat")
     settle(tmp_path, heat)
-    assert held(tmp_path) == living(heat)
+    assert read_holdings(tmp_path) == living(heat)
     assert settle(tmp_path, heat) == []
 
 
@@ -97,10 +97,10 @@ def test_processes_on_one_journal_do_not_meet(tmp_path: Path) -> None:
     assert [process.communicate(timeout=60)[0] for process in processes] == ["ready\n"] * 3
     heat = Heat(tmp_path / "heat")
     assert settle(tmp_path, heat) == []
-    assert held(tmp_path) == living(heat)
+    assert read_holdings(tmp_path) == living(heat)
 
 
-def made(tmp_path: Path, *uuids: str) -> Broker:
+def make_broker(tmp_path: Path, *uuids: str) -> Broker:
     """A broker at `NOW` whose journal has these claims reserved."""
     now = broker(tmp_path, Seats(tmp_path / "seats"), NOW)
     for uuid in uuids:
@@ -110,7 +110,7 @@ def made(tmp_path: Path, *uuids: str) -> Broker:
 
 @pytest.mark.parametrize("committed", [False, True])
 @pytest.mark.parametrize(
-    ("became", "done"),
+    ("stack_state", "result"),
     [
         (None, None),
         (Became("complete", frozenset("u")), ("committed", "its stack is complete")),
@@ -130,22 +130,22 @@ def made(tmp_path: Path, *uuids: str) -> Broker:
     ],
 )
 def test_what_is_held_is_settled_by_what_became_of_the_stack(
-    tmp_path: Path, became: Became | None, done: tuple[str, str] | None, committed: bool
+    tmp_path: Path, stack_state: Became | None, result: tuple[str, str] | None, committed: bool
 ) -> None:
-    now = made(tmp_path, "u")
+    now = make_broker(tmp_path, "u")
     if committed:
         now.commit("u")
-        done = None if done and done[0] == "committed" else done
-    asked: list[str] = []
+        result = None if result and result[0] == "committed" else result
+    seen_stacks: list[str] = []
 
-    def stacks(stack: str) -> Became | None:
-        asked.append(stack)
-        return became
+    def find_state(stack: str) -> Became | None:
+        seen_stacks.append(stack)
+        return stack_state
 
-    expected = [Done("u", "s", *done)] if done else []  # type: ignore[arg-type]
-    assert reconcile(now, stacks) == expected
-    assert asked == ["s"]
-    assert held(tmp_path) == ([] if done and done[0] == "released" else ["s/u"])
+    expected = [Done("u", "s", *result)] if result else []  # type: ignore[arg-type]
+    assert reconcile(now, find_state) == expected
+    assert seen_stacks == ["s"]
+    assert read_holdings(tmp_path) == ([] if result and result[0] == "released" else ["s/u"])
 
 
 class Keeper(Seats):
@@ -174,7 +174,7 @@ class Liar(Seats):
 
 
 @pytest.mark.parametrize(
-    ("kind", "became", "done"),
+    ("kind", "stack_state", "expected"),
     [
         (Seats, Became("absent"), [Done("u", "s", "released", "its stack was abandoned")]),
         (Keeper, Became("absent"), [Done("u", "s", "committed", "its stack was abandoned")]),
@@ -183,16 +183,16 @@ class Liar(Seats):
     ],
 )
 def test_an_abandoned_stack_keeps_what_its_service_says_once_heat_has_it_no_more(
-    tmp_path: Path, kind: type[Seats], became: Became | None, done: list[Done]
+    tmp_path: Path, kind: type[Seats], stack_state: Became | None, expected: list[Done]
 ) -> None:
-    made(tmp_path, "u").journal.abandon("s", "p", "name-s")
+    make_broker(tmp_path, "u").journal.abandon("s", "p", "name-s")
     now = broker(tmp_path, kind(tmp_path / "seats"), NOW)
-    assert reconcile(now, lambda _: became) == done
-    assert reconcile(now, lambda _: became) == []
+    assert reconcile(now, lambda _: stack_state) == expected
+    assert reconcile(now, lambda _: stack_state) == []
 
 
 def test_what_an_abandoned_stack_kept_goes_to_the_stack_that_adopts_it(tmp_path: Path) -> None:
-    made(tmp_path, "u").journal.abandon("s", "p", "name-s")
+    make_broker(tmp_path, "u").journal.abandon("s", "p", "name-s")
     now = broker(tmp_path, Keeper(tmp_path / "seats", size=1), NOW)
     reconcile(now, lambda _: Became("absent"))
     now.reserve(replace(request("v", "u"), stack="adopted"), replaces="u")
@@ -200,7 +200,7 @@ def test_what_an_abandoned_stack_kept_goes_to_the_stack_that_adopts_it(tmp_path:
     assert reconcile(now, lambda _: Became("complete", frozenset("v"))) == [
         Done("u", "s", "released", "s/grant has replaced it")
     ]
-    assert held(tmp_path) == ["s/u"]
+    assert read_holdings(tmp_path) == ["s/u"]
 
 
 def test_a_grant_that_has_expired_is_released_unless_it_got_more_time(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_grant_that_has_expired_is_released_unless_it_got_more_time(tmp_path: 
         now.reserve(request(uuid, uuid), expires=expires)
     now.journal.expire("longer", None)
     assert reconcile(now, lambda _: None) == [Done("past", "s", "released", "it has expired")]
-    assert held(tmp_path) == ["s/ahead", "s/longer"]
+    assert read_holdings(tmp_path) == ["s/ahead", "s/longer"]
 
 
 @pytest.mark.parametrize(
@@ -223,12 +223,14 @@ def test_a_grant_that_has_expired_is_released_unless_it_got_more_time(tmp_path: 
 def test_a_release_is_tried_again_and_again_until_it_is_believed(
     tmp_path: Path, kind: type[Seats], problem: str, still: list[str]
 ) -> None:
-    now = made(tmp_path, "u")
+    now = make_broker(tmp_path, "u")
     ages = Ages(alarm=100.0)
     log = []
     for seconds in (0, 1, 2, 5, 6, 13, 29, 61, 92, 125):
         now = broker(tmp_path, kind(tmp_path / "seats"), NOW + seconds)
-        log.append([(seconds, one.done, one.why) for one in reconcile(now, lambda _: Became("absent"), ages)])
+        log.append(
+            [(seconds, settled.done, settled.why) for settled in reconcile(now, lambda _: Became("absent"), ages)]
+        )
     assert log == [
         [(0, "releasing", problem)],
         [],
@@ -241,60 +243,60 @@ def test_a_release_is_tried_again_and_again_until_it_is_believed(
         [],
         [(125, "alarm", f"not released for 125 seconds: {problem}")],
     ]
-    assert held(tmp_path) == still
+    assert read_holdings(tmp_path) == still
     assert reconcile(broker(tmp_path, Seats(tmp_path / "seats"), NOW + 9999), lambda _: None) == [
         Done("u", "s", "released", "its stack is gone")
     ]
-    assert held(tmp_path) == []
+    assert read_holdings(tmp_path) == []
 
 
 def test_a_service_that_is_not_enabled_any_more_keeps_its_claims_and_says_so(tmp_path: Path) -> None:
-    made(tmp_path, "u").journal.abandon("s", "p", "name-s")
-    journal = made(tmp_path).journal
+    make_broker(tmp_path, "u").journal.abandon("s", "p", "name-s")
+    journal = make_broker(tmp_path).journal
     none = Broker(journal, {}, lambda: NOW, time.monotonic)
     not_enabled = "this service is not enabled"
     assert reconcile(none, lambda _: Became("absent")) == [Done("u", "s", "failed", not_enabled)]
     assert reconcile(none, lambda _: Became("complete")) == [Done("u", "s", "releasing", not_enabled)]
-    assert held(tmp_path) == ["s/u"]
+    assert read_holdings(tmp_path) == ["s/u"]
 
 
 def test_a_claim_at_work_is_left_alone_and_heat_is_asked_once_for_a_stack(tmp_path: Path) -> None:
-    now = made(tmp_path, "u", "v", "w")
+    now = make_broker(tmp_path, "u", "v", "w")
     assert now.journal.lease("u", NOW, 30.0) is not None
-    asked: list[str] = []
-    assert reconcile(now, lambda stack: asked.append(stack) or Became("absent")) == [  # type: ignore[func-returns-value]
-        Done(one, "s", "released", "its stack is gone") for one in "vw"
+    stacks: list[str] = []
+    assert reconcile(now, lambda stack: stacks.append(stack) or Became("absent")) == [  # type: ignore[func-returns-value]
+        Done(uuid, "s", "released", "its stack is gone") for uuid in "vw"
     ]
-    assert asked == ["s"]
+    assert stacks == ["s"]
 
 
 def test_a_claim_that_moved_on_since_it_was_read_is_not_released(tmp_path: Path) -> None:
-    now = made(tmp_path, "u")
+    now = make_broker(tmp_path, "u")
 
     def meanwhile(_stack: str) -> Became:
         now.commit("u")
         return Became("absent")
 
     assert reconcile(now, meanwhile) == []
-    assert held(tmp_path) == ["s/u"]
+    assert read_holdings(tmp_path) == ["s/u"]
 
 
 def test_what_is_over_is_kept_while_what_it_was_to_replace_is_there(tmp_path: Path) -> None:
-    now = made(tmp_path, "old")
+    now = make_broker(tmp_path, "old")
     now.reserve(request("new", "old"), replaces="old")
     now.release("new")
     later = broker(tmp_path, Seats(tmp_path / "seats", size=1), NOW + 31 * 86400)
     reconcile(later, lambda _: None)
     later.reserve(request("newer", "old"), replaces="new")
-    assert held(tmp_path) == ["s/old", "s/old"]
+    assert read_holdings(tmp_path) == ["s/old", "s/old"]
 
 
 def test_what_is_over_is_forgotten_after_a_month(tmp_path: Path) -> None:
-    now = made(tmp_path, "u", "live")
+    now = make_broker(tmp_path, "u", "live")
     now.release("u")
     for days, known in ((29, [True, True]), (31, [False, True])):
         reconcile(broker(tmp_path, Seats(tmp_path / "seats"), NOW + days * 86400), lambda _: None)
-        assert [now.journal.claim(one) is not None for one in ("u", "live")] == known
+        assert [now.journal.claim(uuid) is not None for uuid in ("u", "live")] == known
 
 
 class Watched(Seats):
@@ -303,20 +305,20 @@ class Watched(Seats):
     met: tuple[str, ...] = ()
     _inside: tuple[str, ...] = ()
 
-    def release(self, held: Held) -> None:
-        if held.key in self._inside:
-            self.met += (held.key,)
-        self._inside += (held.key,)
+    def release(self, read_holdings: Held) -> None:
+        if read_holdings.key in self._inside:
+            self.met += (read_holdings.key,)
+        self._inside += (read_holdings.key,)
         time.sleep(0.01)
-        super().release(held)
-        self._inside = tuple(one for one in self._inside if one != held.key)
+        super().release(read_holdings)
+        self._inside = tuple(key for key in self._inside if key != read_holdings.key)
 
 
 def test_several_may_settle_at_once_and_never_meet_over_one_claim(tmp_path: Path) -> None:
-    made(tmp_path, *"abcdef")
+    make_broker(tmp_path, *"abcdef")
     service = Watched(tmp_path / "seats")
     with ThreadPoolExecutor(3) as pool:
         runs = pool.map(lambda _: reconcile(broker(tmp_path, service, NOW), lambda _: Became("absent")), range(3))
-        assert {one.uuid for run in runs for one in run} == set("abcdef")
-    assert (service.met, held(tmp_path)) == ((), [])
+        assert {settled.uuid for run in runs for settled in run} == set("abcdef")
+    assert (service.met, read_holdings(tmp_path)) == ((), [])
     assert reconcile(broker(tmp_path, service, NOW), lambda _: None) == []

@@ -18,9 +18,9 @@ NUMBER = 73519462
 HIDDEN: dict[str, Any] = {"type": "string", "hidden": True}
 
 
-def declared(schema: Mapping[str, Any], **given: Any) -> dict[str, Any]:
+def declared(schema: Mapping[str, Any], **properties: Any) -> dict[str, Any]:
     """A template with the parameter `pw`, and with a nested stack that gets what is given."""
-    nested = {"nested": {"type": "nested.yaml", "properties": given}} if given else {}
+    nested = {"nested": {"type": "nested.yaml", "properties": properties}} if properties else {}
     return {"heat_template_version": "wallaby", "parameters": {"pw": schema}, "resources": nested}
 
 
@@ -69,14 +69,14 @@ def nested(schema: Mapping[str, Any]) -> dict[str, str]:
     ],
 )
 def test_no_record_holds_a_secret_however_it_is_given(definition: StackDefinition) -> None:
-    shown = json.dumps(redact_definition(definition.to_json(), [definition.stack("s", SHIPPED)]))
-    assert [one for one in ("S3CR3T", str(NUMBER)) if one in shown] == []
+    redacted = json.dumps(redact_definition(definition.to_json(), [definition.stack("s", SHIPPED)]))
+    assert [secret for secret in ("S3CR3T", str(NUMBER)) if secret in redacted] == []
 
 
 def test_what_holds_no_secret_is_logged_as_it_is_written() -> None:
-    held = yaml.safe_dump(declared({"type": "string", "hidden": True})) + "# said\n"
+    text = yaml.safe_dump(declared({"type": "string", "hidden": True})) + "# said\n"
     files = {"a": "echo 1", "b": "k: [1, x]  # more\n", "c": "{: no YAML"}
-    definition = StackDefinition(held, {"parameters": {"pw": MARK}}, None, files)
+    definition = StackDefinition(text, {"parameters": {"pw": MARK}}, None, files)
     assert redact_definition(definition.to_json(), [definition.stack("s", SHIPPED)]) == (
         definition.to_json() | {"environment": {"parameters": {"pw": "******"}}}, ["pw"],
     )  # fmt: skip

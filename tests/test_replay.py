@@ -44,7 +44,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     texts = [("web", "p1", TEMPLATE.replace("FLAVOR", "huge")), ("db", "p1", TEMPLATE.replace("FLAVOR", "tiny"))]
     for name, project, text in [*texts, ("bad", "p1", "resources: ["), ("own", "p9", TEMPLATE)]:
         definition = StackDefinition(text, parameters={"key": "S3CRET"})
-        point.judge(Operation("api", "create", name, project, lambda held=definition: held, MEMBER))  # type: ignore[misc]
+        point.judge(Operation("api", "create", name, project, lambda body=definition: body, MEMBER))  # type: ignore[misc]
     point.flush()
     return tmp_path
 
@@ -58,8 +58,8 @@ def ids() -> list[str]:
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """The exit code, what went to stdout and what to stderr."""
     code = main(arguments)
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
 
 
 def test_an_update_is_decided_once_more_by_what_the_stack_was(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,9 +95,9 @@ hidden, and not in the log: key
 @pytest.mark.usefixtures("place")
 def test_what_was_not_decided_on_is_told_as_it_was_logged(capsys: pytest.CaptureFixture[str]) -> None:
     unread = ids()[2]
-    told = "<template>:2:1: this is not YAML: while parsing a flow node, did not find expected node content"
+    message = "<template>:2:1: this is not YAML: while parsing a flow node, did not find expected node content"
     head = f"2027-03-01T12:00:00+00:00 {unread[:6]} create of bad by u1 of p1 at door api: unreadable: "
-    head += f"The stack can't be read: {told}\n"
+    head += f"The stack can't be read: {message}\n"
     assert run(capsys, "explain", unread, "--log", "log.jsonl") == (0, head, "")
 
 
@@ -105,10 +105,10 @@ def test_what_was_not_decided_on_is_told_as_it_was_logged(capsys: pytest.Capture
 def test_an_explanation_in_json_has_the_record_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     denied = ids()[0]
     code, out, err = run(capsys, "explain", denied, "--log", "log.jsonl", "--format", "json")
-    told = json.loads(out)
-    [violation] = told["decision"]["violations"]
-    assert (code, err, told["verdict"], "inputs" in told) == (0, "", "denied", False)
-    assert [one["text"] for one in violation["why"]["steps"]] == [
+    record = json.loads(out)
+    [violation] = record["decision"]["violations"]
+    assert (code, err, record["verdict"], "inputs" in record) == (0, "", "denied", False)
+    assert [line["text"] for line in violation["why"]["steps"]] == [
         "os:nova:server(web/web, flavor=huge, ...)", "huge in [huge, vast]",
     ]  # fmt: skip
 
@@ -124,7 +124,7 @@ def test_changed_rules_are_told_of_when_a_decision_is_explained(capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("decision", "log", "said"),
+    ("decision", "log", "message"),
     [
         ("zzz", "log.jsonl",
          "error[unreadable] log.jsonl holds no decision zzz\n  help  a reason ends with 6 characters of the id\n"),
@@ -135,9 +135,9 @@ def test_changed_rules_are_told_of_when_a_decision_is_explained(capsys: pytest.C
 )  # fmt: skip
 @pytest.mark.usefixtures("place")
 def test_a_decision_that_no_log_holds_is_bad_input(
-    capsys: pytest.CaptureFixture[str], decision: str, log: str, said: str
+    capsys: pytest.CaptureFixture[str], decision: str, log: str, message: str
 ) -> None:
-    assert run(capsys, "explain", decision, "--log", log) == (3, "", said)
+    assert run(capsys, "explain", decision, "--log", log) == (3, "", message)
 
 
 @pytest.mark.usefixtures("place")
@@ -147,19 +147,19 @@ def test_the_log_may_be_named_by_the_environment(
     monkeypatch.setenv("DATALOG_GATE_LOG", "log.jsonl")
     assert run(capsys, "explain", ids()[0]) == run(capsys, "explain", ids()[0], "--log", "log.jsonl")
     monkeypatch.delenv("DATALOG_GATE_LOG")
-    said = "datalog-gate: explain: name the decision log with --log, or in DATALOG_GATE_LOG\n"
-    assert run(capsys, "explain", "abc") == (64, "", said)
+    message = "datalog-gate: explain: name the decision log with --log, or in DATALOG_GATE_LOG\n"
+    assert run(capsys, "explain", "abc") == (64, "", message)
 
 
 @pytest.mark.usefixtures("place")
 def test_an_id_that_two_decisions_begin_with_names_them(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Path("log.jsonl").read_text()
-    one = next(line for line in lines.splitlines() if '"verdict": "denied"' in line)
+    record = next(line for line in lines.splitlines() if '"verdict": "denied"' in line)
     Path("log.jsonl").write_text(
-        "".join(json.dumps(json.loads(one) | {"id": held}) + "\n" for held in ("ab1", "ab2", "c"))
+        "".join(json.dumps(json.loads(record) | {"id": decision}) + "\n" for decision in ("ab1", "ab2", "c"))
     )
-    said = "error[unreadable] log.jsonl holds several decisions ab\n  help  one of ab1, ab2\n"
-    assert run(capsys, "explain", "ab", "--log", "log.jsonl") == (3, "", said)
+    message = "error[unreadable] log.jsonl holds several decisions ab\n  help  one of ab1, ab2\n"
+    assert run(capsys, "explain", "ab", "--log", "log.jsonl") == (3, "", message)
 
 
 @pytest.mark.usefixtures("place")
@@ -171,7 +171,7 @@ def test_the_same_rules_give_the_same_decisions(capsys: pytest.CaptureFixture[st
 @pytest.mark.usefixtures("place")
 def test_other_rules_tell_which_decisions_they_would_change(capsys: pytest.CaptureFixture[str]) -> None:
     Path("rules/m.dl").write_text(RULES.replace('["huge", "vast"]', '["vast", "tiny"]'))
-    first, second = (one[:6] for one in ids()[:2])
+    first, second = (decision[:6] for decision in ids()[:2])
     head = "2027-03-01T12:00:00+00:00"
     hidden = "hidden, and not in the log: key"
     assert run(capsys, "replay", "log.jsonl") == (1, f"""\
@@ -182,8 +182,8 @@ def test_other_rules_tell_which_decisions_they_would_change(capsys: pytest.Captu
 0 the same, 2 others, 0 that can't be decided
 """.replace("db takes", "web takes"), "")  # fmt: skip
     code, out, _ = run(capsys, "replay", "log.jsonl", "--format", "json")
-    told: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
-    assert (code, told[0]) == (1, {
+    records: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
+    assert (code, records[0]) == (1, {
         "id": ids()[0], "was": "deny", "now": "allow", "why": "", "differs": ["outcome", "violations"],
         "changes": ["-flavor: web takes huge"],
     })  # fmt: skip
@@ -201,7 +201,7 @@ def test_a_line_that_is_no_record_is_told_and_the_others_are_replayed(capsys: py
 
 @pytest.mark.usefixtures("place")
 def test_another_mode_tells_what_it_would_stop_and_what_could_not_be_judged(capsys: pytest.CaptureFixture[str]) -> None:
-    denied, _, unread = (one[:6] for one in ids()[:3])
+    denied, _, unread = (decision[:6] for decision in ids()[:3])
     head, by = "2027-03-01T12:00:00+00:00", "by u1 of p1 at door api"
     why = "this is not YAML: while parsing a flow node, did not find expected node content"
     assert run(capsys, "replay", "log.jsonl", "--mode", "record") == (1, f"""\
@@ -211,8 +211,8 @@ def test_another_mode_tells_what_it_would_stop_and_what_could_not_be_judged(caps
 1 the same, 1 other, 1 that can't be decided
 """, "")  # fmt: skip
     code, out, _ = run(capsys, "replay", "log.jsonl", "--mode", "record", "--format", "json")
-    told: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
-    assert (code, told[1]) == (1, {
+    records: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
+    assert (code, records[1]) == (1, {
         "id": ids()[2], "was": None, "now": None, "why": f"The stack can't be read: <template>:2:1: {why}",
         "differs": [], "changes": [],
     })  # fmt: skip

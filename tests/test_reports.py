@@ -72,7 +72,7 @@ def test_the_findings_of_several_templates_are_one_document(form: str, capsys: p
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "expected"),
     [
         ("", ["1 flavor failure", "1 image -", "1 seen -", "1 zone failure"]),
         ("--fail-on warn", ["1 flavor failure", "1 image failure", "1 seen -", "1 zone failure"]),
@@ -81,11 +81,15 @@ def test_the_findings_of_several_templates_are_one_document(form: str, capsys: p
         ("--mode record --fail-on record", ["1 flavor failure", "1 image failure", "1 seen failure", "1 zone skipped"]),
     ],
 )
-def test_a_case_fails_by_what_fails_the_run(options: str, found: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_fails_by_what_fails_the_run(
+    options: str, expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     code = main(["check", "a b/web.yaml", "--rules", "m.dl", "--format", "junit", *options.split()])
     cases = ElementTree.fromstring(capsys.readouterr().out).findall("testsuite/testcase")
-    tags = {case.get("name"): next((one.tag for one in case if one.tag != "system-out"), "-") for case in cases}
-    assert [f"{code} {name} {tag}" for name, tag in tags.items() if name != "count"] == found
+    tags = {
+        case.get("name"): next((element.tag for element in case if element.tag != "system-out"), "-") for case in cases
+    }
+    assert [f"{code} {name} {tag}" for name, tag in tags.items() if name != "count"] == expected
 
 
 WRONG = Diagnostic("unknown-column", "no column a, b:\n100%", Span("x y.dl", 2, 5, 2, 9), "did you mean c?")
@@ -149,25 +153,25 @@ def test_files_are_uris_from_the_working_directory(file: str, uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "shown"),
+    ("form", "expected"),
     [("text", "slow\n"), ("json", ""), ("github", "::error title=engine::slow\n")],
 )
-def test_an_engine_that_gives_up_is_told(form: str, shown: str) -> None:
+def test_an_engine_that_gives_up_is_told(form: str, expected: str) -> None:
     answers: list[GateError] = [EngineError("slow")]
-    assert "".join(report(form, [Judged("web", answer)]) for answer in answers) == shown
+    assert "".join(report(form, [Judged("web", answer)]) for answer in answers) == expected
 
 
 @settings(max_examples=sample(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text() | st.text("\x00\x1b\r\n\u2028\ud800\uffff]]><&:,%[](){}"))
-def test_no_text_breaks_a_document(said: str) -> None:
-    wrong = [Judged(said, RulesError([Diagnostic("syntax", said, Span(f"d/{said}", 1, 1, 1, 2), said)]))]
+def test_no_text_breaks_a_document(name: str) -> None:
+    wrong = [Judged(name, RulesError([Diagnostic("syntax", name, Span(f"d/{name}", 1, 1, 1, 2), name)]))]
     [case] = ElementTree.fromstring(report("junit", wrong)).findall("testsuite/testcase")
-    assert [one.tag for one in case] == ["error"]
+    assert [element.tag for element in case] == ["error"]
     [run] = json.loads(report("sarif", wrong))["runs"]
-    assert [(one["ruleId"], one["level"]) for one in run["results"]] == [("syntax", "error")]
+    assert [(result["ruleId"], result["level"]) for result in run["results"]] == [("syntax", "error")]
     line = report("github", wrong)
     properties = line.split("::", 2)[1]
-    assert (line[:-1].isprintable(), [one.partition("=")[0] for one in properties.split(",")]) == (
+    assert (line[:-1].isprintable(), [entry.partition("=")[0] for entry in properties.split(",")]) == (
         True, ["error file", "line", "col", "title"])  # fmt: skip
 
 
@@ -192,7 +196,7 @@ def test_what_is_wrong_before_the_judgement_is_told_on_stdout_in_the_format(
 def place_of(form: str, text: str) -> str | None:
     """The place of the first thing said."""
     if form == "github":
-        properties = dict(one.split("=") for one in text.split("::")[1].split(" ", 1)[1].split(","))
+        properties = dict(entry.split("=") for entry in text.split("::")[1].split(" ", 1)[1].split(","))
         return "{file}:{line}:{col}".format(**properties) if "file" in properties else None
     data: Any = json.loads(text)
     if form == "json":
@@ -201,8 +205,10 @@ def place_of(form: str, text: str) -> str | None:
     [*locations] = data["runs"][0]["results"][0]["locations"]
     if not locations:
         return None
-    there = locations[0]["physicalLocation"]
-    return f"{there['artifactLocation']['uri']}:{there['region']['startLine']}:{there['region']['startColumn']}"
+    location = locations[0]["physicalLocation"]
+    return (
+        f"{location['artifactLocation']['uri']}:{location['region']['startLine']}:{location['region']['startColumn']}"
+    )
 
 
 def test_bad_rules_are_told_in_every_output_too(capsys: pytest.CaptureFixture[str]) -> None:

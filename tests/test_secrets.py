@@ -82,20 +82,24 @@ def _wrapped(inner: st.SearchStrategy[Data]) -> st.SearchStrategy[Data]:
     beside = st.sampled_from(["public", {"get_attr": ["srv2", "x"]}, {"get_param": "open"}])
     return st.one_of(
         st.tuples(inner, beside).map(lambda two: {"list_join": ["-", list(two)]}),
-        inner.map(lambda one: {"str_replace": {"template": "a $b c", "params": {"$b": one}}}),
-        inner.map(lambda one: {"str_split": ["T", {"list_join": ["", [one]]}, 0]}),
-        inner.map(lambda one: {"str_split": ["-", {"list_join": ["", ["T", one]]}]}),
-        inner.map(lambda one: {"digest": ["sha256", {"list_join": ["", [one]]}]}),
-        inner.map(lambda one: {"if": ["is", one, "no"]}),
-        inner.map(lambda one: {"if": ["is", "yes", {"m": one}]}),
-        inner.map(lambda one: {"repeat": {"for_each": {"<x>": ["1", {"list_join": ["", [one]]}]}, "template": "v<x>"}}),
-        inner.map(lambda one: {"list_concat": [["a"], [one]]}),
-        inner.map(lambda one: {"list_concat_unique": [["a"], [one, "a"]]}),
-        inner.map(lambda one: {"map_merge": [{"a": one}, {"b": "c"}]}),
-        inner.map(lambda one: {"make_url": {"scheme": "http", "host": "h", "password": {"list_join": ["", [one]]}}}),
-        inner.map(lambda one: {"filter": [["a"], ["a", one]]}),
-        inner.map(lambda one: {"m": [one, {"n": one}]}),
-        inner.map(lambda one: [{"if": [{"equals": ["a", "a"]}, {"if": [{"not": "is"}, one]}]}, one]),
+        inner.map(lambda value: {"str_replace": {"template": "a $b c", "params": {"$b": value}}}),
+        inner.map(lambda value: {"str_split": ["T", {"list_join": ["", [value]]}, 0]}),
+        inner.map(lambda value: {"str_split": ["-", {"list_join": ["", ["T", value]]}]}),
+        inner.map(lambda value: {"digest": ["sha256", {"list_join": ["", [value]]}]}),
+        inner.map(lambda value: {"if": ["is", value, "no"]}),
+        inner.map(lambda value: {"if": ["is", "yes", {"m": value}]}),
+        inner.map(
+            lambda value: {"repeat": {"for_each": {"<x>": ["1", {"list_join": ["", [value]]}]}, "template": "v<x>"}}
+        ),
+        inner.map(lambda value: {"list_concat": [["a"], [value]]}),
+        inner.map(lambda value: {"list_concat_unique": [["a"], [value, "a"]]}),
+        inner.map(lambda value: {"map_merge": [{"a": value}, {"b": "c"}]}),
+        inner.map(
+            lambda value: {"make_url": {"scheme": "http", "host": "h", "password": {"list_join": ["", [value]]}}}
+        ),
+        inner.map(lambda value: {"filter": [["a"], ["a", value]]}),
+        inner.map(lambda value: {"m": [value, {"n": value}]}),
+        inner.map(lambda value: [{"if": [{"equals": ["a", "a"]}, {"if": [{"not": "is"}, value]}]}, value]),
     )
 
 
@@ -117,7 +121,7 @@ def templates(draw: st.DrawFn) -> dict[str, Any]:
     nest = {"type": "nested.yaml", "properties": {"arg": {"a": draw(HIDDEN)}, "inner": PW}}
     member = {"type": "nested.yaml", "properties": {"arg": {"%index%": draw(HIDDEN)}}}
     single = {"type": "OS::Nova::Server", "properties": {"admin_pass": draw(HIDDEN), "name": "n%index%"}}
-    made = stack_of(
+    body = stack_of(
         values,
         nest=nest,
         group={"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": member}},
@@ -129,42 +133,42 @@ def templates(draw: st.DrawFn) -> dict[str, Any]:
         },
     )
     kept = draw(st.sets(st.sampled_from(sorted(values))))
-    made["resources"]["srv"]["properties"] = {name: values[name] for name in sorted(kept)}
-    made["outputs"] = {"o": {"value": draw(HIDDEN)}, "p": {"value": {"get_attr": ["text", "outputs", "out"]}}}
-    return made
+    body["resources"]["srv"]["properties"] = {name: values[name] for name in sorted(kept)}
+    body["outputs"] = {"o": {"value": draw(HIDDEN)}, "p": {"value": {"get_attr": ["text", "outputs", "out"]}}}
+    return body
 
 
 def shown_by_all_doors(
     point: DecisionPoint, path: Path, template: Mapping[str, Data], parameters: dict[str, Data]
 ) -> str:
-    shown, rules, heat = io.StringIO(), point.rules, FakeHeat()
+    output, rules, heat = io.StringIO(), point.rules, FakeHeat()
     body = {"stack_name": "s", "template": template, "parameters": parameters, "files": {}}
     body["files"] = {"nested.yaml": (path.parent / "nested.yaml").read_text()}
-    shown.write(repr(Client(wrap(heat, point=point), heat).send(json.dumps(body).encode())))
+    output.write(repr(Client(wrap(heat, point=point), heat).send(json.dumps(body).encode())))
     try:
         stack = dg.read_stack(path, parameters=parameters)
     except InputError as error:
-        return f"{shown.getvalue()}\n{error}\n{[diagnostic.to_json() for diagnostic in error.diagnostics]}"
+        return f"{output.getvalue()}\n{error}\n{[diagnostic.to_json() for diagnostic in error.diagnostics]}"
     decision = rules.decide(stack, explain=True)
     assert isinstance(decision, ExplainedDecision)
     for name in decision.derived:
         width = len(rules.program.relations[name].columns)
         for row in (["x"] * width, [..., *["x"] * (width - 1)]):
-            shown.write(repr(decision.explanation.why_not(name, row)))
+            output.write(repr(decision.explanation.why_not(name, row)))
     every = {name: decision.rows(name) for name in decision.derived}
-    shown.write(text(decision) + compact(decision) + json.dumps(decision.to_json()))
-    shown.write(report({"rows": dict.fromkeys(every, ())}, Answer((), every), {}))
-    shown.write(repr((decision.violations, decision.undetermined, decision.derived)))
-    shown.write(repr(snapshot(action="create", stack_name="s", project="p", decision_id=decision.id, stack=stack)))
+    output.write(text(decision) + compact(decision) + json.dumps(decision.to_json()))
+    output.write(report({"rows": dict.fromkeys(every, ())}, Answer((), every), {}))
+    output.write(repr((decision.violations, decision.undetermined, decision.derived)))
+    output.write(repr(snapshot(action="create", stack_name="s", project="p", decision_id=decision.id, stack=stack)))
     facts = flatten(stack, SHIPPED)
-    return shown.getvalue() + "\n".join([*write(facts), *write_text(facts)])
+    return output.getvalue() + "\n".join([*write(facts), *write_text(facts)])
 
 
-def secrets_in(shown: str, stack: Stack | None) -> set[str]:
+def secrets_in(output: str, stack: Stack | None) -> set[str]:
     """Pieces of the password, and digests that the stack holds: all are made of it."""
     pieces = {PW[at : at + 5] for at in range(len(PW) - 4)}
-    digests = set(re.findall("[0-9a-f]{64}", repr(stack and [one.resources for one in stack.walk()])))
-    return {piece for piece in pieces | digests if piece in shown}
+    digests = set(re.findall("[0-9a-f]{64}", repr(stack and [tree.resources for tree in stack.walk()])))
+    return {piece for piece in pieces | digests if piece in output}
 
 
 @pytest.fixture(scope="module")
@@ -189,12 +193,12 @@ def test_no_door_shows_what_came_from_a_hidden_parameter(
     path = folder / "web.yaml"
     path.write_text(yaml.safe_dump(template, default_flow_style=flow, width=10_000))
     parameters: dict[str, Data] = {"pw": PW, **({"open": "o"} if known else {})}
-    shown = shown_by_all_doors(point, path, template, parameters)
+    output = shown_by_all_doors(point, path, template, parameters)
     try:
         stack = dg.read_stack(path, parameters=parameters)
     except InputError:
         stack = None
-    assert secrets_in(shown, stack) == set()
+    assert secrets_in(output, stack) == set()
 
 
 def decided(rules: str, template: dict[str, Any], tmp_path: Path, **parameters: Data) -> dg.Decision:
@@ -267,7 +271,8 @@ def test_the_digest_of_the_facts_tells_nothing_about_a_hidden_value(tmp_path: Pa
     rules = '@record("p", "")\np(s) :- os:nova:server(_id=s, admin_pass=p, name=n), heat:parameter(value=p).'
     template = stack_of({"admin_pass": {"get_param": "pw"}, "name": {"get_param": "open"}})
     first, other, public = (
-        decided(rules, template, tmp_path, **one).digests["facts"] for one in ({}, {"pw": "x"}, {"open": "p"})
+        decided(rules, template, tmp_path, **given_parameters).digests["facts"]
+        for given_parameters in ({}, {"pw": "x"}, {"open": "p"})
     )
     assert first == other != public
 
@@ -368,10 +373,10 @@ def test_a_template_made_of_a_hidden_value_is_hidden_as_a_whole(tmp_path: Path) 
             "outputs": {"o": {"value": "%pw"}},
         }
     )
-    made = {"str_replace": {"template": nested, "params": {"%pw": {"get_param": "pw"}}}}
+    template_text = {"str_replace": {"template": nested, "params": {"%pw": {"get_param": "pw"}}}}
     template = stack_of(
         {"name": {"get_attr": ["more", "outputs", "o"]}},
-        more={"type": "OS::Heat::Stack", "properties": {"template": made}},
+        more={"type": "OS::Heat::Stack", "properties": {"template": template_text}},
     )
     rules = '@record("p", "")\np(id, v) :- os:nova:server(_id=id, name=v).'
     hidden = {"$hidden": True}
@@ -420,8 +425,8 @@ def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Pa
         template=template, parameters={"pw": PW, "open": "o"}, files={"nested.yaml": json.dumps(nested)}
     )
     facts = flatten(stack, SHIPPED, ["heat:property"])
-    shown = [facts.shown("heat:property", row) for row in facts.rows["heat:property"]]
-    assert {path for _, path, value in shown if value == SECRET} == {
+    properties = [facts.shown("heat:property", row) for row in facts.rows["heat:property"]]
+    assert {path for _, path, value in properties if value == SECRET} == {
         *("security_groups.0", "name", "image", "key_name", "value", "count", SECRET),
     }
     decision = dg.load_rules(tmp_path / "m.dl").decide(stack)

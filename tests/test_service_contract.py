@@ -69,11 +69,11 @@ def test_a_service_sees_what_is_in_scope_with_what_that_holds_and_what_is_hidden
 
 
 def test_what_a_service_sees_can_not_be_changed() -> None:
-    asked = replace(request("u"), scope=scope("s/db"))
+    changed = replace(request("u"), scope=scope("s/db"))
     with pytest.raises(FrozenInstanceError):
-        asked.project = "other"  # type: ignore[misc]
+        changed.project = "other"  # type: ignore[misc]
     with pytest.raises(TypeError):
-        asked.scope[0].properties["flavor"] = "huge"  # type: ignore[index]
+        changed.scope[0].properties["flavor"] = "huge"  # type: ignore[index]
 
 
 BASE = replace(
@@ -162,8 +162,8 @@ ENTRIES = {"one": "One", "two": "Two", "other": "other", "lost": "Lost"}
 
 @pytest.mark.usefixtures("_installed")
 def test_services_are_found_by_name_in_the_operators_order_with_their_settings() -> None:
-    found = load_services(["two", "one"], {"one": {"url": "x"}})
-    assert [(name, type(service).__name__, vars(service)) for name, service in found.items()] == [
+    services = load_services(["two", "one"], {"one": {"url": "x"}})
+    assert [(name, type(service).__name__, vars(service)) for name, service in services.items()] == [
         ("two", "Two", {"settings": {}}),
         ("one", "One", {"settings": {"url": "x"}}),
     ]

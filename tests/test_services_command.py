@@ -46,15 +46,20 @@ def conf(tmp_path: Path) -> Path:
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A cloud, and a member's credentials for it."""
-    for name in [one for one in os.environ if one.startswith("OS_")]:
+    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
         monkeypatch.delenv(name)
-    with running() as one:
-        one.keystone()
-        for name, value in {"AUTH_URL": f"{one.url}/v3", "USERNAME": "u", "PASSWORD": "s", "PROJECT_NAME": "p"}.items():
+    with running() as server:
+        server.keystone()
+        for name, value in {
+            "AUTH_URL": f"{server.url}/v3",
+            "USERNAME": "u",
+            "PASSWORD": "s",
+            "PROJECT_NAME": "p",
+        }.items():
             monkeypatch.setenv(f"OS_{name}", value)
         monkeypatch.setenv("OS_USER_DOMAIN_NAME", "d")
         monkeypatch.setenv("OS_PROJECT_DOMAIN_NAME", "d")
-        yield one
+        yield server
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
@@ -195,13 +200,13 @@ def test_reconcile_believes_heat_and_exits_with_1_for_what_is_stuck(
     leased = journal.lease("u", time.time(), 9.0)
     assert leased is not None
     journal.move(leased, "reserved", time.time())
-    shown = {"stack_name": "s", "id": "1b1b", "stack_status": "UPDATE_IN_PROGRESS", "creation_time": when(NOW)}
-    cloud.give(STACK, {"stack": shown})
+    stack = {"stack_name": "s", "id": "1b1b", "stack_status": "UPDATE_IN_PROGRESS", "creation_time": when(NOW)}
+    cloud.give(STACK, {"stack": stack})
     cloud.give("GET /v1/p/stacks/s/1b1b/events?sort_dir=desc&limit=1", {"events": [{"event_time": when(0.0)}]})
     code, out, _ = run(capsys, "services", "reconcile", "--heat-conf", conf, "--format", "json")
-    done = json.loads(out)
-    assert done.pop("why").endswith("if no engine works on it: heat-manage reset_stack_status 1b1b")
-    assert (code, done) == (1, {"schema": SCHEMA, "uuid": "u", "stack": "1b1b", "done": "stuck"})
+    record = json.loads(out)
+    assert record.pop("why").endswith("if no engine works on it: heat-manage reset_stack_status 1b1b")
+    assert (code, record) == (1, {"schema": SCHEMA, "uuid": "u", "stack": "1b1b", "done": "stuck"})
 
 
 @pytest.mark.usefixtures("cloud")
@@ -216,7 +221,7 @@ def test_reconcile_goes_on_and_on_also_when_the_journal_can_not_be_read(conf: Pa
     runs = settle(conf, 5.0, sleep)
     first, second, third = next(runs), next(runs), next(runs)
     broken = Done("", "", "failed", "journal: file is not a database")
-    assert [one.done for one in first] == ["releasing"]
+    assert [settled.done for settled in first] == ["releasing"]
     assert (second, third, slept) == ([broken], [broken], [5.0, 5.0])
 
 
@@ -231,17 +236,17 @@ def test_whoever_asks_is_told_which_services_he_may_grant(
     conf.write_text(conf.read_text() + f"[oslo_policy]\npolicy_file = {conf.parent}/policy.yaml\n")
     _, token, headers = cloud.answers["POST /v3/auth/tokens"]
     assert isinstance(token, dict)
-    said = []
+    answers = []
     for roles in (["reader"], ["member"], ["member", "edge_user"]):
-        who: dict[str, object] = {
+        caller: dict[str, object] = {
             "roles": [{"name": role} for role in roles],
             "project": {"id": "p", "name": "p", "domain": {"id": "d"}},
         }
-        who["user"] = {"id": "u", "name": "u", "domain": {"id": "d"}}
-        cloud.give("POST /v3/auth/tokens", {"token": {**token["token"], **who}}, 201, **headers)
+        caller["user"] = {"id": "u", "name": "u", "domain": {"id": "d"}}
+        cloud.give("POST /v3/auth/tokens", {"token": {**token["token"], **caller}}, 201, **headers)
         code, out, _ = run(capsys, "services", "list", "--for-me", "--heat-conf", conf, "--format", "json")
-        said.append((code, json.loads(out)))
-    assert said == [(0, {"schema": SCHEMA, "services": one}) for one in ([], ["night"], ["edge", "night"])]
+        answers.append((code, json.loads(out)))
+    assert answers == [(0, {"schema": SCHEMA, "services": names}) for names in ([], ["night"], ["edge", "night"])]
 
 
 def test_a_heat_without_keystone_knows_nobody(
@@ -254,7 +259,7 @@ def test_a_heat_without_keystone_knows_nobody(
 
 
 @pytest.mark.parametrize(
-    ("part", "text", "said"),
+    ("part", "text", "message"),
     [
         ("status", "[datalog_gate]\n", "DIR/heat.conf: no service_journal is set"),
         (
@@ -291,13 +296,17 @@ def test_a_heat_without_keystone_knows_nobody(
     ],
 )
 def test_what_can_not_be_read_exits_with_3(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str, text: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str, text: str, message: str
 ) -> None:
     conf = tmp_path / "heat.conf"
     conf.write_text(text.replace("DIR", str(tmp_path)))
     code, out, err = run(capsys, "services", part, "--heat-conf", conf)
     error = err.replace(str(tmp_path), "DIR").removeprefix("error[unreadable] ").rstrip("\n")
-    assert (code, out, error[: len(said) - 3] if said.endswith("...") else error) == (3, "", said.removesuffix("..."))
+    assert (code, out, error[: len(message) - 3] if message.endswith("...") else error) == (
+        3,
+        "",
+        message.removesuffix("..."),
+    )
 
 
 @pytest.mark.parametrize(
@@ -324,23 +333,23 @@ def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys:
     request = awaiting(conf, reason="a demo\x1b[31m")
     code, out, err = run(capsys, "approval", "list", "--heat-conf", conf)
     asked_at = out.split()[1]
-    shown = [
+    listing = [
         f"A-1 {asked_at} s/grant of project p, stack 1b1b: awaiting approval",
         "  for   s/db (OS::Nova::Server) {}",
         '  with  {"reason": "a demo\\u001b[31m"}',
     ]
-    assert (code, out.splitlines(), err) == (0, shown, "")
+    assert (code, out.splitlines(), err) == (0, listing, "")
     approved = f"A-1 {asked_at} s/grant of project p, stack 1b1b: approved by {user()}: for March"
     assert run(capsys, "approval", "approve", "A-1", "--why", "for March", "--heat-conf", conf) == (
         0,
-        "\n".join([approved, *shown[1:], ""]),
+        "\n".join([approved, *listing[1:], ""]),
         "",
     )
     assert run(capsys, "approval", "list", "--heat-conf", conf) == (0, "", "")
     Approval({"file": str(conf.parent / "approvals")}).reserve(request)
     code, out, _ = run(capsys, "approval", "list", "--all", "--heat-conf", conf, "--format", "json")
-    found = json.loads(out)
-    assert (code, found["schema"], [(one["id"], one["state"]) for one in found["requests"]]) == (
+    listed = json.loads(out)
+    assert (code, listed["schema"], [(entry["id"], entry["state"]) for entry in listed["requests"]]) == (
         0,
         APPROVALS,
         [("A-1", "used")],
@@ -362,7 +371,7 @@ def test_a_request_is_refused_with_why(conf: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[datalog_gate]\n", "DIR/heat.conf has no service_option approval.file"),
         ("[datalog_gate]\nservice_option = x\n", "DIR/heat.conf: service_option x is not NAME.KEY=VALUE"),
@@ -375,17 +384,21 @@ def test_a_request_is_refused_with_why(conf: Path, capsys: pytest.CaptureFixture
     ],
 )
 def test_what_can_not_be_answered_exits_with_3(
-    conf: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+    conf: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
     awaiting(conf)
     conf.write_text(text.replace("DIR", str(conf.parent)))
     code, out, err = run(capsys, "approval", "approve", "A-9", "--heat-conf", conf)
-    assert (code, out, err.replace(str(conf.parent), "DIR")) == (3, "", f"error[unreadable] {said}\n")
+    assert (code, out, err.replace(str(conf.parent), "DIR")) == (3, "", f"error[unreadable] {message}\n")
 
 
-@pytest.mark.parametrize(("uid", "sudo", "said"), [(0, "ann", "ann as root"), (0, "", "root"), (4242, "ann", "4242")])
-def test_who_answers_is_whom_the_kernel_names(monkeypatch: pytest.MonkeyPatch, uid: int, sudo: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("uid", "sudo", "expected"), [(0, "ann", "ann as root"), (0, "", "root"), (4242, "ann", "4242")]
+)
+def test_who_answers_is_whom_the_kernel_names(
+    monkeypatch: pytest.MonkeyPatch, uid: int, sudo: str, expected: str
+) -> None:
     monkeypatch.setattr(os, "getuid", lambda: uid)
     monkeypatch.setenv("SUDO_USER", sudo)
     monkeypatch.setenv("LOGNAME", "somebody")
-    assert user() == said
+    assert user() == expected

@@ -11,7 +11,7 @@ from tests.programs import X, Y, place, program
 
 
 def reading(name: str, *read: str) -> Stratum:
-    body = tuple(Match(one, (X, Y), place(1)) for one in read)
+    body = tuple(Match(relation, (X, Y), place(1)) for relation in read)
     return Stratum((name,), (CheckedRule(name, (X, Y), body, place(1)),), name in read)
 
 
@@ -58,14 +58,14 @@ def test_what_is_made_of_a_program_goes_with_it() -> None:
         assert kept.get(whole, "itself", lambda: whole) is whole
         return [ref(whole), ref(part)]
 
-    gone = used()
+    references = used()
     gc.collect()
-    assert [one() for one in gone] == [None, None]
+    assert [reference() for reference in references] == [None, None]
 
 
 def test_of_one_program_only_so_much_is_kept() -> None:
     kept = Kept[int]()
-    made = [kept.get(WHOLE, at, lambda at=at: at) for at in range(MOST + 1)]  # type: ignore[misc]
-    assert made == list(range(MOST + 1))
+    values = [kept.get(WHOLE, at, lambda at=at: at) for at in range(MOST + 1)]  # type: ignore[misc]
+    assert values == list(range(MOST + 1))
     assert kept.get(WHOLE, 0, lambda: -1) == -1
     assert kept.get(WHOLE, MOST, lambda: -1) == MOST

@@ -106,12 +106,12 @@ WITHIN = NAME.removesuffix("/srv")
 
 def rows(of: Stack, relation: str) -> list[list[object]]:
     """The rows of a relation as plain data, sorted; an unknown is its expression, and maybe rows end with a mark."""
-    found = flatten(of, SHIPPED, [relation])
-    assert set(found.rows) <= {relation}
-    maybe = found.maybe.get(relation, {})
+    factset = flatten(of, SHIPPED, [relation])
+    assert set(factset.rows) <= {relation}
+    maybe = factset.maybe.get(relation, {})
     return [
-        [*map(plain, found.shown(relation, row)), *["maybe"] * (row in maybe)]
-        for row in sorted(found.rows.get(relation, {}), key=row_key)
+        [*map(plain, factset.shown(relation, row)), *["maybe"] * (row in maybe)]
+        for row in sorted(factset.rows.get(relation, {}), key=row_key)
     ]
 
 
@@ -204,9 +204,9 @@ resources:
         list: {get_param: e}
 """
     )
-    found = rows(stack(text), "os:nova:server.metadata")
-    assert [row[1] for row in found if row[-1] != "maybe"] == ["made", "text.0", "text.1", "text.2"]
-    assert [row[1] for row in found if row[-1] == "maybe" and "any" not in str(row[1])] == ["list", "map"]
+    metadata = rows(stack(text), "os:nova:server.metadata")
+    assert [row[1] for row in metadata if row[-1] != "maybe"] == ["made", "text.0", "text.1", "text.2"]
+    assert [row[1] for row in metadata if row[-1] == "maybe" and "any" not in str(row[1])] == ["list", "map"]
 
 
 def test_environments_give_what_they_say_and_where() -> None:
@@ -257,11 +257,13 @@ def test_hooks_and_restrictions_match_by_pattern_and_by_nesting(relation: str, e
     assert rows(stack(text, {"resource_registry": REGISTRY}), relation) == expected
 
 
-@pytest.mark.parametrize("said", [{"hooks": ["pre-create", "pre-suspend"]}, {"restricted_actions": {"update": 1}}])
-def test_a_hook_or_restriction_that_heat_has_not_is_refused(said: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "restriction", [{"hooks": ["pre-create", "pre-suspend"]}, {"restricted_actions": {"update": 1}}]
+)
+def test_a_hook_or_restriction_that_heat_has_not_is_refused(restriction: dict[str, object]) -> None:
     text = HOT + "resources: {web: {type: OS::Heat::None}}"
     with pytest.raises(InputError) as caught:
-        stack(text, {"resource_registry": {"resources": {"web": said}}})
+        stack(text, {"resource_registry": {"resources": {"web": restriction}}})
     assert [diagnostic.code for diagnostic in caught.value.diagnostics] == ["bad-environment"]
 
 
@@ -343,12 +345,12 @@ def test_deployments_have_a_digest_of_all_that_they_configure() -> None:
     nothing = digest("Heat::Ungrouped", None, [])
     parts = [{"tool": "script", "config": "x"}, {"tool": "script", "config": "y", "actions": ["DELETE"]}]
     whole = digest("component", parts, [])
-    given = digest(
+    digested = digest(
         "script", "true", [{"name": "a", "value": 1}, {"name": "b", "value": None}, {"name": "c", "value": 2}]
     )
-    found = rows(stack(HOT + DEPLOYED), "heat:deployment")
-    assert [row for row in found if not str(row[4]).startswith("?")] == [
-        ["stack/d_cfg", "stack/cfg", "stack/srv", "DELETE", given],
+    deployments = rows(stack(HOT + DEPLOYED), "heat:deployment")
+    assert [row for row in deployments if not str(row[4]).startswith("?")] == [
+        ["stack/d_cfg", "stack/cfg", "stack/srv", "DELETE", digested],
         ["stack/d_none", None, "s", "CREATE", nothing],
         ["stack/d_none", None, "s", "UPDATE", nothing],
         *(["stack/d_part", "stack/part", "s", action, whole] for action in ("CREATE", "DELETE", "UPDATE")),
@@ -358,7 +360,7 @@ def test_deployments_have_a_digest_of_all_that_they_configure() -> None:
     of_any = "of heat:deployment in {} {}: {{get_param: {}}} in stack"
     names = of_any.format("stack/d_open null s", "properties", "names")
     members = "of heat:deployment in members.stack/g_open: {get_param: map} in stack"
-    assert [row for row in found if str(row[4]).startswith("?")] == [
+    assert [row for row in deployments if str(row[4]).startswith("?")] == [
         [
             "stack/d_cloud",
             "c-17",

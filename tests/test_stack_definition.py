@@ -37,6 +37,6 @@ def test_a_definition_is_read_as_heat_would_and_is_whole_again_from_json(
 ) -> None:
     again = StackDefinition.from_json(json.loads(json.dumps(definition.to_json())))
     assert again == definition
-    for one in (definition, again):
-        [web] = one.stack("s", SHIPPED).resources
+    for copy in (definition, again):
+        [web] = copy.stack("s", SHIPPED).resources
         assert web.properties["flavor"] == flavor

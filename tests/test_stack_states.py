@@ -28,28 +28,33 @@ SERVICES = "GET /v1/p/services"
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A cloud, and credentials of an admin in the project `p`."""
-    for name in [one for one in os.environ if one.startswith("OS_")]:
+    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
         monkeypatch.delenv(name)
-    with running() as one:
-        one.keystone()
-        one.give(SERVICES, {"services": [{"host": "aio", "hostname": "vm", "status": "up"}]})
-        for name, value in {"AUTH_URL": f"{one.url}/v3", "USERNAME": "u", "PASSWORD": "s", "PROJECT_NAME": "p"}.items():
+    with running() as server:
+        server.keystone()
+        server.give(SERVICES, {"services": [{"host": "aio", "hostname": "vm", "status": "up"}]})
+        for name, value in {
+            "AUTH_URL": f"{server.url}/v3",
+            "USERNAME": "u",
+            "PASSWORD": "s",
+            "PROJECT_NAME": "p",
+        }.items():
             monkeypatch.setenv(f"OS_{name}", value)
         monkeypatch.setenv("OS_USER_DOMAIN_NAME", "d")
         monkeypatch.setenv("OS_PROJECT_DOMAIN_NAME", "d")
-        yield one
+        yield server
 
 
 def shows(cloud: Cloud, status: str, *listed: str, hidden: tuple[str, ...] = (), **more: object) -> None:
     """The stack `web` of the project `other`, with its resources; some only whoever asks for them by their ids sees."""
     where = f"{cloud.url}/v1/other/stacks/web/{ID}?resolve_outputs=False"
     cloud.give(SHOWN, {}, 302, Location=where)
-    shown = {"stack_name": "web", "id": ID, "stack_status": status, "creation_time": "2027-01-15T08:00:00Z", **more}
-    cloud.give(f"{STACK}?resolve_outputs=False", {"stack": shown})
-    cloud.give(LISTED, {"resources": [{"resource_name": "g", "physical_resource_id": one} for one in listed]})
-    for one in ("u", "v"):
-        found = [{"resource_name": "g", "physical_resource_id": one}] if one in hidden else []
-        cloud.give(f"{LISTED}?physical_resource_id={one}", {"resources": found})
+    body = {"stack_name": "web", "id": ID, "stack_status": status, "creation_time": "2027-01-15T08:00:00Z", **more}
+    cloud.give(f"{STACK}?resolve_outputs=False", {"stack": body})
+    cloud.give(LISTED, {"resources": [{"resource_name": "g", "physical_resource_id": uuid} for uuid in listed]})
+    for uuid in ("u", "v"):
+        resources = [{"resource_name": "g", "physical_resource_id": uuid}] if uuid in hidden else []
+        cloud.give(f"{LISTED}?physical_resource_id={uuid}", {"resources": resources})
 
 
 def claimed(folder: Path, *uuids: str) -> Journal:
@@ -61,7 +66,7 @@ def claimed(folder: Path, *uuids: str) -> Journal:
     return now.journal
 
 
-def became(folder: Path, host: str = "aio") -> Became | None:
+def ask_heat(folder: Path, host: str = "aio") -> Became | None:
     return HeatStacks(Heat(), claimed(folder, "u", "v"), host)(ID)
 
 
@@ -87,7 +92,7 @@ def test_a_stack_became_what_heat_says_where_that_is_proof(
     cloud: Cloud, tmp_path: Path, status: str, listed: tuple[str, ...], hidden: tuple[str, ...], expected: Became | None
 ) -> None:
     shows(cloud, status, *listed, hidden=hidden)
-    assert became(tmp_path) == expected
+    assert ask_heat(tmp_path) == expected
 
 
 @pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "INIT_COMPLETE"])
@@ -103,7 +108,7 @@ def test_a_stack_is_in_progress_since_its_last_sign_of_life(
 ) -> None:
     shows(cloud, status)
     cloud.give(LAST, {"events": events})
-    assert became(tmp_path) == Became("in_progress", since=since.timestamp())
+    assert ask_heat(tmp_path) == Became("in_progress", since=since.timestamp())
 
 
 @pytest.mark.parametrize(
@@ -130,14 +135,14 @@ def test_an_answer_that_is_none_tells_nothing(
 ) -> None:
     shows(cloud, "CREATE_COMPLETE", "v")
     cloud.give(request_, body, status)
-    assert became(tmp_path) is None
+    assert ask_heat(tmp_path) is None
 
 
 @pytest.mark.parametrize("events", [{}, {"events": [{}]}, {"events": [{"event_time": "soon"}]}])
 def test_events_that_are_none_tell_nothing(cloud: Cloud, tmp_path: Path, events: object) -> None:
     shows(cloud, "UPDATE_IN_PROGRESS")
     cloud.give(LAST, events)
-    assert became(tmp_path) is None
+    assert ask_heat(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -155,7 +160,7 @@ def test_a_stack_that_heat_does_not_know_is_gone_only_from_the_heat_of_this_host
     cloud: Cloud, tmp_path: Path, host: str, services: object, status: int, expected: Became | None
 ) -> None:
     cloud.give(SERVICES, {"services": services}, status)
-    assert became(tmp_path, host) == expected
+    assert ask_heat(tmp_path, host) == expected
 
 
 @pytest.mark.usefixtures("cloud")
@@ -168,7 +173,7 @@ def test_heat_that_is_down_tells_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_stack_without_a_claim_is_not_asked_about(cloud: Cloud, tmp_path: Path) -> None:
     shows(cloud, "DELETE_COMPLETE")
     assert HeatStacks(Heat(), claimed(tmp_path), "aio")(ID) is None
-    assert [one for one, _ in cloud.seen if "/stacks/" in one] == []
+    assert [request_line for request_line, _ in cloud.seen if "/stacks/" in request_line] == []
 
 
 def test_what_heat_says_settles_the_claims(cloud: Cloud, tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ BOTH = ("heat:change", "heat:disruption")
 
 def stack(resources: str, files: Mapping[str, str] | None = None, live: tuple[Live, ...] = ()) -> Stack:
     body = "".join(f"  {line}\n" for line in resources.splitlines())
-    found = read_stack(template=HEAD + body, files=files, stack_name="s")
-    object.__setattr__(found, "live", live)
-    return found
+    read = read_stack(template=HEAD + body, files=files, stack_name="s")
+    object.__setattr__(read, "live", live)
+    return read
 
 
 def past_of(old: Stack, new: Stack, wanted: Collection[str] = BOTH) -> FactSet:
@@ -31,7 +31,7 @@ def past_of(old: Stack, new: Stack, wanted: Collection[str] = BOTH) -> FactSet:
     return facts
 
 
-def told(facts: FactSet) -> list[str]:
+def read_changes(facts: FactSet) -> list[str]:
     """The rows of both relations, one a line; what is in doubt with a question mark."""
     return [
         f"{'? ' if row in facts.maybe[name] else ''}{' '.join(map(show, row))}"
@@ -188,7 +188,7 @@ PAIRS: dict[str, tuple[str, str, list[str]]] = {
 @pytest.mark.parametrize("what", PAIRS)
 def test_a_change_is_what_heat_would_do(what: str) -> None:
     old, new, expected = PAIRS[what]
-    assert told(past_of(stack(old), stack(new))) == expected
+    assert read_changes(past_of(stack(old), stack(new))) == expected
 
 
 GROUP = (
@@ -236,7 +236,7 @@ WITHIN: dict[str, tuple[str, str, list[str]]] = {
 @pytest.mark.parametrize("what", WITHIN)
 def test_what_is_nested_changes_with_what_holds_it(what: str) -> None:
     old, new, expected = WITHIN[what]
-    assert told(past_of(stack(old, CHILD), stack(new, CHILD))) == expected
+    assert read_changes(past_of(stack(old, CHILD), stack(new, CHILD))) == expected
 
 
 @pytest.mark.parametrize(
@@ -257,4 +257,4 @@ def test_what_failed_is_replaced_in_the_next_update(
 ) -> None:
     name = definition.partition(":")[0]
     before = stack(definition, live=(Live(ResourceId(f"s/{name}"), action, status, "x"),))
-    assert told(past_of(before, stack(definition))) == expected
+    assert read_changes(past_of(before, stack(definition))) == expected

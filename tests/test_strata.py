@@ -53,15 +53,15 @@ def rules(*texts: str) -> list[CheckedRule]:
 
 def test_of_a_long_cycle_not_all_is_told() -> None:
     names = [f"p{at:03}" for at in range(200)]
-    _, found = stratify(rules(*(f"{name}: not {names[at - 1]}" for at, name in enumerate(names))))
+    _, diagnostics = stratify(rules(*(f"{name}: not {names[at - 1]}" for at, name in enumerate(names))))
     steps = [f"p{(200 - at) % 200:03} on not p{199 - at:03} (r.dl:{(200 - at) % 200 + 1}:10)" for at in range(50)]
-    told = ", ".join(steps).replace("p000 on", "p000 depends on", 1) + ", and so on, 150 steps more"
-    assert [diagnostic.message for diagnostic in found] == [told]
+    message = ", ".join(steps).replace("p000 on", "p000 depends on", 1) + ", and so on, 150 steps more"
+    assert [diagnostic.message for diagnostic in diagnostics] == [message]
 
 
 def test_what_is_read_comes_first_and_what_reads_itself_is_recursive() -> None:
-    top, base, loop, back = made = rules("top: not loop, base", "base: given", "loop: back, base", "back: loop")
-    assert stratify(made) == (
+    top, base, loop, back = checked = rules("top: not loop, base", "base: given", "loop: back, base", "back: loop")
+    assert stratify(checked) == (
         (
             Stratum(("base",), (base,), False),
             Stratum(("back", "loop"), (loop, back), True),
@@ -96,15 +96,15 @@ CYCLES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, Span], ...]]] = {
 @pytest.mark.parametrize("name", CYCLES)
 def test_a_cycle_through_a_negation_is_told_step_by_step(name: str) -> None:
     texts, expected = CYCLES[name]
-    found = stratify(rules(*texts))[1]
-    assert tuple((diagnostic.message, diagnostic.span) for diagnostic in found) == expected
+    diagnostics = stratify(rules(*texts))[1]
+    assert tuple((diagnostic.message, diagnostic.span) for diagnostic in diagnostics) == expected
 
 
 def test_the_suggestion_names_the_relations() -> None:
-    told = "p depends on not q (r.dl:1:20), q on p (r.dl:2:10)"
+    message = "p depends on not q (r.dl:1:20), q on p (r.dl:2:10)"
     advice = "break the cycle: move what p needs of q into a relation that does not read p"
-    found = Diagnostic("unstratified", told, at(1, 20), advice)
-    assert stratify(rules("p: e, not q", "q: p"))[1] == (found,)
+    diagnostic = Diagnostic("unstratified", message, at(1, 20), advice)
+    assert stratify(rules("p: e, not q", "q: p"))[1] == (diagnostic,)
 
 
 PLUS = Call("+", (X, Const(1)), (Y,), at(1, 20))
@@ -130,16 +130,16 @@ GROWING: dict[str, tuple[tuple[CheckedLiteral, ...], Var, str | None]] = {
 @pytest.mark.parametrize("name", GROWING)
 def test_a_computed_value_may_not_go_round(name: str) -> None:
     body, head, maker = GROWING[name]
-    told = f"the result of {maker} goes round in a recursion, which may never end: p depends on p (r.dl:1:10)"
+    message = f"the result of {maker} goes round in a recursion, which may never end: p depends on p (r.dl:1:10)"
     advice = "compute it after the recursion, or match it in a relation that holds all values it can take"
-    expected = (Diagnostic("value-growth", told, at(1, 20), advice),) if maker else ()
+    expected = (Diagnostic("value-growth", message, at(1, 20), advice),) if maker else ()
     assert stratify([CheckedRule("p", (head,), body, at(1, 1))])[1] == expected
 
 
 def test_a_chain_of_ten_thousand_relations_is_no_depth() -> None:
     chain = [rule(f"p{number}: p{number + 1}", number + 1) for number in range(10_000)]
-    strata, found = stratify(chain)
-    assert ([stratum.relations for stratum in strata], found) == (
+    strata, diagnostics = stratify(chain)
+    assert ([stratum.relations for stratum in strata], diagnostics) == (
         [(f"p{number}",) for number in reversed(range(10_000))],
         (),
     )
@@ -155,10 +155,10 @@ edges = st.lists(st.tuples(*[st.sampled_from(NAMES)] * 2, st.sampled_from(["", "
 
 
 @given(edges)
-def test_strata_are_the_components_in_order_of_what_they_read(found: Sequence[tuple[str, str, str]]) -> None:
-    defined = {head for head, _, _ in found}
-    steps = {(head, read): through for head, read, through in found if read in defined}
-    strata, wrong = stratify(rules(*(f"{head}: {through}{read}" for head, read, through in found)))
+def test_strata_are_the_components_in_order_of_what_they_read(edges: Sequence[tuple[str, str, str]]) -> None:
+    defined = {head for head, _, _ in edges}
+    steps = {(head, read): through for head, read, through in edges if read in defined}
+    strata, wrong = stratify(rules(*(f"{head}: {through}{read}" for head, read, through in edges)))
     reached = _reached(defined, steps)
     assert sorted(name for stratum in strata for name in stratum.relations) == sorted(defined)
     for number, stratum in enumerate(strata):
@@ -168,13 +168,13 @@ def test_strata_are_the_components_in_order_of_what_they_read(found: Sequence[tu
             assert set(stratum.relations) == {name} | {
                 other for other in defined if {(name, other), (other, name)} <= reached
             }
-    assert bool(wrong) == any(through and (read, head) in reached | {(head, head)} for head, read, through in found)
+    assert bool(wrong) == any(through and (read, head) in reached | {(head, head)} for head, read, through in edges)
 
 
 @given(st.data(), edges)
-def test_the_order_of_rules_changes_nothing(data: st.DataObject, found: Sequence[tuple[str, str, str]]) -> None:
-    made = rules(*(f"{head}: {through}{read}" for head, read, through in found))
-    assert stratify(data.draw(st.permutations(made))) == stratify(made)
+def test_the_order_of_rules_changes_nothing(data: st.DataObject, edges: Sequence[tuple[str, str, str]]) -> None:
+    checked = rules(*(f"{head}: {through}{read}" for head, read, through in edges))
+    assert stratify(data.draw(st.permutations(checked))) == stratify(checked)
 
 
 def _reached(names: set[str], steps: Mapping[tuple[str, str], str]) -> set[tuple[str, str]]:

@@ -106,11 +106,11 @@ def test_a_text_that_heat_must_not_see_is_refused_with_its_place(
 ) -> None:
     with pytest.raises(InputError) as error:
         read_document(text, "t.yaml")
-    found = [
+    diagnostics = [
         (diagnostic.code, diagnostic.span and (diagnostic.span.line, diagnostic.span.column))
         for diagnostic in error.value.diagnostics
     ]
-    assert found == [(code, place)]
+    assert diagnostics == [(code, place)]
 
 
 def test_data_that_is_no_json_is_refused() -> None:

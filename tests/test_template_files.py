@@ -54,8 +54,8 @@ def test_later_environments_win_over_earlier_ones_and_over_parameters(folder: Pa
     (folder / "more.yaml").write_text("parameters: {key: more}\n")
     paths = [folder / "env.yaml", folder / "more.yaml"]
     keys = [
-        read_stack(folder / "web.yaml", environments=paths, parameters=given).resources[0].properties["key"]
-        for given in (None, {"key": "mine"})
+        read_stack(folder / "web.yaml", environments=paths, parameters=parameters).resources[0].properties["key"]
+        for parameters in (None, {"key": "mine"})
     ]
     assert keys == ["more", "more"]
 
@@ -117,12 +117,12 @@ def test_files_are_found_beside_the_file_that_names_them(folder: Path) -> None:
     (folder / "web.yaml").write_text(
         f"heat_template_version: 2018-08-31\nresources: {{c: {{type: sub/child.yaml}}, d: {{type: 'file://{child}'}}}}\n"
     )
-    found = [
+    properties = [
         resource.nested.resources[0].properties
         for resource in read_stack(folder / "web.yaml").resources
         if resource.nested
     ]
-    assert found == [{"t": "text of a", "b": "/wA=\n"}] * 2
+    assert properties == [{"t": "text of a", "b": "/wA=\n"}] * 2
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "file:///etc/hostname", "link", "sub/../../secret"])

@@ -119,8 +119,8 @@ def resolved(expression: Data) -> Data:
     ],
 )
 def test_a_function_has_the_value_that_heat_gives_it(expression: Data, value: Data) -> None:
-    found = resolved(expression)
-    assert (type(found), found) == (type(value), value)
+    actual = resolved(expression)
+    assert (type(actual), actual) == (type(value), value)
 
 
 @pytest.mark.parametrize(
@@ -157,10 +157,10 @@ def test_an_unknown_is_written_as_its_function(expression: Data, text: str) -> N
 
 
 def test_long_unknowns_that_differ_stay_different() -> None:
-    one, other = (resolved({"list_join": ["", [{"get_param": "key"}, "x" * 300 + end]]}) for end in "ab")
-    assert isinstance(one, Unknown)
-    assert one != other
-    assert len(one.expression) < 220
+    first, other = (resolved({"list_join": ["", [{"get_param": "key"}, "x" * 300 + end]]}) for end in "ab")
+    assert isinstance(first, Unknown)
+    assert first != other
+    assert len(first.expression) < 220
 
 
 def test_what_is_known_beside_an_unknown_stays_known() -> None:

@@ -94,7 +94,9 @@ def test_a_name_with_a_slash_is_all_that_is_wrong(needs: dict[str, Data], order:
         "parameters": {"open": {"type": "string", "default": "x"}},
         "resources": {name: resources[name] for name in order},
     }
-    found = outcome(template, mapped=False)
-    assert isinstance(found, list)
-    assert [one[:2] for one in found] == [("bad-template", "a resource's name holds no slash: `a/b`")]
-    assert found == outcome(template, mapped=True)
+    diagnostics = outcome(template, mapped=False)
+    assert isinstance(diagnostics, list)
+    assert [diagnostic[:2] for diagnostic in diagnostics] == [
+        ("bad-template", "a resource's name holds no slash: `a/b`")
+    ]
+    assert diagnostics == outcome(template, mapped=True)

@@ -17,13 +17,13 @@ from tests.expressions import unknown_of
 HEAD = "heat_template_version: wallaby\n"
 
 
-def read(text: str, **given: Data) -> Stack:
-    return read_stack(HEAD + text, stack_name="web", **given)  # type: ignore[arg-type]
+def read(text: str, **inputs: Data) -> Stack:
+    return read_stack(HEAD + text, stack_name="web", **inputs)  # type: ignore[arg-type]
 
 
-def problems(text: str, **given: Data) -> list[tuple[str, int | None, str, str | None]]:
+def problems(text: str, **inputs: Data) -> list[tuple[str, int | None, str, str | None]]:
     with pytest.raises(InputError) as error:
-        read(text, **given)
+        read(text, **inputs)
     return [
         (diagnostic.code, diagnostic.span.line if diagnostic.span else None, diagnostic.message, diagnostic.suggestion)
         for diagnostic in error.value.diagnostics
@@ -32,14 +32,14 @@ def problems(text: str, **given: Data) -> list[tuple[str, int | None, str, str |
 
 def members(resource: Resource) -> dict[str, Data]:
     assert resource.nested is not None
-    return {one.id.path: (one.type, dict(one.properties)) for one in resource.nested.resources}
+    return {resource.id.path: (resource.type, dict(resource.properties)) for resource in resource.nested.resources}
 
 
 # parameters
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "value"),
+    ("kind", "text", "value"),
     [
         ("number", "22", 22),
         ("number", "1.5", 1.5),
@@ -55,8 +55,8 @@ def members(resource: Resource) -> dict[str, Data]:
         ("json", {"a": {"b": 1}}, {"a": {"b": 1}}),
     ],
 )
-def test_a_given_value_is_read_by_the_type_of_its_parameter(kind: str, given: Data, value: Data) -> None:
-    [parameter] = read(f"parameters: {{p: {{type: {kind}}}}}\n", parameters={"p": given}).parameters
+def test_a_given_value_is_read_by_the_type_of_its_parameter(kind: str, text: Data, value: Data) -> None:
+    [parameter] = read(f"parameters: {{p: {{type: {kind}}}}}\n", parameters={"p": text}).parameters
     assert (parameter.value, parameter.origin) == (value, "parameters")
     assert type(parameter.value) is type(value)
 
@@ -79,7 +79,7 @@ def test_a_nearer_source_of_a_parameter_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("definition", "given", "reason"),
+    ("definition", "text", "reason"),
     [
         ("type: number", "x", "can't be 'x': it is no number that the template takes"),
         ("type: number, constraints: [{range: {min: 1, max: 3}}]", 4, "can't be 4: its value is not within 1 and 3"),
@@ -100,9 +100,9 @@ def test_a_nearer_source_of_a_parameter_wins() -> None:
         ("type: boolean", "maybe", "can't be 'maybe': it is neither true nor false"),
     ],
 )  # fmt: skip
-def test_a_value_that_a_parameter_refuses_is_named_at_its_definition(definition: str, given: Data, reason: str) -> None:
-    found = problems(f"parameters:\n  p: {{{definition}}}\n", parameters={"p": given})
-    assert found == [("bad-parameter", 3, f"parameter `p` {reason}", None)]
+def test_a_value_that_a_parameter_refuses_is_named_at_its_definition(definition: str, text: Data, reason: str) -> None:
+    diagnostics = problems(f"parameters:\n  p: {{{definition}}}\n", parameters={"p": text})
+    assert diagnostics == [("bad-parameter", 3, f"parameter `p` {reason}", None)]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_a_constraint_that_heat_refuses_is_refused_without_a_value_too(
 ) -> None:
     with pytest.raises(InputError) as error:
         read_stack(f"heat_template_version: {version}\nparameters:\n  p: {{{definition}}}\n")
-    [found] = error.value.diagnostics
-    assert (found.code, found.span and found.span.line, found.message) == (
+    [diagnostic] = error.value.diagnostics
+    assert (diagnostic.code, diagnostic.span and diagnostic.span.line, diagnostic.message) == (
         "bad-template",
         3,
         f"parameter `p`: {reason}",
@@ -151,10 +151,10 @@ def test_a_pattern_that_could_take_forever_is_left_to_heat() -> None:
 
 
 def test_parameters_that_nobody_defines_are_refused() -> None:
-    found = problems(
+    diagnostics = problems(
         "parameters: {image: {type: string}}\n", environment="parameters:\n  imge: x\n", parameters={"zz": 1}
     )
-    assert found == [
+    assert diagnostics == [
         ("bad-parameter", 2, "there is no parameter `imge`", "did you mean `image`?"),
         ("bad-parameter", None, "there is no parameter `zz`", None),
     ]
@@ -215,8 +215,8 @@ def test_a_later_environment_is_put_over_an_earlier_one() -> None:
     ],
 )
 def test_a_wrong_environment_is_refused(environment: str, code: str, line: int) -> None:
-    found = problems("resources: {r: {type: A}}\n", environment=environment)
-    assert [one[:2] for one in found] == [(code, line)]
+    diagnostics = problems("resources: {r: {type: A}}\n", environment=environment)
+    assert [diagnostic[:2] for diagnostic in diagnostics] == [(code, line)]
 
 
 TYPED = (
@@ -257,9 +257,11 @@ def with_files(*files: str, **parameters: Data) -> Stack:
 )  # fmt: skip
 def test_files_merge_a_parameter_as_they_say(how: str, name: str, first: str, second: str, value: Data) -> None:
     for strategy in (f"{{{name}: {how}}}", f"{{default: {how}}}"):
-        files = [f"parameters: {{{name}: {one}}}\nparameter_merge_strategies: {strategy}\n" for one in (first, second)]
-        [found] = [parameter for parameter in with_files(*files).parameters if parameter.name == name]
-        assert (found.value, found.origin) == (value, "environment")
+        files = [
+            f"parameters: {{{name}: {value}}}\nparameter_merge_strategies: {strategy}\n" for value in (first, second)
+        ]
+        [parameter] = [parameter for parameter in with_files(*files).parameters if parameter.name == name]
+        assert (parameter.value, parameter.origin) == (value, "environment")
 
 
 BELOW = {
@@ -277,7 +279,7 @@ def merged_below(key: str, first: str, second: str) -> Stack:
     )
     registry = "resource_registry: {resources: {x: {'My::B': b.yaml}}, 'My::B': b.yaml}\n"
     how = "parameter_merge_strategies: {default: merge}\n"
-    files = [f"{registry}{how}parameter_defaults: {{{key}: {one}}}\n" for one in (first, second)]
+    files = [f"{registry}{how}parameter_defaults: {{{key}: {value}}}\n" for value in (first, second)]
     return read_template(
         text, "t.yaml", fetch=lambda name, _: (name, BELOW[name]) if name in BELOW else None, stack_name="web",
         environments=[(f"{at}.env", file) for at, file in enumerate(files)], parameters={},
@@ -593,12 +595,12 @@ resources:
 def test_a_resource_of_a_nested_template_goes_by_its_id() -> None:
     child = "heat_template_version: 2018-08-31\nparameters: {more: {type: boolean, default: false}}\n"
     child += "conditions: {more: {get_param: more}}\nresources: {in: {type: A}, gone: {type: A, condition: more}}\n"
-    asked = {"id": "resource.in", "of": "resource.in.name", "gone": "resource.gone", "none": "resource.x"}
-    written = ", ".join(f"{key}: {{get_attr: [n, {attribute}]}}" for key, attribute in asked.items())
+    attributes = {"id": "resource.in", "of": "resource.in.name", "gone": "resource.gone", "none": "resource.x"}
+    written = ", ".join(f"{key}: {{get_attr: [n, {attribute}]}}" for key, attribute in attributes.items())
     text = f"resources:\n  n: {{type: child.yaml}}\n  use: {{type: A, properties: {{{written}}}}}\n"
     assert read(text, files={"child.yaml": child}).resources[1].properties == {
         "id": ResourceId("web/n/in"),
-        **{key: unknown_of(f"{{get_attr: [n, {asked[key]}]}} in web") for key in ("of", "gone", "none")},
+        **{key: unknown_of(f"{{get_attr: [n, {attributes[key]}]}} in web") for key in ("of", "gone", "none")},
     }
 
 
@@ -730,9 +732,9 @@ outputs: {all: {value: {get_attr: [list, value]}}, first: {value: {get_attr: [li
 
 @pytest.mark.parametrize("kind", ["AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack"])
 def test_what_a_stack_of_amazons_kind_holds_is_not_known(kind: str) -> None:
-    [found] = read(f"resources: {{b: {{type: '{kind}'}}}}\n").resources
-    said = found.open_members
-    assert (found.nested, said, said and said.unread) == (None, Unknown("what web/b holds"), True)
+    [resource] = read(f"resources: {{b: {{type: '{kind}'}}}}\n").resources
+    members = resource.open_members
+    assert (resource.nested, members, members and members.unread) == (None, Unknown("what web/b holds"), True)
 
 
 def test_the_members_of_a_chain_wait_for_each_other() -> None:
@@ -770,8 +772,8 @@ def test_what_is_wrong_below_is_told_at_the_top(files: dict[str, str], code: str
 
 
 def test_a_property_that_a_nested_template_does_not_have_is_refused() -> None:
-    found = problems("resources:\n  db: {type: c.yaml, properties: {nam: n}}\n", files={"c.yaml": CHILD})
-    assert found == [("bad-parameter", 3, "there is no parameter `nam`", "did you mean `name`?")]
+    diagnostics = problems("resources:\n  db: {type: c.yaml, properties: {nam: n}}\n", files={"c.yaml": CHILD})
+    assert diagnostics == [("bad-parameter", 3, "there is no parameter `nam`", "did you mean `name`?")]
 
 
 def test_a_facade_tells_the_template_that_it_nests_about_itself() -> None:
@@ -819,10 +821,10 @@ resources:
     ],
 )
 def test_every_part_of_a_resource_knows_its_place(name: str, path: Path, place: tuple[int, int, int, int]) -> None:
-    [found] = [
+    [resource] = [
         resource for stack in read(PLACES).walk() for resource in stack.resources if resource.id.path == f"web/{name}"
     ]
-    assert found.locate(path) == Span("<template>", *place)
+    assert resource.locate(path) == Span("<template>", *place)
 
 
 def test_places_in_the_other_kind_of_template_are_found_by_the_same_names() -> None:
@@ -832,7 +834,7 @@ def test_places_in_the_other_kind_of_template_are_found_by_the_same_names() -> N
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "value"),
+    ("kind", "text", "value"),
     [
         ("string", "null", ""),
         ("number", "null", 0),
@@ -844,20 +846,20 @@ def test_places_in_the_other_kind_of_template_are_found_by_the_same_names() -> N
         ("string", "true", "True"),
     ],
 )
-def test_a_parameter_of_a_template_resource_is_a_property_first(kind: str, given: str, value: Data) -> None:
+def test_a_parameter_of_a_template_resource_is_a_property_first(kind: str, text: str, value: Data) -> None:
     files = {"in.yaml": HEAD + f"parameters: {{p: {{type: {kind}}}}}\nresources: {{r: {{type: OS::Heat::None}}}}\n"}
-    [outer] = read(f"resources: {{in: {{type: in.yaml, properties: {{p: {given}}}}}}}\n", files=files).resources
+    [outer] = read(f"resources: {{in: {{type: in.yaml, properties: {{p: {text}}}}}}}\n", files=files).resources
     assert outer.nested is not None
     assert [(parameter.value, parameter.origin) for parameter in outer.nested.parameters] == [(value, "parent")]
 
 
 @pytest.mark.parametrize(
-    ("kind", "given"), [("string", "[a]"), ("boolean", "1"), ("json", "7"), ("comma_delimited_list", "[1]")]
+    ("kind", "text"), [("string", "[a]"), ("boolean", "1"), ("json", "7"), ("comma_delimited_list", "[1]")]
 )
-def test_a_property_of_another_kind_is_no_parameter(kind: str, given: str) -> None:
+def test_a_property_of_another_kind_is_no_parameter(kind: str, text: str) -> None:
     files = {"in.yaml": HEAD + f"parameters: {{p: {{type: {kind}}}}}\nresources: {{r: {{type: OS::Heat::None}}}}\n"}
-    found = problems(f"resources: {{in: {{type: in.yaml, properties: {{p: {given}}}}}}}\n", files=files)
-    assert [code for code, *_ in found] == ["bad-parameter"]
+    diagnostics = problems(f"resources: {{in: {{type: in.yaml, properties: {{p: {text}}}}}}}\n", files=files)
+    assert [code for code, *_ in diagnostics] == ["bad-parameter"]
 
 
 def test_the_members_of_a_group_are_read_in_a_version_of_their_own() -> None:

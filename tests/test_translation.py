@@ -27,7 +27,7 @@ def moved(kind: str, properties: dict[str, Any]) -> object:
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "expected"),
+    ("kind", "properties", "expected"),
     [
         ("OS::Neutron::Port", {"network_id": "n", "name": "p"}, {"network": "n", "name": "p"}),
         ("OS::Neutron::Port", {"network": "n"}, {"network": "n"}),
@@ -70,8 +70,8 @@ def moved(kind: str, properties: dict[str, Any]) -> object:
         ("Acme::Unheard", {"network_id": "n"}, {"network_id": "n"}),
     ],
 )
-def test_properties_stand_where_heat_reads_them(kind: str, given: dict[str, Any], expected: object) -> None:
-    assert moved(kind, given) == expected
+def test_properties_stand_where_heat_reads_them(kind: str, properties: dict[str, Any], expected: object) -> None:
+    assert moved(kind, properties) == expected
 
 
 TEMPLATE = """\

@@ -307,7 +307,9 @@ def test_no_name_of_our_rules_can_be_misspelt_so_that_a_stack_passes(path: Path)
             continue
         pairs = zip(cases, _judged(after, cases), strict=True)
         lost = [
-            case.name for (case, _, was), (_, _, now) in pairs if was and now is not None and now.total() < was.total()
+            case.name
+            for (case, _, before), (_, _, now) in pairs
+            if before and now is not None and now.total() < before.total()
         ]
         assert (line, lost) == (line, [])
         passed.add(_reason(own.text, own.module, line))
@@ -335,7 +337,7 @@ def _misspelt(path: Path, text: str) -> Iterator[tuple[int, str]]:
         start, end = token.start + quote, token.end - quote
         word = text[start:end]
         middle = len(word) // 2
-        pairs = (one for one in range(len(word) - 1) if word[one] != word[one + 1])
+        pairs = (index for index in range(len(word) - 1) if word[index] != word[index + 1])
         match at % 3, next(pairs, None):
             case 0, _ if len(word) > 1:
                 wrong = word[:middle] + word[middle + 1 :]
@@ -359,12 +361,12 @@ def _judged(rules: Rules, of: Suite | Judged) -> Judged:
         read = [(case, stacks) for case, stacks, _ in of]
     judged: Judged = []
     for case, stacks in read:
-        given = {key: one for key, one in case.given.items() if key not in ("stack", "environment", "modules")}
-        decision = rules.decide(stacks, **given)
-        found = Counter(
+        request = {key: value for key, value in case.given.items() if key not in ("stack", "environment", "modules")}
+        decision = rules.decide(stacks, **request)
+        policies = Counter(
             f"{violation.resource} {violation.row}" for violation in (*decision.violations, *decision.undetermined)
         )
-        judged.append((case, stacks, None if decision.errors else found))
+        judged.append((case, stacks, None if decision.errors else policies))
     return judged
 
 

@@ -27,8 +27,10 @@ INPUTS = {"e": 2, "f": 2, "n": 1}
 
 def checked(text: str) -> CheckedProgram:
     """The program of a text whose inputs are `INPUTS`."""
-    module, found = parse(text, "m.dl", "m")
-    return check([module], given={name: (Kind.ANY,) * arity for name, arity in INPUTS.items()}, found=found).program
+    module, diagnostics = parse(text, "m.dl", "m")
+    return check(
+        [module], given={name: (Kind.ANY,) * arity for name, arity in INPUTS.items()}, found=diagnostics
+    ).program
 
 
 def answer(
@@ -112,7 +114,12 @@ def test_what_no_rule_reads_changes_nothing() -> None:
 def test_only_what_unknowns_reach_gets_a_second_version() -> None:
     plain = checked("p(x) :- e(x, 1). q(x) :- n(x). r(x) :- f(x, _). s(x) :- q(x), r(x).")
     finished = split(plain, {"e": frozenset({1})}, {"n"})
-    assert [possible(one, finished) for one in ("m:p", "m:q", "m:r", "m:s")] == ["m:p?", "m:q?", "m:r", "m:s?"]
+    assert [possible(relation, finished) for relation in ("m:p", "m:q", "m:r", "m:s")] == [
+        "m:p?",
+        "m:q?",
+        "m:r",
+        "m:s?",
+    ]
     assert (set(finished.inputs), finished.relations["n?"].columns) == (
         {"e", "f", "n", "n?"},
         plain.relations["n"].columns,
@@ -202,18 +209,18 @@ def test_an_aggregate_is_bounded_by_what_is_certain_and_what_is_possible(
 ) -> None:
     unsure: Facts = {"e": [(0, y) for y in maybe]}
     facts: Facts = {"e": [(0, y) for y in certain] + unsure["e"]}
-    said = []
+    results = []
     for function in ("count", "sum", "min", "max", "avg"):
         plain = checked(f"p(k) :- k = {function}{{ y : e(_, y) }}.")
         finished = divided(plain, facts, unsure)
         model = evaluate(finished, filled(finished, facts, unsure))
         rows = model.rows("m:p")
-        said += [f"{function} {told(value)}" for (value,) in rows]
-        said += [f"{function} error"] * (not rows and bool(model.errors))
-    assert ", ".join(said) == expected
+        results += [f"{function} {format_value(value)}" for (value,) in rows]
+        results += [f"{function} error"] * (not rows and bool(model.errors))
+    assert ", ".join(results) == expected
 
 
-def told(value: Value) -> str:
+def format_value(value: Value) -> str:
     """The value, `?` if nothing is known of it."""
     return "?" if isinstance(value, Unknown) and value.bounds == OPEN_BOUNDS else show(value)
 
@@ -232,8 +239,8 @@ COMPARED: list[tuple[str, str]] = [
 def test_a_comparison_is_decided_by_bounds(literal: str, expected: str) -> None:
     """Of a count from 2 to 4."""
     facts: Facts = {"n": [(1,), (2,), (3,), (4,)]}
-    found = answer(f"p(1) :- n = count{{ x : n(x) }}, {literal}.", facts, {"n": [(3,), (4,)]})
-    assert ("true" if found["p"] else "unknown" if found.get("p?") else "false") == expected
+    tables = answer(f"p(1) :- n = count{{ x : n(x) }}, {literal}.", facts, {"n": [(3,), (4,)]})
+    assert ("true" if tables["p"] else "unknown" if tables.get("p?") else "false") == expected
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5])
@@ -268,9 +275,9 @@ def test_generated_programs_are_never_judged_wrong_and_seldom_undetermined_witho
     tally: Counter[str] = Counter()
     for seed in range(sample(150)):
         case = unknowns.draw(seed)
-        found = unknowns.judged(case) if case else None
-        if found:
-            assert found.wrong == ""
-            tally.update(found.tally)
+        judgement = unknowns.judged(case) if case else None
+        if judgement:
+            assert judgement.wrong == ""
+            tally.update(judgement.tally)
     assert unknowns.needless(tally, unknowns.REWRITTEN) < 0.12
     assert unknowns.needless(tally, unknowns.TRIED) < 0.1

@@ -49,8 +49,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """The exit code, what went to stdout and what to stderr."""
     code = main(arguments)
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
 
 
 def logged(waivers: str = "") -> str:
@@ -83,13 +83,13 @@ s.yaml:3:54: waived[flavor] web takes huge
 
 
 def test_the_other_formats_show_what_is_waived_as_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    said = {form: run(capsys, *CHECK, "--format", form)[1] for form in ("compact", "github", "junit", "sarif")}
-    assert said["compact"].splitlines()[2:3] == ["s.yaml:3:54: waived[flavor] web takes huge"]
-    assert said["github"].splitlines()[2:] == [
+    reports = {form: run(capsys, *CHECK, "--format", form)[1] for form in ("compact", "github", "junit", "sarif")}
+    assert reports["compact"].splitlines()[2:3] == ["s.yaml:3:54: waived[flavor] web takes huge"]
+    assert reports["github"].splitlines()[2:] == [
         "::notice file=s.yaml,line=3,col=54,title=flavor::web takes huge "
         "(waived by W-7 until 2027-03-08: the scanner (net, OPS-1))"
     ]
-    results = json.loads(said["sarif"])["runs"][0]["results"]
+    results = json.loads(reports["sarif"])["runs"][0]["results"]
     assert [(result["message"]["text"], result["level"], result.get("suppressions")) for result in results] == [
         ("db takes vast (take less)", "error", None),
         ("2 servers", "error", None),
@@ -140,7 +140,7 @@ def test_waivers_that_met_nothing_are_told(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_waiver_is_written_below_those_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
-    said = run(capsys, "waive", "d.json", "1", *WHO, "--ticket", "OPS-2")
+    result = run(capsys, "waive", "d.json", "1", *WHO, "--ticket", "OPS-2")
     entry = """\
 - id: "W-8"
   policy: "flavor"
@@ -151,7 +151,7 @@ def test_a_waiver_is_written_below_those_that_are_there(capsys: pytest.CaptureFi
   ticket: "OPS-2"
   expires: "2027-06-01"
 """
-    assert (said, Path("waivers.yaml").read_text()) == ((0, entry, ""), FILE + entry)
+    assert (result, Path("waivers.yaml").read_text()) == ((0, entry, ""), FILE + entry)
     assert run(capsys, *CHECK, "--format", "compact")[1].splitlines()[1:3] == [
         "s.yaml:4:53: waived[flavor] db takes vast", "s.yaml:3:54: waived[flavor] web takes huge"
     ]  # fmt: skip
@@ -213,7 +213,7 @@ def test_a_waiver_of_a_logged_decision_is_for_the_project_that_asked(capsys: pyt
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text", "said"),
+    ("arguments", "text", "expected"),
     [
         (("d.json", "0"), FILE, (64, "the decision has no violation 0, but 3 of them")),
         (("s.yaml", "1"), FILE,
@@ -228,13 +228,13 @@ def test_a_waiver_of_a_logged_decision_is_for_the_project_that_asked(capsys: pyt
     ],
 )  # fmt: skip
 def test_what_can_t_be_waived_leaves_the_file_as_it_is(
-    arguments: tuple[str, ...], text: str, said: tuple[int, str], capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], text: str, expected: tuple[int, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("other.dl").write_text('@deny("other", "x")\np(s) :- heat:stack(id=s).\n')
     Path("waivers.yaml").write_text(text)
     code, out, err = run(capsys, "waive", *arguments[:2], *WHO, *arguments[2:])
-    told = err.splitlines()[0].removeprefix("datalog-gate: ")
-    assert ((code, told), out, Path("waivers.yaml").read_text()) == (said, "", text)
+    message = err.splitlines()[0].removeprefix("datalog-gate: ")
+    assert ((code, message), out, Path("waivers.yaml").read_text()) == (expected, "", text)
 
 
 MORE = FILE + "".join(

@@ -44,8 +44,8 @@ def judged(*waivers: Mapping[str, object], template: str = TEMPLATE, rules: str 
     return rules_of(rules).decide(stack, waivers=waivers, **{"now": NOW, **more})
 
 
-def told(found: tuple[Violation, ...]) -> list[str]:
-    return [f"{violation.policy}: {violation.message}" for violation in found]
+def read_messages(violations: tuple[Violation, ...]) -> list[str]:
+    return [f"{violation.policy}: {violation.message}" for violation in violations]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_waiver_waives_what_it_names_and_nothing_else(
     waiver: dict[str, object], more: dict[str, Any], waived: list[str]
 ) -> None:
     decision = judged(waiver, **more)
-    assert (told(decision.waived), sorted(told(decision.violations) + waived)) == (waived, ALL)
+    assert (read_messages(decision.waived), sorted(read_messages(decision.violations) + waived)) == (waived, ALL)
     assert all(violation.waiver and violation.waiver.to_json() == waiver for violation in decision.waived)
 
 
@@ -164,29 +164,32 @@ def test_what_is_undetermined_is_never_waived_nor_hidden_by_what_is(on_unknown: 
 p(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".
 p(s, f) :- os:nova:server.metadata(_id=s, _key="f", _value=f), f = "vast".
 """
-    held = PERHAPS.replace("flavor: huge", "flavor: huge, metadata: {f: {get_param: f}}")
-    plain = judged(template=held, rules=rules)
-    waived = judged(WORD | {"policy": "p", "subject": "web"}, template=held, rules=rules)
-    assert (told(plain.violations), told(plain.undetermined)) == (["p: web takes huge"], [])
-    assert (told(waived.waived), told(waived.undetermined)) == (["p: web takes huge"], ["p: web takes ?"])
+    template = PERHAPS.replace("flavor: huge", "flavor: huge, metadata: {f: {get_param: f}}")
+    plain = judged(template=template, rules=rules)
+    waived = judged(WORD | {"policy": "p", "subject": "web"}, template=template, rules=rules)
+    assert (read_messages(plain.violations), read_messages(plain.undetermined)) == (["p: web takes huge"], [])
+    assert (read_messages(waived.waived), read_messages(waived.undetermined)) == (
+        ["p: web takes huge"],
+        ["p: web takes ?"],
+    )
     assert (plain.outcome, waived.outcome) == ("deny", outcome)
 
 
 @pytest.mark.parametrize("bound", [{"key": {"f": "***"}}, {"while": 'f != "x"'}, {"while": 'f = "S3CRET"'}])
 def test_a_hidden_value_meets_no_waiver(bound: dict[str, object]) -> None:
-    held = PERHAPS.replace("type: string", "type: string, hidden: true, default: S3CRET")
+    template = PERHAPS.replace("type: string", "type: string, hidden: true, default: S3CRET")
     rules = '@deny("p", "x")\np(s, f) :- os:nova:server(_id=s, flavor=f), f != "vast".\n'
-    decision = judged(WORD | {"policy": "p"} | bound, template=held.replace("huge", "{get_param: f}"), rules=rules)
-    assert (told(decision.violations), decision.waived) == (["p: x"], ())
+    decision = judged(WORD | {"policy": "p"} | bound, template=template.replace("huge", "{get_param: f}"), rules=rules)
+    assert (read_messages(decision.violations), decision.waived) == (["p: x"], ())
 
 
 def test_the_id_of_a_decision_is_of_the_waivers_that_it_met_and_whether_they_hold() -> None:
-    one, other = FLAVOR | {"subject": "web"}, FLAVOR | {"subject": "mail", "id": "W-2"}
+    web, other = FLAVOR | {"subject": "web"}, FLAVOR | {"subject": "mail", "id": "W-2"}
     days = ("2027-03-01", "2027-03-02", "2027-03-08", "2027-03-09")
-    first, second, expired, later = (judged(one, other, now=day).id for day in days)
-    alone = judged(one).id
+    first, second, expired, later = (judged(web, other, now=day).id for day in days)
+    alone = judged(web).id
     assert (judged(other).id, first, second, expired) == (judged().id, alone, alone, later)
-    assert len({judged().id, first, expired, judged(one | {"reason": "another"}).id}) == 4
+    assert len({judged().id, first, expired, judged(web | {"reason": "another"}).id}) == 4
 
 
 def test_a_decision_lists_what_is_waived_with_its_waiver() -> None:
@@ -214,9 +217,9 @@ def test_waivers_only_move_findings_of_their_own_policy(flavors: list[str], waiv
         f"  {name}: {{type: OS::Nova::Server, properties: {{flavor: {flavor}}}}}\n"
         for name, flavor in zip("abc", flavors, strict=False)
     ]
-    held = TEMPLATE[: TEMPLATE.index("  web")] + "".join(servers)
-    named = [FLAVOR | one | {"id": str(at)} for at, one in enumerate(waivers) if one.keys() & BOUND.keys()]
-    with_, without = (judged(*some, template=held, **CALLER) for some in (named, []))
+    template = TEMPLATE[: TEMPLATE.index("  web")] + "".join(servers)
+    named = [FLAVOR | waiver | {"id": str(at)} for at, waiver in enumerate(waivers) if waiver.keys() & BOUND.keys()]
+    with_, without = (judged(*some, template=template, **CALLER) for some in (named, []))
     all_ = {violation.row: violation.policy for violation in (*with_.violations, *with_.waived)}
     assert all_ == {violation.row: violation.policy for violation in without.violations}
     assert {violation.policy for violation in with_.waived} <= {"flavor"}

@@ -24,7 +24,7 @@ from datalog_gate.decision.locations import Leaf, Support, support
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.provenance import Provenance
-from datalog_gate.explain.why import Asked, Failure, Node, Total, Why
+from datalog_gate.explain.why import Asked, Failure, Node, Premise, Total, Why
 from tests import naive
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs, shuffled
 from tests.sampling import sample
@@ -90,11 +90,11 @@ def test_an_aggregate_of_too_much_is_not_gone_through() -> None:
 
 def above(node: Node) -> list[tuple[Node, frozenset[tuple[str, Row]]]]:
     """Each row of the tree, with those on the way to it from the root."""
-    found = [(node, frozenset[tuple[str, Row]]())]
-    for above_it, path in found:
+    nodes = [(node, frozenset[tuple[str, Row]]())]
+    for above_it, path in nodes:
         below = (premise for premise in above_it.premises if isinstance(premise, Node))
-        found += [(premise, path | {(above_it.relation, above_it.row)}) for premise in below]
-    return found
+        nodes += [(premise, path | {(above_it.relation, above_it.row)}) for premise in below]
+    return nodes
 
 
 @settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
@@ -109,7 +109,7 @@ def test_every_tree_replays_and_no_order_changes_it(
     )
     for name, row in [(name, row) for name, some in rows.items() for row in some]:
         tree = why.why(name, row, 100, 100)
-        assert shown(other.why(name, row, 100, 100)) == shown(tree)
+        assert format_tree(other.why(name, row, 100, 100)) == format_tree(tree)
         for node, path in above(tree):
             assert node.row in rows[node.relation]
             assert (node.relation, node.row) not in path
@@ -127,18 +127,24 @@ def test_every_tree_replays_and_no_order_changes_it(
             for premise in node.premises:
                 if isinstance(premise, Total):
                     assert node.binding[premise.literal.target] == premise.value
-                    assert (len(premise.first), sorted(premise.first, key=lambda each: row_key((each,)))) == (
+                    assert (len(premise.first), sorted(premise.first, key=lambda value: row_key((value,)))) == (
                         min(premise.contributors, 5), list(premise.first))  # fmt: skip
 
 
-def shown(node: Node) -> object:
+def format_tree(node: Node) -> object:
     """The tree without the order in which bodies stand."""
-    return [
-        (one.relation, one.row, one.columns, one.rule and one.rule.span, one.binding, one.followed,
-         [(each.value, each.contributors, each.first) if isinstance(each, Total) else
-          each.row if isinstance(each, Node) else each.span for each in one.premises])
-        for one, _ in above(node)
-    ]  # fmt: skip
+    return [_format_node(ancestor) for ancestor, _ in above(node)]
+
+
+def _format_node(node: Node) -> object:
+    premises = [_format_premise(premise) for premise in node.premises]
+    return node.relation, node.row, node.columns, node.rule and node.rule.span, node.binding, node.followed, premises
+
+
+def _format_premise(premise: Premise) -> object:
+    if isinstance(premise, Total):
+        return premise.value, premise.contributors, premise.first
+    return premise.row if isinstance(premise, Node) else premise.span
 
 
 NOT = CheckedRule(
@@ -152,8 +158,8 @@ QUESTIONS = program(Stratum(("q",), (SMALL, CONSTANT, NOT), False))
 def test_of_a_row_that_does_not_hold_each_rule_says_where_it_fails() -> None:
     why = explained(QUESTIONS, {"node": [(5,), (4,)], "edge": [(5, 4), (5, 8), (9, 9)]})
     questions: list[Asked] = [(5,), (9,), (...,)]
-    found = {asked: why.why_not("q", asked) for asked in questions}
-    assert found == {
+    answers = {row: why.why_not("q", row) for row in questions}
+    assert answers == {
         (5,): (
             Failure(NOT, NOT.body[2], {X: 5, Y: 8}),
             Failure(SMALL, SMALL.body[1], {X: 5}),

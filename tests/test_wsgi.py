@@ -176,8 +176,8 @@ CHOSEN = {"heat_template_version": "2018-08-31", "conditions": {
 )
 def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, Any], unread: str) -> None:
     web = {"type": "OS::Nova::Server", "properties": {"image": "debian", "flavor": "huge"}, **resource}
-    said = f"The policies can't judge what depends on {unread} yet."
-    assert door.message(body_of({**CHOSEN, "resources": {"web": web}})) == (400, said)
+    reason = f"The policies can't judge what depends on {unread} yet."
+    assert door.message(body_of({**CHOSEN, "resources": {"web": web}})) == (400, reason)
     fetched = {**CHOSEN, "resources": {"web": {"type": "http://example.org/web.yaml"}}}
     hangs = "depends on what http://example.org/web.yaml holds"
     denied = f"The policies deny this stack: count: ? has a bad count: {hangs}"
@@ -218,8 +218,8 @@ def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, A
     ],
 )  # fmt: skip
 def test_a_body_that_can_not_be_judged_is_refused(door: Client, body: bytes, message: str | None) -> None:
-    code, said = door.message(body)
-    assert (code, said) == (400, said if message is None else READ + message)
+    code, text = door.message(body)
+    assert (code, text) == (400, text if message is None else READ + message)
 
 
 @pytest.mark.parametrize("files", [{}, {"/etc/hostname": "debian"}])
@@ -252,8 +252,8 @@ def test_what_follows_the_length_is_neither_judged_nor_forwarded(door: Client) -
 def test_more_than_heat_takes_is_refused(point: DecisionPoint) -> None:
     heat = FakeHeat()
     door = Client(wrap(heat, point=point), heat)
-    said = "the body is larger than the 1048576 bytes that can be judged"
-    assert door.message(body_of(files={"x": "x" * 1_100_000})) == (400, READ + said)
+    reason = "the body is larger than the 1048576 bytes that can be judged"
+    assert door.message(body_of(files={"x": "x" * 1_100_000})) == (400, READ + reason)
 
 
 LARGE = "the body is larger than the 5000 bytes that can be judged"
@@ -309,8 +309,8 @@ def test_a_method_that_only_heats_router_understands_is_refused(
     door: Client, method: str, path: str, query: str, kind: str
 ) -> None:
     environ = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query, "CONTENT_TYPE": kind}
-    code, said = door.message(body_of(), **environ)
-    assert (code, said.partition(", ")[0]) == (400, "The request can't be judged: the method is replaced or cut short")
+    code, text = door.message(body_of(), **environ)
+    assert (code, text.partition(", ")[0]) == (400, "The request can't be judged: the method is replaced or cut short")
 
 
 @pytest.mark.parametrize(
@@ -331,8 +331,8 @@ def test_every_other_request_passes_untouched(door: Client, method: str, path: s
 def test_where_nobody_vouches_for_who_asks_only_what_builds_nothing_goes_on(point: DecisionPoint) -> None:
     heat = FakeHeat()
     door = Client(wrap(heat, point=point), heat, known=False)
-    said = "Nobody vouches for who asks: no authtoken came before the gate."
-    assert door.ask("POST", "/v1/p/stacks", {"stack_name": "s", "template": template()}) == (503, said)
+    reason = "Nobody vouches for who asks: no authtoken came before the gate."
+    assert door.ask("POST", "/v1/p/stacks", {"stack_name": "s", "template": template()}) == (503, reason)
     assert heat.seen == []
     assert door.ask("DELETE", "/v1/p/stacks/s/1") == (201, "")
 
@@ -365,12 +365,12 @@ def test_rules_that_do_not_load_keep_the_pipeline_from_starting(tmp_path: Path) 
         filter_factory({}, rules=str(tmp_path))
 
 
-def _said(names: str) -> list[str]:
+def _describe(names: str) -> list[str]:
     return [part for name in names for part in ("flavor: ", f" takes huge at stack/{name} (take a small one)")]
 
 
 @pytest.mark.parametrize(
-    ("limit", "shown"),
+    ("limit", "expected"),
     [
         (999, "{}a{}; {}b{}; {}c{}"),
         (100, "{}a{}; and 2 more"),
@@ -378,9 +378,11 @@ def _said(names: str) -> list[str]:
         (50, "flavor: a takes huge at stack..."),
     ],
 )
-def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(point: DecisionPoint, limit: int, shown: str) -> None:
+def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(
+    point: DecisionPoint, limit: int, expected: str
+) -> None:
     whole = template(flavor="huge")
     whole["resources"] = dict.fromkeys("abc", whole["resources"]["web"])
     decision = point.rules.decide(read_stack(template=whole))
-    said = format_denial(decision, limit)
-    assert said == shown.format(*_said("abc")) + f" [decision {decision.id[:6]}]"
+    text = format_denial(decision, limit)
+    assert text == expected.format(*_describe("abc")) + f" [decision {decision.id[:6]}]"

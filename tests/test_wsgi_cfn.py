@@ -35,9 +35,9 @@ class Door:
         """The code, content type and body of the answer."""
         answers: list[tuple[str, list[tuple[str, str]]]] = []
         body = form.encode()
-        given = {"REQUEST_METHOD": "POST", "PATH_INFO": "/", "QUERY_STRING": query, "CONTENT_TYPE": FORM,
+        base = {"REQUEST_METHOD": "POST", "PATH_INFO": "/", "QUERY_STRING": query, "CONTENT_TYPE": FORM,
                  "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body), **environ}  # fmt: skip
-        content = b"".join(self.door(given, lambda status, headers, *_: answers.append((status, headers))))
+        content = b"".join(self.door(base, lambda status, headers, *_: answers.append((status, headers))))
         [(status, headers)] = answers
         return int(status[:3]), dict(headers)["Content-Type"], content.decode()
 
@@ -48,7 +48,7 @@ class Door:
 
 
 @pytest.mark.parametrize(
-    ("given", "asked"),
+    ("form", "expected"),
     [
         (NEW, ("create", False, "web", "", "")),
         ({**NEW, "Action": "UpdateStack"}, ("update", False, "web", "", "")),
@@ -60,22 +60,29 @@ class Door:
 )
 @pytest.mark.parametrize("way", ["query", "form", "both"])
 def test_each_action_is_asked_for_and_forwarded_as_one_form(
-    given: dict[str, str], asked: tuple[str, bool, str, str, str], way: str
+    form: dict[str, str], expected: tuple[str, bool, str, str, str], way: str
 ) -> None:
     point = Point()
     door = Door(point)
-    action = {"Action": given["Action"]}
-    rest = {name: one for name, one in given.items() if name != "Action"}
+    action = {"Action": form["Action"]}
+    rest = {name: value for name, value in form.items() if name != "Action"}
     match way:
         case "query":
-            answer = door.send(urlencode(given), CONTENT_TYPE="", REQUEST_METHOD="GET", CONTENT_LENGTH="")
+            answer = door.send(urlencode(form), CONTENT_TYPE="", REQUEST_METHOD="GET", CONTENT_LENGTH="")
         case "form":
-            answer = door.send("", urlencode(given), CONTENT_TYPE=f"{FORM}; charset=utf-8")
+            answer = door.send("", urlencode(form), CONTENT_TYPE=f"{FORM}; charset=utf-8")
         case _:
             answer = door.send(urlencode(action), urlencode(rest), PATH_INFO="/v1/")
-    [one] = point.asked
-    assert (one.door, one.action, one.dry_run, one.stack_name, one.stack_id, one.project) == ("cfn", *asked)
-    assert (answer[0], door.forms, [seen[0] for seen in door.heat.seen]) == (201, [given], ["POST"])
+    [operation] = point.asked
+    assert (
+        operation.door,
+        operation.action,
+        operation.dry_run,
+        operation.stack_name,
+        operation.stack_id,
+        operation.project,
+    ) == ("cfn", *expected)
+    assert (answer[0], door.forms, [request[0] for request in door.heat.seen]) == (201, [form], ["POST"])
     assert point.finished == [(ALLOWED.id, "accepted")]
 
 
@@ -92,7 +99,7 @@ P1 = {"Parameters.member.1.ParameterKey": "f", "Parameters.member.1.ParameterVal
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("form", "message"),
     [
         ({"Action": "CreateStack"}, "TemplateBody is missing"),
         ({"Action": "CreateStack", "TemplateUrl": "http://example.org/x"},
@@ -107,9 +114,9 @@ P1 = {"Parameters.member.1.ParameterKey": "f", "Parameters.member.1.ParameterVal
          "a parameter can't be named resource_registry"),
     ],
 )  # fmt: skip
-def test_what_can_not_be_read_in_one_way_is_no_definition(given: dict[str, str], message: str) -> None:
+def test_what_can_not_be_read_in_one_way_is_no_definition(form: dict[str, str], message: str) -> None:
     point = Point()
-    Door(point).send("", urlencode(given))
+    Door(point).send("", urlencode(form))
     with pytest.raises(InputError) as error:
         point.asked[0].definition()
     assert [diagnostic.message for diagnostic in error.value.diagnostics] == [message]
@@ -136,7 +143,7 @@ def test_what_heat_might_read_in_another_way_is_refused(query: str, form: str, e
 
 
 @pytest.mark.parametrize(
-    ("form", "environ", "said"),
+    ("form", "environ", "message"),
     [
         (b"x", {"CONTENT_TYPE": "multipart/form-data; boundary=x"}, "a form in several parts can't be judged"),
         (b"\xff", {}, "the form is not UTF-8"),
@@ -144,11 +151,11 @@ def test_what_heat_might_read_in_another_way_is_refused(query: str, form: str, e
         (b"x", {"CONTENT_LENGTH": "x"}, "the Content-Length is no number"),
     ],
 )
-def test_a_form_that_can_not_be_read_is_refused(form: bytes, environ: dict[str, str], said: str) -> None:
+def test_a_form_that_can_not_be_read_is_refused(form: bytes, environ: dict[str, str], message: str) -> None:
     door = Door(Point(), body_limit=50)
     length = {"CONTENT_LENGTH": str(len(form)), "wsgi.input": io.BytesIO(form)}
     code, _, content = door.send("", "", **{**length, **environ})
-    assert (code, said in content.replace("&apos;", "'"), door.heat.seen) == (400, True, [])
+    assert (code, message in content.replace("&apos;", "'"), door.heat.seen) == (400, True, [])
 
 
 @pytest.mark.parametrize(
@@ -162,7 +169,7 @@ def test_a_form_that_can_not_be_read_is_refused(form: bytes, environ: dict[str, 
 def test_every_other_request_passes(query: str, environ: dict[str, str]) -> None:
     door = Door(Point(DENIED))
     assert door.send(query, "a=b", **environ)[0] == 201
-    assert ([seen[2] for seen in door.heat.seen], door.point.asked) == ([b"a=b"], [])
+    assert ([request[2] for request in door.heat.seen], door.point.asked) == ([b"a=b"], [])
 
 
 @pytest.mark.parametrize(
@@ -187,8 +194,8 @@ def test_a_refusal_has_the_shape_of_that_apis_errors(verdict: Any, code: int, na
 def test_a_deletion_that_a_policy_would_judge_is_refused_where_nobody_can_read_the_stack() -> None:
     door = Door(Point(look=True))
     code, _, content = door.send("Action=DeleteStack&StackName=web")
-    said = "delete the stack over the orchestration API, where the policies can read it"
-    assert (code, said in content, door.heat.seen) == (400, True, [])
+    message = "delete the stack over the orchestration API, where the policies can read it"
+    assert (code, message in content, door.heat.seen) == (400, True, [])
 
 
 def test_a_rollback_is_never_stopped() -> None:

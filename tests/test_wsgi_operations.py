@@ -37,11 +37,11 @@ class Point:
     left: list[tuple[str, str, str]] = field(default_factory=list)
     look: bool = False
 
-    def judge(self, asked: Operation) -> Answer:
+    def judge(self, operation: Operation) -> Answer:
         """As `Judge.judge`."""
-        self.asked.append(asked)
+        self.asked.append(operation)
         if self.look:
-            asked.definition()
+            operation.definition()
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -84,29 +84,29 @@ OPERATIONS: list[tuple[str, str, object, tuple[str, bool, str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body", "asked"), OPERATIONS)
+@pytest.mark.parametrize(("method", "path", "body", "expected"), OPERATIONS)
 def test_each_operation_is_asked_for_and_forwarded_as_it_came(
-    method: str, path: str, body: object, asked: tuple[str, bool, str, str]
+    method: str, path: str, body: object, expected: tuple[str, bool, str, str]
 ) -> None:
     point = Point()
     door = client(point)
     assert door.ask(method, path, body) == (201, "")
-    [one] = point.asked
-    assert (one.action, one.dry_run, one.stack_name, one.stack_id) == asked
-    assert (one.door, one.project, one.credentials, one.request_id) == ("api", "p", None, "")
+    [operation] = point.asked
+    assert (operation.action, operation.dry_run, operation.stack_name, operation.stack_id) == expected
+    assert (operation.door, operation.project, operation.credentials, operation.request_id) == ("api", "p", None, "")
     text = b"" if body is None else json.dumps(body).encode()
     assert door.heat.seen == [(method, path, text, str(len(text)))]
     assert (door.heat.contexts, point.finished) == ([], [(ALLOWED.id, "accepted")])
 
 
-@pytest.mark.parametrize(("method", "path", "body", "asked"), OPERATIONS)
+@pytest.mark.parametrize(("method", "path", "body", "expected"), OPERATIONS)
 @pytest.mark.parametrize(("verdict", "code"), [("denied", 403), ("unreadable", 400), ("undecided", 503)])
 def test_each_operation_is_stopped_in_heats_shape_but_a_rollback(
-    method: str, path: str, body: object, asked: tuple[str, bool, str, str], verdict: Any, code: int
+    method: str, path: str, body: object, expected: tuple[str, bool, str, str], verdict: Any, code: int
 ) -> None:
     point = Point(Answer(verdict, "0123456789", "x"))
     door = client(point)
-    rollback = asked[0] == "rollback"
+    rollback = expected[0] == "rollback"
     assert door.ask(method, path, body) == ((201, "") if rollback else (code, "x"))
     assert (len(door.heat.seen), point.finished) == ((1, [("0123456789", "accepted")]) if rollback else (0, []))
 
@@ -237,9 +237,9 @@ def test_only_a_context_made_of_a_valid_token_is_vouched_for(
     if context:
         environ["webob.adhoc_attrs"] = {"context": context}
     client(point, allow_unverified_context=unverified).send(json.dumps(NEW).encode(), **environ)
-    [asked] = point.asked
+    [operation] = point.asked
     project = "own" if context else "p"
-    assert (asked.credentials, asked.project, asked.request_id) == (credentials, project, "req-1")
+    assert (operation.credentials, operation.project, operation.request_id) == (credentials, project, "req-1")
 
 
 # A denied creation as a stack
@@ -289,18 +289,18 @@ def test_only_a_denied_creation_becomes_a_stack(path: str, body: object, verdict
 # What should not happen
 
 
-@pytest.mark.parametrize(("method", "path", "body", "asked"), OPERATIONS)
+@pytest.mark.parametrize(("method", "path", "body", "expected"), OPERATIONS)
 def test_a_failure_within_the_gate_is_never_a_500(
-    method: str, path: str, body: object, asked: tuple[str, bool, str, str], caplog: pytest.LogCaptureFixture
+    method: str, path: str, body: object, expected: tuple[str, bool, str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     point = Point(ZeroDivisionError("a bug"))
     door = client(point)
-    closed = asked[0] in ("create", "update", "adopt", "restore")
-    said = "The gate failed (ZeroDivisionError)."
-    assert door.ask(method, path, body) == ((503, said) if closed else (201, ""))
+    closed = expected[0] in ("create", "update", "adopt", "restore")
+    reason = "The gate failed (ZeroDivisionError)."
+    assert door.ask(method, path, body) == ((503, reason) if closed else (201, ""))
     assert (len(door.heat.seen), point.finished) == (0 if closed else 1, [])
     errors = [record.getMessage().partition(": ")[2] for record in caplog.records if record.levelname == "ERROR"]
-    assert errors[0] == f"the gate failed at {asked[0]}"
+    assert errors[0] == f"the gate failed at {expected[0]}"
 
 
 def test_a_body_that_breaks_off_is_never_a_500() -> None:
@@ -309,14 +309,17 @@ def test_a_body_that_breaks_off_is_never_a_500() -> None:
             raise OSError("the client went away")
 
     point = Point()
-    code, said = client(point).message(b"x", **{"wsgi.input": Broken()})
-    assert (code, said) == (503, "The gate failed (OSError).")
+    code, reason = client(point).message(b"x", **{"wsgi.input": Broken()})
+    assert (code, reason) == (503, "The gate failed (OSError).")
 
 
 def test_a_body_that_was_not_read_whole_never_goes_on() -> None:
     point = Point()
-    code, said = client(point, body_limit=10).message(json.dumps(NEW).encode())
-    assert (code, said) == (400, "The request can't be judged: the body is larger than the 10 bytes that can be judged")
+    code, reason = client(point, body_limit=10).message(json.dumps(NEW).encode())
+    assert (code, reason) == (
+        400,
+        "The request can't be judged: the body is larger than the 10 bytes that can be judged",
+    )
     assert point.finished == [(ALLOWED.id, "failed")]
 
 
@@ -368,6 +371,10 @@ def _mapped(key: str, value: object = "OS::Heat::None") -> dict[str, Any]:
     return {"resource_registry": {key: value}}
 
 
+def _as_text(environment: object) -> str:
+    return environment if isinstance(environment, str) else json.dumps(environment)
+
+
 AWAY = {
     "exact": (_mapped("DatalogGate::Policy"), "DatalogGate::Policy"),
     "template": (_mapped("DatalogGate::Policy", "x.yaml"), "DatalogGate::Policy"),
@@ -386,15 +393,15 @@ KEPT: list[dict[str, Any]] = [
     _mapped("Datalog", "x"), _mapped("resources", {"DatalogGate::x": {"hooks": "pre-create"}}),
 ]  # fmt: skip
 WAYS: dict[str, Callable[[Any], tuple[dict[str, Any], str, str]]] = {
-    "create": lambda one: ({**NEW, "environment": one}, "POST", "/v1/p/stacks"),
-    "validate": lambda one: ({**NEW, "environment": one}, "POST", "/v1/p/validate"),
-    "file": lambda one: (
-        {**NEW, "environment_files": ["e"], "files": {"e": one if isinstance(one, str) else json.dumps(one)}},
+    "create": lambda environment: ({**NEW, "environment": environment}, "POST", "/v1/p/stacks"),
+    "validate": lambda environment: ({**NEW, "environment": environment}, "POST", "/v1/p/validate"),
+    "file": lambda environment: (
+        {**NEW, "environment_files": ["e"], "files": {"e": _as_text(environment)}},
         "POST", "/v1/p/stacks"),
-    "update": lambda one: ({**NEW, "environment": one}, "PUT", STACK),
-    "patch": lambda one: ({"environment": one}, "PATCH", STACK),
-    "patched file": lambda one: (
-        {"environment_files": ["e"], "files": {"e": one if isinstance(one, str) else json.dumps(one)}},
+    "update": lambda environment: ({**NEW, "environment": environment}, "PUT", STACK),
+    "patch": lambda environment: ({"environment": environment}, "PATCH", STACK),
+    "patched file": lambda environment: (
+        {"environment_files": ["e"], "files": {"e": _as_text(environment)}},
         "PATCH", STACK),
 }  # fmt: skip
 
@@ -459,9 +466,9 @@ def test_a_wrong_option_keeps_the_pipeline_from_starting(factory: Any) -> None:
 
 @pytest.mark.parametrize("factory", [filter_factory, cfn_filter_factory])
 def test_the_options_of_the_paste_section_are_taken(factory: Any) -> None:
-    made = factory({}, create_denial="failed_stack", allow_unverified_context="True", body_limit="10")(FakeHeat())
-    assert made.settings == Settings(create_denial="failed_stack", allow_unverified_context=True, body_limit=10)
-    assert made.point.settings is made.settings
+    gate = factory({}, create_denial="failed_stack", allow_unverified_context="True", body_limit="10")(FakeHeat())
+    assert gate.settings == Settings(create_denial="failed_stack", allow_unverified_context=True, body_limit=10)
+    assert gate.point.settings is gate.settings
 
 
 def test_filters_without_options_share_the_point_of_the_process() -> None:

@@ -51,14 +51,14 @@ def point(tmp_path_factory: pytest.TempPathFactory) -> DecisionPoint:
     return point_of(path)
 
 
-def client(point: DecisionPoint, held: dict[str, Any] = HELD, limit: int = 9000) -> Client:
-    heat = FakeHeat(json.loads(json.dumps(held)), {"key"})
+def client(point: DecisionPoint, stored: dict[str, Any] = HELD, limit: int = 9000) -> Client:
+    heat = FakeHeat(json.loads(json.dumps(stored)), {"key"})
     return Client(wrap(heat, point=point, settings=Settings(body_limit=limit)), heat)
 
 
 def without(name: str) -> dict[str, Any]:
     """The held stack without that parameter in its environment."""
-    kept = {key: one for key, one in SECRET["environment"]["parameters"].items() if key != name}
+    kept = {key: value for key, value in SECRET["environment"]["parameters"].items() if key != name}
     return {**SECRET, "environment": {**NONE, "parameters": kept}}
 
 
@@ -104,12 +104,12 @@ def test_what_the_stack_holds_is_judged_with_what_changes(point: DecisionPoint) 
 
 
 def test_what_was_wrong_before_is_told_and_stops_nothing(point: DecisionPoint) -> None:
-    held = {**HELD, "environment": {**NONE, "parameters": {"f": "huge"}}}
+    stored = {**HELD, "environment": {**NONE, "parameters": {"f": "huge"}}}
     body = json.dumps({"template": FIXED}).encode()
     for method, path in (("PUT", STACK), ("PATCH", STACK), ("PUT", STACK + "/preview")):
-        status, headers, _ = client(point, held).send(body, REQUEST_METHOD=method, PATH_INFO=path)
-        told = headers["Datalog-Gate"].partition("; ")
-        assert (status, told[0].split()[0], told[2]) == (
+        status, headers, _ = client(point, stored).send(body, REQUEST_METHOD=method, PATH_INFO=path)
+        header = headers["Datalog-Gate"].partition("; ")
+        assert (status, header[0].split()[0], header[2]) == (
             "201 Created",
             "allow_with_warnings",
             "flavor: preexisting: web takes huge",
@@ -134,10 +134,10 @@ def test_a_whole_update_is_forwarded_byte_for_byte(point: DecisionPoint) -> None
 
 
 def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point: DecisionPoint) -> None:
-    held = {**HELD, "tags": ["x", "y"], "environment": {**NONE, "parameters": {"f": "tiny", "gone": 1},
+    stored = {**HELD, "tags": ["x", "y"], "environment": {**NONE, "parameters": {"f": "tiny", "gone": 1},
             "parameter_defaults": {"f": "d"}, "event_sinks": [{"type": "z", "target": "1"}],
             "resource_registry": {"A::B": "C::D", "E::F": "G::H", "resources": {"web": {"I::J": "K::L"}}}}}  # fmt: skip
-    door = client(point, held)
+    door = client(point, stored)
     environment = {
         "parameters": {"f": "micro"},
         "parameter_defaults": {"k": "v"},
@@ -155,10 +155,10 @@ def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point:
     }])  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "kept"), [({}, "x,y"), ({"tags": None}, "x,y"), ({"tags": "z"}, "z")])
-def test_a_merging_update_keeps_the_tags(point: DecisionPoint, said: dict[str, Any], kept: str) -> None:
+@pytest.mark.parametrize(("change", "kept"), [({}, "x,y"), ({"tags": None}, "x,y"), ({"tags": "z"}, "z")])
+def test_a_merging_update_keeps_the_tags(point: DecisionPoint, change: dict[str, Any], kept: str) -> None:
     door = client(point, {**HELD, "tags": ["x", "y"]})
-    assert door.update(files={"b": "b"}, **said) == (201, "")
+    assert door.update(files={"b": "b"}, **change) == (201, "")
     assert door.heat.bodies[0]["tags"] == kept
 
 
@@ -182,13 +182,13 @@ def test_a_masked_value_that_a_policy_hangs_on_must_be_sent_again(point: Decisio
     body: dict[str, Any] = {"template": TEMPLATE, "parameters": {"f": "small"}}
     assert door.update(**body) == (400, "The policies can't judge what depends on {get_param: key} in web yet.")
     assert door.update(template=TEMPLATE, parameters={"f": "small", "key": "k"}) == (201, "")
-    assert [one[0] for one in door.heat.seen] == ["PUT"]
+    assert [request[0] for request in door.heat.seen] == ["PUT"]
 
 
 def test_a_masked_value_is_unknown_and_never_forwarded(point: DecisionPoint, caplog: pytest.LogCaptureFixture) -> None:
     door = client(point, SECRET)
     assert door.update(files={"b": "b"}) == (201, "")
-    assert [(one[0], one[1]) for one in door.heat.seen] == [("PATCH", STACK)]
+    assert [(request[0], request[1]) for request in door.heat.seen] == [("PATCH", STACK)]
     assert door.heat.bodies == [{
         "template": QUIET, "files": {"a.txt": "a", "b": "b"}, "existing": True, "clear_parameters": [],
         "environment": {**NONE, "parameters": {"f": "tiny"}},
@@ -198,7 +198,7 @@ def test_a_masked_value_is_unknown_and_never_forwarded(point: DecisionPoint, cap
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "legacy", "said"),
+    ("meanwhile", "legacy", "messages"),
     [
         ({}, False, []),
         ({"environment": {**NONE, "parameters": {"key": "other"}}}, False, []),  # nobody sees that but Heat
@@ -210,25 +210,25 @@ def test_a_masked_value_is_unknown_and_never_forwarded(point: DecisionPoint, cap
     ],
 )  # fmt: skip
 def test_what_slips_in_beside_a_masked_value_is_an_error_in_the_log(
-    point: DecisionPoint, caplog: pytest.LogCaptureFixture, meanwhile: dict[str, Any], legacy: bool, said: list[str]
+    point: DecisionPoint, caplog: pytest.LogCaptureFixture, meanwhile: dict[str, Any], legacy: bool, messages: list[str]
 ) -> None:
     door = client(point, without("f"))
     door.heat.meanwhile, door.heat.legacy = meanwhile, legacy
     assert door.update(files={"b": "b"}) == (201, "")
-    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == said
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == messages
     assert "f" not in door.heat.stack["environment"]["parameters"]
 
 
 def test_a_registry_entry_that_is_taken_away_is_taken_away_beside_a_masked_value(point: DecisionPoint) -> None:
-    held = {**SECRET, "environment": {**SECRET["environment"], "resource_registry": {"A::B": "C::D"}}}
-    door = client(point, held)
+    stored = {**SECRET, "environment": {**SECRET["environment"], "resource_registry": {"A::B": "C::D"}}}
+    door = client(point, stored)
     assert door.update(environment={"resource_registry": {"A::B": None}}) == (201, "")
     assert door.heat.bodies[0]["environment"]["resource_registry"] == {"A::B": None}
 
 
-@pytest.mark.parametrize("held", [HELD, {**SECRET, "template": TEMPLATE}])
-def test_stars_that_the_user_sends_are_just_stars(point: DecisionPoint, held: dict[str, Any]) -> None:
-    assert client(point, held).update(parameters={"key": "******"}) == (
+@pytest.mark.parametrize("stored", [HELD, {**SECRET, "template": TEMPLATE}])
+def test_stars_that_the_user_sends_are_just_stars(point: DecisionPoint, stored: dict[str, Any]) -> None:
+    assert client(point, stored).update(parameters={"key": "******"}) == (
         403, "The policies deny this stack: key: web has no real key")  # fmt: skip
 
 
@@ -239,7 +239,9 @@ def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
     assert door.update(parameters={"f": "micro"}) == (201, "")
     door.heat.meanwhile = {"files": {"a.txt": "b"}}
     assert door.update(parameters={"f": "micro"}) == (201, "")
-    assert [(one[0], one[2]) for one in door.heat.seen] == [("PATCH", b'{"parameters": {"f": "micro"}}')] * 2
+    assert [(request[0], request[2]) for request in door.heat.seen] == [
+        ("PATCH", b'{"parameters": {"f": "micro"}}')
+    ] * 2
     errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert errors == [f"stack {ID}: another update slipped in: what Heat holds was not judged"]
 
@@ -306,5 +308,5 @@ def test_readings_are_made_in_the_context_of_the_request(point: DecisionPoint) -
 def test_a_restoration_is_judged_by_what_the_snapshot_holds(
     point: DecisionPoint, data: object, answer: tuple[int, str]
 ) -> None:
-    held = {**HELD, "snapshots": {"snapshots/2": {"status": "COMPLETE", "data": data}}}
-    assert client(point, held).ask("POST", STACK + "/snapshots/2/restore") == answer
+    stored = {**HELD, "snapshots": {"snapshots/2": {"status": "COMPLETE", "data": data}}}
+    assert client(point, stored).ask("POST", STACK + "/snapshots/2/restore") == answer

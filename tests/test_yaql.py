@@ -22,7 +22,7 @@ DATA: dict[str, Data] = {
 }
 
 
-def asked(expression: str, data: Data = DATA) -> Data | type[Exception]:
+def evaluate(expression: str, data: Data = DATA) -> Data | type[Exception]:
     """The value of the expression over the data, or the kind of error."""
     try:
         return answer(expression, data, lambda _: None)
@@ -57,7 +57,7 @@ def asked(expression: str, data: Data = DATA) -> Data | type[Exception]:
     ],
 )
 def test_a_query_gives_what_it_gives_in_heat(expression: str, value: Data) -> None:
-    assert asked(expression) == value
+    assert evaluate(expression) == value
 
 
 GROWN = " -> ".join(["let(a => [1, 1])", *["let(a => [$a, $a])"] * 60])
@@ -83,7 +83,7 @@ ALL = "range(199).select(range(199).select(range(199)))"
     ],
 )  # fmt: skip
 def test_what_may_not_be_asked_is_not_known(expression: str) -> None:
-    assert asked(expression) is Undecided
+    assert evaluate(expression) is Undecided
 
 
 LARGE: dict[str, Data] = {str(n): n for n in range(4000)}
@@ -101,7 +101,7 @@ LARGE: dict[str, Data] = {str(n): n for n in range(4000)}
     ],
 )
 def test_data_beyond_the_bounds_is_not_looked_at(expression: str, data: Data) -> None:
-    assert asked(expression, data) is Undecided
+    assert evaluate(expression, data) is Undecided
 
 
 @pytest.mark.parametrize(
@@ -186,4 +186,4 @@ def test_what_is_made_of_a_hidden_value_is_hidden(tmp_path: Path) -> None:
 def test_threads_do_not_disturb_each_other() -> None:
     expressions = [f"range({n}).select($ + {n}).orderBy(-$).first()" for n in range(1, 60)]
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(asked, expressions)) == [2 * n - 1 for n in range(1, 60)]
+        assert list(pool.map(evaluate, expressions)) == [2 * n - 1 for n in range(1, 60)]
