@@ -29,27 +29,27 @@ NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 def judge(rules: str, template: str, name: str = "native", **request: Any) -> ExplainedDecision:
     policies = load([RuleFile("m", "m.dl", rules)])
-    given = Request(**{"action": "create", "now": NOW, **request})
+    fields = Request(**{"action": "create", "now": NOW, **request})
     stacks = [read_stack(template=template, stack_name="s")]
-    return ExplainedDecision.of(judgement.judge(policies, stacks, given, engine(name)))
+    return ExplainedDecision.of(judgement.judge(policies, stacks, fields, engine(name)))
 
 
 def whys(rules: str, template: str, **request: Any) -> list[str]:
     """The explanations of all findings, as text."""
     decision = judge(rules, template, **request)
-    found = (*decision.violations, *decision.undetermined)
-    return ["\n".join(one[2:] for one in told(decision.explanation.why(each))) for each in found]
+    violations = (*decision.violations, *decision.undetermined)
+    return ["\n".join(line[2:] for line in told(decision.explanation.why(violation))) for violation in violations]
 
 
 def fixes(rules: str, template: str, **request: Any) -> list[str | None]:
     decision = judge(rules, template, **request)
-    found = [decision.explanation.of(violation).fix for violation in decision.violations]
-    return [line.text if line else None for line in found]
+    found_fixes = [decision.explanation.of(violation).fix for violation in decision.violations]
+    return [line.text if line else None for line in found_fixes]
 
 
 def server(called: str = "web", more: str = "", **properties: str) -> str:
-    held = "".join(f", {key}: {value}" for key, value in {"flavor": "tiny", **properties}.items())
-    return f"  {called}: {{type: OS::Nova::Server, {more}properties: {{image: debian{held}}}}}\n"
+    extra = "".join(f", {key}: {value}" for key, value in {"flavor": "tiny", **properties}.items())
+    return f"  {called}: {{type: OS::Nova::Server, {more}properties: {{image: debian{extra}}}}}\n"
 
 
 SSH = """\
@@ -229,8 +229,8 @@ def test_leaves_are_where_the_value_was_written_and_rows_of_the_cloud_where_they
     stack = dg.read_stack(tmp_path / "web.yaml", environments=[tmp_path / "env.yaml"])
     decision = dg.load_rules(tmp_path / "m.dl").decide(stack, inventory=tmp_path / "cloud.jsonl", explain=True)
     assert isinstance(decision, ExplainedDecision)
-    found = [decision.explanation.why(violation) for violation in decision.violations]
-    assert [[f"{line.text} {line.where.replace(f'{tmp_path}/', '')}" for line in lines] for lines in found] == [
+    explanations = [decision.explanation.why(violation) for violation in decision.violations]
+    assert [[f"{line.text} {line.where.replace(f'{tmp_path}/', '')}" for line in lines] for lines in explanations] == [
         ["os:nova:server(web/one/web, flavor=big, ...) env.yaml:2", "nova:tags(1, big) cloud.jsonl:1"],
         ["os:nova:server(web/two/web, flavor=big, ...) web.yaml:4", "nova:tags(1, big) cloud.jsonl:1"],
     ]
@@ -245,14 +245,14 @@ WIDE = policy(
 def test_no_explanation_is_longer_than_two_kilobytes_and_says_what_it_leaves_out() -> None:
     decision = judge(WIDE, HEAD + server())
     lines = decision.explanation.why(decision.violations[0])
-    shown = "\n".join(told(lines))
+    text = "\n".join(told(lines))
     data = decision.explanation.of(decision.violations[0]).to_json()
-    assert len(shown.encode()) <= 2000
+    assert len(text.encode()) <= 2000
     assert len(json.dumps(data, ensure_ascii=False).encode()) <= 2000
     steps, left = data["steps"], data["more"]
     assert isinstance(steps, list)
     assert left == len(lines) - len(steps) > 0
-    assert shown.endswith(f"        and {len(lines) - shown.count(chr(10))} more")
+    assert text.endswith(f"        and {len(lines) - text.count(chr(10))} more")
 
 
 SLOWLY = [
@@ -399,9 +399,9 @@ def test_json_has_the_steps_and_what_was_looked_at_only_if_it_is_asked(
     main(["check", "s.yaml", "--rules", "m.dl", "--format", "json"])
     plain = json.loads(capsys.readouterr().out)
     main(["check", "s.yaml", "--rules", "m.dl", "--format", "json", "--explain"])
-    told = json.loads(capsys.readouterr().out)
-    whys = [one.pop("why") for one in told["violations"]]
-    assert (told.pop("clean"), told, whys) == (
+    printed = json.loads(capsys.readouterr().out)
+    whys = [violation.pop("why") for violation in printed["violations"]]
+    assert (printed.pop("clean"), printed, whys) == (
         {"q": {"os:nova:server": 0}},
         plain,
         [

@@ -148,17 +148,17 @@ def test_of_rows_that_bind_nothing_one_is_as_good_as_all_unless_they_are_new() -
 def renamed(rule: CheckedRule) -> CheckedRule:
     """The rule with other names of variables, and every body turned round."""
 
-    def var(one: Any) -> Any:
-        return replace(one, name=f"{one.name[::-1]}'") if isinstance(one, Var) else one
+    def var(term: Any) -> Any:
+        return replace(term, name=f"{term.name[::-1]}'") if isinstance(term, Var) else term
 
-    def literal(one: CheckedLiteral) -> CheckedLiteral:
-        changed = {name: getattr(one, name) for name in one.__match_args__}
+    def literal(old: CheckedLiteral) -> CheckedLiteral:
+        changed = {name: getattr(old, name) for name in old.__match_args__}
         for name, value in changed.items():
             if name == "body":
                 changed[name] = tuple(map(literal, reversed(value)))
             else:
                 changed[name] = tuple(map(var, value)) if isinstance(value, tuple) else var(value)
-        return type(one)(**changed)
+        return type(old)(**changed)
 
     return replace(rule, arguments=tuple(map(var, rule.arguments)), body=tuple(map(literal, reversed(rule.body))))
 

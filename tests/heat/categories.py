@@ -29,9 +29,9 @@ def _refused(pattern: str, ours: Callable[[object], bool] = lambda _: True) -> C
     nested stack."""
 
     def takes(difference: Difference) -> bool:
-        said = list(difference.heat.values()) if isinstance(difference.heat, dict) else [difference.heat]
-        reasons = [each.reason for each in said if isinstance(each, Refused)]
-        refuses = len(reasons) == len(said) and any(re.search(pattern, each) for each in reasons)
+        values = list(difference.heat.values()) if isinstance(difference.heat, dict) else [difference.heat]
+        reasons = [value.reason for value in values if isinstance(value, Refused)]
+        refuses = len(reasons) == len(values) and any(re.search(pattern, reason) for reason in reasons)
         return refuses and (difference.at.endswith(" nested") or ours(difference.ours))
 
     return takes
@@ -143,4 +143,4 @@ CATEGORIES = (
 
 def category(difference: Difference) -> str | None:
     """The name of the category that takes the difference."""
-    return next((each.name for each in CATEGORIES if each.takes(difference)), None)
+    return next((known.name for known in CATEGORIES if known.takes(difference)), None)

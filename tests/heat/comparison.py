@@ -51,82 +51,93 @@ class Report:
 def compare(ours: Stack | list[str], heat: Mapping[str, Seen | Refused]) -> Report:
     """The report for one template; `ours` is the stack, or the diagnostics with which we refuse it."""
     report = Report()
-    seen = {shape: one for shape, one in heat.items() if isinstance(one, Seen)}
+    accepted_by_shape = {shape: answer for shape, answer in heat.items() if isinstance(answer, Seen)}
     if isinstance(ours, list):
-        if accepted := [shape for shape, one in seen.items() if not refusals(one)]:
+        if accepted := [shape for shape, answer in accepted_by_shape.items() if not refusals(answer)]:
             report.differ("", ours, f"accepts it where the cloud says {', '.join(accepted)}")
-    elif not seen:
+    elif not accepted_by_shape:
         report.differ("", "accepts it", dict(heat))
     else:
-        _stack(report, ours, seen)
+        _stack(report, ours, accepted_by_shape)
     return report
 
 
-def refusals(seen: Seen) -> list[Refused]:
+def refusals(answer: Seen) -> list[Refused]:
     """Everything in the stack that Heat can't resolve: it would fail before or while it builds it."""
-    found: list[Refused] = []
-    parts: list[Any] = [seen.conditions, seen.outputs]
-    for resource in seen.resources.values():
+    errors: list[Refused] = []
+    parts: list[Any] = [answer.conditions, answer.outputs]
+    for resource in answer.resources.values():
         parts += [resource.properties, resource.metadata, resource.deletion_policy, resource.update_policy]
         if isinstance(resource.nested, Seen):
-            found += refusals(resource.nested)
+            errors += refusals(resource.nested)
         else:
             parts.append(resource.nested)
     while parts:
         part = parts.pop()
         if isinstance(part, Refused):
-            found.append(part)
+            errors.append(part)
         elif isinstance(part, dict):
             parts += part.values()
         elif isinstance(part, list):
             parts += part
-    return found
+    return errors
 
 
-def _stack(report: Report, ours: Stack, seen: Mapping[str, Seen], *, group: bool = False, open_: bool = False) -> None:
+def _stack(
+    report: Report, ours: Stack, answers: Mapping[str, Seen], *, group: bool = False, open_: bool = False
+) -> None:
     if not group:
         parameters = {parameter.name: parameter.value for parameter in ours.parameters}
-        _value(report, f"{ours.id} parameters", parameters, {at: _own(one.parameters) for at, one in seen.items()})
-        _value(report, f"{ours.id} conditions", dict(ours.conditions), {at: one.conditions for at, one in seen.items()})
+        _value(
+            report, f"{ours.id} parameters", parameters, {at: _own(answer.parameters) for at, answer in answers.items()}
+        )
+        _value(
+            report,
+            f"{ours.id} conditions",
+            dict(ours.conditions),
+            {at: answer.conditions for at, answer in answers.items()},
+        )
         for name, value in ours.outputs.items():
-            shaped = {at: one.outputs.get(name) for at, one in seen.items()}
+            shaped = {at: answer.outputs.get(name) for at, answer in answers.items()}
             _value(report, f"{ours.id} output {name}", value, shaped)
-        if more := {name for one in seen.values() for name in one.outputs} - ours.outputs.keys():
+        if more := {name for answer in answers.values() for name in answer.outputs} - ours.outputs.keys():
             report.differ(f"{ours.id} outputs", sorted(ours.outputs), sorted(more))
     mine = {resource.name: resource for resource in ours.resources}
-    for name in mine.keys() | {name for one in seen.values() for name in one.resources}:
+    for name in mine.keys() | {name for answer in answers.values() for name in answer.resources}:
         report.resources += 1
-        there = {at: one.resources[name] for at, one in seen.items() if name in one.resources}
-        if name not in mine or not there or (len(there) < len(seen) and not open_ and not mine[name].maybe):
+        built = {at: answer.resources[name] for at, answer in answers.items() if name in answer.resources}
+        if name not in mine or not built or (len(built) < len(answers) and not open_ and not mine[name].maybe):
             if not open_:
-                report.differ(f"{ours.id}/{name}", name in mine, sorted(there))
+                report.differ(f"{ours.id}/{name}", name in mine, sorted(built))
             continue
-        _resource(report, mine[name], there)
+        _resource(report, mine[name], built)
 
 
 def _own(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if not name.startswith(("OS::", "AWS::"))}
 
 
-def _resource(report: Report, ours: Resource, seen: Mapping[str, SeenResource]) -> None:
-    def part(what: str, mine: object, theirs: str) -> None:
-        _value(report, f"{ours.id.path} {what}", mine, {at: getattr(one, theirs) for at, one in seen.items()})
+def _resource(report: Report, ours: Resource, answers: Mapping[str, SeenResource]) -> None:
+    def part(part_name: str, mine: object, theirs: str) -> None:
+        _value(
+            report, f"{ours.id.path} {part_name}", mine, {at: getattr(answer, theirs) for at, answer in answers.items()}
+        )
 
     report.compared += 1
-    kinds = {one.type for one in seen.values()}
+    kinds = {answer.type for answer in answers.values()}
     if {_kind(kind) for kind in kinds} != {_kind(ours.type)}:
         report.differ(f"{ours.id.path} type", ours.type, kinds)
-    empty = {at: _filled(one) for at, one in seen.items()}
-    for what in ("properties", "metadata", "update_policy"):
-        mine = getattr(ours, what)
-        shaped = {at: one[what] for at, one in empty.items()}
-        _value(report, f"{ours.id.path} {what}", {} if mine is None else mine, shaped)
+    empty = {at: _filled(answer) for at, answer in answers.items()}
+    for part_name in ("properties", "metadata", "update_policy"):
+        mine = getattr(ours, part_name)
+        shaped = {at: parts[part_name] for at, parts in empty.items()}
+        _value(report, f"{ours.id.path} {part_name}", {} if mine is None else mine, shaped)
     part("deletion_policy", ours.deletion_policy, "deletion_policy")
-    if {one.requires for one in seen.values()} != {frozenset(ours.requires)}:
+    if {answer.requires for answer in answers.values()} != {frozenset(ours.requires)}:
         report.differ(
-            f"{ours.id.path} requires", sorted(ours.requires), [sorted(one.requires) for one in seen.values()]
+            f"{ours.id.path} requires", sorted(ours.requires), [sorted(answer.requires) for answer in answers.values()]
         )
-    nested = {at: one.nested for at, one in seen.items() if isinstance(one.nested, Seen)}
+    nested = {at: answer.nested for at, answer in answers.items() if isinstance(answer.nested, Seen)}
     if ours.nested is None:
         if nested and ours.open_members is None:
             report.differ(f"{ours.id.path} nested", None, sorted(nested))
@@ -135,12 +146,12 @@ def _resource(report: Report, ours: Resource, seen: Mapping[str, SeenResource]) 
         _stack(report, ours.nested, nested, group=ours.type in GROUPS, open_=open_)
     else:
         report.resources += sum(len(stack.resources) for stack in ours.nested.walk())
-        report.differ(f"{ours.id.path} nested", "holds a stack", next(iter(seen.values())).nested)
+        report.differ(f"{ours.id.path} nested", "holds a stack", next(iter(answers.values())).nested)
 
 
-def _filled(seen: SeenResource) -> dict[str, Any]:
+def _filled(resource: SeenResource) -> dict[str, Any]:
     """As Heat's definition answers: what is not there is an empty map."""
-    parts = {"properties": seen.properties, "metadata": seen.metadata, "update_policy": seen.update_policy}
+    parts = {"properties": resource.properties, "metadata": resource.metadata, "update_policy": resource.update_policy}
     return {name: {} if part is None else part for name, part in parts.items()}
 
 
@@ -162,15 +173,20 @@ def _value(report: Report, at: str, ours: object, heat: Shaped) -> None:
                 report.differ(at, ours, known)
         case dict():
             sure = {key for key, value in ours.items() if not isinstance(value, Unknown)}  # the others may be left out
-            if all(isinstance(one, dict) and sure <= one.keys() <= ours.keys() for one in known.values()):
+            if all(isinstance(mapping, dict) and sure <= mapping.keys() <= ours.keys() for mapping in known.values()):
                 for key, value in ours.items():
-                    _value(report, f"{at}.{key}", value, {shape: one.get(key, _ABSENT) for shape, one in known.items()})
+                    _value(
+                        report,
+                        f"{at}.{key}",
+                        value,
+                        {shape: mapping.get(key, _ABSENT) for shape, mapping in known.items()},
+                    )
             else:
                 report.differ(at, ours, known)
         case list():
             if all(isinstance(value, list) and len(value) == len(ours) for value in known.values()):
                 for index, value in enumerate(ours):
-                    _value(report, f"{at}.{index}", value, {shape: one[index] for shape, one in known.items()})
+                    _value(report, f"{at}.{index}", value, {shape: items[index] for shape, items in known.items()})
             else:
                 report.differ(at, ours, known)
         case str() if ours.endswith(TEMPLATE_ENDINGS):

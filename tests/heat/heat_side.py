@@ -113,7 +113,7 @@ def _stack(own: stack.Stack, path: str, shape: str) -> Seen:
     conditions = own.t.conditions(own.defn)
     conditions.validate()
     own._resources = {}
-    seen = Seen(
+    answer = Seen(
         parameters={name: own.parameters[name] for name in own.parameters},
         conditions={name: conditions.is_enabled(name) for name in conditions._conditions},
     )
@@ -123,36 +123,36 @@ def _stack(own: stack.Stack, path: str, shape: str) -> Seen:
         if missing := needed[name] - own.defn.all_rsrc_names():
             raise ValueError(f"{name} needs {missing}")
     for name in _in_order({name: required & names for name, required in needed.items()}):
-        seen.resources[name] = _resource(own, name, frozenset(needed[name] & names), f"{path}/{name}", shape)
+        answer.resources[name] = _resource(own, name, frozenset(needed[name] & names), f"{path}/{name}", shape)
         own.defn.resource_definition(name).validate()
     for name in own.defn.enabled_output_names():
         definition = own.defn.output_definition(name)
         definition.validate()
-        seen.outputs[name] = _resolved(definition._value)
-    return seen
+        answer.outputs[name] = _resolved(definition._value)
+    return answer
 
 
 def _in_order(needed: Mapping[str, set[str]]) -> list[str]:
-    done: list[str] = []
+    ordered: list[str] = []
     left = dict(needed)
     while left:
-        ready = sorted(name for name, required in left.items() if required <= set(done))
+        ready = sorted(name for name, required in left.items() if required <= set(ordered))
         if not ready:
             raise ValueError(f"circular dependency among {sorted(left)}")
-        done += ready
+        ordered += ready
         for name in ready:
             del left[name]
-    return done
+    return ordered
 
 
 def _resource(own: stack.Stack, name: str, requires: frozenset[str], path: str, shape: str) -> SeenResource:
     definition = own.defn.resource_definition(name)
     try:
-        made = own.env.get_resource_info(definition.resource_type, resource_name=name)
+        info = own.env.get_resource_info(definition.resource_type, resource_name=name)
     except exception.EntityNotFound:  # a type of some provider's plugin
-        made = None
-    template_of = getattr(made, "template_name", None)
-    kind = template_of or (made.name if made else definition.resource_type)
+        info = None
+    template_of = getattr(info, "template_name", None)
+    kind = template_of or (info.name if info else definition.resource_type)
     resource = SeenResource(
         type=kind,
         properties=_resolved(definition._properties),
@@ -165,7 +165,7 @@ def _resource(own: stack.Stack, name: str, requires: frozenset[str], path: str, 
     own.defn._resource_data[name] = node
     own.defn._resources.pop(name, None)
     own._resources[name] = node
-    cls = made.get_class_to_instantiate() if made else None
+    cls = info.get_class_to_instantiate() if info else None
     if cls and issubclass(cls, _MADE):
         try:
             own._resources[name] = instance = cls(name, definition, own)
@@ -182,14 +182,14 @@ def _nested(instance: Any, node: _Node, path: str, shape: str) -> Seen | None:
             node.echo = instance.FnGetAtt
             return None
         case remote_stack.RemoteStack():
-            seen = _remote(instance, path, shape)
-            outputs = {key: one for key, one in seen.outputs.items() if not isinstance(one, Refused)}
+            answer = _remote(instance, path, shape)
+            outputs = {key: value for key, value in answer.outputs.items() if not isinstance(value, Refused)}
             node.echo = lambda key, *rest: (
                 attributes.select_from_attribute(outputs, rest)
                 if key == "outputs"
                 else of_the_cloud(f"{path} {key}", shape)
             )
-            return seen
+            return answer
         case stack_resource.StackResource():
             if isinstance(instance, template_resource.TemplateResource) and not instance.validation_exception:
                 instance.properties.validate()
@@ -197,34 +197,34 @@ def _nested(instance: Any, node: _Node, path: str, shape: str) -> Seen | None:
             instance_group.short_id = SimpleNamespace(generate_id=lambda: str(next(names)))
             name = f"{instance.stack.name}-{instance.name}-{shape}"
             inner = instance._parse_nested_stack(name, instance.child_template(), instance.child_params())
-            seen = _stack(inner, path, shape)
-            members = sorted(seen.resources, key=lambda name: (len(name), name))
+            answer = _stack(inner, path, shape)
+            members = sorted(answer.resources, key=lambda name: (len(name), name))
             instance._group_data = lambda **_: SimpleNamespace(member_names=lambda _failed: members)
             instance.resource_id, instance._nested = "made", inner
-            instance.get_output = lambda name: _output(seen, instance, name)
+            instance.get_output = lambda name: _output(answer, instance, name)
             node.echo = instance.FnGetAtt
-            return seen
+            return answer
     return None
 
 
 def _remote(instance: Any, path: str, shape: str) -> Seen:
-    given = environment.get_child_environment(instance.stack.env, instance.properties["parameters"])
+    child = environment.get_child_environment(instance.stack.env, instance.properties["parameters"])
     text, files = instance.properties["template"], dict(instance.stack.t.files)
-    parsed = template.Template(template_format.parse(text), files=files, env=_environment(given.user_env_as_dict()))
+    parsed = template.Template(template_format.parse(text), files=files, env=_environment(child.user_env_as_dict()))
     return _stack(stack.Stack(instance.context, f"{instance.stack.name}-{shape}", parsed), path, shape)
 
 
-def _output(seen: Seen, instance: Any, name: str) -> Data:
-    if name not in seen.outputs:
+def _output(answer: Seen, instance: Any, name: str) -> Data:
+    if name not in answer.outputs:
         raise exception.NotFound(f"no output {name}")
-    if isinstance(seen.outputs[name], Refused):
-        raise exception.TemplateOutputError(resource=instance.name, attribute=name, message=seen.outputs[name].reason)
-    return seen.outputs[name]
+    if isinstance(answer.outputs[name], Refused):
+        raise exception.TemplateOutputError(resource=instance.name, attribute=name, message=answer.outputs[name].reason)
+    return answer.outputs[name]
 
 
-def of_the_cloud(what: str, shape: str) -> Data:
+def of_the_cloud(key: str, shape: str) -> Data:
     """What the cloud will say: in every shape another value."""
-    digest = hashlib.sha256(what.encode()).hexdigest()
+    digest = hashlib.sha256(key.encode()).hexdigest()
     digits = str(2 + int(digest, 16) % 8)  # as a group's count it must stay small
     choices = {
         "digits": digits,
@@ -285,9 +285,9 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
 
     action, status, state, primary_key, uuid = "CREATE", "COMPLETE", ("CREATE", "COMPLETE"), None, None
 
-    def __init__(self, path: str, shape: str, seen: SeenResource, names: Collection[str]) -> None:
+    def __init__(self, path: str, shape: str, resource: SeenResource, names: Collection[str]) -> None:
         self.path, self.shape, self.name = path, shape, path.rpartition("/")[2]
-        self.seen, self.names = seen, names
+        self.seen, self.names = resource, names
         self.echo: Any = None
         self.failed: Refused | None = None
 
@@ -314,8 +314,8 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
     def _stored(self, *keys: Data) -> Data:
         """What the cloud will say, or where the catalogue knows that it gives back a property: Heat's own value of it,
         by the rule of `echo`, which `test_echo` holds to Heat's classes."""
-        given = self.seen.properties if isinstance(self.seen.properties, dict) else {}
-        marked = {name: ResourceId(value) if self._refers(value) else value for name, value in given.items()}
+        properties = self.seen.properties if isinstance(self.seen.properties, dict) else {}
+        marked = {name: ResourceId(value) if self._refers(value) else value for name, value in properties.items()}
         resource = Resource(ResourceId(self.path), self.name, self.seen.type, self.seen.type, marked)
         try:
             value = echo(resource, SHIPPED.type(self.seen.type), list(keys))

@@ -45,14 +45,17 @@ def compare_files(template: Path, environments: list[Path], root: Path, name: st
     filled = fill(body, {**defaults, **(environment.get("parameters") or {})})
     nested = [_template(text) for text in files.values()]
     own = {
-        name: one["default"] for part in (*nested, body) for name, one in _parameters(part).items() if "default" in one
+        name: parameter["default"]
+        for part in (*nested, body)
+        for name, parameter in _parameters(part).items()
+        if "default" in parameter
     }
     for part in nested:  # what it nests may need values too; what is a default elsewhere suits best
         defaults = {name: own.get(name, value) for name, value in fill(part, defaults).items()} | defaults
     environment |= {"parameters": (environment.get("parameters") or {}) | filled, "parameter_defaults": defaults}
-    given = {"parameters": filled, "parameter_defaults": defaults}
+    environment_data = {"parameters": filled, "parameter_defaults": defaults}
     heat = _heat(json.dumps(body), files, environment, name)
-    ours = ours_of(template, environments=environments, environment=given, files_root=root, stack_name=name)
+    ours = ours_of(template, environments=environments, environment=environment_data, files_root=root, stack_name=name)
     return _report(ours, heat)
 
 
@@ -76,10 +79,10 @@ def _report(ours: Stack | list[str], heat: Mapping[str, Seen | Refused]) -> Repo
     return report
 
 
-def ours_of(*source: Path, **given: Any) -> Stack | list[str]:
+def ours_of(*source: Path, **inputs: Any) -> Stack | list[str]:
     """What `read_stack` says: the stack, or the diagnostics in words."""
     try:
-        return read_stack(*source, **given)
+        return read_stack(*source, **inputs)
     except InputError as error:
         return [f"{diagnostic.code}: {diagnostic.message}" for diagnostic in error.diagnostics]
 
@@ -88,12 +91,12 @@ def _heat(text: str, files: Mapping[str, str], environment: Mapping[str, Any], n
     return {shape: resolve(text, files, environment, name, shape) for shape in SHAPES}
 
 
-def fill(template: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def fill(template: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """A value for every parameter that has neither one nor a default, by its type and constraints."""
     return {
         name: _seed(name, definition)
         for name, definition in _parameters(template).items()
-        if name not in given and "default" not in definition and "Default" not in definition
+        if name not in values and "default" not in definition and "Default" not in definition
     }
 
 
@@ -103,8 +106,8 @@ def _parameters(template: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _seed(name: str, definition: Mapping[str, Any]) -> Any:
     limits: dict[str, Any] = {}
-    for one in definition.get("constraints") or []:
-        limits |= one
+    for constraint in definition.get("constraints") or []:
+        limits |= constraint
     allowed = limits.get("allowed_values") or definition.get("AllowedValues")
     pattern = limits.get("allowed_pattern") or definition.get("AllowedPattern") or ""
     length = limits.get("length") or {}

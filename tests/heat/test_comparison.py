@@ -33,21 +33,21 @@ outputs: {one: {value: {get_attr: [group, resource.1.value]}}}
 def both(change: Callable[[Seen], object] = lambda _: None, text: str = TEMPLATE) -> Report:
     """The report of the template, after something is changed in what Heat says in every shape."""
     heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
-    for seen in heat.values():
-        assert isinstance(seen, Seen)
-        change(seen)
+    for answer in heat.values():
+        assert isinstance(answer, Seen)
+        change(answer)
     return compare(read_stack(template=text, stack_name="web"), heat)
 
 
 def put(resource: str, part: str, value: Any) -> Callable[[Seen], None]:
     """Another value for a part of a resource, or for one of its properties."""
 
-    def change(seen: Seen) -> None:
-        one = seen.resources[resource]
-        if hasattr(one, part):
-            setattr(one, part, value)
+    def change(answer: Seen) -> None:
+        part_of = answer.resources[resource]
+        if hasattr(part_of, part):
+            setattr(part_of, part, value)
         else:
-            one.properties[part] = value
+            part_of.properties[part] = value
 
     return change
 
@@ -76,14 +76,14 @@ def test_the_same_template_has_no_difference() -> None:
         (put("vm", "requires", frozenset()), "web/vm requires"),
         (put("net", "nested", Seen()), "web/net nested"),
         (put("group", "nested", Refused("no")), "web/group nested"),
-        (lambda seen: seen.resources.pop("net"), "web/net"),
-        (lambda seen: seen.resources.update(other=seen.resources["net"]), "web/other"),
-        (lambda seen: seen.resources["group"].nested.resources.pop("1"), "web/group/1"),
-        (lambda seen: put("0", "value", "1")(seen.resources["group"].nested), "web/group/0 properties.value"),
-        (lambda seen: seen.parameters.update(size=3), "web parameters.size"),
-        (lambda seen: seen.conditions.update(big=False), "web conditions.big"),
-        (lambda seen: seen.outputs.update(one="0"), "web output one"),
-        (lambda seen: seen.outputs.update(two="0"), "web outputs"),
+        (lambda answer: answer.resources.pop("net"), "web/net"),
+        (lambda answer: answer.resources.update(other=answer.resources["net"]), "web/other"),
+        (lambda answer: answer.resources["group"].nested.resources.pop("1"), "web/group/1"),
+        (lambda answer: put("0", "value", "1")(answer.resources["group"].nested), "web/group/0 properties.value"),
+        (lambda answer: answer.parameters.update(size=3), "web parameters.size"),
+        (lambda answer: answer.conditions.update(big=False), "web conditions.big"),
+        (lambda answer: answer.outputs.update(one="0"), "web output one"),
+        (lambda answer: answer.outputs.update(two="0"), "web outputs"),
     ],
 )  # fmt: skip
 def test_a_difference_is_seen_at_its_place(change: Callable[[Any], object], at: str) -> None:
@@ -123,6 +123,6 @@ def test_two_unknowns_that_are_written_alike_must_be_alike_in_heat() -> None:
 def test_a_refusal_must_be_shared(ours: str, theirs: str, differs: bool) -> None:
     from tests.heat.inputs import ours_of
 
-    mine, heat = (TEMPLATE.replace("list: [a]", f"list: [{one}]") for one in (ours, theirs))
+    mine, heat = (TEMPLATE.replace("list: [a]", f"list: [{item}]") for item in (ours, theirs))
     answers = {shape: resolve(heat, {}, {}, "web", shape) for shape in SHAPES}
     assert bool(compare(ours_of(template=mine, stack_name="web"), answers).differences) is differs

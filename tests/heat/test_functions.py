@@ -26,7 +26,7 @@ HOT = (
     "2018-03-02", "2018-08-31", "2021-04-16",
 )  # fmt: skip
 CFN = (("HeatTemplateFormatVersion", "2012-12-12"), ("AWSTemplateFormatVersion", "2010-09-09"))
-VERSIONS = (*(("heat_template_version", one) for one in HOT), *CFN)
+VERSIONS = (*(("heat_template_version", version) for version in HOT), *CFN)
 
 VALUES = """
 {get_param: text}
@@ -662,7 +662,7 @@ def body(version: tuple[str, str], value: Any = 1, condition: Any = None) -> str
     types = {name: HOT_TYPES.get(kind, kind.lower()) if hot else kind for name, (kind, _) in PARAMETERS.items()}
     mapped = {"a": "one", "list": [1, "x"]}
     sections: dict[str, Any] = {
-        "parameters": {name: {"type": types[name], "default": one} for name, (_, one) in PARAMETERS.items()},
+        "parameters": {name: {"type": types[name], "default": default} for name, (_, default) in PARAMETERS.items()},
         "resources": {
             "net": {"type": "OS::Neutron::Net"},
             "echo": {"type": "OS::Heat::Value", "properties": {"value": mapped}},
@@ -685,8 +685,8 @@ def _cfn(sections: dict[str, Any]) -> dict[str, Any]:
     inner = {"parameters", "resources", "outputs"}
     return {
         section.capitalize(): {
-            name: {key.capitalize(): value for key, value in one.items()} if section in inner else one
-            for name, one in part.items()
+            name: {key.capitalize(): value for key, value in entry.items()} if section in inner else entry
+            for name, entry in part.items()
         }
         for section, part in sections.items()
     }
@@ -710,20 +710,20 @@ def tried(lines: str, name: str, texts: list[str]) -> set[bool]:
         for value, text in zip(expressions(lines), texts, strict=True)
         if isinstance(value, dict) and [*value] == [name]
     ]
-    return {isinstance(one, Seen) and not refusals(one) for one in heat}
+    return {isinstance(answer, Seen) and not refusals(answer) for answer in heat}
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=" ".join)
 def test_every_function_gives_what_it_gives_in_heat(version: tuple[str, str]) -> None:
-    found = [(value, some) for value in expressions(VALUES) if (some := differences(body(version, value)))]
-    assert found == []
+    problems = [(value, some) for value in expressions(VALUES) if (some := differences(body(version, value)))]
+    assert problems == []
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=" ".join)
 def test_every_condition_is_decided_as_in_heat(version: tuple[str, str]) -> None:
     cases = expressions(CONDITIONS) if "onditions" in body(version, 1, True) else []
-    found = [(value, some) for value in cases if (some := differences(body(version, 1, value)))]
-    assert found == []
+    problems = [(value, some) for value in cases if (some := differences(body(version, 1, value)))]
+    assert problems == []
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=" ".join)
@@ -731,17 +731,19 @@ def test_every_function_of_every_version_has_a_case_that_heat_takes_and_one_that
     version: tuple[str, str],
 ) -> None:
     known = type(template.Template({version[0]: version[1]}))
-    functions = {name for name, made in known.functions.items() if made is not Removed}
+    functions = {name for name, function in known.functions.items() if function is not Removed}
     conditional = {
-        name for name, made in (getattr(known, "condition_functions", None) or {}).items() if made is not Invalid
+        name
+        for name, function in (getattr(known, "condition_functions", None) or {}).items()
+        if function is not Invalid
     }
     values = [body(version, value) for value in expressions(VALUES)]
     conditions = [body(version, 1, value) for value in expressions(CONDITIONS)]
-    lacking = {name: found for name in functions if (found := tried(VALUES, name, values)) != {True, False}}
+    lacking = {name: outcomes for name in functions if (outcomes := tried(VALUES, name, values)) != {True, False}}
     lacking |= {
-        f"condition {name}": found
+        f"condition {name}": outcomes
         for name in conditional
-        if (found := tried(CONDITIONS, name, conditions)) != {True, False}
+        if (outcomes := tried(CONDITIONS, name, conditions)) != {True, False}
     }
     alone = {"Fn::GetAZs": {True}, "resource_facade": {False}, "Fn::ResourceFacade": {False}}  # facades: see below
     assert lacking == {name: tries for name, tries in alone.items() if name in functions}
@@ -752,19 +754,19 @@ def test_a_facade_gives_what_it_gives_in_heat(version: tuple[str, str]) -> None:
     hot = version[0] == "heat_template_version"
     names = ("metadata", "deletion_policy", "update_policy") if hot else ("Metadata", "DeletionPolicy", "UpdatePolicy")
     inner = body(version, [{"resource_facade" if hot else "Fn::ResourceFacade": name} for name in names])
-    found = []
+    problems = []
     for more in ({}, dict(zip(names, ({"a": "b"}, "Retain", {"c": {"d": 1}}), strict=True))):
         outer = json.loads(body(version))
         outer["resources" if hot else "Resources"]["in"] = {"type" if hot else "Type": "inner.yaml", **more}
-        found += [compare_body(json.dumps(outer), {}, {"inner.yaml": inner}).differences]
-    assert found == [[], []]
+        problems += [compare_body(json.dumps(outer), {}, {"inner.yaml": inner}).differences]
+    assert problems == [[], []]
 
 
 @pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-3], *CFN], ids=" ".join)
 def test_what_a_resource_depends_on_is_refused_as_in_heat(version: tuple[str, str]) -> None:
-    hot, found = version[0] == "heat_template_version", []
+    hot, problems = version[0] == "heat_template_version", []
     for value in expressions(DEPENDENCIES):
         template = json.loads(body(version))
         template["resources" if hot else "Resources"]["vm"]["depends_on" if hot else "DependsOn"] = value
-        found += [(value, some) for some in compare_body(json.dumps(template), {}, FILES).differences]
-    assert found == []
+        problems += [(value, some) for some in compare_body(json.dumps(template), {}, FILES).differences]
+    assert problems == []

@@ -51,7 +51,7 @@ def listed(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
 
 def call(**forms: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """One of the functions; its name with `__` for `::`. In a version that has it not it is plain data."""
-    return st.one_of([st.fixed_dictionaries({name.replace("__", "::"): one}) for name, one in forms.items()])
+    return st.one_of([st.fixed_dictionaries({name.replace("__", "::"): form}) for name, form in forms.items()])
 
 
 def truths() -> st.SearchStrategy[Any]:
@@ -99,9 +99,9 @@ def TEXT() -> st.SearchStrategy[Any]:  # noqa: N802
 
 @st.deferred
 def LIST() -> st.SearchStrategy[Any]:  # noqa: N802
-    each = st.dictionaries(KEYS, ANYLIST, min_size=1, max_size=2)
+    lists = st.dictionaries(KEYS, ANYLIST, min_size=1, max_size=2)
     repeated = st.fixed_dictionaries(
-        {"template": ANYTEXT | ANYMAP, "for_each": each}, optional={"permutations": st.booleans()}
+        {"template": ANYTEXT | ANYMAP, "for_each": lists}, optional={"permutations": st.booleans()}
     )
     return (
         st.lists(ANYTEXT, max_size=3)
@@ -173,7 +173,7 @@ def templates(draw: st.DrawFn, nested: bool = False) -> dict[str, Any]:
     kinds = ["OS::Heat::Value", "OS::Heat::Value", "OS::Nova::Server", "Unheard::Of"]
     kinds += [] if nested else ["below.yaml", "OS::Heat::ResourceGroup", DEPLOYMENTS]
     resources: dict[str, Any] = {}
-    held: dict[str, Any]
+    definition: dict[str, Any]
     for name in NAMES:
         condition = draw(st.sampled_from((None, *CONDITIONS))) if version >= "2016-10-14" else None
         values = PLAIN if condition in ("never", "maybe") else VALUES
@@ -184,11 +184,14 @@ def templates(draw: st.DrawFn, nested: bool = False) -> dict[str, Any]:
         if kind == "below.yaml":
             properties = {"passed": draw(values)}
         if kind == "OS::Heat::ResourceGroup":
-            held = {"type": draw(st.sampled_from(["OS::Heat::Value", "below.yaml"]))}
-            held["properties"] = {
-                "passed" if held["type"] == "below.yaml" else "value": draw(values | st.just("%index%"))
+            definition = {"type": draw(st.sampled_from(["OS::Heat::Value", "below.yaml"]))}
+            definition["properties"] = {
+                "passed" if definition["type"] == "below.yaml" else "value": draw(values | st.just("%index%"))
             }
-            properties = {"count": draw(st.sampled_from([0, 1, 2, {"get_param": "number"}])), "resource_def": held}
+            properties = {
+                "count": draw(st.sampled_from([0, 1, 2, {"get_param": "number"}])),
+                "resource_def": definition,
+            }
         if kind == DEPLOYMENTS:
             servers = st.dictionaries(st.sampled_from(["a", "b"]), values, max_size=2)
             properties = {"config": draw(LITERALS), "servers": draw(servers | st.just({"get_param": "data"}))}
@@ -214,7 +217,7 @@ def templates(draw: st.DrawFn, nested: bool = False) -> dict[str, Any]:
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_heat_resolves_a_generated_template_as_we_do(shard: int) -> None:
     known: Counter[str | None] = Counter()
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     @seed(shard)
     @settings(
@@ -227,10 +230,10 @@ def test_heat_resolves_a_generated_template_as_we_do(shard: int) -> None:
     def compared(template: dict[str, Any], below: dict[str, Any], parameters: dict[str, Any]) -> None:
         files = {"below.yaml": json.dumps(below), "note.txt": "a note, of two"}
         report = compare_body(json.dumps(template), {"parameters": parameters}, files)
-        told["resources"] += report.compared
+        counts["resources"] += report.compared
         strange = [difference for difference in report.differences if category(difference) is None]
         known.update(category(difference) for difference in report.differences)
         assert (strange, report.contradictions) == ([], [])
 
     compared()
-    print(f"{told['resources']} resources compared; differences by category: {dict(known)}")
+    print(f"{counts['resources']} resources compared; differences by category: {dict(known)}")

@@ -34,8 +34,8 @@ def registry() -> dict[str, Any]:
 
     resources.initialise()
     logging.disable(logging.NOTSET)
-    found: dict[str, Any] = resources.global_env().registry._registry
-    return found
+    registry: dict[str, Any] = resources.global_env().registry._registry
+    return registry
 
 
 @pytest.mark.parametrize("left_out", ["nothing", "targets", "sources", "all"])
@@ -48,20 +48,22 @@ def test_properties_are_moved_as_heat_moves_them(name: str, left_out: str, regis
     sources = {source for source, _ in kind.moved}
     targets = {target for _, target in kind.moved if target}
     omitted = {"nothing": set(), "targets": targets, "sources": sources, "all": sources | targets}[left_out]
-    given = {one.name: made for one in kind.properties if (made := sample(one, (), omitted)) is not None}
+    values = {
+        declared.name: value for declared in kind.properties if (value := sample(declared, (), omitted)) is not None
+    }
     if left_out == "nothing":  # Heat refuses both, unless one is empty
         for way in targets:
-            blank(given, way)
-    one = Resource(ResourceId("s/r"), "r", name, name, given)
+            blank(values, way)
+    stack_resource = Resource(ResourceId("s/r"), "r", name, name, values)
     resource = object.__new__(registry[name].value)
     resource.client_plugin = lambda *_: AnyName()
     schema = registry[name].value.properties_schema
-    translated = properties.Properties(schema, given)
+    translated = properties.Properties(schema, values)
     translated.update_translation(resource.translation_rules(translated), client_resolve=False)
-    ours = properties.Properties(schema, dict(as_heat_reads(one, kind).properties))
-    expected = {key: told(translated, key) for key in schema}
+    ours = properties.Properties(schema, dict(as_heat_reads(stack_resource, kind).properties))
+    expected = {key: read_value(translated, key) for key in schema}
     refused = {key for key, value in expected.items() if str(value).startswith("Incorrect translation rule")}
-    assert {key: told(ours, key) for key in schema if key not in refused} == {
+    assert {key: read_value(ours, key) for key in schema if key not in refused} == {
         key: value for key, value in expected.items() if key not in refused
     }
 
@@ -73,7 +75,7 @@ class AnyName:
         return name
 
 
-def told(properties: Any, key: str) -> object:
+def read_value(properties: Any, key: str) -> object:
     """The value of a property, or what is wrong with it."""
     try:
         value: object = properties[key]
@@ -82,29 +84,29 @@ def told(properties: Any, key: str) -> object:
     return value
 
 
-def sample(one: Property, way: tuple[str, ...], omitted: set[tuple[str, ...]]) -> object:
+def sample(described: Property, way: tuple[str, ...], omitted: set[tuple[str, ...]]) -> object:
     """A value of the property's kind, without what lies under the omitted ways."""
-    way = (*way, one.name)
+    way = (*way, described.name)
     if way in omitted:
         return None
-    match one.kind:
+    match described.kind:
         case "string":
-            return f"a {one.name}"
+            return f"a {described.name}"
         case "integer" | "number":
             return 7
         case "boolean":
             return True
-    within = {child.name: made for child in one.children if (made := sample(child, way, omitted)) is not None}
-    if one.kind == "list":
-        return [within] if one.children else ["x"]
+    within = {child.name: value for child in described.children if (value := sample(child, way, omitted)) is not None}
+    if described.kind == "list":
+        return [within] if described.children else ["x"]
     return within or {"retry": {"count": 3}, "timeout": 5}
 
 
 def blank(data: Any, way: tuple[str, ...]) -> None:
     """Makes the text, list or map under the way an empty one."""
     if isinstance(data, list):
-        for one in data:
-            blank(one, way)
+        for item in data:
+            blank(item, way)
     elif way[1:]:
         blank(data[way[0]], way[1:])
     elif way[0] in data:

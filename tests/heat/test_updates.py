@@ -17,22 +17,22 @@ BEYOND = {
     "a reference to what is replaced, which can't be, and so on": "likewise",
 }
 """Where a preview does not say what the update does."""
-CERTAIN = [what for what in PAIRS if not any("?" in row for row in PAIRS[what][2])]
+CERTAIN = [case for case in PAIRS if not any("?" in row for row in PAIRS[case][2])]
 
 
 def heat_has(resources: str) -> stack.Stack:
     """A stack as Heat has it when all was created."""
     text = HEAD + "".join(f"  {line}\n" for line in resources.splitlines())
-    given = environment.Environment({"parameters": {"p": "x", "q": "y"}})
-    found = stack.Stack(_context("word"), "s", template.Template(template_format.parse(text), env=given))
-    for resource in found.resources.values():
+    env = environment.Environment({"parameters": {"p": "x", "q": "y"}})
+    built = stack.Stack(_context("word"), "s", template.Template(template_format.parse(text), env=env))
+    for resource in built.resources.values():
         resource.action, resource.status, resource.resource_id = "CREATE", "COMPLETE", f"id of {resource.name}"
-    return found
+    return built
 
 
-@pytest.mark.parametrize("what", [what for what in CERTAIN if what not in BEYOND])
-def test_heat_previews_the_same_change(what: str) -> None:
-    old, new, expected = PAIRS[what]
+@pytest.mark.parametrize("case", [case for case in CERTAIN if case not in BEYOND])
+def test_heat_previews_the_same_change(case: str) -> None:
+    old, new, expected = PAIRS[case]
     preview = update.StackUpdate(heat_has(old), heat_has(new), None).preview()
-    found = [f"s/{name} {CHANGES[change]}" for change, names in preview.items() for name in names]
-    assert sorted(found) == [row for row in expected if row.split()[1] in CHANGES.values()]
+    rows = [f"s/{name} {CHANGES[change]}" for change, names in preview.items() for name in names]
+    assert sorted(rows) == [row for row in expected if row.split()[1] in CHANGES.values()]

@@ -39,17 +39,19 @@ def judged(change: Callable[[dict[str, SeenResource]], object]) -> list[tuple[st
     ours = ours_of(template=TEMPLATE, stack_name="web")
     heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
     assert isinstance(ours, Stack)
-    for seen in heat.values():
-        assert isinstance(seen, Seen)
-        change(seen.resources)
-    found = contradictions(ours, heat)
+    for answer in heat.values():
+        assert isinstance(answer, Seen)
+        change(answer.resources)
+    reported = contradictions(ours, heat)
     by_shape = {
         shape: sorted(
-            (*contradiction.finding, contradiction.certain) for contradiction in found if contradiction.shape == shape
+            (*contradiction.finding, contradiction.certain)
+            for contradiction in reported
+            if contradiction.shape == shape
         )
         for shape in STATED
     }
-    assert len(found) == sum(map(len, by_shape.values()))
+    assert len(reported) == sum(map(len, by_shape.values()))
     assert [*by_shape.values()] == [by_shape["word"]] * len(STATED)
     return by_shape["word"]
 
@@ -62,9 +64,9 @@ def more(holder: str) -> Callable[[dict[str, SeenResource]], object]:
     """Another member in a group, with a flavor that is not on offer."""
 
     def change(resources: dict[str, SeenResource]) -> None:
-        held = resources[holder].nested = copy.deepcopy(resources["group"].nested)
-        assert isinstance(held, Seen)
-        held.resources["99"] = resources["bad"]
+        nested = resources[holder].nested = copy.deepcopy(resources["group"].nested)
+        assert isinstance(nested, Seen)
+        nested.resources["99"] = resources["bad"]
 
     return change
 

@@ -36,31 +36,31 @@ def contradictions(ours: Stack, heat: Mapping[str, Seen | Refused]) -> list[Cont
     """Every disagreement. A shape in which Heat refuses the whole has no stack to judge; `none` writes a reference like
     any other text, so nobody could tell the two apart there."""
     judged = {
-        shape: _rules().decide(heat_stack(ours, seen, shape))
-        for shape, seen in heat.items()
-        if shape != "none" and isinstance(seen, Seen)
+        shape: _rules().decide(heat_stack(ours, answer, shape))
+        for shape, answer in heat.items()
+        if shape != "none" and isinstance(answer, Seen)
     }
     mine = _rules().decide(ours)
     certain, possible = set(map(_finding, mine.violations)), set(map(_finding, mine.undetermined))
     unread = tuple(
         f"{resource.id.path}/" for stack in ours.walk() for resource in stack.resources if resource.open_members
     )
-    found: list[Contradiction] = []
+    problems: list[Contradiction] = []
     for shape, theirs in judged.items():
         unsure = {policy_error.policy for policy_error in (*mine.errors, *theirs.errors)}
-        there, rows = (
+        blamed_pairs, rows = (
             set(map(_finding, theirs.violations)),
             {(violation.policy, violation.row) for violation in theirs.violations},
         )
         for violation in mine.violations:
             partly = any(isinstance(value, Unknown) for value in violation.row)
-            if (violation.policy, violation.row) not in rows and not (partly and _finding(violation) in there):
-                found.append(Contradiction(shape, _finding(violation), True))
-        for policy, blamed in there - certain - possible:
+            if (violation.policy, violation.row) not in rows and not (partly and _finding(violation) in blamed_pairs):
+                problems.append(Contradiction(shape, _finding(violation), True))
+        for policy, blamed in blamed_pairs - certain - possible:
             if blamed is None or not blamed.startswith(unread) or (policy, None) not in possible:
-                found.append(Contradiction(shape, (policy, blamed), False))
-        found = [contradiction for contradiction in found if contradiction.finding[0] not in unsure]
-    return found
+                problems.append(Contradiction(shape, (policy, blamed), False))
+        problems = [contradiction for contradiction in problems if contradiction.finding[0] not in unsure]
+    return problems
 
 
 @cache
@@ -72,48 +72,50 @@ def _finding(violation: Violation) -> Finding:
     return violation.policy, violation.resource.path if violation.resource else None
 
 
-def heat_stack(ours: Stack, seen: Seen, shape: str) -> Stack:
+def heat_stack(ours: Stack, answer: Seen, shape: str) -> Stack:
     """Our stack with what Heat says in that shape. What Heat can't resolve stays as we have it."""
-    return _Filled(shape, ours.id, seen).stack(ours, seen)
+    return _Filled(shape, ours.id, answer).stack(ours, answer)
 
 
 class _Filled:
     """Puts Heat's values in place of ours; the texts that are ids of resources in that shape become references."""
 
-    def __init__(self, shape: str, root: str, seen: Seen) -> None:
-        self._ids = {reference(path, shape): ResourceId(path) for path in _paths(root, seen)}
+    def __init__(self, shape: str, root: str, answer: Seen) -> None:
+        self._ids = {reference(path, shape): ResourceId(path) for path in _paths(root, answer)}
 
-    def stack(self, ours: Stack, seen: Seen) -> Stack:
+    def stack(self, ours: Stack, answer: Seen) -> Stack:
         mine = {resource.name: resource for resource in ours.resources}
         resources = tuple(
-            self._resource(mine.get(name) or _unheard(f"{ours.id}/{name}", one), one)
-            for name, one in seen.resources.items()
+            self._resource(mine.get(name) or _unheard(f"{ours.id}/{name}", resource), resource)
+            for name, resource in answer.resources.items()
         )
         return replace(
             ours,
             parameters=tuple(
                 replace(
-                    parameter, value=self._data(parameter.value, seen.parameters.get(parameter.name, parameter.value))
+                    parameter, value=self._data(parameter.value, answer.parameters.get(parameter.name, parameter.value))
                 )
                 for parameter in ours.parameters
             ),
             resources=resources,
-            outputs={name: self._data(one, seen.outputs.get(name, one)) for name, one in ours.outputs.items()},
-            conditions={name: self._data(one, seen.conditions.get(name, one)) for name, one in ours.conditions.items()},
+            outputs={name: self._data(value, answer.outputs.get(name, value)) for name, value in ours.outputs.items()},
+            conditions={
+                name: self._data(value, answer.conditions.get(name, value)) for name, value in ours.conditions.items()
+            },
         )
 
-    def _resource(self, ours: Resource, seen: SeenResource) -> Resource:
+    def _resource(self, ours: Resource, built: SeenResource) -> Resource:
         nested, unsure = ours.nested, ours.open_members
-        if isinstance(seen.nested, Seen):
+        if isinstance(built.nested, Seen):
             path = ours.id.path
             empty = Stack(path, path.replace("/", "-"), ours.id, path.count("/"), "heat_template_version", None)
-            nested, unsure = self.stack(nested or empty, seen.nested), None
-        properties = self._data(ours.properties, seen.properties or {})
+            nested, unsure = self.stack(nested or empty, built.nested), None
+        properties = self._data(ours.properties, built.properties or {})
         return replace(
             ours,
             properties=properties if isinstance(properties, dict) else ours.properties,
-            metadata=self._data(ours.metadata, seen.metadata),
-            update_policy=self._data(ours.update_policy, seen.update_policy),
+            metadata=self._data(ours.metadata, built.metadata),
+            update_policy=self._data(ours.update_policy, built.update_policy),
             maybe=None,
             nested=nested,
             open_members=unsure,
@@ -127,7 +129,7 @@ class _Filled:
                 mine = ours if isinstance(ours, dict) else {}
                 return {key: self._data(mine.get(key), value) for key, value in heat.items()}
             case list() if isinstance(ours, list) and len(ours) == len(heat):
-                return [self._data(one, value) for one, value in zip(ours, heat, strict=True)]
+                return [self._data(item, value) for item, value in zip(ours, heat, strict=True)]
             case list() if not _refuses(heat):
                 return [self._data(None, value) for value in heat]
             case None | bool() | int() | float():
@@ -135,11 +137,11 @@ class _Filled:
         return ours  # refused, or a set or something else that only yaql knows
 
 
-def _paths(root: str, seen: Seen) -> Iterator[str]:
-    for name, one in seen.resources.items():
+def _paths(root: str, answer: Seen) -> Iterator[str]:
+    for name, resource in answer.resources.items():
         yield f"{root}/{name}"
-        if isinstance(one.nested, Seen):
-            yield from _paths(f"{root}/{name}", one.nested)
+        if isinstance(resource.nested, Seen):
+            yield from _paths(f"{root}/{name}", resource.nested)
 
 
 def _refuses(value: Any) -> bool:
@@ -147,6 +149,6 @@ def _refuses(value: Any) -> bool:
     return isinstance(value, Refused) or any(map(_refuses, parts))
 
 
-def _unheard(path: str, seen: SeenResource) -> Resource:
+def _unheard(path: str, resource: SeenResource) -> Resource:
     """A resource that only Heat has."""
-    return Resource(ResourceId(path), path.rpartition("/")[2], seen.type, seen.type, {})
+    return Resource(ResourceId(path), path.rpartition("/")[2], resource.type, resource.type, {})

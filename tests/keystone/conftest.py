@@ -20,5 +20,5 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     """Both of them, with users of several roles."""
     from tests.keystone.rig import running
 
-    with running(tmp_path_factory.mktemp("cloud")) as made:
-        yield made
+    with running(tmp_path_factory.mktemp("cloud")) as cloud:
+        yield cloud

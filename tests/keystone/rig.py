@@ -108,8 +108,8 @@ class Cloud:
 def running(folder: Path) -> Iterator[Cloud]:
     """Both from their start to their end."""
     keystone = folder / "keystone"
-    for made in (keystone, folder / "environment.d", folder / "templates"):
-        made.mkdir()
+    for path in (keystone, folder / "environment.d", folder / "templates"):
+        path.mkdir()
     port, cfn_port = free_ports()
     identity_port, _ = free_ports()
     command = [sys.executable, "-W", "ignore", str(HERE / "server.py"), str(keystone), str(identity_port), PASSWORD]
@@ -144,13 +144,13 @@ def _populate(identity: str, port: int) -> tuple[dict[str, str], dict[str, str]]
     admin = _session(identity, "admin", "admin")
 
     def make(kind: str, **data: Any) -> str:
-        made = admin.post(f"{identity}/v3/{kind}s", json={kind: data}).json()
-        return str(made[kind]["id"])
+        body = admin.post(f"{identity}/v3/{kind}s", json={kind: data}).json()
+        return str(body[kind]["id"])
 
     projects = {
         name: make("project", name=name, domain_id="default") for name in {project for project, _ in USERS.values()}
     }
-    roles = {one["name"]: one["id"] for one in admin.get(f"{identity}/v3/roles").json()["roles"]}
+    roles = {role["name"]: role["id"] for role in admin.get(f"{identity}/v3/roles").json()["roles"]}
     roles |= {name: make("role", name=name) for _, names in USERS.values() for name in names if name not in roles}
     users = {}
     for user, (project, names) in USERS.items():

@@ -9,11 +9,11 @@ from tests.pages import DOCS
 
 
 def test_the_page_shows_each_pipeline_of_heats_own_file_with_its_door() -> None:
-    [shown] = [
-        one
-        for one in re.findall(r"```ini\n(.*?)```", (DOCS / "install.md").read_text("utf-8"), re.S)
-        if "[filter" in one
+    [section] = [
+        block
+        for block in re.findall(r"```ini\n(.*?)```", (DOCS / "install.md").read_text("utf-8"), re.S)
+        if "[filter" in block
     ]
     before, after = PASTE.read_text().splitlines(), gated(PASTE.read_text()).splitlines()
-    ours = [line for line in shown.splitlines() if line not in before]
-    assert (ours, set(shown.splitlines()) - set(after)) == ([line for line in after if line not in before], set())
+    ours = [line for line in section.splitlines() if line not in before]
+    assert (ours, set(section.splitlines()) - set(after)) == ([line for line in after if line not in before], set())

@@ -38,16 +38,16 @@ def create(cloud: Cloud, user: str, **more: Any) -> tuple[int, str]:
 
 def logged(cloud: Cloud, user: str, denied: bool = False) -> dict[str, Any]:
     """The last record on the user, or on a denial of his, once there is one."""
-    found: list[dict[str, Any]] = []
+    refusals: list[dict[str, Any]] = []
 
-    def there() -> bool:
+    def is_logged() -> bool:
         records = map(json.loads, (cloud.heat.folder / "decisions.jsonl").read_text().splitlines())
-        found[:] = [record for record in records if record.get("user") == cloud.users[user]]
-        found[:] = [one for one in found if one["verdict"] == "denied" or not denied]
-        return bool(found)
+        refusals[:] = [record for record in records if record.get("user") == cloud.users[user]]
+        refusals[:] = [record for record in refusals if record["verdict"] == "denied" or not denied]
+        return bool(refusals)
 
-    wait(there)
-    return found[-1]
+    wait(is_logged)
+    return refusals[-1]
 
 
 def test_a_member_s_stack_is_built_and_a_long_string_is_refused(cloud: Cloud) -> None:
@@ -56,9 +56,9 @@ def test_a_member_s_stack_is_built_and_a_long_string_is_refused(cloud: Cloud) ->
     wait(lambda: client.stacks.get("fine").stack_status == "CREATE_COMPLETE")
     with pytest.raises(exc.HTTPForbidden) as refused:
         client.stacks.create(stack_name="long", template=template(length=99))
-    told, _, decision = str(refused.value).partition(" [decision ")
-    assert told == "ERROR: The policies deny this stack: length: one has 99 characters at long/one"
-    assert (len(decision), [one.stack_name for one in client.stacks.list()]) == (7, ["fine"])
+    printed, _, decision = str(refused.value).partition(" [decision ")
+    assert printed == "ERROR: The policies deny this stack: length: one has 99 characters at long/one"
+    assert (len(decision), [stack.stack_name for stack in client.stacks.list()]) == (7, ["fine"])
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_without_a_good_token_nothing_reaches_the_gate(cloud: Cloud) -> None:
     url = f"{cloud.heat.url}/v1/{cloud.projects['demo']}/stacks"
     body: dict[str, Any] = {"stack_name": "none", "template": template(length=99)}
     forged = {"X-Auth-Token": "none", "X-Roles": "admin", "X-Project-Id": cloud.projects["demo"], "X-User-Id": "root"}
-    answers = [requests.post(url, json=body, headers=given, timeout=PATIENCE) for given in ({}, forged)]
+    answers = [requests.post(url, json=body, headers=headers, timeout=PATIENCE) for headers in ({}, forged)]
     assert [answer.status_code for answer in answers] == [401, 401]
 
 
@@ -104,7 +104,7 @@ def test_headers_of_the_client_change_no_role(cloud: Cloud) -> None:
 
 def test_a_stack_of_another_project_is_heats_to_refuse(cloud: Cloud) -> None:
     cloud.ask("edna", "POST", "stacks", stack_name="hers", template=template())
-    [stack] = [one for one in cloud.client("edna").stacks.list() if one.stack_name == "hers"]
+    [stack] = [listed for listed in cloud.client("edna").stacks.list() if listed.stack_name == "hers"]
     path = f"{cloud.heat.url}/v1/{cloud.projects['demo']}/stacks/hers/{stack.id}"
     headers = {"X-Auth-Token": str(cloud.session("sam").get_token())}
     answer = requests.patch(path, json={"template": template()}, headers=headers, timeout=PATIENCE)

@@ -26,14 +26,14 @@ from tests.ledger import Seats, broker, request
 
 def become(monkeypatch: pytest.MonkeyPatch, cloud: Cloud, user: str) -> None:
     """The environment has the credentials of the user."""
-    for name in [one for one in os.environ if one.startswith("OS_")]:
+    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
         monkeypatch.delenv(name)
     named = {"AUTH_URL": f"{cloud.identity}/v3", "USERNAME": user, "PASSWORD": PASSWORD, "PROJECT_NAME": USERS[user][0]}
     for name, value in (named | {"USER_DOMAIN_ID": "default", "PROJECT_DOMAIN_ID": "default"}).items():
         monkeypatch.setenv(f"OS_{name}", value)
 
 
-def made(cloud: Cloud, user: str, name: str) -> str:
+def create_stack(cloud: Cloud, user: str, name: str) -> str:
     """The id of a stack of the user's that is complete."""
     stack: str = cloud.ask(user, "POST", "stacks", stack_name=name, template=template()).json()["stack"]["id"]
     wait(lambda: cloud.ask(user, "GET", f"stacks/{name}/{stack}").json()["stack"]["stack_status"] == "CREATE_COMPLETE")
@@ -48,7 +48,11 @@ def deleted(cloud: Cloud, user: str, name: str, stack: str) -> None:
 def test_only_who_may_see_every_projects_stacks_can_tell_what_became_of_them(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stacks = {"living": made(cloud, "sam", "living"), "gone": made(cloud, "sam", "gone"), "purged": str(uuid4())}
+    stacks = {
+        "living": create_stack(cloud, "sam", "living"),
+        "gone": create_stack(cloud, "sam", "gone"),
+        "purged": str(uuid4()),
+    }
     mine = str(uuid4())
     deleted(cloud, "sam", "gone", stacks["gone"])
     now = broker(tmp_path, Seats(tmp_path / "seats"))
@@ -56,12 +60,12 @@ def test_only_who_may_see_every_projects_stacks_can_tell_what_became_of_them(
         now.reserve(request(name, name, project=cloud.projects["free"], stack=stack))
     now.reserve(request("mine", "mine", project=cloud.projects["demo"], stack=mine))
 
-    def told(user: str) -> list[str | None]:
+    def read_answers(user: str) -> list[str | None]:
         become(monkeypatch, cloud, user)
         ask = HeatStacks(Client(), now.journal, "aio")
-        return [found.status if (found := ask(one)) else None for one in (*stacks.values(), mine)]
+        return [state.status if (state := ask(uuid)) else None for uuid in (*stacks.values(), mine)]
 
-    assert {user: told(user) for user in ("root", "heat", "alice", "rita", "sam")} == {
+    assert {user: read_answers(user) for user in ("root", "heat", "alice", "rita", "sam")} == {
         "root": ["complete", "absent", "absent", "absent"],
         "heat": ["complete", "absent", "absent", "absent"],
         "alice": [None, None, None, None],
@@ -71,7 +75,7 @@ def test_only_who_may_see_every_projects_stacks_can_tell_what_became_of_them(
     become(monkeypatch, cloud, "root")
     found = HeatStacks(Client(), now.journal, "aio")(stacks["living"])
     listed = cloud.ask("sam", "GET", f"stacks/living/{stacks['living']}/resources").json()["resources"]
-    assert found == Became("complete", frozenset(one["physical_resource_id"] for one in listed))
+    assert found == Became("complete", frozenset(resource["physical_resource_id"] for resource in listed))
 
 
 @pytest.mark.parametrize(
@@ -92,18 +96,18 @@ def test_the_reconciler_gives_back_what_a_deleted_stack_held_and_leaves_the_rest
     chosen, _ = read_settings(conf)
     now = create_broker(chosen, time.time)
     assert now is not None
-    kept, gone = made(cloud, "sam", "kept"), made(cloud, "sam", "went")
-    [there] = cloud.ask("sam", "GET", f"stacks/kept/{kept}/resources").json()["resources"]
-    for uuid, stack in ((there["physical_resource_id"], kept), ("u-went", gone)):
+    kept, deleted_stack = create_stack(cloud, "sam", "kept"), create_stack(cloud, "sam", "went")
+    [resource] = cloud.ask("sam", "GET", f"stacks/kept/{kept}/resources").json()["resources"]
+    for uuid, stack in ((resource["physical_resource_id"], kept), ("u-went", deleted_stack)):
         of_sam = replace(asked("edge", uuid, "one", type="T"), project=cloud.projects["free"], stack=stack)
         now.reserve(of_sam)
-    deleted(cloud, "sam", "went", gone)
-    said = []
+    deleted(cloud, "sam", "went", deleted_stack)
+    outputs = []
     for user in ("alice", "root", "root"):
         become(monkeypatch, cloud, user)
         code = main(["services", "reconcile", "--heat-conf", str(conf)])
-        said.append((user, code, capsys.readouterr().out.splitlines()))
-    committed = f"committed: {there['physical_resource_id']} of stack {kept}: its stack is complete"
-    released = f"released: u-went of stack {gone}: its stack is gone"
-    assert said == [("alice", 0, []), ("root", 0, [committed, released]), ("root", 0, [])]
+        outputs.append((user, code, capsys.readouterr().out.splitlines()))
+    committed = f"committed: {resource['physical_resource_id']} of stack {kept}: its stack is complete"
+    released = f"released: u-went of stack {deleted_stack}: its stack is gone"
+    assert outputs == [("alice", 0, []), ("root", 0, [committed, released]), ("root", 0, [])]
     assert [(claim.stack, claim.state) for claim in claims_of(conf)] == [(kept, "committed")]

@@ -21,5 +21,5 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     """An empty one: each test makes providers of its own, of classes of its own."""
     from tests.placement.rig import running
 
-    with running(tmp_path_factory.mktemp("placement")) as made:
-        yield made
+    with running(tmp_path_factory.mktemp("placement")) as cloud:
+        yield cloud

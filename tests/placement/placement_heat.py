@@ -43,8 +43,8 @@ class Ground:
         return [
             (name, amount)
             for name, uuid in self.uuids.items()
-            for one in self.cloud.held(uuid)
-            for amount in one.values()
+            for allocation in self.cloud.held(uuid)
+            for amount in allocation.values()
         ]
 
     @property
@@ -66,40 +66,42 @@ class Ground:
 
     def given(self, name: str, resource: str) -> dict[str, Any]:
         """The properties with which a stand-in was made."""
-        found: dict[str, Any] = self.attributes(name, resource)["given"]
-        return found
+        properties: dict[str, Any] = self.attributes(name, resource)["given"]
+        return properties
 
     def attributes(self, name: str, resource: str) -> dict[str, Any]:
         """What Heat tells of a resource."""
-        found: dict[str, Any] = self.heat.on(name, "GET", f"/resources/{resource}").json()["resource"]["attributes"]
-        return found
+        attributes: dict[str, Any] = self.heat.on(name, "GET", f"/resources/{resource}").json()["resource"][
+            "attributes"
+        ]
+        return attributes
 
     def outputs(self, name: str) -> dict[str, Any]:
         """What Heat tells of a stack's outputs."""
-        return {one["output_key"]: one["output_value"] for one in self.heat.stack(name)["outputs"]}
+        return {output["output_key"]: output["output_value"] for output in self.heat.stack(name)["outputs"]}
 
     def gone(self, name: str) -> None:
         """Delete a stack, and wait until it is gone."""
         self.heat.on(name, "DELETE")
-        self.heat.ended(name, gone=True)
+        self.heat.ended(name, deleted=True)
 
     @contextmanager
     def watched(self) -> Iterator[list[list[tuple[str, int]]]]:
         """All that was held meanwhile."""
-        seen, over = [self.held], threading.Event()
+        holdings, over = [self.held], threading.Event()
 
         def look() -> None:
             while not over.wait(0.02):
-                seen.append(self.held)
+                holdings.append(self.held)
 
         thread = threading.Thread(target=look)
         thread.start()
         try:
-            yield seen
+            yield holdings
         finally:
             over.set()
             thread.join()
-            seen.append(self.held)
+            holdings.append(self.held)
 
 
 @contextmanager
@@ -107,13 +109,13 @@ def ground(folder: Path, cloud: Cloud, convergence: bool, **more: Any) -> Iterat
     """A ground from its start to its end."""
     prefix = f"CUSTOM_T{uuid4().hex.upper()}_"
     uuids = {"acme_db": cloud.provider(f"acme_db-{prefix}", {f"{prefix}ACME_DB": SEATS})}
-    for name, (rack, zone, what, amount) in (HOSTS | POOLS).items():
+    for name, (rack, zone, resource_class, amount) in (HOSTS | POOLS).items():
         traits = (f"CUSTOM_RACK_{rack.upper()}", f"CUSTOM_ZONE_{zone.upper()}")
-        uuids[name] = cloud.provider(f"{name}-{prefix}", {prefix + what: amount}, *traits)
+        uuids[name] = cloud.provider(f"{name}-{prefix}", {prefix + resource_class: amount}, *traits)
     rules = shutil.copytree(DOCS.parent / "rules", folder / "rules")
     shutil.copy(SAMPLES / "unlock.dl", rules)
     settings = [
-        *(f"{name}.{what}" for name in ("licence", "rack_affinity") for what in (
+        *(f"{name}.{option}" for name in ("licence", "rack_affinity") for option in (
             f"endpoint={cloud.url}", f"file={folder}/{name}", f"prefix={prefix}", "timeout=30")),
         f"approval.file={folder}/approvals",
         f"edge.file={folder}/places",

@@ -33,8 +33,8 @@ class Cloud:
     def provider(self, name: str, inventory: Mapping[str, int], *traits: str) -> str:
         """Make a provider with all of these classes and traits; its uuid."""
         uuid = str(uuid4())
-        for one in inventory:
-            self.ask("PUT", f"/resource_classes/{one}")
+        for resource_class in inventory:
+            self.ask("PUT", f"/resource_classes/{resource_class}")
         for trait in traits:
             self.ask("PUT", f"/traits/{trait}")
         self.ask("POST", "/resource_providers", {"name": name, "uuid": uuid})
@@ -51,22 +51,22 @@ class Cloud:
 
     def held(self, uuid: str) -> list[dict[str, int]]:
         """What each consumer holds of a provider."""
-        found = self.ask("GET", f"/resource_providers/{uuid}/allocations")["allocations"]
-        return sorted((one["resources"] for one in found.values()), key=str)
+        allocations = self.ask("GET", f"/resource_providers/{uuid}/allocations")["allocations"]
+        return sorted((allocation["resources"] for allocation in allocations.values()), key=str)
 
     def used(self, uuid: str) -> dict[str, int]:
         """What is taken of a provider."""
-        found: dict[str, int] = self.ask("GET", f"/resource_providers/{uuid}/usages")["usages"]
-        return found
+        usages: dict[str, int] = self.ask("GET", f"/resource_providers/{uuid}/usages")["usages"]
+        return usages
 
 
 @contextmanager
 def running(folder: Path, port: int = 0) -> Iterator[Cloud]:
     """Placement, from its start to its end; on a port that is free, unless one is given."""
     if not port:
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            port = found.getsockname()[1]
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
     command = [sys.executable, "-W", "ignore", str(Path(__file__).parent / "server.py"), str(folder), str(port)]
     with (folder / "stderr").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)

@@ -26,16 +26,16 @@ def engine(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def granting(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """Heat with the services, and no filter."""
-    with ground(tmp_path_factory.mktemp(engine), cloud, engine == "convergence") as one:
-        yield one
+    with ground(tmp_path_factory.mktemp(engine), cloud, engine == "convergence") as heat:
+        yield heat
 
 
 @pytest.fixture(scope="module")
 def filtering(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """The same behind the gate's filter."""
     folder = tmp_path_factory.mktemp(f"{engine}_filtered")
-    with ground(folder, cloud, engine == "convergence", api_filters="datalog_gate") as one:
-        yield one
+    with ground(folder, cloud, engine == "convergence", api_filters="datalog_gate") as heat:
+        yield heat
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def behind(filtering: Ground) -> Iterator[Ground]:
 
 def server(decision: object = None, image: str = "acme_db-14", **more: object) -> dict[str, Any]:
     """A server that keeps in its metadata what it was decided."""
-    given = {"image": image, "flavor": "m1.small", "metadata": {"decision": decision}, **GROUP, **more}
-    return {"type": "OS::Nova::Server", "properties": given}
+    properties = {"image": image, "flavor": "m1.small", "metadata": {"decision": decision}, **GROUP, **more}
+    return {"type": "OS::Nova::Server", "properties": properties}
 
 
 def decided(resource: str, *path: str) -> dict[str, Any]:
@@ -62,21 +62,21 @@ def decided(resource: str, *path: str) -> dict[str, Any]:
 
 def licensed(*scope: str, seats: int = 1, **more: Any) -> dict[str, Any]:
     """A template with so many seats for these servers."""
-    asked = grant("licence", list(scope), options={"name": "acme_db", "seats": seats})
-    return template(g=asked, **{one: server(decided(one)) for one in scope}, **more)
+    policy = grant("licence", list(scope), options={"name": "acme_db", "seats": seats})
+    return template(g=policy, **{name: server(decided(name)) for name in scope}, **more)
 
 
 def failed(why: str, service: str = "licence") -> tuple[str, str]:
     """How a creation ends that is refused."""
-    said = f"Resource CREATE failed: GrantError: resources.g: the service {service} refuses this: {why}"
-    return "CREATE_FAILED", said
+    reason = f"Resource CREATE failed: GrantError: resources.g: the service {service} refuses this: {why}"
+    return "CREATE_FAILED", reason
 
 
 def test_of_two_seats_two_stacks_are_made_and_the_third_fails_until_one_is_gone(here: Ground) -> None:
     names = []
-    for held in ([1], [1, 1]):
+    for seats in ([1], [1, 1]):
         name, *ended = here.made(licensed("db"))
-        assert (ended, here.held) == (["CREATE_COMPLETE", DONE], [("acme_db", one) for one in held])
+        assert (ended, here.held) == (["CREATE_COMPLETE", DONE], [("acme_db", count) for count in seats])
         assert here.given(name, "db")["metadata"] == {"decision": {"licence": "acme_db", "seats": 1}}
         names.append(name)
     third, *ended = here.made(licensed("db"))
@@ -107,14 +107,14 @@ def test_the_last_seats_survive_a_replacing_update_and_a_rollback(here: Ground, 
     name, *ended = ground.made(licensed("db", seats=2))
     assert ended == ["CREATE_COMPLETE", DONE]
     [old] = ground.claims
-    with ground.watched() as seen:
+    with ground.watched() as holdings:
         assert ground.updated(name, licensed("db", "web", seats=2))[0] == "UPDATE_COMPLETE"
         [new] = ground.claims
         assert (new.replaces, sorted(new.decision)) == (old.uuid, ["db", "web"])
         fails = licensed("db", "web", "cache", seats=2, broken=server(image="broken"))
         ground.updated(name, fails, disable_rollback=False)
         wait(lambda: ground.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
-    assert {tuple(held) for held in seen} == {(("acme_db", 2),)}
+    assert {tuple(holding) for holding in holdings} == {(("acme_db", 2),)}
     [last] = ground.claims
     assert ground.attributes(name, "g") == {"decision": last.decision} == {"decision": new.decision}
     assert ground.heat.resources(name).keys() == {"g", "db", "web"}

@@ -25,8 +25,8 @@ def filtering(
 ) -> Iterator[Ground]:
     """Heat with the services, behind the gate's filter."""
     folder, convergence = tmp_path_factory.mktemp(request.param), request.param == "convergence"
-    with ground(folder, cloud, convergence, api_filters="datalog_gate") as one:
-        yield one
+    with ground(folder, cloud, convergence, api_filters="datalog_gate") as heat:
+        yield heat
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def sample(name: str) -> dict[str, Any]:
 def test_a_server_and_its_volume_are_in_one_rack(here: Ground) -> None:
     name, *ended = here.made(**sample("same_rack"))
     assert tuple(ended) == DONE
-    assert [here.given(name, one)["availability_zone"] for one in ("db", "db_volume")] == ["z2", "z2"]
+    assert [here.given(name, resource)["availability_zone"] for resource in ("db", "db_volume")] == ["z2", "z2"]
     assert here.held == [("h2", 1), ("p2", 100)]
 
 
@@ -55,13 +55,13 @@ def test_a_group_of_servers_is_over_three_racks(here: Ground) -> None:
     assert decision.keys() == {f"web.{at}.server" for at in range(6)}
     nested = here.heat.on(name, "GET", "/resources?nested_depth=2&with_detail=True").json()["resources"]
     zones = {
-        one["parent_resource"]: one["attributes"]["given"]["availability_zone"]
-        for one in nested
-        if one["resource_name"] == "server"
+        resource["parent_resource"]: resource["attributes"]["given"]["availability_zone"]
+        for resource in nested
+        if resource["resource_name"] == "server"
     }
     assert zones == {str(at): decision[f"web.{at}.server"]["availability_zone"] for at in range(6)}
     assert set(zones.values()) == {"z1", "z2", "z3"}
-    assert Counter(dict(here.held)) == Counter(one["host"].partition("-")[0] for one in decision.values())
+    assert Counter(dict(here.held)) == Counter(place["host"].partition("-")[0] for place in decision.values())
 
 
 def test_a_database_takes_two_seats(here: Ground) -> None:
@@ -71,20 +71,20 @@ def test_a_database_takes_two_seats(here: Ground) -> None:
     assert here.held == [("acme_db", 2)]
     with here.heat.unchanged():
         other, refused = here.heat.create(**sample("licence"))
-        said = (
+        reason = (
             f"licence refuses the grant {other}/seats: the licence acme_db has 0 of 2 seats left, and 2 are asked for"
         )
-        assert refusal(refused) == (403, said)
+        assert refusal(refused) == (403, reason)
 
 
 def test_a_machine_is_made_once_a_person_approves_it(here: Ground) -> None:
     name, *ended = here.made(**sample("approval"))
     configured = here.folder / "heat.conf"
-    [asked] = listed(configured)
-    why = f"GrantError: resources.approved: the service approval refuses this: awaiting approval {asked.name}"
+    [approval] = listed(configured)
+    why = f"GrantError: resources.approved: the service approval refuses this: awaiting approval {approval.name}"
     assert tuple(ended) == ("CREATE_FAILED", f"Resource CREATE failed: {why}")
     assert here.heat.resources(name)["model"] == "INIT_COMPLETE"
-    approved = answer(configured, asked.name, "approved", "")
+    approved = answer(configured, approval.name, "approved", "")
     assert here.updated(name, **sample("approval")) == UPDATED
     assert here.outputs(name) == {"approved_by": approved.said[-1].who}
     assert here.heat.resources(name)["model"] == "CREATE_COMPLETE"
@@ -108,11 +108,11 @@ DENIED = {
 @pytest.mark.parametrize("name", DENIED)
 def test_what_is_not_in_the_scope_of_the_grant_is_refused(here: Ground, name: str) -> None:
     sent = sample(name)
-    for one in sent["template"]["resources"].values():
-        if one["type"] == "DatalogGate::Policy":
-            one["properties"]["scope"] = ["port"]
+    for resource in sent["template"]["resources"].values():
+        if resource["type"] == "DatalogGate::Policy":
+            resource["properties"]["scope"] = ["port"]
     with here.heat.unchanged():
         stack, refused = here.heat.create(**sent)
         hint = f"add a resource of type DatalogGate::Policy with service: {name} and this resource in its scope"
-        said = f"The policies deny this stack: {DENIED[name].format(stack)} ({hint})"
-        assert refusal(refused) == (403, said)
+        reason = f"The policies deny this stack: {DENIED[name].format(stack)} ({hint})"
+        assert refusal(refused) == (403, reason)

@@ -37,8 +37,8 @@ class Licences:
 
     def asked(self, uuid: str, *seats: str, stack: str = "s", replaces: tuple[Request, ...] = ()) -> Request:
         """A request for one seat for each of these resources."""
-        one = request(uuid, *seats, stack=stack, service="licence")
-        return replace(one, options={"name": self.name}, replaces=tuple(old.key for old in replaces))
+        plain = request(uuid, *seats, stack=stack, service="licence")
+        return replace(plain, options={"name": self.name}, replaces=tuple(old.key for old in replaces))
 
     def decided(self, *seats: str) -> dict[str, dict[str, object]]:
         return {seat: {"licence": self.name, "seats": len(seats)} for seat in seats}
@@ -46,7 +46,7 @@ class Licences:
     @property
     def used(self) -> list[int]:
         """The seats of each consumer."""
-        return sorted(one[self.resource_class] for one in self.cloud.held(self.provider))
+        return sorted(allocation[self.resource_class] for allocation in self.cloud.held(self.provider))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def two(cloud: Cloud, tmp_path: Path) -> Licences:
     return Licences(cloud, tmp_path)
 
 
-def held(request: Request) -> Held:
+def claim_of(request: Request) -> Held:
     return Held(key=request.key, project=request.project, uuid=request.uuid, decision={})
 
 
@@ -63,13 +63,13 @@ def test_of_two_seats_the_third_is_refused_at_the_door_and_after(cloud: Cloud, t
     two = Licences(cloud, tmp_path, providers=providers)
     stacks = [two.asked(f"u{at}", "db", stack=f"s{at}") for at in range(3)]
     assert [two.service.reserve(stack) for stack in stacks[:2]] == [two.decided("db")] * 2
-    assert (two.used, two.service.status(held(stacks[0]))) == ([1, 1], "held")
+    assert (two.used, two.service.status(claim_of(stacks[0]))) == ([1, 1], "held")
     for ask in (two.service.facts, two.service.reserve):
         with pytest.raises(RefusedError) as error:
             ask(stacks[2])
         assert error.value.reason == f"the licence {two.name} has 0 of 2 seats left, and 1 is asked for"
-    assert (two.used, two.service.status(held(stacks[2]))) == ([1, 1], "absent")
-    two.service.release(held(stacks[0]))
+    assert (two.used, two.service.status(claim_of(stacks[2]))) == ([1, 1], "absent")
+    two.service.release(claim_of(stacks[0]))
     two.service.facts(stacks[2])
     assert two.service.reserve(stacks[2]) == two.decided("db")
 
@@ -79,20 +79,20 @@ def test_a_replay_holds_once_and_a_dead_key_nothing(two: Licences) -> None:
     assert [two.service.reserve(request) for _ in range(3)] == [two.decided("db", "web")] * 3
     assert two.used == [2]
     two.service.facts(request)
-    two.service.commit(held(request))
+    two.service.commit(claim_of(request))
     for _ in range(2):
-        two.service.release(held(request))
-        assert (two.used, two.service.status(held(request))) == ([], "absent")
+        two.service.release(claim_of(request))
+        assert (two.used, two.service.status(claim_of(request))) == ([], "absent")
     with pytest.raises(RefusedError) as error:
         two.service.reserve(request)
     assert (error.value.reason, two.used) == ("what this grant asked for was given back before", [])
 
 
 def test_a_key_that_is_released_before_it_was_reserved_is_dead(two: Licences) -> None:
-    two.service.release(held(two.asked("u", "db")))
+    two.service.release(claim_of(two.asked("u", "db")))
     with pytest.raises(RefusedError):
         two.service.reserve(two.asked("u", "db"))
-    assert (two.used, two.service.status(held(two.asked("u", "db")))) == ([], "absent")
+    assert (two.used, two.service.status(claim_of(two.asked("u", "db")))) == ([], "absent")
 
 
 @pytest.mark.parametrize("order", permutations(range(3)))
@@ -108,10 +108,10 @@ def test_the_last_seats_survive_updates_and_what_is_shared_is_held_until_the_las
         assert two.used == [2]
     left = dict(enumerate((2, 1, 2)))
     for at in order:
-        two.service.release(held(claims[at]))
+        two.service.release(claim_of(claims[at]))
         del left[at]
         assert two.used == ([max(left.values())] if left else [])
-        assert [two.service.status(held(claim)) for claim in claims] == [
+        assert [two.service.status(claim_of(claim)) for claim in claims] == [
             "held" if at in left else "absent" for at in range(3)
         ]
 
@@ -155,7 +155,7 @@ def test_grants_of_one_stack_that_come_and_go_at_once_leave_what_is_asked_for(cl
         request = replace(licences.asked(f"u{at}", "db"), grant=f"s/grant{at}")
         service.reserve(request)
         if at % 2:
-            service.release(held(request))
+            service.release(claim_of(request))
 
     with ThreadPoolExecutor(10) as pool:
         list(pool.map(work, range(20)))
@@ -166,8 +166,8 @@ def test_grants_of_one_stack_that_come_and_go_at_once_leave_what_is_asked_for(cl
 def own(tmp_path: Path) -> Iterator[Cloud]:
     """A Placement of the test's own, to be stopped."""
     (tmp_path / "own").mkdir()
-    with running(tmp_path / "own") as made:
-        yield made
+    with running(tmp_path / "own") as cloud:
+        yield cloud
 
 
 class Clock:
@@ -214,7 +214,7 @@ def _settled(broker: Broker, clock: Clock) -> None:
     assert broker.journal.claims() == ()
 
 
-@pytest.mark.parametrize(("options", "said"), [
+@pytest.mark.parametrize(("options", "reason"), [
     ({}, "the option name must be that of a licence, of letters, digits, and _ - ."),
     ({"name": "a b"}, "the option name must be that of a licence, of letters, digits, and _ - ."),
     ({"name": "a", "seats": 0}, "the option seats must be a whole number from 1 to 1000000"),
@@ -224,11 +224,11 @@ def _settled(broker: Broker, clock: Clock) -> None:
 ])  # fmt: skip
 @pytest.mark.parametrize("providers", [True, False])
 def test_wrong_options_are_refused_at_the_door_and_after(
-    cloud: Cloud, tmp_path: Path, options: dict[str, object], said: str, providers: bool
+    cloud: Cloud, tmp_path: Path, options: dict[str, object], reason: str, providers: bool
 ) -> None:
     licences = Licences(cloud, tmp_path, providers=providers)
     request = replace(licences.asked("u", "db"), options=options)
     for ask in (licences.service.facts, licences.service.reserve):
         with pytest.raises(RefusedError) as error:
             ask(request)
-        assert error.value.reason == said
+        assert error.value.reason == reason

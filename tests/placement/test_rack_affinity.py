@@ -29,7 +29,7 @@ class Racks:
         self.cloud, self.folder, self.prefix = cloud, folder, f"CUSTOM_T{uuid4().hex.upper()}_"
         self.uuids: dict[str, str] = {}
         for name, text in (("VCPU", hosts), ("DISK_GB", pools)):
-            for host, rack, zone, amount in (one.split("/") for one in text.split()):
+            for host, rack, zone, amount in (word.split("/") for word in text.split()):
                 traits = [f"CUSTOM_RACK_{rack.upper()}", *([f"CUSTOM_ZONE_{zone.upper()}"] if zone else [])]
                 uuid = cloud.provider(f"{host}-{self.prefix}", {self.prefix + name: int(amount)}, *traits)
                 self.uuids[host] = uuid
@@ -60,12 +60,14 @@ def part(id_: str, **properties: Any) -> Part:
     return Part(f"w/{id_}", kind, properties, None, frozenset(), False, opened)
 
 
-def asked(uuid: str, scope: str, name: str = "grant", replaces: tuple[Request, ...] = (), **options: Any) -> Request:
+def make_request(
+    uuid: str, scope: str, name: str = "grant", replaces: tuple[Request, ...] = (), **options: Any
+) -> Request:
     """A request for resources, ``v1:10`` with the size of a volume or ``s1:small`` with the flavor of a server."""
     parts = []
-    for one in scope.split():
-        id_, _, what = one.partition(":")
-        parts.append(part(id_, **({"size": int(what)} if what.isdecimal() else {"flavor": what} if what else {})))
+    for word in scope.split():
+        id_, _, size = word.partition(":")
+        parts.append(part(id_, **({"size": int(size)} if size.isdecimal() else {"flavor": size} if size else {})))
     return Request(
         service="rack_affinity", project="p", stack="id", stack_name="w", grant=f"w/{name}", uuid=uuid,
         options=options, scope=tuple(parts), replaces=tuple(old.key for old in replaces),
@@ -76,7 +78,7 @@ def together(*all_: Request) -> list[Request]:
     return [replace(request, together=tuple(other for other in all_ if other is not request)) for request in all_]
 
 
-def held(request: Request) -> Held:
+def claim_of(request: Request) -> Held:
     return Held(key=request.key, project=request.project, uuid=request.uuid, decision={})
 
 
@@ -92,14 +94,14 @@ def refused(racks: Racks, request: Request) -> str:
 
 def test_a_server_and_its_volume_share_a_rack_and_are_claimed_until_released(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/4 h2/r2/z2/4", "p2/r2/z2/100")
-    request = asked("u", "s v:10", same="rack")
+    request = make_request("u", "s v:10", same="rack")
     expected = {"s": racks.place("h2", "r2", "z2"), "v": racks.place("p2", "r2", "z2")}
     racks.service.facts(request)
     assert racks.used == {}
     assert [racks.service.reserve(request) for _ in range(2)] == [expected] * 2
-    assert (racks.used, racks.service.status(held(request))) == ({"h2": 1, "p2": 10}, "held")
-    racks.service.release(held(request))
-    assert (racks.used, racks.service.status(held(request))) == ({}, "absent")
+    assert (racks.used, racks.service.status(claim_of(request))) == ({"h2": 1, "p2": 10}, "held")
+    racks.service.release(claim_of(request))
+    assert (racks.used, racks.service.status(claim_of(request))) == ({}, "absent")
     with pytest.raises(RefusedError):
         racks.service.reserve(request)
     assert racks.used == {}
@@ -107,7 +109,7 @@ def test_a_server_and_its_volume_share_a_rack_and_are_claimed_until_released(clo
 
 def test_members_of_a_group_are_spread_and_read_by_index(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1//9 h2/r2//9 h3/r3//1")
-    request = asked("u", "g g/0 g/1 g/2", spread={"level": "rack", "at_least": 3})
+    request = make_request("u", "g g/0 g/1 g/2", spread={"level": "rack", "at_least": 3})
     decision = racks.service.reserve(request)
     assert sorted(json.dumps(place) for place in decision.values()) == [
         json.dumps(racks.place(f"h{at}", f"r{at}", None)) for at in (1, 2, 3)
@@ -117,7 +119,7 @@ def test_members_of_a_group_are_spread_and_read_by_index(cloud: Cloud, tmp_path:
 
 def test_what_is_impossible_is_refused_with_what_can_not_be_had_together(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/4", "p2/r2/z2/100")
-    assert refused(racks, asked("u", "s v:10", same="rack")) == (
+    assert refused(racks, make_request("u", "s v:10", same="rack")) == (
         "these can't all be had: same: rack of grant w/grant over w/s, w/v; "
         "rack r2 has no host with any room; rack r1 has no storage pool with any room"
     )
@@ -137,7 +139,7 @@ def test_files_say_what_flavors_take_and_where_providers_stand(cloud: Cloud, tmp
         {"provider": f"h1-{racks.prefix}", "zone": "Zone"},
     ]
     places.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert racks.service.reserve(asked("u", "s1:large s2:any", same="rack")) == {
+    assert racks.service.reserve(make_request("u", "s1:large s2:any", same="rack")) == {
         name: {
             "availability_zone": "Zone", "rack": "A 1", "host": f"h1-{racks.prefix}", "aggregates": ["ssd"],
             "scheduler_hints": {},
@@ -152,7 +154,9 @@ def test_all_grants_of_a_stack_are_solved_by_the_first_and_the_others_take_their
 ) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/2 h2/r2/z2/9", "p1/r1/z1/9 p2/r2/z2/9")
     # alone the first would go to the emptier rack, in which there is no room then for the second
-    small, large = together(asked("u1", "s1 v1:2", "a", same="rack"), asked("", "s2 v2:8", "b", same="rack"))
+    small, large = together(
+        make_request("u1", "s1 v1:2", "a", same="rack"), make_request("", "s2 v2:8", "b", same="rack")
+    )
     racks.service.facts(small)
     racks.service.facts(large)
     first = racks.service.reserve(small)
@@ -162,19 +166,19 @@ def test_all_grants_of_a_stack_are_solved_by_the_first_and_the_others_take_their
     racks_of = {name: place["rack"] for name, place in {**first, **second}.items()}
     assert racks_of["s1"] == racks_of["v1"] != racks_of["v2"] == racks_of["s2"]
     assert (racks.used, sum(used.values())) == (used, 12)
-    racks.service.release(held(small))
+    racks.service.release(claim_of(small))
     assert sum(racks.used.values()) == 9
     assert racks.service.reserve(later) == second
-    racks.service.release(held(later))
+    racks.service.release(claim_of(later))
     assert racks.used == {}
 
 
 def test_a_share_that_nobody_came_for_is_released_with_the_grant_that_asked(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/2")
-    request, other = together(asked("u1", "s1", "a"), asked("", "s2", "b"))
+    request, other = together(make_request("u1", "s1", "a"), make_request("", "s2", "b"))
     racks.service.reserve(request)
     assert racks.used == {"h1": 2}
-    racks.service.release(held(request))
+    racks.service.release(claim_of(request))
     assert racks.used == {}
     racks.service.reserve(replace(other, uuid="u2", together=()))
     assert racks.used == {"h1": 1}
@@ -184,69 +188,69 @@ def test_one_that_asks_for_something_else_than_its_share_is_solved_beside_what_i
     cloud: Cloud, tmp_path: Path
 ) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/2 h2/r2/z1/9")
-    request, other = together(asked("u1", "s1", "a"), asked("", "s2", "b"))
+    request, other = together(make_request("u1", "s1", "a"), make_request("", "s2", "b"))
     first = racks.service.reserve(request)
     changed = replace(other, uuid="u2", scope=(part("s1"), part("s2")), options={"same": "rack"})
     changed = replace(changed, together=(request,))
     assert racks.service.reserve(changed) == {"s1": first["s1"], "s2": first["s1"]}
     assert sum(racks.used.values()) == 2
-    racks.service.release(held(request))
+    racks.service.release(claim_of(request))
     assert sum(racks.used.values()) == 2  # the other one's scope has it too
-    racks.service.release(held(changed))
+    racks.service.release(claim_of(changed))
     assert racks.used == {}
 
 
 def test_an_update_keeps_places_and_what_is_shared_until_the_last_is_released(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/3 h2/r2/z1/1")
-    first = asked("u1", "s1 s2 s3", same="rack")
+    first = make_request("u1", "s1 s2 s3", same="rack")
     decision = racks.service.reserve(first)
-    second = asked("u2", "s1 s2", replaces=(first,), same="rack")
+    second = make_request("u2", "s1 s2", replaces=(first,), same="rack")
     racks.service.facts(replace(second, uuid=""))
     assert racks.service.reserve(second) == {name: decision[name] for name in ("s1", "s2")}
-    other = asked("u3", "s4 s5 s6", replaces=(second, first), same="rack")  # others, in the room that these have
+    other = make_request("u3", "s4 s5 s6", replaces=(second, first), same="rack")  # others, in the room that these have
     assert racks.service.reserve(other) == dict.fromkeys(("s4", "s5", "s6"), decision["s1"])
     assert racks.used == {"h1": 3}
-    racks.service.release(held(other))
-    assert (racks.used, racks.service.status(held(first))) == ({"h1": 3}, "held")
-    racks.service.release(held(first))
-    assert (racks.used, racks.service.status(held(second))) == ({"h1": 2}, "held")
-    racks.service.release(held(second))
+    racks.service.release(claim_of(other))
+    assert (racks.used, racks.service.status(claim_of(first))) == ({"h1": 3}, "held")
+    racks.service.release(claim_of(first))
+    assert (racks.used, racks.service.status(claim_of(second))) == ({"h1": 2}, "held")
+    racks.service.release(claim_of(second))
     assert racks.used == {}
 
 
 def test_a_whole_stack_may_change_in_an_update_of_a_full_cloud(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/2 h2/r2/z1/2")
-    old = together(asked("u1", "s1 s2", "a", same="rack"), asked("u2", "s3 s4", "b", same="rack"))
+    old = together(make_request("u1", "s1 s2", "a", same="rack"), make_request("u2", "s3 s4", "b", same="rack"))
     before = {name: place for request in old for name, place in racks.service.reserve(request).items()}
     new = together(
-        asked("u3", "s1 s5", "a", replaces=(old[0],), same="rack"),
-        asked("u4", "s3 s6", "b", replaces=(old[1],), same="rack"),
+        make_request("u3", "s1 s5", "a", replaces=(old[0],), same="rack"),
+        make_request("u4", "s3 s6", "b", replaces=(old[1],), same="rack"),
     )
     after = [racks.service.reserve(request) for request in new]
     assert after == [{"s1": before["s1"], "s5": before["s1"]}, {"s3": before["s3"], "s6": before["s3"]}]
     assert racks.used == {"h1": 2, "h2": 2}
     for request in (*old, *new):
-        racks.service.release(held(request))
+        racks.service.release(claim_of(request))
     assert racks.used == {}
 
 
 def test_grants_that_come_at_once_are_decided_on_once(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/8 h2/r2/z1/8", "p1/r1/z1/8 p2/r2/z1/8")
-    grants = together(*(asked(f"u{at}", f"s{at} v{at}:1", f"g{at}", same="rack") for at in range(16)))
+    grants = together(*(make_request(f"u{at}", f"s{at} v{at}:1", f"g{at}", same="rack") for at in range(16)))
     with ThreadPoolExecutor(16) as pool:
         decisions = list(pool.map(racks.service.reserve, grants))
     where = Counter(str(place["host"]).partition("-")[0] for decision in decisions for place in decision.values())
     assert [len({place["rack"] for place in decision.values()}) for decision in decisions] == [1] * 16
     assert (where, racks.used) == ({"h1": 8, "h2": 8, "p1": 8, "p2": 8}, where)
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda one: racks.service.release(held(one)), grants))
+        list(pool.map(lambda request: racks.service.release(claim_of(request)), grants))
     assert racks.used == {}
 
 
 def test_what_is_not_known_yet_passes_the_door_and_is_refused_after(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/8")
-    group = replace(asked("u", "s"), scope=(part("g", open=True),))
-    for request in (asked("u", "s", same=Unknown("x")), group):
+    group = replace(make_request("u", "s"), scope=(part("g", open=True),))
+    for request in (make_request("u", "s", same=Unknown("x")), group):
         racks.service.facts(request)
         with pytest.raises(RefusedError) as error:
             racks.service.reserve(request)
@@ -257,4 +261,4 @@ def test_what_is_not_known_yet_passes_the_door_and_is_refused_after(cloud: Cloud
 
 def test_a_decision_that_takes_too_long_is_refused_in_words(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/8", seconds="1e-9")
-    assert refused(racks, asked("u", "s")) == "no placement was found in 1e-09 seconds"
+    assert refused(racks, make_request("u", "s")) == "no placement was found in 1e-09 seconds"

@@ -83,8 +83,8 @@ def custom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
 @pytest.fixture(scope="session", params=["convergence", "legacy"])
 def granting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """A Heat of either engine that has services for grants, with no filter."""
-    with ground(tmp_path_factory.mktemp(request.param), convergence=request.param == "convergence") as one:
-        yield one
+    with ground(tmp_path_factory.mktemp(request.param), convergence=request.param == "convergence") as heat:
+        yield heat
 
 
 @pytest.fixture

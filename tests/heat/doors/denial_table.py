@@ -52,9 +52,9 @@ def _action(name: str) -> Operation:
     return Operation(lambda heat, stack: heat.on(stack, "POST", "/actions", **{name: None}), _no(name))
 
 
-def _cfn(action: str, given: object = None, **more: str) -> Operation:
+def _cfn(action: str, before: object = None, **more: str) -> Operation:
     body = {"TemplateBody": json.dumps(LONG)} if action != "DeleteStack" else {}
-    return Operation(lambda heat, stack: heat.cfn({}, Action=action, StackName=stack, **body, **more), given)
+    return Operation(lambda heat, stack: heat.cfn({}, Action=action, StackName=stack, **body, **more), before)
 
 
 def _resume(heat: Heat, stack: str) -> requests.Response:

@@ -68,8 +68,8 @@ class Ground:
 
     def events(self, name: str) -> list[tuple[str, str]]:
         """Which resources became what, in this order."""
-        told = self.heat.on(name, "GET", "/events?sort_dir=asc&limit=500").json()["events"]
-        return [(one["resource_name"], one["resource_status"]) for one in told]
+        events = self.heat.on(name, "GET", "/events?sort_dir=asc&limit=500").json()["events"]
+        return [(event["resource_name"], event["resource_status"]) for event in events]
 
     def calls(self) -> list[str]:
         """What trial was asked."""
@@ -79,13 +79,13 @@ class Ground:
     def gone(self, name: str) -> None:
         """Delete a stack, and wait until it is gone."""
         self.heat.on(name, "DELETE")
-        self.heat.ended(name, gone=True)
+        self.heat.ended(name, deleted=True)
 
     def empty(self) -> None:
         """Delete all stacks. Nothing is held after that."""
         self.behave("kindly")
-        for one in self.heat.ask("GET", "stacks").json()["stacks"]:
-            self.gone(one["stack_name"])
+        for stack in self.heat.ask("GET", "stacks").json()["stacks"]:
+            self.gone(stack["stack_name"])
 
 
 @contextmanager
@@ -114,8 +114,8 @@ def ground(folder: Path, convergence: bool, **more: Any) -> Iterator[Ground]:
 
 def grant(service: object = "edge", scope: object = None, **more: Any) -> dict[str, Any]:
     """A grant; `more` are properties."""
-    given = {"service": service, **({} if scope is None else {"scope": scope}), **more}
-    return {"type": "DatalogGate::Policy", "properties": given}
+    properties = {"service": service, **({} if scope is None else {"scope": scope}), **more}
+    return {"type": "DatalogGate::Policy", "properties": properties}
 
 
 def value(of: object) -> dict[str, Any]:

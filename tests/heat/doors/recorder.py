@@ -16,17 +16,17 @@ LOCK = Lock()
 class Recorder:
     """Asks a decision point, and keeps what was asked and told."""
 
-    def __init__(self, asked: point.DecisionPoint, log: Path) -> None:
-        self._point, self._log = asked, log
+    def __init__(self, decision_point: point.DecisionPoint, log: Path) -> None:
+        self._point, self._log = decision_point, log
         self._open: list[tuple[Answer, Operation]] = []
-        self.settings = asked.settings
+        self.settings = decision_point.settings
 
-    def judge(self, asked: Operation) -> Answer:
+    def judge(self, operation: Operation) -> Answer:
         """What the decision point answers."""
-        answer = self._point.judge(asked)
+        answer = self._point.judge(operation)
         with LOCK:
-            self._open.append((answer, asked))
-        self._write(asked, answer.verdict)
+            self._open.append((answer, operation))
+        self._write(operation, answer.verdict)
         return answer
 
     def __getattr__(self, name: str) -> object:
@@ -35,16 +35,16 @@ class Recorder:
     def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
         """Tells the decision point."""
         with LOCK:
-            [asked] = [asked for one, asked in self._open if one is answer]
-        self._write(asked, outcome)
+            [operation] = [operation for judged, operation in self._open if judged is answer]
+        self._write(operation, outcome)
         self._point.finish(answer, outcome, stack_id)
 
     def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
         """Tells the decision point."""
         self._point.abandon(stack_id, project, stack_name)
 
-    def _write(self, asked: Operation, what: str) -> None:
-        line = {"stack": asked.stack_name, "action": asked.action, "door": asked.door, "what": what}
+    def _write(self, operation: Operation, event: str) -> None:
+        line = {"stack": operation.stack_name, "action": operation.action, "door": operation.door, "what": event}
         with LOCK, self._log.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
@@ -52,13 +52,13 @@ class Recorder:
 def install(log: Path) -> None:
     """Put the recorder where doors look for the decision point of the process."""
     real = point.shared_point
-    made: list[Recorder] = []
+    recorders: list[Recorder] = []
     making = Lock()
 
     def shared_point() -> Recorder:
         with making:
-            if not made:
-                made.append(Recorder(real(), log))
-        return made[0]
+            if not recorders:
+                recorders.append(Recorder(real(), log))
+        return recorders[0]
 
     point.__dict__["shared_point"] = shared_point

@@ -159,8 +159,10 @@ class Heat:
     def lengths(self, name: str) -> list[int]:
         """How long the random strings are that the stack, and what is nested in it, really has."""
         path = "/resources?nested_depth=5&with_detail=True"
-        found = [one.get("attributes", {}).get("value") for one in self.on(name, "GET", path).json()["resources"]]
-        return sorted(len(one) for one in found if isinstance(one, str))
+        values = [
+            resource.get("attributes", {}).get("value") for resource in self.on(name, "GET", path).json()["resources"]
+        ]
+        return sorted(len(value) for value in values if isinstance(value, str))
 
     def on(self, name: str, method: str, path: str = "", /, **body: Any) -> requests.Response:
         """A request below a stack's own address."""
@@ -173,19 +175,19 @@ class Heat:
         stack: dict[str, Any] = answer.json().get("stack", {})
         return stack
 
-    def ended(self, name: str, gone: bool = False) -> tuple[str, str]:
+    def ended(self, name: str, deleted: bool = False) -> tuple[str, str]:
         """The stack's status and its reason when it does nothing any more; two empty texts if it is gone, for which is
-        waited if it must be `gone`."""
-        seen = "", ""
+        waited if it must be `deleted`."""
+        outcome = "", ""
 
         def over() -> bool:
-            nonlocal seen
+            nonlocal outcome
             stack = self.stack(name)
-            seen = stack.get("stack_status", ""), stack.get("stack_status_reason", "")
-            return not seen[0] if gone else not seen[0].endswith("IN_PROGRESS")
+            outcome = stack.get("stack_status", ""), stack.get("stack_status_reason", "")
+            return not outcome[0] if deleted else not outcome[0].endswith("IN_PROGRESS")
 
-        wait(over, lambda: f"{name} is {seen}: {self.resources(name)}\n{self.log()}")
-        return seen
+        wait(over, lambda: f"{name} is {outcome}: {self.resources(name)}\n{self.log()}")
+        return outcome
 
     def log(self) -> str:
         """The end of what Heat wrote."""
@@ -195,12 +197,12 @@ class Heat:
     def resources(self, name: str) -> dict[str, str]:
         """The status of each of the stack's resources."""
         listed = self.on(name, "GET", "/resources").json()["resources"]
-        return {one["resource_name"]: one["resource_status"] for one in listed}
+        return {resource["resource_name"]: resource["resource_status"] for resource in listed}
 
     def settled(self, name: str) -> tuple[str, str]:
         """As `ended`, and past the moment at which a creation that was rolled back is still there."""
         status, why = self.ended(name)
-        return self.ended(name, gone=True) if status in ("ROLLBACK_COMPLETE", "DELETE_COMPLETE") else (status, why)
+        return self.ended(name, deleted=True) if status in ("ROLLBACK_COMPLETE", "DELETE_COMPLETE") else (status, why)
 
     def said(self, name: str) -> tuple[str, str]:
         """As `ended`, without the decision's id."""
@@ -225,11 +227,11 @@ class Heat:
         return heatclient.Client("1", endpoint=f"{self.url}/v1/{PROJECT}", token="none")
 
 
-def wait(over: Callable[[], bool], told: Callable[[], str] = str) -> None:
+def wait(over: Callable[[], bool], describe: Callable[[], str] = str) -> None:
     """Until it is over, for as long as there is patience; what is `told` then says where it stands."""
     end = time.monotonic() + PATIENCE
     while not over():
-        assert time.monotonic() < end, f"it takes too long\n{told()}"
+        assert time.monotonic() < end, f"it takes too long\n{describe()}"
         time.sleep(0.05)
 
 
@@ -274,8 +276,8 @@ def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)
     try:
         assert process.stdout is not None
-        said = process.stdout.readline()
-        assert said == b"READY\n", (folder / "stderr").read_text()[-4000:]
+        line = process.stdout.readline()
+        assert line == b"READY\n", (folder / "stderr").read_text()[-4000:]
         yield Heat(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{cfn_port}", folder, process.pid)
     finally:
         process.kill()
@@ -284,7 +286,7 @@ def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
 
 def free_ports() -> tuple[int, int]:
     """Two ports that nothing listens at."""
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
+    with socket.socket() as first, socket.socket() as other:
+        first.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
+        return first.getsockname()[1], other.getsockname()[1]

@@ -47,12 +47,12 @@ def refusal(answer: requests.Response) -> tuple[int, str]:
         answer.status_code, ("Service Unavailable", "ServiceUnavailable")
     )
     fault = answer.json()
-    said = fault.get("explanation", "")
-    error = {"type": kind, "message": said, "traceback": None}
-    assert fault == {"code": answer.status_code, "title": title, "explanation": said, "error": error}
-    found = re.fullmatch(r"(.*) \[decision [0-9a-f]+\]", said)
-    assert found
-    return answer.status_code, found[1]
+    explanation = fault.get("explanation", "")
+    error = {"type": kind, "message": explanation, "traceback": None}
+    assert fault == {"code": answer.status_code, "title": title, "explanation": explanation, "error": error}
+    match = re.fullmatch(r"(.*) \[decision [0-9a-f]+\]", explanation)
+    assert match
+    return answer.status_code, match[1]
 
 
 @contextmanager

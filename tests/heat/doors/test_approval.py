@@ -43,8 +43,8 @@ def test_a_stack_goes_on_once_what_it_asks_is_approved_and_asks_again_for_anythi
     with running(tmp_path, convergence, rules=tmp_path / "rules.dl", options=options) as heat:
         monkeypatch.setenv("OS_AUTH_TYPE", "none")
         monkeypatch.setenv("OS_ENDPOINT", f"{heat.url}/v1/{PROJECT}")
-        name, made = heat.create(granted(8))
-        assert made.status_code == 201, made.text
+        name, answer = heat.create(granted(8))
+        assert answer.status_code == 201, answer.text
 
         def ended(length: int) -> tuple[str, str]:
             heat.on(name, "PUT", template=granted(length))
@@ -65,6 +65,6 @@ def test_a_stack_goes_on_once_what_it_asks_is_approved_and_asks_again_for_anythi
         assert ended(12) == ("UPDATE_COMPLETE", "")
         assert [line.partition(" ")[0] for line in command("services", "status")][:-1] != []
         heat.on(name, "DELETE")
-        heat.ended(name, gone=True)
+        heat.ended(name, deleted=True)
         command("services", "reconcile")
         assert command("services", "status") == ["0 claims, 0 to look at"]

@@ -26,8 +26,8 @@ def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     options = {"reload_seconds": "0", "decision_log": str(folder / "decisions.jsonl")}
     filtered = request.param == "filter"
     door = {"api_filters": "datalog_gate", "cfn_filters": "datalog_gate_cfn"} if filtered else {}
-    with running(folder, convergence=filtered, rules=rules, options=options, **door) as one:
-        yield one
+    with running(folder, convergence=filtered, rules=rules, options=options, **door) as heat:
+        yield heat
 
 
 def test_an_update_passes_with_what_was_wrong_before_and_no_more(heat: Heat) -> None:
@@ -36,8 +36,8 @@ def test_an_update_passes_with_what_was_wrong_before_and_no_more(heat: Heat) -> 
     assert (heat.ended(name)[0], heat.lengths(name)) == ("UPDATE_COMPLETE", [8, 64])
     passed = ("allow_with_warnings", {"s has 64 characters": "preexisting"})
     refused = ("deny", {"s has 64 characters": "preexisting", "t has 64 characters": "introduced"})
-    said = why(name, "length: t has 64 characters").replace("/s (", "/t (")
-    assert _refused(heat, name, template=WITH_LONG) == said
+    reason = why(name, "length: t has 64 characters").replace("/s (", "/t (")
+    assert _refused(heat, name, template=WITH_LONG) == reason
     wait(lambda: len(_changes(heat, name)) == 2)  # the log is written beside
     assert _changes(heat, name) == [passed, refused]
 
@@ -65,7 +65,7 @@ def test_what_was_refused_was_not_there(heat: Heat) -> None:
 def _made_before(heat: Heat, body: dict[str, Any]) -> str:
     """A stack from before there was a policy."""
     with without_policies(heat):
-        name, _ = heat.create(body["template"], **{key: one for key, one in body.items() if key != "template"})
+        name, _ = heat.create(body["template"], **{key: value for key, value in body.items() if key != "template"})
         assert heat.ended(name)[0] == "CREATE_COMPLETE"
     return name
 
@@ -74,16 +74,19 @@ def _refused(heat: Heat, name: str, **body: Any) -> str:
     """Why the door refuses an update, in its own way."""
     answer = heat.on(name, "PUT", **body)
     if answer.status_code == 202:
-        status, said = heat.said(name)
+        status, reason = heat.said(name)
         assert status == "UPDATE_FAILED"
-        return said
+        return reason
     return refusal(answer)[1]
 
 
 def _changes(heat: Heat, name: str) -> list[tuple[str, dict[str, str]]]:
     """The outcome of each update of the stack, and what changes by it, as the decision log has it."""
     return [
-        (line["decision"]["outcome"], {each["message"]: each["change"] for each in line["decision"]["violations"]})
+        (
+            line["decision"]["outcome"],
+            {violation["message"]: violation["change"] for violation in line["decision"]["violations"]},
+        )
         for line in heat.lines("decisions.jsonl")
         if (line["kind"], line.get("action"), line.get("stack_name")) == ("decision", "update", name)
     ]

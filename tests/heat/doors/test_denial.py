@@ -31,7 +31,7 @@ def test_a_recorded_denial_may_be_denied_again_and_be_deleted(engine: str, reque
     replaced = "Resource CREATE failed: " if engine == "convergence" else ""
     assert heat.ended(name) == ("UPDATE_FAILED", f"{replaced}DeniedError: resources.denied: another")
     heat.on(name, "DELETE")
-    assert heat.ended(name, gone=True) == ("", "")
+    assert heat.ended(name, deleted=True) == ("", "")
 
 
 @pytest.mark.parametrize("engine", ["legacy", "convergence"])
@@ -39,5 +39,5 @@ def test_a_recorded_reason_may_hold_any_characters(engine: str, request: pytest.
     heat: Heat = request.getfixturevalue(engine)
     name, _ = heat.create(template(denied=denial("%s %(x)s {y} : \n\x1b é \U0001f600 \ud800" + "x" * 3000)))
     status, why = heat.ended(name)
-    said = why.removeprefix("Resource CREATE failed: DeniedError: resources.denied: ")
-    assert (status, said) == ("CREATE_FAILED", "%s %(x)s {y} : ?? é ? ?" + "x" * (2000 - 23))
+    reason = why.removeprefix("Resource CREATE failed: DeniedError: resources.denied: ")
+    assert (status, reason) == ("CREATE_FAILED", "%s %(x)s {y} : ?? é ? ?" + "x" * (2000 - 23))

@@ -56,12 +56,12 @@ class Door:
     rules: Path
     licences: Server
 
-    def create(self, held: Any, name: str | None = None, **fields: Any) -> tuple[str, str]:
+    def create(self, body: Any, name: str | None = None, **fields: Any) -> tuple[str, str]:
         """The status of the new stack, or the code of a refusal that left none, and why."""
-        name, answer = self.heat.create(held, name, **fields)
+        name, answer = self.heat.create(body, name, **fields)
         if answer.status_code == 201:
-            status, said = self.heat.said(name)
-            return status, said if status.endswith("FAILED") else ""
+            status, reason = self.heat.said(name)
+            return status, reason if status.endswith("FAILED") else ""
         assert self.heat.stack(name) == {}
         return str(answer.status_code), answer.json()["error"]["message"].partition(" [decision ")[0]
 
@@ -86,7 +86,7 @@ class Door:
     def removed(self, name: str) -> bool:
         """Whether the stack can be deleted."""
         answer = self.heat.on(name, "DELETE")
-        return answer.status_code == 204 and self.heat.ended(name, gone=True) == ("", "")
+        return answer.status_code == 204 and self.heat.ended(name, deleted=True) == ("", "")
 
 
 @pytest.fixture(scope="module", params=["filter", "plugin"])
@@ -112,7 +112,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_rules_that_do_not_load_leave_those_before_in_force_and_say_so(door: Door) -> None:
-    seen = [door.create(CLEAN)]
+    outcomes = [door.create(CLEAN)]
     failed = len(door.records(kind="reload_failed"))
     for fault in ("syntax", "gone", "emptied", "unreadable"):
         match fault:
@@ -125,20 +125,23 @@ def test_rules_that_do_not_load_leave_those_before_in_force_and_say_so(door: Doo
             case "unreadable":
                 (door.rules / "doors.dl").unlink()
                 (door.rules / "doors.dl").symlink_to("doors.dl")
-        seen += [door.create(LONG, name=f"long-{fault}"), door.create(CLEAN)]
+        outcomes += [door.create(LONG, name=f"long-{fault}"), door.create(CLEAN)]
         if fault == "gone":
             (door.rules.parent / "away").rename(door.rules)
     (door.rules / "doors.dl").unlink()
     door.write(GOOD.replace("32", "5"))
-    seen.append(door.create(CLEAN, name="five"))
+    outcomes.append(door.create(CLEAN, name="five"))
     door.write(GOOD)
-    seen.append(door.create(CLEAN))
+    outcomes.append(door.create(CLEAN))
     good = ("CREATE_COMPLETE", "")
     denied = [door.stopped(403, why(f"long-{fault}")) for fault in ("syntax", "gone", "emptied", "unreadable")]
     short = door.stopped(403, why("five", "length: s has 8 characters", " (5 are enough)"))
-    assert seen == [good, *(one for two in denied for one in (two, good)), short, good]
-    told = [[one["code"] for one in record["diagnostics"]] for record in door.records(kind="reload_failed")[failed:]]
-    assert [codes[0] for codes in told] == ["syntax", "unreadable", "unreadable", "unreadable"]
+    assert outcomes == [good, *(outcome for two in denied for outcome in (two, good)), short, good]
+    reported = [
+        [diagnostic["code"] for diagnostic in record["diagnostics"]]
+        for record in door.records(kind="reload_failed")[failed:]
+    ]
+    assert [codes[0] for codes in reported] == ["syntax", "unreadable", "unreadable", "unreadable"]
     assert door.said().count("the changed rules can't be loaded, so the previous ones stay in force") == 4
 
 
@@ -147,11 +150,11 @@ def test_a_budget_that_is_spent_stops_what_builds_and_nothing_else(door: Door) -
     name, _ = door.heat.create(many)
     assert door.heat.ended(name)[0] == "CREATE_COMPLETE"
     door.write(GOOD + PAIRS)
-    status, said = door.create(many)
-    gone = door.removed(name)
+    status, reason = door.create(many)
+    removed = door.removed(name)
     door.write(GOOD)
     begins = "The policies could not be evaluated: pairs could not be evaluated: out of time after 3"
-    assert ((status, said[: len(begins)]), gone) == (door.stopped(503, begins), True)
+    assert ((status, reason[: len(begins)]), removed) == (door.stopped(503, begins), True)
 
 
 def test_a_full_disk_loses_records_and_no_answer(door: Door) -> None:
@@ -160,12 +163,12 @@ def test_a_full_disk_loses_records_and_no_answer(door: Door) -> None:
     wait(lambda: door.records()[-1]["kind"] == "decision")
     log.rename(door.heat.folder / "kept.jsonl")
     log.symlink_to("/dev/full")
-    seen = [door.create(LONG, name="full"), door.create(CLEAN)]
+    outcomes = [door.create(LONG, name="full"), door.create(CLEAN)]
     wait(lambda: "the decision log has lost" in door.said())
     log.unlink()
-    seen.append(door.create(CLEAN))
+    outcomes.append(door.create(CLEAN))
     wait(lambda: log.exists() and len(door.records()) >= 2)
-    assert seen == [door.stopped(403, why("full")), ("CREATE_COMPLETE", ""), ("CREATE_COMPLETE", "")]
+    assert outcomes == [door.stopped(403, why("full")), ("CREATE_COMPLETE", ""), ("CREATE_COMPLETE", "")]
     assert [(record["kind"], record.get("count")) for record in door.records()][:2] == [
         ("dropped", 2),
         ("decision", None),
@@ -173,9 +176,9 @@ def test_a_full_disk_loses_records_and_no_answer(door: Door) -> None:
 
 
 def test_a_broken_plugin_stops_what_builds_and_a_slow_one_is_waited_for(door: Door) -> None:
-    seen = [door.create(CLEAN, name=name) for name in ("raises", "slow")]
+    outcomes = [door.create(CLEAN, name=name) for name in ("raises", "slow")]
     broken = "faulty could not be consulted: its pre-operation is broken (RuntimeError)"
-    assert seen == [door.stopped(503, broken), ("CREATE_COMPLETE", "")]
+    assert outcomes == [door.stopped(503, broken), ("CREATE_COMPLETE", "")]
     if not door.filtered:
         assert door.removed("raises")
     assert door.removed("slow")
@@ -183,8 +186,8 @@ def test_a_broken_plugin_stops_what_builds_and_a_slow_one_is_waited_for(door: Do
 
 def test_a_licence_server_that_refuses_or_gives_no_answer_stops_what_builds(door: Door) -> None:
     door.licences.answers = [refuse("no seat left"), slam, hang, says(b"", 500)]
-    seen = [door.create(CLEAN) for _ in range(5)]
-    assert seen == [
+    outcomes = [door.create(CLEAN) for _ in range(5)]
+    assert outcomes == [
         door.stopped(403, "licence refuses this: no seat left"),
         door.stopped(503, f"{SILENT}can't be asked, or broke off its answer"),
         door.stopped(503, f"{SILENT}can't be asked, or broke off its answer"),
@@ -221,7 +224,7 @@ def test_fifty_creations_while_rules_come_and_go_are_all_answered_by_good_rules(
         writer.join()
         door.write(GOOD)
     assert answers == {
-        name: door.stopped(403, why(name)) if held is LONG else ("CREATE_COMPLETE", "") for name, held in names.items()
+        name: door.stopped(403, why(name)) if body is LONG else ("CREATE_COMPLETE", "") for name, body in names.items()
     }
     stacks = door.heat.ask("GET", "stacks?limit=500").json()["stacks"]
     assert Counter(stack["stack_status"] for stack in stacks if stack["stack_name"].startswith("many-")) == (
@@ -247,7 +250,7 @@ def test_an_engine_without_good_rules_builds_nothing_before_they_are_there(tmp_p
         reason = "The policies could not be evaluated: RulesError, see the log of heat-engine"
         assert (heat.ended(name), heat.resources(name)) == (("CREATE_FAILED", reason), {"s": "INIT_COMPLETE"})
         assert heat.on(name, "DELETE").status_code == 204
-        assert heat.ended(name, gone=True) == ("", "")
+        assert heat.ended(name, deleted=True) == ("", "")
         rules.mkdir()
         (rules / "doors.dl").write_text(GOOD)
         assert heat.said(heat.create(CLEAN)[0])[0] == "CREATE_COMPLETE"

@@ -98,8 +98,8 @@ def test_clean_stacks_pass_in_each_operation_and_end_complete(filtered: Heat) ->
     ]
     for method, path, body, length in updates:
         assert filtered.on(name, method, path, **body).status_code == 202
-        done = "RESTORE_COMPLETE" if path else "UPDATE_COMPLETE"
-        assert (filtered.ended(name)[0], filtered.lengths(name)) == (done, [length])
+        wanted_status = "RESTORE_COMPLETE" if path else "UPDATE_COMPLETE"
+        assert (filtered.ended(name)[0], filtered.lengths(name)) == (wanted_status, [length])
     for method, path, body in (
         ("PUT", "/preview", {"template": CLEAN}), ("PATCH", "/preview", {"parameters": {"length": 9}}),
     ):  # fmt: skip
@@ -107,7 +107,7 @@ def test_clean_stacks_pass_in_each_operation_and_end_complete(filtered: Heat) ->
     for path, body in (("stacks/preview", {"stack_name": "p", "template": CLEAN}), ("validate", {"template": CLEAN})):
         assert filtered.ask("POST", path, **body).status_code == 200
     data = filtered.on(name, "DELETE", "/abandon").json()
-    filtered.ended(name, gone=True)
+    filtered.ended(name, deleted=True)
     adopted, answer = filtered.create(None, adopt_stack_data=json.dumps(data))
     assert (answer.status_code, filtered.ended(adopted)[0]) == (201, "ADOPT_COMPLETE")
 
@@ -137,14 +137,14 @@ def test_what_is_no_creation_is_never_recorded(recorded: Heat) -> None:
 
 def test_a_denied_creation_over_the_other_api_is_recorded_too(recorded: Heat) -> None:
     name = recorded.name()
-    asked = {"Action": "CreateStack", "StackName": name, "TemplateBody": json.dumps(LONG), "OnFailure": "DELETE"}
-    assert recorded.cfn({}, **asked).status_code == 200
+    form = {"Action": "CreateStack", "StackName": name, "TemplateBody": json.dumps(LONG), "OnFailure": "DELETE"}
+    assert recorded.cfn({}, **form).status_code == 200
     place = "<template>:1:120"
     failed = f"Resource CREATE failed: DeniedError: resources.denial: {why(name).replace(f'{name}/s', place)}"
     assert recorded.said(name) == ("CREATE_FAILED", failed)
 
 
 def _snapshot(heat: Heat, name: str) -> str:
-    made: str = heat.on(name, "POST", "/snapshots", name="copy").json()["id"]
+    snapshot: str = heat.on(name, "POST", "/snapshots", name="copy").json()["id"]
     heat.ended(name)
-    return made
+    return snapshot

@@ -13,8 +13,8 @@ def test_a_grant_is_reserved_before_its_scope_is_made_and_tells_the_decision(her
     assert here.heat.ended(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
     [claim] = here.claims()
     assert (claim.path, claim.state, claim.decision) == (f"{name}/g", "reserved", {"s": {"place": 1}})
-    shown = here.heat.on(name, "GET", "/resources/g").json()["resource"]
-    assert (shown["physical_resource_id"], shown["attributes"]) == (claim.uuid, {"decision": claim.decision})
+    resource = here.heat.on(name, "GET", "/resources/g").json()["resource"]
+    assert (resource["physical_resource_id"], resource["attributes"]) == (claim.uuid, {"decision": claim.decision})
     assert here.heat.on(name, "GET", "/resources/v").json()["resource"]["attributes"] == {"value": 1}
     events = here.events(name)
     assert events.index(("g", "CREATE_COMPLETE")) < events.index(("s", "CREATE_IN_PROGRESS"))
@@ -114,16 +114,16 @@ def test_a_grant_that_is_removed_alone_is_given_back(here: Ground) -> None:
 
 def test_a_refused_grant_is_asked_for_again_and_not_taken_for_granted(here: Ground) -> None:
     here.behave("refuse")
-    asked = template(g=grant("trial", ["a"]), a=string())
-    name, _ = here.heat.create(asked)
+    body = template(g=grant("trial", ["a"]), a=string())
+    name, _ = here.heat.create(body)
     status, why = here.heat.ended(name)
     assert (status, why.removeprefix("Resource CREATE failed: ")) == (
         "CREATE_FAILED",
         "GrantError: resources.g: the service trial refuses this: there is no ? place for you",
     )
-    assert here.updated(name, asked)[0] == "UPDATE_FAILED"
+    assert here.updated(name, body)[0] == "UPDATE_FAILED"
     here.behave("kindly")
-    assert here.updated(name, asked)[0] == "UPDATE_COMPLETE"
+    assert here.updated(name, body)[0] == "UPDATE_COMPLETE"
     assert here.states() == [("g", "reserved")]
     assert here.heat.resources(name)["a"] == "CREATE_COMPLETE"
 

@@ -55,33 +55,33 @@ WRONG = {
 }
 Ask = Callable[[Heat, str, Any], requests.Response]
 NEW: dict[str, Ask] = {
-    "create": lambda heat, name, held: heat.create(held, name)[1],
-    "preview": lambda heat, name, held: heat.ask("POST", "stacks/preview", stack_name=name, template=held),
-    "adopt": lambda heat, name, held: heat.create(None, name, adopt_stack_data=json.dumps({"template": held}))[1],
+    "create": lambda heat, name, body: heat.create(body, name)[1],
+    "preview": lambda heat, name, body: heat.ask("POST", "stacks/preview", stack_name=name, template=body),
+    "adopt": lambda heat, name, body: heat.create(None, name, adopt_stack_data=json.dumps({"template": body}))[1],
 }
 CHANGED: dict[str, Ask] = {
-    "PUT": lambda heat, name, held: heat.on(name, "PUT", template=held),
-    "PATCH": lambda heat, name, held: heat.on(name, "PATCH", template=held),
-    "preview of a PUT": lambda heat, name, held: heat.on(name, "PUT", "/preview", template=held),
-    "preview of a PATCH": lambda heat, name, held: heat.on(name, "PATCH", "/preview", template=held),
+    "PUT": lambda heat, name, body: heat.on(name, "PUT", template=body),
+    "PATCH": lambda heat, name, body: heat.on(name, "PATCH", template=body),
+    "preview of a PUT": lambda heat, name, body: heat.on(name, "PUT", "/preview", template=body),
+    "preview of a PATCH": lambda heat, name, body: heat.on(name, "PATCH", "/preview", template=body),
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
+@pytest.mark.parametrize("message", WRONG)
 @pytest.mark.parametrize("operation", NEW)
-def test_a_stack_whose_grant_can_not_be_had_is_not_made(granting: Heat, operation: str, said: str) -> None:
+def test_a_stack_whose_grant_can_not_be_had_is_not_made(granting: Heat, operation: str, message: str) -> None:
     name = granting.name()
     with granting.unchanged():
-        assert refusal(NEW[operation](granting, name, WRONG[said])) == (403, said.format(name))
+        assert refusal(NEW[operation](granting, name, WRONG[message])) == (403, message.format(name))
 
 
-@pytest.mark.parametrize("said", WRONG)
+@pytest.mark.parametrize("message", WRONG)
 @pytest.mark.parametrize("operation", CHANGED)
-def test_an_update_whose_grant_can_not_be_had_changes_nothing(granting: Heat, operation: str, said: str) -> None:
+def test_an_update_whose_grant_can_not_be_had_changes_nothing(granting: Heat, operation: str, message: str) -> None:
     name, _ = granting.create(CLEAN)
     granting.ended(name)
     with granting.unchanged():
-        assert refusal(CHANGED[operation](granting, name, WRONG[said])) == (403, said.format(name))
+        assert refusal(CHANGED[operation](granting, name, WRONG[message])) == (403, message.format(name))
 
 
 def test_an_abandoned_stack_and_all_within_it_are_noted(granting: Heat) -> None:
@@ -96,8 +96,8 @@ def test_an_abandoned_stack_and_all_within_it_are_noted(granting: Heat) -> None:
         for path, stack in ((f"{name}/g", granting.stack(name)["id"]), (f"{name}/tr/g", nested)):
             _claim(journal, path, stack)
     assert granting.on(names[0], "DELETE", "/abandon").status_code == 200
-    found = {claim.path: claim.abandoned for claim in journal.claims()}
-    assert found == {f"{name}/{one}": name == names[0] for name in names for one in ("g", "tr/g")}
+    abandoned = {claim.path: claim.abandoned for claim in journal.claims()}
+    assert abandoned == {f"{name}/{path}": name == names[0] for name in names for path in ("g", "tr/g")}
 
 
 def _claim(journal: Journal, path: str, stack: str) -> None:

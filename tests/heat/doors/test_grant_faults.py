@@ -91,15 +91,15 @@ def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: 
 
 
 def test_without_a_grant_no_service_is_called(here: Ground) -> None:
-    with listening() as (port, heard):
+    with listening() as (port, connections):
         (here.folder / "door").write_text(str(port))
         name, _ = here.heat.create(template(s=string()))
         assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
         assert here.updated(name, template(s=string(9)))[0] == "UPDATE_COMPLETE"
         here.gone(name)
-        assert heard == []
+        assert connections == []
         other, _ = here.heat.create(ASKED)
-        assert (here.heat.ended(other)[0], len(heard)) == ("CREATE_COMPLETE", 1)
+        assert (here.heat.ended(other)[0], len(connections)) == ("CREATE_COMPLETE", 1)
         (here.folder / "door").unlink()
 
 
@@ -109,33 +109,33 @@ def test_an_engine_that_is_killed_leaves_what_living_stacks_hold(tmp_path_factor
         with ground(folder, convergence) as here:
             kept, _ = here.heat.create(ASKED)
             assert here.heat.ended(kept)[0] == "CREATE_COMPLETE"
-            [held] = here.claims()
+            [new_claim] = here.claims()
             (folder / "behave").write_text("slow")
             here.heat.create(ASKED)
             wait(lambda: len(here.held()) == 2)  # noqa: B023 - called at once
-            ports = [int(one.rpartition(":")[2]) for one in (here.heat.url, here.heat.cfn_url)]
+            ports = [int(url.rpartition(":")[2]) for url in (here.heat.url, here.heat.cfn_url)]
         with started(folder, *ports) as again:
             here = Ground(again, folder)
             here.behave("kindly")
-            settled(here, [held.key])
-            assert [(claim.uuid, claim.state) for claim in here.claims()] == [(held.uuid, "committed")]
+            settled(here, [new_claim.key])
+            assert [(claim.uuid, claim.state) for claim in here.claims()] == [(new_claim.uuid, "committed")]
 
 
-def settled(here: Ground, held: list[str] | None = None) -> None:
+def settled(here: Ground, expected: list[str] | None = None) -> None:
     """Reconcile until nothing is open any more and the service holds these, which is before what is late can still
     arrive."""
     end = time.monotonic() + LATE + 30
 
     def over() -> bool:
-        reconcile(here.broker, became(here))
-        return here.held() == (held or []) and all(claim.state == "committed" for claim in here.claims())
+        reconcile(here.broker, find_states(here))
+        return here.held() == (expected or []) and all(claim.state == "committed" for claim in here.claims())
 
     while not over():
         assert time.monotonic() < end, (here.claims(), here.held())
         time.sleep(0.3)
 
 
-def became(here: Ground) -> Stacks:
+def find_states(here: Ground) -> Stacks:
     """What the reconciler learns of Heat."""
     named = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": f"{here.heat.url}/v1/{PROJECT}"}
     with patch.dict(os.environ, named):
@@ -145,15 +145,15 @@ def became(here: Ground) -> Stacks:
 @contextmanager
 def listening() -> Iterator[tuple[int, list[str]]]:
     """A socket, and who came."""
-    heard: list[str] = []
+    connections: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def listen() -> None:
             try:
                 while True:
-                    heard.append(str(server.accept()[1]))
+                    connections.append(str(server.accept()[1]))
             except OSError:
                 pass
 
         Thread(target=listen, daemon=True).start()
-        yield server.getsockname()[1], heard
+        yield server.getsockname()[1], connections

@@ -10,7 +10,7 @@ from datalog_gate.services.reconcile import reconcile
 from tests.heat.doors.grant_heat import Ground, failing, grant
 from tests.heat.doors.rig import wait
 from tests.heat.doors.templates import string, template
-from tests.heat.doors.test_grant_faults import became, settled
+from tests.heat.doors.test_grant_faults import find_states, settled
 
 
 def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: Ground) -> None:
@@ -21,12 +21,12 @@ def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: 
     assert here.updated(name, fails)[0] == "UPDATE_FAILED"
     claims = here.claims()
     assert [(claim.state, claim.replaces) for claim in claims] == [("reserved", ""), ("reserved", old.uuid)]
-    shown = {
-        one["physical_resource_id"]
-        for one in here.heat.on(name, "GET", "/resources?nested_depth=5").json()["resources"]
+    uuids = {
+        resource["physical_resource_id"]
+        for resource in here.heat.on(name, "GET", "/resources?nested_depth=5").json()["resources"]
     }
-    assert [claim.uuid in shown for claim in claims] == [False, True]  # Heat does not show what it has replaced
-    reconcile(here.broker, became(here))
+    assert [claim.uuid in uuids for claim in claims] == [False, True]  # Heat does not show what it has replaced
+    reconcile(here.broker, find_states(here))
     assert here.claims() == claims
     last = template(g=grant("trial", ["s"], options={"by": "night"}), s=failing("c"))
     assert here.updated(name, last)[0] == "UPDATE_COMPLETE"
@@ -37,11 +37,17 @@ def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: 
 
 def adopted(name: str, template: Any, resources: dict[str, Any]) -> dict[str, Any]:
     """What asks Heat to adopt a stack."""
-    found = {
-        one: {"name": one, "action": "CREATE", "status": "COMPLETE", "metadata": {}, **what}
-        for one, what in resources.items()
+    adopted_resources = {
+        resource: {"name": resource, "action": "CREATE", "status": "COMPLETE", "metadata": {}, **fields}
+        for resource, fields in resources.items()
     }
-    data = {"action": "CREATE", "status": "COMPLETE", "name": name, "template": template, "resources": found}
+    data = {
+        "action": "CREATE",
+        "status": "COMPLETE",
+        "name": name,
+        "template": template,
+        "resources": adopted_resources,
+    }
     return {
         "stack_name": name,
         "adopt_stack_data": json.dumps(data | {"environment": {}, "files": {}}),
@@ -63,31 +69,31 @@ def test_what_an_adopted_stack_says_of_its_grant_is_not_believed(here: Ground) -
     assert answer.status_code == 201, answer.text
     assert here.heat.ended(name)[0] == "ADOPT_COMPLETE"
     [claim] = here.claims()
-    shown = here.heat.on(name, "GET", "/resources/g").json()["resource"]
-    assert (shown["physical_resource_id"], shown["attributes"]) == (claim.uuid, {"decision": {"s": {"place": 0}}})
+    resource = here.heat.on(name, "GET", "/resources/g").json()["resource"]
+    assert (resource["physical_resource_id"], resource["attributes"]) == (claim.uuid, {"decision": {"s": {"place": 0}}})
 
 
 def test_a_stack_that_was_abandoned_and_is_adopted_keeps_its_places(here: Ground) -> None:
-    asked = template(g=grant(scope=["a", "b"]), a=string(), b=string())
-    name, _ = here.heat.create(asked)
+    body = template(g=grant(scope=["a", "b"]), a=string(), b=string())
+    name, _ = here.heat.create(body)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
     here.journal.abandon(here.heat.stack(name)["id"], old.project, name)
     data = here.heat.on(name, "DELETE", "/abandon").json()
-    here.heat.ended(name, gone=True)
+    here.heat.ended(name, deleted=True)
     assert [claim.uuid for claim in here.claims()] == [old.uuid]
     answer = here.heat.ask("POST", "stacks", stack_name=name, adopt_stack_data=json.dumps(data), timeout_mins=5)
     assert (answer.status_code, here.heat.ended(name)[0]) == (201, "ADOPT_COMPLETE")
     new = next(claim for claim in here.claims() if claim.uuid != old.uuid)
     assert (new.replaces, new.decision) == (old.uuid, old.decision)
-    wait(lambda: bool(reconcile(here.broker, became(here)) is not None and here.states() == [("g", "committed")]))
+    wait(lambda: bool(reconcile(here.broker, find_states(here)) is not None and here.states() == [("g", "committed")]))
 
 
 def test_an_adopted_stack_is_refused_as_any_other(here: Ground) -> None:
     here.behave("refuse")
     name = here.heat.name()
-    told = {one: {"resource_id": one, "resource_data": {}} for one in "gs"}
-    here.heat.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), told))
+    resources = {resource: {"resource_id": resource, "resource_data": {}} for resource in "gs"}
+    here.heat.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), resources))
     assert here.heat.ended(name)[0] == "ADOPT_FAILED"
     assert here.states() == []
 
@@ -97,7 +103,7 @@ def test_what_has_expired_is_released_and_asked_for_again_once_the_time_is_later
     name, _ = here.heat.create(template(g=grant("trial", expires=soon), s=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
-    wait(lambda: bool(reconcile(here.broker, became(here)) is not None and not here.held()))
+    wait(lambda: bool(reconcile(here.broker, find_states(here)) is not None and not here.held()))
     status, why = here.updated(name, template(g=grant("trial", expires=soon), s=string(9)))
     assert (status, f"the service trial is not unlocked: expired {soon}" in why) == ("UPDATE_FAILED", True)
     assert here.updated(name, template(g=grant("trial", expires="2100-01-01"), s=string()))[0] == "UPDATE_COMPLETE"

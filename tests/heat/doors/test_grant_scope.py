@@ -30,26 +30,28 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_can_be_no_grant_is_refused_at_create_update_and_preview(here: Ground, what: str) -> None:
-    wrong, why = REFUSED[what]
-    asked = template(g=wrong, s=string())
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_can_be_no_grant_is_refused_at_create_update_and_preview(here: Ground, case: str) -> None:
+    wrong, why = REFUSED[case]
+    body = template(g=wrong, s=string())
     name, _ = here.heat.create(template(s=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     answers = [
-        here.heat.create(asked)[1],
-        here.heat.on(name, "PUT", template=asked),
-        here.heat.ask("POST", "stacks/preview", stack_name="preview", template=asked),
+        here.heat.create(body)[1],
+        here.heat.on(name, "PUT", template=body),
+        here.heat.ask("POST", "stacks/preview", stack_name="preview", template=body),
     ]
-    found = [(answer.status_code, answer.json()["error"]["message"]) for answer in answers]
-    assert [(code, said.removeprefix("Property error: : ")) for code, said in found] == [(400, f"g: {why}")] * 3
+    refusals = [(answer.status_code, answer.json()["error"]["message"]) for answer in answers]
+    assert [(code, message.removeprefix("Property error: : ")) for code, message in refusals] == [
+        (400, f"g: {why}")
+    ] * 3
     assert here.states() == []
 
 
 def test_a_scope_of_references_is_a_circle(here: Ground) -> None:
     _, answer = here.heat.create(template(g=grant(scope=[{"get_resource": "s"}]), s=string()))
-    said = answer.json()["error"]["message"]
-    assert (answer.status_code, said.startswith("Circular Dependency Found")) == (400, True)
+    message = answer.json()["error"]["message"]
+    assert (answer.status_code, message.startswith("Circular Dependency Found")) == (400, True)
 
 
 def test_options_that_are_no_map_are_refused(here: Ground) -> None:
@@ -76,16 +78,16 @@ def test_two_grants_for_everything_make_no_circle(here: Ground) -> None:
 
 
 def test_a_scope_may_be_a_parameter(here: Ground) -> None:
-    asked = template(g=grant({"get_param": "service"}, {"get_param": "names"}), a=string(), b=string())
-    asked["parameters"] = {"names": {"type": "comma_delimited_list"}, "service": {"type": "string"}}
-    name, _ = here.heat.create(asked, parameters={"names": "b", "service": "edge"})
+    body = template(g=grant({"get_param": "service"}, {"get_param": "names"}), a=string(), b=string())
+    body["parameters"] = {"names": {"type": "comma_delimited_list"}, "service": {"type": "string"}}
+    name, _ = here.heat.create(body, parameters={"names": "b", "service": "edge"})
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     assert [claim.decision for claim in here.claims()] == [{"b": {"place": 1}}]
     events = here.events(name)
     assert events.index(("g", "CREATE_COMPLETE")) < events.index(("b", "CREATE_IN_PROGRESS"))
-    assert here.updated(name, asked, parameters={"names": "a,b", "service": "edge"})[0] == "UPDATE_COMPLETE"
+    assert here.updated(name, body, parameters={"names": "a,b", "service": "edge"})[0] == "UPDATE_COMPLETE"
     assert [claim.decision for claim in here.claims()] == [{"a": {"place": 2}, "b": {"place": 1}}]
-    answer = here.heat.on(name, "PUT", template=asked, parameters={"names": "c", "service": "edge"})
+    answer = here.heat.on(name, "PUT", template=body, parameters={"names": "c", "service": "edge"})
     assert (answer.status_code, "c in its scope" in answer.text) == (400, True)
 
 
@@ -94,8 +96,8 @@ INNER = {"heat_template_version": "2018-08-31", "resources": {"s": string()}, "o
 
 @pytest.mark.parametrize("scope", [["tr"], ["tr.s"], None])
 def test_a_nested_stack_waits_as_a_whole(here: Ground, scope: list[str] | None) -> None:
-    asked = template(g=grant(scope=scope), tr={"type": "inner.yaml"})
-    name, _ = here.heat.create(asked, files={"inner.yaml": json.dumps(INNER)})
+    body = template(g=grant(scope=scope), tr={"type": "inner.yaml"})
+    name, _ = here.heat.create(body, files={"inner.yaml": json.dumps(INNER)})
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     assert [claim.decision for claim in here.claims()] == [{"tr": {"place": 1}, "s": {"place": 2}}]
     events = here.events(name)
@@ -134,9 +136,9 @@ def test_a_group_in_scope_is_asked_for_again_when_it_is_scaled(here: Ground) -> 
 
 
 def test_a_grant_by_another_name_is_a_grant_and_one_that_is_mapped_away_is_none(here: Ground) -> None:
-    asked = template(g=grant("trial"), s=string())
-    asked["resources"]["g"]["type"] = "Its::Grant"
-    name, _ = here.heat.create(asked, environment={"resource_registry": {"Its::Grant": "DatalogGate::Policy"}})
+    body = template(g=grant("trial"), s=string())
+    body["resources"]["g"]["type"] = "Its::Grant"
+    name, _ = here.heat.create(body, environment={"resource_registry": {"Its::Grant": "DatalogGate::Policy"}})
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     assert [sorted(claim.decision) for claim in here.claims()] == [["s"]]
     before = here.calls()
@@ -147,14 +149,14 @@ def test_a_grant_by_another_name_is_a_grant_and_one_that_is_mapped_away_is_none(
 
 
 def test_a_grant_under_a_false_condition_asks_nobody(here: Ground) -> None:
-    asked = template(g=grant("trial", ["s"]) | {"condition": "on"}, s=string())
-    asked |= {"parameters": {"on": {"type": "boolean"}}, "conditions": {"on": {"get_param": "on"}}}
-    name, _ = here.heat.create(asked, parameters={"on": False})
+    body = template(g=grant("trial", ["s"]) | {"condition": "on"}, s=string())
+    body |= {"parameters": {"on": {"type": "boolean"}}, "conditions": {"on": {"get_param": "on"}}}
+    name, _ = here.heat.create(body, parameters={"on": False})
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     assert here.states() == []
-    assert here.updated(name, asked, parameters={"on": True})[0] == "UPDATE_COMPLETE"
+    assert here.updated(name, body, parameters={"on": True})[0] == "UPDATE_COMPLETE"
     assert here.states() == [("g", "reserved")]
-    assert here.updated(name, asked, parameters={"on": False})[0] == "UPDATE_COMPLETE"
+    assert here.updated(name, body, parameters={"on": False})[0] == "UPDATE_COMPLETE"
     assert here.states() == []
 
 
@@ -165,7 +167,7 @@ def test_a_service_that_no_rule_unlocks_is_not_asked(here: Ground) -> None:
 
 
 def test_attributes_are_empty_before_there_is_a_decision(here: Ground) -> None:
-    asked = template(g=grant("trial"), s=string(), v=value({"get_attr": ["g", "decision"]}))
-    answer = here.heat.ask("POST", "stacks/preview", stack_name="preview", template=asked)
-    found = {one["resource_name"]: one["attributes"] for one in answer.json()["stack"]["resources"]}
-    assert found["g"]["decision"] == {}
+    body = template(g=grant("trial"), s=string(), v=value({"get_attr": ["g", "decision"]}))
+    answer = here.heat.ask("POST", "stacks/preview", stack_name="preview", template=body)
+    attributes = {resource["resource_name"]: resource["attributes"] for resource in answer.json()["stack"]["resources"]}
+    assert attributes["g"]["decision"] == {}

@@ -25,8 +25,8 @@ MANY, SOME = 65, 8
 
 def waiting(scope: str, mode: str = "wait") -> dict[str, Any]:
     """A grant that waits for its approval."""
-    given = {"service": "approval", "scope": [scope], "options": {"mode": mode}}
-    return {"type": "DatalogGate::Policy", "properties": given}
+    properties = {"service": "approval", "scope": [scope], "options": {"mode": mode}}
+    return {"type": "DatalogGate::Policy", "properties": properties}
 
 
 class Desk:
@@ -38,7 +38,7 @@ class Desk:
 
     def asked(self) -> list[str]:
         """The names of what awaits an answer."""
-        return [one.name for one in self.file.list(time.time()) if one.state == "awaiting"]
+        return [approval.name for approval in self.file.list(time.time()) if approval.state == "awaiting"]
 
     def approve(self, names: list[str]) -> None:
         for name in names:
@@ -47,7 +47,7 @@ class Desk:
     def status(self, names: list[str]) -> list[str]:
         """The status of each of the stacks."""
         listed = self.heat.ask("GET", "stacks").json()["stacks"]
-        return [one["stack_status"] for one in listed if one["stack_name"] in names]
+        return [stack["stack_status"] for stack in listed if stack["stack_name"] in names]
 
     def held(self) -> int:
         """How many claims are not over."""
@@ -55,7 +55,7 @@ class Desk:
 
 
 @pytest.fixture(params=[True, False], ids=["convergence", "legacy"])
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def make_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Starts a Heat in which so many grants may wait for so long."""
     (tmp_path / "rules.dl").write_text(RULES)
     started: list[Any] = []
@@ -64,7 +64,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
         settings = {"file": tmp_path / "approvals", "wait_number": number, "wait_seconds": seconds}
         options = {
             "services": "approval",
-            "service_option": "\nservice_option = ".join(f"approval.{key}={one}" for key, one in settings.items()),
+            "service_option": "\nservice_option = ".join(f"approval.{key}={value}" for key, value in settings.items()),
             "service_journal": f"{tmp_path}/journal",
         }
         context = running(tmp_path, request.param, rules=tmp_path / "rules.dl", options=options)
@@ -72,12 +72,12 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
         return Desk(context.__enter__(), tmp_path)
 
     yield start
-    for one in started:
-        one.__exit__(None, None, None)
+    for desk in started:
+        desk.__exit__(None, None, None)
 
 
-def test_many_that_would_wait_keep_no_other_stack_from_its_end(made: Callable[..., Desk]) -> None:
-    desk = made(SOME, 600)
+def test_many_that_would_wait_keep_no_other_stack_from_its_end(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(SOME, 600)
     names = [desk.heat.create(template(g=waiting("s"), s=string(salt=str(at))))[0] for at in range(MANY)]
     wait(lambda: len(desk.asked()) == MANY)
     other, _ = desk.heat.create(template(s=string()))
@@ -88,8 +88,8 @@ def test_many_that_would_wait_keep_no_other_stack_from_its_end(made: Callable[..
     assert desk.held() == SOME
 
 
-def test_more_than_may_wait_stop_at_once(made: Callable[..., Desk]) -> None:
-    desk = made(1, 600)
+def test_more_than_may_wait_stop_at_once(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(1, 600)
     first, _ = desk.heat.create(template(g=waiting("s"), s=string()))
     wait(lambda: desk.asked() == ["A-1"])
     second, _ = desk.heat.create(template(g=waiting("s"), s=string(9)))
@@ -99,15 +99,15 @@ def test_more_than_may_wait_stop_at_once(made: Callable[..., Desk]) -> None:
     assert desk.heat.ended(first)[0] == "CREATE_COMPLETE"
 
 
-def test_one_that_has_waited_long_enough_stops(made: Callable[..., Desk]) -> None:
-    desk = made(8, 2)
+def test_one_that_has_waited_long_enough_stops(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(8, 2)
     name, _ = desk.heat.create(template(g=waiting("s"), s=string()))
     status, why = desk.heat.ended(name)
     assert (status, why.rpartition(": ")[2]) == ("CREATE_FAILED", "awaiting approval A-1")
 
 
-def test_a_grant_that_is_removed_while_it_waits_holds_nothing(made: Callable[..., Desk]) -> None:
-    desk = made(8, 20)
+def test_a_grant_that_is_removed_while_it_waits_holds_nothing(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(8, 20)
     name, _ = desk.heat.create(template(g=waiting("s"), s=string()))
     wait(lambda: desk.asked() == ["A-1"])
     answer = desk.heat.on(name, "PUT", template=template(s=string()))

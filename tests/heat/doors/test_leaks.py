@@ -38,24 +38,24 @@ UNREADABLE = (
 """What a password that nobody put in quotes may be to YAML."""
 
 
-def held(kind: str, use: str, **more: Any) -> dict[str, Any]:
+def make_body(kind: str, use: str, **more: Any) -> dict[str, Any]:
     """A template that makes a salt of a hidden parameter."""
-    made = template(s=string(salt=USES[use]))
-    return made | {"parameters": {"pw": {"type": kind, "hidden": True, **more}}}
+    body = template(s=string(salt=USES[use]))
+    return body | {"parameters": {"pw": {"type": kind, "hidden": True, **more}}}
 
 
 def bodies() -> Iterator[dict[str, Any]]:
     """Requests that hold the secret in every way."""
     for (kind, value), use in product(TYPES.items(), USES):
-        yield {"template": held(kind, use, default=value)}
-        yield {"template": held(kind, use), "parameters": {"pw": value}}
+        yield {"template": make_body(kind, use, default=value)}
+        yield {"template": make_body(kind, use), "parameters": {"pw": value}}
     for kind, value in TYPES.items():
         written = yaml.safe_dump({"parameters": {"pw": value}})
-        yield {"template": held(kind, "joined"), "environment": {"parameter_defaults": {"pw": value}}}
-        yield {"template": held(kind, "joined"), "environment": written}
-        yield {"template": held(kind, "joined"), "files": {"e": written}, "environment_files": ["e"]}
-        yield {"template": yaml.safe_dump(held(kind, "joined", default=value))}
-        inner = {"files": {"inner.yaml": yaml.safe_dump(held(kind, "joined"))}}
+        yield {"template": make_body(kind, "joined"), "environment": {"parameter_defaults": {"pw": value}}}
+        yield {"template": make_body(kind, "joined"), "environment": written}
+        yield {"template": make_body(kind, "joined"), "files": {"e": written}, "environment_files": ["e"]}
+        yield {"template": yaml.safe_dump(make_body(kind, "joined", default=value))}
+        inner = {"files": {"inner.yaml": yaml.safe_dump(make_body(kind, "joined"))}}
         yield {"template": template(inner={"type": "inner.yaml", "properties": {"pw": value}}), **inner}
         yield {"template": yaml.safe_dump(template(inner={"type": "inner.yaml", "properties": {"pw": value}})), **inner}
     for constraint in (
@@ -67,24 +67,24 @@ def bodies() -> Iterator[dict[str, Any]]:
         {"modulo": {"step": 7, "offset": 1}},
     ):
         for kind, value in TYPES.items():
-            yield {"template": held(kind, "plain", constraints=[constraint]), "parameters": {"pw": value}}
-            yield {"template": held(kind, "plain", constraints=[constraint], default=value)}
+            yield {"template": make_body(kind, "plain", constraints=[constraint]), "parameters": {"pw": value}}
+            yield {"template": make_body(kind, "plain", constraints=[constraint], default=value)}
     for kind, value in product((*TYPES, "boolean"), (*TYPES.values(), f"{{{MARK}", f"[{MARK}", True, None)):
-        yield {"template": held(kind, "plain"), "parameters": {"pw": value}}
-        yield {"template": held(kind, "plain", default=value)}
+        yield {"template": make_body(kind, "plain"), "parameters": {"pw": value}}
+        yield {"template": make_body(kind, "plain", default=value)}
     for text in UNREADABLE:
-        yield {"template": held("string", "plain"), "environment": f"parameters:\n  pw: {text}\n"}
+        yield {"template": make_body("string", "plain"), "environment": f"parameters:\n  pw: {text}\n"}
         yield {
-            "template": held("string", "plain"),
+            "template": make_body("string", "plain"),
             "files": {"e": f"parameters:\n  pw: {text}\n"}, "environment_files": ["e"],
         }  # fmt: skip
         yield {"template": f"heat_template_version: wallaby\nparameters:\n  pw: {{hidden: true, default: {text}}}\n"}
-    yield {"template": held("string", "plain"), "environment": MARK}
-    yield {"template": held("string", "plain"), "environment": {"parameters": MARK}}
-    yield {"template": held("string", "plain"), "environment": {"parameters": [MARK]}}
-    yield {"template": held("string", "plain"), "parameters": [MARK]}
-    yield {"template": held("string", "plain"), "parameters": {"pw": {"a": MARK}}}
-    yield {"template": held("string", "plain"), "parameters": MARK}
+    yield {"template": make_body("string", "plain"), "environment": MARK}
+    yield {"template": make_body("string", "plain"), "environment": {"parameters": MARK}}
+    yield {"template": make_body("string", "plain"), "environment": {"parameters": [MARK]}}
+    yield {"template": make_body("string", "plain"), "parameters": [MARK]}
+    yield {"template": make_body("string", "plain"), "parameters": {"pw": {"a": MARK}}}
+    yield {"template": make_body("string", "plain"), "parameters": MARK}
 
 
 @pytest.fixture(scope="module", params=["filter", "plugin"])
@@ -96,27 +96,27 @@ def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_nothing_that_the_gate_says_shows_a_secret(heat: Heat) -> None:
-    said, filtered = [], "filter" in heat.folder.name
+    texts, filtered = [], "filter" in heat.folder.name
     if filtered:
         for body in bodies():
             answer = heat.ask("POST", "stacks/preview", stack_name="x", **body)
-            said += [answer.headers.get("Datalog-Gate", "")]
-            said += [answer.text] if answer.status_code >= 400 and " [decision " in answer.text else []
-        name, _ = heat.create(held("string", "plain", default="fine"))
+            texts += [answer.headers.get("Datalog-Gate", "")]
+            texts += [answer.text] if answer.status_code >= 400 and " [decision " in answer.text else []
+        name, _ = heat.create(make_body("string", "plain", default="fine"))
         assert heat.ended(name)[0] == "CREATE_COMPLETE"
         answers = [
             heat.on(name, "PATCH", parameters={"pw": MARK}),
             heat.on(name, "PATCH", existing=True, environment={"parameters": {"pw": MARK}}),
-            heat.on(name, "PUT", template=held("string", "made"), parameters={"pw": MARK}),
+            heat.on(name, "PUT", template=make_body("string", "made"), parameters={"pw": MARK}),
         ]
         assert [answer.status_code for answer in answers] == [403] * 3
-        said += [answer.text for answer in answers]
+        texts += [answer.text for answer in answers]
     alone = [body["template"] for body in bodies() if [*body] == ["template"]]
-    names = [heat.create(made)[0] for made in alone[::3]]
-    said += [why for name in names if heat.stack(name) for why in heat.ended(name)]
+    names = [heat.create(body)[0] for body in alone[::3]]
+    texts += [why for name in names if heat.stack(name) for why in heat.ended(name)]
     log = re.split(r"(?m)^(?=\d{4}-\d\d-\d\d )", (heat.folder / "heat.log").read_text())
-    said += [part for part in log if " datalog_gate." in part.partition("\n")[0]]
-    said += (heat.folder / "decisions.jsonl").read_text().splitlines()
-    words = {word for one in said for word in ("denied", "unreadable") if f'"verdict": "{word}"' in one}
+    texts += [part for part in log if " datalog_gate." in part.partition("\n")[0]]
+    texts += (heat.folder / "decisions.jsonl").read_text().splitlines()
+    words = {word for text in texts for word in ("denied", "unreadable") if f'"verdict": "{word}"' in text}
     assert words == ({"denied", "unreadable"} if filtered else {"denied"})  # Heat itself reads before the plugin does
-    assert [one for one in said if SHOWN.search(one)] == []
+    assert [text for text in texts if SHOWN.search(text)] == []

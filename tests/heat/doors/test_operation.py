@@ -32,8 +32,8 @@ class Point:
         self.answer = answer
         self.told: list[object] = []
 
-    def judge(self, asked: Operation) -> Answer:
-        self.told.append((asked.action, asked.stack_name, asked.definition()))
+    def judge(self, operation: Operation) -> Answer:
+        self.told.append((operation.action, operation.stack_name, operation.definition()))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -47,13 +47,13 @@ def context() -> Any:
 
 
 def stack(**changed: Any) -> Any:
-    held = SimpleNamespace(t=CLEAN, files={"a": "b"}, env=Environment())
+    template = SimpleNamespace(t=CLEAN, files={"a": "b"}, env=Environment())
     whole = {"id": "1", "name": "web", "owner_id": None, "parent_resource_name": None, "tenant_id": "p",
-             "status": "IN_PROGRESS", "disable_rollback": False, "t": held}  # fmt: skip
+             "status": "IN_PROGRESS", "disable_rollback": False, "t": template}  # fmt: skip
     return SimpleNamespace(**{**whole, **changed})
 
 
-def given(monkeypatch: pytest.MonkeyPatch, point: Point) -> Point:
+def install_point(monkeypatch: pytest.MonkeyPatch, point: Point) -> Point:
     module = ModuleType("datalog_gate.decision_point.point")
     module.__dict__["shared_point"] = lambda: point
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -70,32 +70,32 @@ def outcome(action: str, of: Any) -> tuple[object, ...] | None:
 
 
 def test_the_plugin_says_what_the_point_says() -> None:
-    assert sorted(lifecycle.STOPPED) == sorted(one.upper() for one in CLOSED)
+    assert sorted(lifecycle.STOPPED) == sorted(action.upper() for action in CLOSED)
     assert lifecycle.ROOM == REASON
 
 
 def test_an_update_is_asked_of_the_new_stack_with_the_old_ones_name() -> None:
-    held = SimpleNamespace(t={**CLEAN, "description": "new"}, files={}, env=Environment())
-    question = asked(context(), stack(), stack(id=None, t=held), "UPDATE")
+    template = SimpleNamespace(t={**CLEAN, "description": "new"}, files={}, env=Environment())
+    question = asked(context(), stack(), stack(id=None, t=template), "UPDATE")
     assert question is not None
     definition = question.definition()
     assert question == Operation(
         "plugin", "update", "web", "p", question.definition, {"user_id": "u"}, "1", "req-1", False, question.against
     )  # fmt: skip
-    assert definition == StackDefinition(held.t, Environment().user_env_as_dict(), None, {})
-    assert definition.template is not held.t
+    assert definition == StackDefinition(template.t, Environment().user_env_as_dict(), None, {})
+    assert definition.template is not template.t
 
 
 @pytest.mark.parametrize("action", ["CREATE", "UPDATE", "ADOPT", "RESTORE", "DELETE", "SUSPEND", "CHECK", "ROLLBACK"])
 def test_a_heat_that_is_not_known_stops_what_builds_and_is_named(action: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("datalog_gate.doors.heat.heat_objects.version", lambda _name: "99.0")
     del (changed := stack()).t
-    said = f"The policies could not be evaluated: {VERSION.format('99.0')}"
-    assert outcome(action, changed) == ((said,) if action in lifecycle.STOPPED else None)
+    reason = f"The policies could not be evaluated: {VERSION.format('99.0')}"
+    assert outcome(action, changed) == ((reason,) if action in lifecycle.STOPPED else None)
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "reason"),
     [
         (RulesError([]), "RulesError, see the log of heat-engine"),
         (KeyError(("not", "a text")), "KeyError, see the log of heat-engine"),
@@ -103,48 +103,48 @@ def test_a_heat_that_is_not_known_stops_what_builds_and_is_named(action: str, mo
     ],
 )
 def test_what_is_broken_in_the_gate_stops_what_builds_in_words(
-    broken: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+    broken: Exception, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given(monkeypatch, Point(broken))
+    install_point(monkeypatch, Point(broken))
     outcomes = [outcome(action, stack()) for action in ("CREATE", "DELETE")]
-    assert outcomes == [(f"The policies could not be evaluated: {said}",), None]
+    assert outcomes == [(f"The policies could not be evaluated: {reason}",), None]
 
 
 def test_a_point_that_can_not_be_imported_stops_what_builds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datalog_gate.decision_point.point", None)
-    said = "The policies could not be evaluated: ModuleNotFoundError, see the log of heat-engine"
-    assert [outcome(action, stack()) for action in ("CREATE", "DELETE")] == [(said,), None]
+    reason = "The policies could not be evaluated: ModuleNotFoundError, see the log of heat-engine"
+    assert [outcome(action, stack()) for action in ("CREATE", "DELETE")] == [(reason,), None]
 
 
 def test_a_veto_is_one_short_line_that_any_database_stores(monkeypatch: pytest.MonkeyPatch) -> None:
-    given(monkeypatch, Point(Answer("denied", "1", "a\nb \ud800 \U0001f600 é" + "x" * 3000)))
+    install_point(monkeypatch, Point(Answer("denied", "1", "a\nb \ud800 \U0001f600 é" + "x" * 3000)))
     assert outcome("CREATE", stack()) == ("a?b ? ? é" + "x" * 1991,)
 
 
 def test_a_denial_without_a_reason_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    given(monkeypatch, Point(Answer("denied", "1")))
-    assert [outcome(one, stack()) for one in ("CREATE", "DELETE")] == [
+    install_point(monkeypatch, Point(Answer("denied", "1")))
+    assert [outcome(action, stack()) for action in ("CREATE", "DELETE")] == [
         ("The policies deny it.",), ("On delete or abandon: The policies deny it.",),
     ]  # fmt: skip
 
 
 def test_an_operation_whose_end_never_came_is_told_as_failed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = given(monkeypatch, Point(Answer("allowed", "1")))
-    made = LifecyclePlugin()
-    held = stack()
-    made.do_pre_op(context(), held, None, "SUSPEND")
-    made.do_pre_op(context(), held, None, "RESUME")
-    made.do_post_op(context(), held, None, "RESUME")
-    made.do_post_op(context(), held, None, "RESUME")
-    assert [one for one in point.told if isinstance(one, tuple) and len(one) == 2] == [
+    point = install_point(monkeypatch, Point(Answer("allowed", "1")))
+    plugin = LifecyclePlugin()
+    heat_stack = stack()
+    plugin.do_pre_op(context(), heat_stack, None, "SUSPEND")
+    plugin.do_pre_op(context(), heat_stack, None, "RESUME")
+    plugin.do_post_op(context(), heat_stack, None, "RESUME")
+    plugin.do_post_op(context(), heat_stack, None, "RESUME")
+    assert [call for call in point.told if isinstance(call, tuple) and len(call) == 2] == [
         ("1", "failed"),
         ("1", "complete"),
     ]
 
 
 def test_nothing_that_an_end_raises_goes_to_heat(monkeypatch: pytest.MonkeyPatch) -> None:
-    given(monkeypatch, Point(Answer("allowed", "1")))
-    made = LifecyclePlugin()
-    made.do_pre_op(context(), stack(), None, "CREATE")
+    install_point(monkeypatch, Point(Answer("allowed", "1")))
+    plugin = LifecyclePlugin()
+    plugin.do_pre_op(context(), stack(), None, "CREATE")
     monkeypatch.setitem(sys.modules, "datalog_gate.decision_point.point", None)
-    made.do_post_op(context(), stack(), None, "CREATE")
+    plugin.do_post_op(context(), stack(), None, "CREATE")

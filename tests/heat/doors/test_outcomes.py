@@ -47,8 +47,8 @@ class Door:
     def told(self, name: str) -> list[tuple[str, str]]:
         """What the filter and the reconciler told of a stack of that name, in this order; always with its id."""
         lines = [json.loads(line) for line in (self.folder / "told").read_text().splitlines()]
-        mine = [rest for pid, one, *rest in lines if one == name and (pid == os.getpid() or rest[2] == "accepted")]
-        [stack_id] = {one[0] for one in mine}
+        mine = [rest for pid, stack, *rest in lines if stack == name and (pid == os.getpid() or rest[2] == "accepted")]
+        [stack_id] = {line[0] for line in mine}
         assert len(stack_id) == 36
         return [(action, outcome) for _, action, outcome in mine]
 
@@ -87,16 +87,16 @@ def test_a_creation_is_told_as_it_ended_once_claims_are_settled(door: Door, caps
     bad, _ = door.heat.create(resource(fail=True))
     back, _ = door.heat.create(resource(fail=True), disable_rollback=False)
     cfn = door.heat.name()
-    asked = {"Action": "CreateStack", "StackName": cfn, "TemplateBody": json.dumps(CLEAN)}
-    assert door.heat.cfn(asked).status_code == 200
-    ends = [door.heat.ended(one)[0] for one in (back, good, bad, cfn)]
+    form = {"Action": "CreateStack", "StackName": cfn, "TemplateBody": json.dumps(CLEAN)}
+    assert door.heat.cfn(form).status_code == 200
+    ends = [door.heat.ended(stack)[0] for stack in (back, good, bad, cfn)]
     assert ends[1:] == ["CREATE_COMPLETE", "CREATE_FAILED", "CREATE_COMPLETE"]
     expected = {good: "complete", bad: "failed", back: "failed", cfn: "complete"}
     conf = str(door.folder / "heat.conf")
     assert main(["services", "reconcile", "--heat-conf", conf]) == 0
-    said = ["failed" if end == "failed" else "is complete" for end in expected.values()]
+    expected_ends = ["failed" if end == "failed" else "is complete" for end in expected.values()]
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(": teller was told that its create ")[2] for line in lines] == said
+    assert [line.partition(": teller was told that its create ")[2] for line in lines] == expected_ends
     assert main(["services", "reconcile", "--heat-conf", conf]) == 0
     assert capsys.readouterr().out == ""
     assert {name: door.told(name) for name in expected} == {
@@ -110,9 +110,9 @@ def test_what_is_asked_of_a_stack_later_is_told_each_for_itself(door: Door) -> N
     door.heat.on(name, "PUT", template=resource(fail=True, value="2"))
     assert door.heat.ended(name)[0] == "UPDATE_FAILED"
     door.heat.on(name, "DELETE")
-    door.heat.ended(name, gone=True)
+    door.heat.ended(name, deleted=True)
     settled = settle(door.folder / "heat.conf", None, clock=lambda: time.time() + 60)
-    assert [one.done for done in settled for one in done] == ["told"] * 3
+    assert [claim.done for claims in settled for claim in claims] == ["told"] * 3
     assert door.told(name) == [
         ("create", "accepted"), ("update", "accepted"), ("delete", "accepted"),
         ("create", "complete"), ("update", "failed"), ("delete", "complete"),

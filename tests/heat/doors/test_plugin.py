@@ -66,14 +66,14 @@ def test_each_operation_is_judged_once_and_its_end_is_told(legacy: Heat) -> None
     operations = (
         "create", "snapshot", "suspend", "resume", "check", "update", "update", "restore", "delete",
     )  # fmt: skip
-    assert _asked(legacy, name) == [(operation, what) for operation in operations for what in ("allowed", "complete")]
+    assert _asked(legacy, name) == [(operation, event) for operation in operations for event in ("allowed", "complete")]
     assert _modified(legacy, name) == []
 
 
 def test_adopting_and_abandoning_are_judged(legacy: Heat) -> None:
     name = _created(legacy, CLEAN)
     data = legacy.on(name, "DELETE", "/abandon").json()
-    legacy.ended(name, gone=True)
+    legacy.ended(name, deleted=True)
     assert _asked(legacy, name)[2:] == [("delete", "allowed"), ("delete", "complete")]
     adopted, answer = legacy.create(None, adopt_stack_data=json.dumps(data))
     assert (answer.status_code, legacy.ended(adopted)[0]) == (201, "ADOPT_COMPLETE")
@@ -84,10 +84,10 @@ def test_adopting_and_abandoning_are_judged(legacy: Heat) -> None:
 
 def test_a_failed_operation_is_told_as_failed_and_its_rollback_goes_on(legacy: Heat) -> None:
     name, _ = legacy.create(LONG, disable_rollback=False)
-    assert (legacy.ended(name, gone=True), _asked(legacy, name)) == (("", ""), [("create", "denied")])
+    assert (legacy.ended(name, deleted=True), _asked(legacy, name)) == (("", ""), [("create", "denied")])
     bad = template(s=string(9), d=denial("no"))
     name, _ = legacy.create(bad, disable_rollback=False)
-    assert (legacy.ended(name, gone=True), _asked(legacy, name)) == (
+    assert (legacy.ended(name, deleted=True), _asked(legacy, name)) == (
         ("", ""),
         [("create", "allowed"), ("create", "failed")],
     )
@@ -125,9 +125,11 @@ def test_a_group_that_a_signal_scales_is_judged_alone(legacy: Heat) -> None:
     name = _created(legacy, template(group=GROUP, up=UP))
     assert legacy.on(name, "POST", "/resources/up/signal").status_code == 200
     [group] = [
-        one for one in legacy.on(name, "GET", "/resources").json()["resources"] if one["resource_name"] == "group"
+        resource
+        for resource in legacy.on(name, "GET", "/resources").json()["resources"]
+        if resource["resource_name"] == "group"
     ]
-    [link] = [one["href"] for one in group["links"] if one["rel"] == "nested"]
+    [link] = [entry["href"] for entry in group["links"] if entry["rel"] == "nested"]
     nested = link.split("/")[-2]
     wait(lambda: len(_asked(legacy, nested)) == 2)
     assert _asked(legacy, nested) == [("update", "allowed"), ("update", "complete")]
@@ -135,9 +137,9 @@ def test_a_group_that_a_signal_scales_is_judged_alone(legacy: Heat) -> None:
 
 def test_reasons_of_any_characters_are_stored(legacy: Heat) -> None:
     name, _ = legacy.create(template(s=string(salt="odd %s {x}\n\x1b[31m é \U0001f600 \ud800 " + "x" * 4000)))
-    status, said = legacy.said(name)
-    shown = "The policies deny this stack: salt: s is salted with odd %s {x}\ufffd\ufffd[31m é ? \ufffd "
-    assert (status, said.rstrip("x."), len(said) <= 2000) == ("CREATE_FAILED", shown, True)
+    status, reason = legacy.said(name)
+    expected = "The policies deny this stack: salt: s is salted with odd %s {x}\ufffd\ufffd[31m é ? \ufffd "
+    assert (status, reason.rstrip("x."), len(reason) <= 2000) == ("CREATE_FAILED", expected, True)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +156,8 @@ def test_other_operations_are_stopped_where_a_policy_is_on_them(legacy: Heat, op
             legacy.on(name, "POST", "/snapshots", name="copy")
         case _:
             legacy.on(name, "POST", "/actions", **{operation: None})
-    status, said = legacy.said(name)
-    assert (status, said.split(". '")[0]) == (
+    status, reason = legacy.said(name)
+    assert (status, reason.split(". '")[0]) == (
         f"{operation.upper()}_FAILED",
         ("On delete or abandon: " if operation == "delete" else "") + why(name, finding, ""),
     )
@@ -177,8 +179,8 @@ def _created(heat: Heat, template: Any, **fields: Any) -> str:
 def _snapshot(heat: Heat, name: str) -> str:
     answer = heat.on(name, "POST", "/snapshots", name="copy")
     heat.ended(name)
-    made: str = answer.json()["id"]
-    return made
+    snapshot: str = answer.json()["id"]
+    return snapshot
 
 
 def _asked(heat: Heat, name: str) -> list[tuple[str, str]]:

@@ -32,8 +32,8 @@ def twice(name: str) -> bytes:
     return b'{"template": %s, %s' % (json.dumps(CLEAN).encode(), long_body(name)[1:])
 
 
-def not_json(said: str) -> str:
-    return f"{CANNOT}the body is not JSON that can be judged: {said}"
+def not_json(problem: str) -> str:
+    return f"{CANNOT}the body is not JSON that can be judged: {problem}"
 
 
 WIRE: dict[str, tuple[str, str, Any, dict[str, str], tuple[int, str]]] = {
@@ -87,9 +87,9 @@ def test_no_update_gets_round_on_the_wire(filtered: Heat, held: str, method: str
 def test_a_stack_that_is_looked_up_by_name_is_judged_at_its_own_address(filtered: Heat, held: str, method: str) -> None:
     with filtered.unchanged():
         body = json.dumps({"template": LONG}).encode()
-        found = filtered.sent(method, f"{CREATE}/{held}", body, JSON)
-        assert found.status_code == 302
-        answer = filtered.sent(method, urlsplit(found.headers["Location"]).path, body, JSON)
+        redirect = filtered.sent(method, f"{CREATE}/{held}", body, JSON)
+        assert redirect.status_code == 302
+        answer = filtered.sent(method, urlsplit(redirect.headers["Location"]).path, body, JSON)
         assert refusal(answer) == (403, why(held))
 
 
@@ -105,9 +105,9 @@ CALLS: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("way", ["query", "form", "both"])
 def test_the_other_api_is_no_way_round(filtered: Heat, held: str, call: str, way: str) -> None:
-    given = {"StackName": held, **CALLS[call]}
-    query = {} if way == "form" else given if way == "query" else {"Action": given["Action"]}
-    form = {} if way == "query" else {name: one for name, one in given.items() if name not in query}
+    fields = {"StackName": held, **CALLS[call]}
+    query = {} if way == "form" else fields if way == "query" else {"Action": fields["Action"]}
+    form = {} if way == "query" else {name: value for name, value in fields.items() if name not in query}
     with filtered.unchanged():
         answer = filtered.cfn(query, **form)
     assert (answer.status_code, answer.headers["Content-Type"]) == (403, "application/xml")
@@ -116,13 +116,15 @@ def test_the_other_api_is_no_way_round(filtered: Heat, held: str, call: str, way
 
 def test_the_other_api_builds_what_is_clean_and_refuses_what_is_said_twice(filtered: Heat) -> None:
     name = filtered.name()
-    asked = {"Action": "CreateStack", "StackName": name, "TemplateBody": json.dumps(CLEAN)}
+    fields = {"Action": "CreateStack", "StackName": name, "TemplateBody": json.dumps(CLEAN)}
     with filtered.unchanged():
-        assert filtered.cfn({"TemplateBody": json.dumps(LONG)}, **asked).status_code == 400
-        assert filtered.cfn({"Action": "ListStacks"}, **asked).status_code == 400
-    assert filtered.cfn({}, **asked).status_code == 200
+        assert filtered.cfn({"TemplateBody": json.dumps(LONG)}, **fields).status_code == 400
+        assert filtered.cfn({"Action": "ListStacks"}, **fields).status_code == 400
+    assert filtered.cfn({}, **fields).status_code == 200
     assert (filtered.ended(name)[0], filtered.lengths(name)) == ("CREATE_COMPLETE", [8])
-    assert filtered.cfn({**asked, "Action": "UpdateStack", "TemplateBody": json.dumps(OF_PARAMETER)}).status_code == 200
+    assert (
+        filtered.cfn({**fields, "Action": "UpdateStack", "TemplateBody": json.dumps(OF_PARAMETER)}).status_code == 200
+    )
     assert (filtered.ended(name)[0], filtered.lengths(name)) == ("UPDATE_COMPLETE", [8])
     with filtered.unchanged():  # a policy is on deletion, and this API does not tell what is deleted
         assert filtered.cfn({"Action": "DeleteStack", "StackName": name}).status_code == 400

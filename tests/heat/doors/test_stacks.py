@@ -15,7 +15,7 @@ from tests.heat.doors.templates import template
 from tests.ledger import Seats, broker, request
 
 
-def held(value: str, fail: bool = False, seconds: int = 0) -> dict[str, Any]:
+def make_body(value: str, fail: bool = False, seconds: int = 0) -> dict[str, Any]:
     """A resource that each update replaces, whose physical id stands for a grant's uuid; and one after it."""
     first = {"type": "OS::Heat::TestResource", "properties": {"value": value, "update_replace": True}}
     properties = {"value": value, "fail": fail, "wait_secs": seconds}
@@ -25,10 +25,10 @@ def held(value: str, fail: bool = False, seconds: int = 0) -> dict[str, Any]:
 @pytest.fixture(params=["convergence", "legacy"])
 def heat(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Heat:
     """A Heat without a door, and credentials for it."""
-    found: Heat = request.getfixturevalue(request.param)
+    heat: Heat = request.getfixturevalue(request.param)
     monkeypatch.setenv("OS_AUTH_TYPE", "none")
-    monkeypatch.setenv("OS_ENDPOINT", f"{found.url}/v1/{PROJECT}")
-    return found
+    monkeypatch.setenv("OS_ENDPOINT", f"{heat.url}/v1/{PROJECT}")
+    return heat
 
 
 class Grants:
@@ -41,54 +41,56 @@ class Grants:
     def claim(self, uuid: str = "") -> str:
         """The uuid of a claim of what the stack's resource is now, or of this one."""
         listed = [] if uuid else self._heat.on(self._name, "GET", "/resources").json()["resources"]
-        found = uuid or next(str(one["physical_resource_id"]) for one in listed if one["resource_name"] == "g")
-        self._broker.reserve(request(found, found, project=PROJECT, stack=self.stack))
-        return found
+        uuid_ = uuid or next(
+            str(resource["physical_resource_id"]) for resource in listed if resource["resource_name"] == "g"
+        )
+        self._broker.reserve(request(uuid_, uuid_, project=PROJECT, stack=self.stack))
+        return uuid_
 
     def became(self, host: str = "aio") -> tuple[str, list[str]] | None:
         """What became of the stack, and which of its claims have their resource."""
-        found = HeatStacks(Client(), self._broker.journal, host)(self.stack)
+        state = HeatStacks(Client(), self._broker.journal, host)(self.stack)
         uuids = [claim.uuid for claim in self._broker.journal.claims()]
-        return (found.status, [uuid for uuid in uuids if uuid in found.resources]) if found else None
+        return (state.status, [uuid for uuid in uuids if uuid in state.resources]) if state else None
 
 
 def test_a_stack_is_complete_with_what_it_has_and_absent_once_it_is_deleted(heat: Heat, tmp_path: Path) -> None:
-    name, _ = heat.create(held("1"))
+    name, _ = heat.create(make_body("1"))
     assert heat.ended(name)[0] == "CREATE_COMPLETE"
     grants = Grants(tmp_path, heat, name)
     first = grants.claim()
     assert grants.became() == ("complete", [first])
-    heat.on(name, "PUT", template=held("2"))
+    heat.on(name, "PUT", template=make_body("2"))
     assert heat.ended(name)[0] == "UPDATE_COMPLETE"
     second = grants.claim()
     assert grants.became() == ("complete", [second])
     heat.on(name, "DELETE")
-    heat.ended(name, gone=True)
+    heat.ended(name, deleted=True)
     assert grants.became("elsewhere") == ("absent", [])
 
 
 def test_of_a_failed_update_there_is_no_telling(heat: Heat, tmp_path: Path) -> None:
     """In the legacy engine nobody is shown the resource that was replaced, though an update may lead back to it."""
-    name, _ = heat.create(held("1"))
+    name, _ = heat.create(make_body("1"))
     heat.ended(name)
     grants = Grants(tmp_path, heat, name)
     first = grants.claim()
-    heat.on(name, "PUT", template=held("2", fail=True))
+    heat.on(name, "PUT", template=make_body("2", fail=True))
     assert heat.ended(name)[0] == "UPDATE_FAILED"
     assert (grants.claim() != first, grants.became()) == (True, None)
 
 
 def test_a_failed_creation_has_what_it_made(heat: Heat, tmp_path: Path) -> None:
-    name, _ = heat.create(held("1", fail=True))
+    name, _ = heat.create(make_body("1", fail=True))
     assert heat.ended(name)[0] == "CREATE_FAILED"
     grants = Grants(tmp_path, heat, name)
     grants.claim("never-made")
-    made = grants.claim()
-    assert grants.became() == ("failed", [made])
+    uuid = grants.claim()
+    assert grants.became() == ("failed", [uuid])
 
 
 def test_a_stack_at_work_is_in_progress(heat: Heat, tmp_path: Path) -> None:
-    name, _ = heat.create(held("1", seconds=5))
+    name, _ = heat.create(make_body("1", seconds=5))
     wait(lambda: heat.resources(name).get("g") == "CREATE_COMPLETE")
     grants = Grants(tmp_path, heat, name)
     grants.claim()

@@ -131,21 +131,21 @@ TRIES: dict[str, Try] = {
 
 @pytest.mark.parametrize("case", TRIES)
 def test_no_creation_gets_round(filtered: Heat, case: str) -> None:
-    one, name = TRIES[case], filtered.name()
+    attempt, name = TRIES[case], filtered.name()
     with filtered.unchanged():
-        answer = filtered.ask("POST", "stacks", stack_name=name, **one.body)
-        assert refusal(answer) == (one.code, one.reason.replace("{}", name))
+        answer = filtered.ask("POST", "stacks", stack_name=name, **attempt.body)
+        assert refusal(answer) == (attempt.code, attempt.reason.replace("{}", name))
 
 
 @pytest.mark.parametrize("case", TRIES)
 def test_no_update_gets_round(filtered: Heat, held: str, case: str) -> None:
-    one = TRIES[case]
-    expected = one.code, one.reason.replace("{}", held)
-    merged = one.code, (one.merged or one.reason).replace("{}", held)
+    attempt = TRIES[case]
+    expected = attempt.code, attempt.reason.replace("{}", held)
+    merged = attempt.code, (attempt.merged or attempt.reason).replace("{}", held)
     with filtered.unchanged():
-        assert refusal(filtered.on(held, "PUT", **one.body)) == expected
-        assert refusal(filtered.on(held, "PUT", converge=True, **one.body)) == expected
-        assert refusal(filtered.on(held, "PATCH", **one.body)) == merged
+        assert refusal(filtered.on(held, "PUT", **attempt.body)) == expected
+        assert refusal(filtered.on(held, "PUT", converge=True, **attempt.body)) == expected
+        assert refusal(filtered.on(held, "PATCH", **attempt.body)) == merged
     assert (filtered.on(held, "GET", "/template").json(), filtered.lengths(held)) == (OF_PARAMETER, [8])
 
 
@@ -154,15 +154,15 @@ ELSEWHERE = f"{CANNOT}adopt_stack_data belongs to the creation of a stack"
 
 
 def test_an_adopted_stack_is_judged_and_not_the_template_beside_it(filtered: Heat) -> None:
-    given = json.dumps({"template": OF_PARAMETER, "environment": {"parameters": {"length": 64}}})
+    plain_data = json.dumps({"template": OF_PARAMETER, "environment": {"parameters": {"length": 64}}})
     mapped = json.dumps({"template": typed("My::S"), "environment": registry(**{"My::S": TYPE})})
     with filtered.unchanged():
-        for data in (ADOPTED, given):
+        for data in (ADOPTED, plain_data):
             name, answer = filtered.create(CLEAN, adopt_stack_data=data)
             assert refusal(answer) == (403, why(name))
         _, answer = filtered.create(CLEAN, adopt_stack_data=mapped)  # Heat takes its parameters alone
-        said = "The Resource Type (My::S) could not be found."
-        assert (answer.status_code, answer.json()["error"]["message"]) == (400, said)
+        message = "The Resource Type (My::S) could not be found."
+        assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
 
 
 def test_an_update_adopts_nothing(filtered: Heat, held: str) -> None:
@@ -175,13 +175,13 @@ def test_an_update_adopts_nothing(filtered: Heat, held: str) -> None:
 
 def test_a_template_elsewhere_that_changes_between_readings_is_never_read(filtered: Heat, held: str) -> None:
     with _changing() as (url, read), filtered.unchanged():
-        said = 400, TRIES["template_url"].reason
+        expected = 400, TRIES["template_url"].reason
         name = filtered.name()
-        assert refusal(filtered.ask("POST", "stacks", stack_name=name, template_url=url)) == said
-        assert refusal(filtered.on(held, "PUT", template_url=url)) == said
-        assert refusal(filtered.on(held, "PATCH", template_url=url)) == said
-        asked = {"Action": "CreateStack", "StackName": name, "TemplateUrl": url}
-        assert filtered.cfn(asked).status_code == filtered.cfn({}, **asked).status_code == 400
+        assert refusal(filtered.ask("POST", "stacks", stack_name=name, template_url=url)) == expected
+        assert refusal(filtered.on(held, "PUT", template_url=url)) == expected
+        assert refusal(filtered.on(held, "PATCH", template_url=url)) == expected
+        form = {"Action": "CreateStack", "StackName": name, "TemplateUrl": url}
+        assert filtered.cfn(form).status_code == filtered.cfn({}, **form).status_code == 400
     assert read == []
 
 
@@ -189,8 +189,8 @@ def test_types_of_other_letters_are_no_types(filtered: Heat) -> None:
     with filtered.unchanged():
         for kind in ("OS::Heat::R\u0430ndomString", "OS\uff1a\uff1aHeat::RandomString", f"{TYPE} ", TYPE.lower()):
             _, answer = filtered.create(typed(kind))
-            said = f"The Resource Type ({kind}) could not be found."
-            assert (answer.status_code, answer.json()["error"]["message"]) == (400, said)
+            message = f"The Resource Type ({kind}) could not be found."
+            assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
 
 
 def test_what_heat_maps_for_a_pattern_of_names_in_the_stack_itself_is_nothing(filtered: Heat) -> None:
@@ -222,8 +222,8 @@ def test_a_literal_mask_is_a_text_like_any_other(filtered: Heat) -> None:
     name = salted(filtered, salt="odd one")
     assert filtered.on(name, "PATCH", template=SALTED, parameters={"salt": "******"}).status_code == 202
     assert filtered.ended(name)[0] == "UPDATE_COMPLETE"
-    shown = filtered.on(name, "GET", "/resources/s").json()["resource"]["attributes"]["value"]
-    assert len(shown) == 8
+    value = filtered.on(name, "GET", "/resources/s").json()["resource"]["attributes"]["value"]
+    assert len(value) == 8
     open_, answer = filtered.create(OF_PARAMETER, parameters={"length": "******"})
     assert (answer.status_code, filtered.stack(open_)) == (400, {})
 
@@ -253,7 +253,7 @@ def test_what_held_a_violation_before_the_policy_may_be_updated_but_takes_no_oth
 
 BOTH: dict[str, Any] = {
     "heat_template_version": "2018-08-31",
-    "parameters": {one: {"type": "boolean", "default": False} for one in "xy"},
+    "parameters": {name: {"type": "boolean", "default": False} for name in "xy"},
     "conditions": {"both": {"and": [{"get_param": "x"}, {"get_param": "y"}]}},
     "resources": {"s": string({"if": ["both", 64, 8]})},
 }
@@ -264,21 +264,21 @@ def test_two_updates_at_once_that_are_clean_alone_never_make_a_violating_stack(f
     """With a hidden parameter Heat merges after all, but with a body that says all the other values."""
     secret = {"secret": {"type": "string", "hidden": True, "default": "x"}} if hidden else {}
     both = {**BOTH, "parameters": {**BOTH["parameters"], **secret}}
-    given = {"secret": "y"} if hidden else {}
-    name, _ = filtered.create(both, parameters=given)
+    values = {"secret": "y"} if hidden else {}
+    name, _ = filtered.create(both, parameters=values)
     filtered.ended(name)
 
-    def switch(one: str) -> int:
-        return filtered.on(name, "PATCH", parameters={one: True}).status_code
+    def switch(parameter: str) -> int:
+        return filtered.on(name, "PATCH", parameters={parameter: True}).status_code
 
     codes = set()
     with ThreadPoolExecutor(2) as threads:
         for _ in range(4):
             codes |= set(threads.map(switch, "xy"))
             assert filtered.ended(name)[0] == "UPDATE_COMPLETE"
-            held = filtered.on(name, "GET", "/environment").json()["parameters"]
-            assert (held.get("x") and held.get("y"), filtered.lengths(name)) in ((False, [8]), (None, [8]))
-            assert filtered.on(name, "PUT", template=both, parameters=given).status_code == 202
+            merged = filtered.on(name, "GET", "/environment").json()["parameters"]
+            assert (merged.get("x") and merged.get("y"), filtered.lengths(name)) in ((False, [8]), (None, [8]))
+            assert filtered.on(name, "PUT", template=both, parameters=values).status_code == 202
             filtered.ended(name)
     assert codes <= {202, 403, 409}
 

@@ -18,7 +18,7 @@ from tests.heat.doors.rig import Heat
 
 def template(length: int, value: str, count: int, salted: bool) -> dict[str, Any]:
     """A stack of which some is replaced, some updated, some added, and some goes."""
-    ref, held = {"get_resource": "rnd"}, {"type": "OS::Heat::TestResource", "properties": {"value": value}}
+    ref, definition = {"get_resource": "rnd"}, {"type": "OS::Heat::TestResource", "properties": {"value": value}}
     resources: dict[str, Any] = {
         "rnd": {"type": "OS::Heat::RandomString", "properties": {"length": length}},
         "along": {"type": "OS::Heat::RandomString", "properties": {"length": 8, "salt": ref}},
@@ -27,7 +27,7 @@ def template(length: int, value: str, count: int, salted: bool) -> dict[str, Any
         "calm": {"type": "OS::Heat::RandomString", "properties": {"length": 8}},
         "meta": {"type": "OS::Heat::Value", "metadata": {"is": value}, "properties": {"value": 1}},
         "policy": {"type": "OS::Heat::Value", "deletion_policy": "Retain" if count > 1 else "Delete"},
-        "group": {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": held}},
+        "group": {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": definition}},
         f"only{count}": {"type": "OS::Heat::RandomString", "properties": {"length": 8}},
         "none": {"type": "OS::Heat::None", "metadata": {"is": value}},
     }
@@ -48,20 +48,25 @@ def test_an_update_does_what_the_facts_say(engine: str, request: pytest.FixtureR
     assert heat.on(name, "PUT", template=new).status_code == 202
     assert heat.ended(name)[0] == "UPDATE_COMPLETE"
     after = listed(heat, name)
-    found = {path: change(before.get(path), after.get(path)) for path in before.keys() | after.keys()}
+    changes = {path: change(before.get(path), after.get(path)) for path in before.keys() | after.keys()}
     facts = FactSet()
-    stacks = [read_stack(template=json.dumps(one), stack_name=name) for one in (old, new)]
+    stacks = [read_stack(template=json.dumps(body), stack_name=name) for body in (old, new)]
     flatten(stacks[1], SHIPPED, {"heat:change"}, facts)
     add_past(facts, stacks[:1], stacks[1:], SHIPPED, {"heat:change"})
     rows = facts.rows["heat:change"]
     assert not facts.maybe["heat:change"]
-    assert {value.path.partition("/")[2]: show(what) for value, what in rows if isinstance(value, ResourceId)} == found
+    assert {
+        value.path.partition("/")[2]: show(kind) for value, kind in rows if isinstance(value, ResourceId)
+    } == changes
 
 
 def listed(heat: Heat, name: str) -> dict[str, dict[str, str]]:
     """What Heat tells of each resource, by its path in the stack."""
-    found = heat.on(name, "GET", "/resources?nested_depth=2").json()["resources"]
-    return {"/".join(filter(None, (one.get("parent_resource"), one["resource_name"]))): one for one in found}
+    resources = heat.on(name, "GET", "/resources?nested_depth=2").json()["resources"]
+    return {
+        "/".join(filter(None, (resource.get("parent_resource"), resource["resource_name"]))): resource
+        for resource in resources
+    }
 
 
 def change(before: dict[str, str] | None, after: dict[str, str] | None) -> str:

@@ -29,26 +29,26 @@ def heat(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Heat]:
         yield heat
 
 
-def asked(heat: Heat, name: str) -> tuple[str, str]:
+def create_stack(heat: Heat, name: str) -> tuple[str, str]:
     """How the creation of a stack ends, and why, and the stack is gone again."""
     _, answer = heat.create(LONG, name)
     if answer.status_code == 403:
         return "denied", refusal(answer)[1] + answer.json()["explanation"][-18:]
     ended = heat.ended(name)
     heat.on(name, "DELETE")
-    heat.ended(name, gone=True)
+    heat.ended(name, deleted=True)
     return ended
 
 
 def test_what_is_waived_is_built_until_the_waiver_expires(heat: Heat) -> None:
     name, file = heat.name(), heat.folder / "waivers.yaml"
-    _, denied = asked(heat, name)
-    found = re.search(r"\[decision (\w+)\]", denied)
-    assert found
+    _, denied = create_stack(heat, name)
+    match = re.search(r"\[decision (\w+)\]", denied)
+    assert match
     log = ("--log", str(heat.folder / "log"), "--rules", str(HERE / "rules"), "--waivers", str(file))
-    assert main(["waive", found[1], "1", *WHO, *log]) == 0
-    built = asked(heat, name)
+    assert main(["waive", match[1], "1", *WHO, *log]) == 0
+    built = create_stack(heat, name)
     file.write_text(file.read_text().replace("2999", "2020"))
-    _, again = asked(heat, name)
+    _, again = create_stack(heat, name)
     assert built == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
-    assert [one.split(" [decision ")[0] for one in (denied, again)] == [why(name), why(name, hint=EXPIRED)]
+    assert [reason.split(" [decision ")[0] for reason in (denied, again)] == [why(name), why(name, hint=EXPIRED)]

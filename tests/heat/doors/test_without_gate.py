@@ -21,5 +21,5 @@ def test_a_template_with_a_grant_works_in_a_cloud_without_the_gate(tmp_path: Pat
 
 def test_the_gate_refuses_to_have_grants_mapped_away(filtered: Heat) -> None:
     _, answer = filtered.create(ASKED, environment=WITHOUT)
-    said = "maps the types DatalogGate::* to others, which no stack may"
-    assert (answer.status_code, said in refusal(answer)[1]) == (400, True)
+    message = "maps the types DatalogGate::* to others, which no stack may"
+    assert (answer.status_code, message in refusal(answer)[1]) == (400, True)

@@ -57,10 +57,10 @@ class Trial(Service):
         file = self._folder / "held"
         return sorted(json.loads(file.read_text())) if file.exists() else []
 
-    def _called(self, what: str, key: str) -> str:
+    def _called(self, call: str, key: str) -> str:
         """How it is to behave, once the call is on record, and told at the socket of the test if there is one."""
         with (self._folder / "calls").open("a") as calls:
-            calls.write(json.dumps([what, key]) + "\n")
+            calls.write(json.dumps([call, key]) + "\n")
         door = self._folder / "door"
         if door.exists():
             with socket.create_connection(("127.0.0.1", int(door.read_text())), timeout=5):
@@ -71,6 +71,6 @@ class Trial(Service):
     def _hold(self, key: str, whether: bool) -> None:
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            found = {*self.held(), key} if whether else {*self.held()} - {key}
-            (self._folder / "new").write_text(json.dumps(sorted(found)))
+            keys = {*self.held(), key} if whether else {*self.held()} - {key}
+            (self._folder / "new").write_text(json.dumps(sorted(keys)))
             (self._folder / "new").replace(self._folder / "held")

@@ -62,5 +62,5 @@ def _witness(side: str, ordinal: int, path: Path) -> type:
 
 def _digest(stack: Any) -> str:
     files = {name: stack.t.files[name] for name in stack.t.files}
-    held = [stack.t.t, files, stack.env.user_env_as_dict(), stack.name, stack.status, stack.status_reason]
-    return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()
+    state = [stack.t.t, files, stack.env.user_env_as_dict(), stack.name, stack.status, stack.status_reason]
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()

@@ -34,10 +34,10 @@ class StandIn(resource.Resource):  # type: ignore[misc]
     }
 
     def handle_create(self) -> float:
-        given = {name: one for name, one in self.properties.items() if one is not None}
-        self.data_set("given", json.dumps(given))
+        given_properties = {name: value for name, value in self.properties.items() if value is not None}
+        self.data_set("given", json.dumps(given_properties))
         self.resource_id_set(self.uuid)
-        return time.monotonic() + LONG if given.get("image") == "broken" else 0.0
+        return time.monotonic() + LONG if given_properties.get("image") == "broken" else 0.0
 
     def check_create_complete(self, until: float) -> bool:
         if until and time.monotonic() > until:
@@ -52,7 +52,7 @@ def resource_mapping() -> dict[str, Any]:
     """The types, for Heat."""
     return {
         name: type(real.__name__, (StandIn,), {"properties_schema": {
-            one: properties.Schema(properties.Schema.ANY) for one in real.properties_schema
+            name: properties.Schema(properties.Schema.ANY) for name in real.properties_schema
         }})
         for name, real in TYPES.items()
     }  # fmt: skip
