@@ -1,8 +1,8 @@
-"""Why a row holds (layer 3): its first derivation.
+"""Provenance: the first derivation of each row of a model.
 
-In: a program, its finished model, a row. Out: derivations in which no row supports itself: within a recursive stratum
-a row rests on rows of earlier rounds only. They are chosen by the place of the rule, then by the order of rows, those
-of the literal first that fewest fit: neither the engine nor any order of rules, literals and facts changes them.
+No row supports itself: within a recursive stratum a row is derived from rows of earlier rounds only. The first
+derivation is the one whose rule is written first, then the one whose rows come first in the order of values. The match
+with the fewest fitting rows chooses first. Neither the engine nor any order of rules, literals and facts changes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Fact = tuple[str, Row]
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The rule, the values of its variables, and the rows that its matches matched, in the order of the body."""
+    """A rule, the values of its variables, and the rows of its matches in the order of the body."""
 
     rule: CheckedRule
     binding: Binding
@@ -32,116 +32,120 @@ class Derivation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
-    """A rule, its body, its matches and the variables that these bind. `steps` are the matches that tell more than the
-    head does, one after the other, each with the terms that are known by then. `rest` are equations that, after these,
-    give all variables that neither the head nor a match has; None if they do not."""
+class _PreparedRule:
+    """A rule with what finding its derivations needs."""
 
     rule: CheckedRule
     body: Sequence[Scoped]
     matches: tuple[Match, ...]
     matched: frozenset[Var]
-    steps: tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]
-    rest: tuple[tuple[Var, Operand], ...] | None
+    """The variables that the matches bind."""
+    lookups: tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]
+    """The matches that bind variables which the head does not have, each with the columns that are known by then."""
+    equations: tuple[tuple[Var, Operand], ...] | None
+    """Equations that bind, after the lookups, the remaining variables; None if these need something else."""
 
     @staticmethod
-    def of(rule: CheckedRule, body: Sequence[Scoped]) -> _Rule:
+    def of(rule: CheckedRule, body: Sequence[Scoped]) -> _PreparedRule:
         matches = tuple(literal for literal in rule.body if isinstance(literal, Match))
         matched = frozenset(argument for match in matches for argument in match.arguments if isinstance(argument, Var))
-        needed = frozenset[Var]().union(*(one.needs.union(binds(one.literal)) for one in body))
-        told: set[Operand] = {*matched, *rule.arguments}
-        equations = [literal for literal in rule.body if isinstance(literal, Compare) and literal.comparator == "="]
-        pairs = [(equation.left, equation.right) for equation in equations if not equation.when_unknown]
-        pairs += [(right, left) for left, right in pairs]
-        rest: list[tuple[Var, Operand]] = []
-        for _ in pairs:  # each round tells one more at least
-            for var, by in pairs:
-                if isinstance(var, Var) and var not in told and (isinstance(by, Const) or by in told):
-                    rest.append((var, by))
-                    told.add(var)
-        return _Rule(rule, body, matches, matched, _steps(rule, matches), tuple(rest) if needed <= told else None)
+        return _PreparedRule(
+            rule,
+            body,
+            matches=matches,
+            matched=matched,
+            lookups=_order_lookups(rule, matches),
+            equations=_order_equations(rule, body, matched),
+        )
 
     def may_give(self, row: Row) -> bool:
-        """Whether the constants of the head are the row's."""
+        """Whether the row has the constants of the head."""
         pairs = zip(self.rule.arguments, row, strict=True)
         return all(isinstance(term, Var) or term.value == value for term, value in pairs)
 
 
-_RULES = Kept[dict[str, tuple[Stratum, tuple[_Rule, ...]]]]()
-"""By relation its stratum, and its rules in order of place."""
+_RULES = Kept[dict[str, tuple[Stratum, tuple[_PreparedRule, ...]]]]()
+"""The stratum of each relation, and its rules in the order of their places."""
 
 
 @dataclass(slots=True)
 class Provenance:
-    """The derivations of one model. It remembers them and the rounds of recursive strata: ask one about many rows."""
+    """The derivations of the rows of one model. It caches them, and the rounds of recursive strata."""
 
     program: CheckedProgram
     model: Model
     watch: Watch = field(default_factory=Watch)
     _rounds: dict[tuple[str, ...], Rounds] = field(default_factory=dict, init=False)
-    _known: dict[Fact, Derivation | None] = field(default_factory=dict, init=False)
+    _derivations: dict[Fact, Derivation | None] = field(default_factory=dict, init=False)
     _search: Assignments = field(init=False)
 
     def __post_init__(self) -> None:
         self._search = Assignments(self.model.tables, errors_of(self.model), self.watch, ordered=True)
 
     def derive(self, relation: str, row: Row) -> Derivation | None:
-        """The first derivation of a row; None for a fact. Errors: BudgetError."""
+        """Find the first derivation of a row; None for a fact. Errors: BudgetError."""
         fact = relation, row
-        if fact not in self._known:
-            self._known[fact] = self._first(relation, row)
-        return self._known[fact]
+        if fact not in self._derivations:
+            self._derivations[fact] = self._find_first(relation, row)
+        return self._derivations[fact]
 
-    def _first(self, relation: str, row: Row) -> Derivation | None:
-        ruled = _RULES.get(self.program, (), dict)
-        if relation not in ruled:
-            stratum = next((stratum for stratum in self.program.strata if relation in stratum.relations), None)
-            if stratum is None:
-                return None
-            rules = sorted(
-                (rule for rule in stratum.rules if rule.relation == relation),
-                key=lambda checked_rule: checked_rule.span,
-            )
-            ruled[relation] = stratum, tuple(_Rule.of(rule, self._search.body(rule)) for rule in rules)
-        stratum, known = ruled[relation]
+    def _find_first(self, relation: str, row: Row) -> Derivation | None:
+        prepared = self._prepare_rules(relation)
+        if prepared is None:
+            return None
+        stratum, rules = prepared
         reached = self._reached(stratum)
         latest = reached.get(relation, {}).get(row, 0)
-        fitting = [rule for rule in known if rule.may_give(row)]
+        fitting = [rule for rule in rules if rule.may_give(row)]
         for rule in fitting:
-            alone = rule is fitting[-1] and row in self.model.rows(relation)
-            for binding in self._bindings(rule, row, alone):
+            is_last = rule is fitting[-1] and row in self.model.rows(relation)
+            for binding in self._bindings(rule, row, is_last):
                 matched = [fact for match in rule.matches for fact in self._matched(match, binding, reached, latest)]
                 if len(matched) == len(rule.matches):
                     return Derivation(rule.rule, binding, tuple(matched))
         return None
 
-    def _bindings(self, rule: _Rule, row: Row, alone: bool) -> Iterator[Binding]:
-        """The bindings that give the row, in order. If no other rule gives it and each match has but one row that
-        fits, that is the one: nothing is evaluated. Else the row tells what the matches bind; a null would join with
-        nothing there."""
+    def _prepare_rules(self, relation: str) -> tuple[Stratum, tuple[_PreparedRule, ...]] | None:
+        """The stratum of a relation and its rules; None for an input."""
+        prepared = _RULES.get(self.program, (), dict)
+        if relation not in prepared:
+            stratum = next((stratum for stratum in self.program.strata if relation in stratum.relations), None)
+            if stratum is None:
+                return None
+            rules = [rule for rule in stratum.rules if rule.relation == relation]
+            rules.sort(key=lambda rule: rule.span)
+            prepared[relation] = stratum, tuple(_PreparedRule.of(rule, self._search.body(rule)) for rule in rules)
+        return prepared[relation]
+
+    def _bindings(self, rule: _PreparedRule, row: Row, is_last: bool) -> Iterator[Binding]:
+        """The bindings of the rule that give the row, in order.
+
+        If no other rule can give the row, and one row at most fits each match, nothing is searched. Otherwise the
+        search starts with the values of the row that matches bind, except nulls, which never join.
+        """
         pairs = zip(rule.rule.arguments, row, strict=True)
-        told: Binding = {var: value for var, value in pairs if isinstance(var, Var)}
-        if alone and rule.rest is not None and (only := self._only(rule, told)) is not None:
-            for var, by in rule.rest:
-                only[var] = by.value if isinstance(by, Const) else only[by]
-            yield only
+        head: Binding = {var: value for var, value in pairs if isinstance(var, Var)}
+        if is_last and rule.equations is not None and (binding := self._only_binding(rule, head)) is not None:
+            for var, term in rule.equations:
+                binding[var] = term.value if isinstance(term, Const) else binding[term]
+            yield binding
             return
-        known: Binding = {var: value for var, value in told.items() if var in rule.matched and value is not None}
+        known: Binding = {var: value for var, value in head.items() if var in rule.matched and value is not None}
         for binding, cause in self._search.of_body(rule.body, known):
             if not cause and row == head_row(rule.rule, binding):
                 yield binding
 
-    def _only(self, rule: _Rule, told: Binding) -> Binding | None:
-        """The values of the variables, if each match has but one row that fits what is known by then."""
-        known = dict(told)
-        for match, fixed in rule.steps:
-            key = tuple([term.value if isinstance(term, Const) else known[term] for _, term in fixed])
+    def _only_binding(self, rule: _PreparedRule, head: Binding) -> Binding | None:
+        """The values of the variables, if only one row fits each match."""
+        binding = dict(head)
+        for match, fixed in rule.lookups:
+            key = tuple([term.value if isinstance(term, Const) else binding[term] for _, term in fixed])
             rows = self._search.rows(match.relation, tuple([column for column, _ in fixed]), key)
             if len(rows) != 1:
                 return None
             (row,) = rows
-            known |= {term: row[column] for column, term in match.said if isinstance(term, Var)}
-        return known
+            binding |= {term: row[column] for column, term in match.said if isinstance(term, Var)}
+        return binding
 
     def _reached(self, stratum: Stratum) -> Rounds:
         """The rounds of a recursive stratum."""
@@ -150,7 +154,7 @@ class Provenance:
         return self._rounds.get(stratum.relations, {})
 
     def _matched(self, match: Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
-        """The first row that fits the match and was there before round `latest`, if there is one."""
+        """The first row that fits the match and was derived before round `latest`, if there is one."""
         key = tuple([term.value if isinstance(term, Const) else binding[term] for _, term in match.said])
         rows = self._search.rows(match.relation, match.columns, key)
         if match.relation in reached:
@@ -160,15 +164,36 @@ class Provenance:
             yield match.relation, next(iter(rows)) if len(rows) == 1 else in_order(rows)[0]
 
 
-def _steps(rule: CheckedRule, matches: Sequence[Match]) -> tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]:
-    """As the rule's `steps`: those first of which something is known."""
+def _order_lookups(
+    rule: CheckedRule, matches: Sequence[Match]
+) -> tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]:
+    """The `lookups` of a rule: matches with known terms come first."""
     known: set[Operand] = {argument for argument in rule.arguments if isinstance(argument, Var)}
     waiting = [match for match in matches if any(isinstance(term, Var) and term not in known for _, term in match.said)]
-    steps = []
+    lookups = []
     while waiting:
-        match = next((match for match in waiting if any(term in known for _, term in match.said)), waiting[0])
-        waiting = [one for one in waiting if one is not match]
-        fixed = tuple((column, term) for column, term in match.said if isinstance(term, Const) or term in known)
-        known |= {term for _, term in match.said if isinstance(term, Var)}
-        steps.append((match, fixed))
-    return tuple(steps)
+        best = next((match for match in waiting if any(term in known for _, term in match.said)), waiting[0])
+        waiting = [match for match in waiting if match is not best]
+        fixed = tuple((column, term) for column, term in best.said if isinstance(term, Const) or term in known)
+        known |= {term for _, term in best.said if isinstance(term, Var)}
+        lookups.append((best, fixed))
+    return tuple(lookups)
+
+
+def _order_equations(
+    rule: CheckedRule, body: Sequence[Scoped], matched: frozenset[Var]
+) -> tuple[tuple[Var, Operand], ...] | None:
+    """The `equations` of a rule, each after those that it needs."""
+    needed = frozenset[Var]().union(*(item.needs.union(binds(item.literal)) for item in body))
+    bound: set[Operand] = {*matched, *rule.arguments}
+    pairs: list[tuple[Operand, Operand]] = []
+    for literal in rule.body:
+        if isinstance(literal, Compare) and literal.comparator == "=" and not literal.when_unknown:
+            pairs += [(literal.left, literal.right), (literal.right, literal.left)]
+    equations: list[tuple[Var, Operand]] = []
+    for _ in pairs:  # each round binds one variable at least, or is the last that does anything
+        for var, term in pairs:
+            if isinstance(var, Var) and var not in bound and (isinstance(term, Const) or term in bound):
+                equations.append((var, term))
+                bound.add(var)
+    return tuple(equations) if needed <= bound else None
