@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from datalog_gate.plugins.errors import PluginError, RefusedError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.broker import Broker, Limits
-from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, ServiceError, Status
+from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import Became
 
@@ -145,7 +146,7 @@ def work(folder: Path, name: str, count: int, deadly: str) -> None:
             if number % 2 == 0:
                 heat.say("deleting", uuid, stack)
                 worker.release(uuid)
-        except ServiceError as error:
+        except PluginError as error:
             print(f"{uuid}: {error}", flush=True)
 
 

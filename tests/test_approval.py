@@ -11,11 +11,12 @@ from types import MappingProxyType
 
 import pytest
 
+from datalog_gate.plugins.errors import PluginError, RefusedError
 from datalog_gate.services.approval import Approval
 from datalog_gate.services.approvals import ApprovalError, Approvals
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.conformance import Conformance, asked
-from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, ServiceError
+from datalog_gate.services.contract import Decision, Held, Request, Service
 from datalog_gate.services.journal import Journal
 
 NOW = 1_800_000_000.0
@@ -60,7 +61,7 @@ class Desk:
     def attempt(self, call: Callable[[], object]) -> object:
         try:
             return call()
-        except (ServiceError, ApprovalError) as error:
+        except (PluginError, ApprovalError) as error:
             return str(error)
 
     def reserve(self, request: Request) -> object:
@@ -267,7 +268,7 @@ def test_wrong_settings_are_an_error_at_the_start(settings: dict[str, str], mess
 def test_a_file_that_can_not_be_read_is_no_refusal(tmp_path: Path) -> None:
     (tmp_path / "approvals").write_text("no database at all, but long enough to look like one" * 20)
     assert Desk(tmp_path).reserve(grant()) == "approvals: file is not a database"
-    with pytest.raises(ServiceError) as error:
+    with pytest.raises(PluginError) as error:
         Approval({"file": str(tmp_path / "none" / "approvals")}).reserve(grant())
     assert type(error.value).__name__ == "UnavailableError"
 

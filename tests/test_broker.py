@@ -10,17 +10,9 @@ from typing import Any
 
 import pytest
 
+from datalog_gate.plugins.errors import PluginError, RefusedError, UnavailableError
 from datalog_gate.services.broker import Broker, Limits
-from datalog_gate.services.contract import (
-    Decision,
-    Held,
-    RefusedError,
-    Request,
-    Service,
-    ServiceError,
-    Status,
-    UnavailableError,
-)
+from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import Journal
 from tests.ledger import Seats, broker, request
 
@@ -83,7 +75,7 @@ class Rig:
         """What a call gives, or the class and text of the error."""
         try:
             return call()
-        except ServiceError as error:
+        except PluginError as error:
             return type(error).__name__, str(error)
 
     def reserve(self, uuid: str = "u") -> object:

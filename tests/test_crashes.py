@@ -16,8 +16,8 @@ import pytest
 
 from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.stack_states import HeatStacks
+from datalog_gate.plugins.errors import RefusedError
 from datalog_gate.services.broker import Broker
-from datalog_gate.services.contract import RefusedError
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import reconcile
 from tests.cloud import Cloud, without_keystone

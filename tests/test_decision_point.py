@@ -24,7 +24,8 @@ from datalog_gate.decision_point.operation import REASON, Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint, build_caller, create_point
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.stack_definition import StackDefinition
-from datalog_gate.preflight.plugin import ChainError, Outcome
+from datalog_gate.plugins.errors import PluginLoadError
+from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.services.outcomes import Outcomes, Pending
 from tests.licence_server import allow, licence_server, refuse, says
 
@@ -641,7 +642,7 @@ def test_a_failed_post_operation_is_in_the_log(make_point: PointFactory) -> None
     ],
 )
 def test_plugins_that_cannot_be_made_make_no_point(make_point: PointFactory, option: str, message: str) -> None:
-    with pytest.raises((ValueError, ChainError), match=message):
+    with pytest.raises((ValueError, PluginLoadError), match=message):
         make_point(preflight_option=option)
 
 

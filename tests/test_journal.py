@@ -17,9 +17,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from datalog_gate.plugins.errors import PluginError, RefusedError
+from datalog_gate.plugins.errors import UnavailableError as Unavailable
 from datalog_gate.services.broker import Broker, Limits
-from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, ServiceError, Status
-from datalog_gate.services.contract import UnavailableError as Unavailable
+from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import MOVES, Claim, Journal, JournalError, LostError, State
 from datalog_gate.services.reconcile import Became, reconcile
 from tests.ledger import request
@@ -316,7 +317,7 @@ class Clouds(RuleBasedStateMachine):
         self.service.fate, self.service.lie = fate
         try:
             call()
-        except ServiceError:
+        except PluginError:
             return False
         except Crash:
             self.restart()

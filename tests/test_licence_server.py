@@ -16,9 +16,9 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.plugins.breaker import Breaker
+from datalog_gate.plugins.errors import RefusedError, UnavailableError
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.licence_server import ANSWER_LIMIT, Licence
-from datalog_gate.preflight.plugin import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from tests.licence_server import (
     Answer,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.plugins.errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity import process
 from datalog_gate.rack_affinity.demand import Asked, asked, read_flavors
@@ -19,7 +20,7 @@ from datalog_gate.rack_affinity.places import read_places
 from datalog_gate.rack_affinity.problem import Constraint, Item
 from datalog_gate.rack_affinity.service import RackAffinity
 from datalog_gate.services.claims import Claim, needs
-from datalog_gate.services.contract import RefusedError, Request, Service, UnavailableError
+from datalog_gate.services.contract import Request, Service
 from datalog_gate.services.licence_pool import Licence
 from datalog_gate.services.placement import Placement
 from tests.ledger import request

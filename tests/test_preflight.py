@@ -18,10 +18,9 @@ from stevedore.extension import ExtensionManager
 
 import datalog_gate as dg
 from datalog_gate.base.values import SECRET, ResourceId
-from datalog_gate.plugins.loader import GROUP, load_chain
-from datalog_gate.preflight.chain import Chain
-from datalog_gate.preflight.order import in_order
-from datalog_gate.preflight.plugin import ChainError, Outcome, Plugin, PreflightError, RefusedError, UnavailableError
+from datalog_gate.plugins.errors import PluginError, PluginLoadError, RefusedError, UnavailableError
+from datalog_gate.preflight.chain import Chain, load_chain, order_plugins
+from datalog_gate.preflight.plugin import GROUP, Outcome, Plugin
 from datalog_gate.preflight.snapshot import Part, Snapshot, snapshot
 from datalog_gate.stack.model import Stack
 from tests.expressions import unknown_of
@@ -130,7 +129,7 @@ def make_plugin(ordinal: int = 100, **names: tuple[str, ...]) -> Plugin:
     ],
 )
 def test_names_bind_and_ordinals_decide_among_the_free(plugins: Mapping[str, Plugin], order: str) -> None:
-    assert in_order(plugins) == tuple(order)
+    assert order_plugins(plugins) == tuple(order)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +158,7 @@ def test_names_bind_and_ordinals_decide_among_the_free(plugins: Mapping[str, Plu
     ],
 )
 def test_plugins_in_no_order_are_an_error_that_names_them(plugins: Mapping[str, Plugin], message: str) -> None:
-    with pytest.raises(ChainError) as error:
+    with pytest.raises(PluginLoadError) as error:
         Chain(plugins)
     assert str(error.value) == message
 
@@ -182,7 +181,7 @@ def partial_orders(draw: st.DrawFn) -> dict[str, Plugin]:
 def test_any_partial_order_is_kept_least_first_and_whatever_the_order_given(
     plugins: dict[str, Plugin], data: st.DataObject
 ) -> None:
-    order = in_order(plugins)
+    order = order_plugins(plugins)
     pairs = {(other, name) for name, plugin in plugins.items() for other in (*plugin.after, *plugin.requires)}
     pairs |= {(name, other) for name, plugin in plugins.items() for other in plugin.before}
     expected: list[str] = []
@@ -192,7 +191,7 @@ def test_any_partial_order_is_kept_least_first_and_whatever_the_order_given(
         expected.append(min(free, key=lambda name: (plugins[name].ordinal, name)))
     assert list(order) == expected
     shuffled = data.draw(st.permutations(list(plugins)))
-    assert in_order({name: plugins[name] for name in shuffled}) == order
+    assert order_plugins({name: plugins[name] for name in shuffled}) == order
 
 
 @pytest.mark.parametrize(
@@ -216,11 +215,11 @@ def test_all_are_asked_in_order_and_told_backwards_only_of_a_failure(outcome: Ou
     ],
 )
 def test_the_first_that_raises_stops_and_those_before_it_are_told_backwards(
-    raised: Exception, expected: type[PreflightError], reason: str, word: str
+    raised: Exception, expected: type[PluginError], reason: str, word: str
 ) -> None:
     calls: list[tuple[str, ...]] = []
     chain = three(calls, pre_c=raised)
-    with pytest.raises(PreflightError) as error:
+    with pytest.raises(PluginError) as error:
         chain.before(taken())
     preflight_error = error.value
     assert (
@@ -445,13 +444,13 @@ def test_without_names_nothing_is_loaded() -> None:
 def test_what_can_not_be_loaded_stops_and_is_named(
     installed: str, names: list[str], settings: dict[str, dict[str, str]], message: str
 ) -> None:
-    with pytest.raises(ChainError) as error:
+    with pytest.raises(PluginLoadError) as error:
         load_chain(names, settings)
     assert str(error.value) == f"the plugins of {GROUP} can't be loaded: {message.format(installed)}"
 
 
 def test_the_snapshot_is_taken_without_the_libraries_of_plugins() -> None:
     """Who enables none pays for none."""
-    code = "import sys, datalog_gate.plugins.loader as it; it.load_chain([], {}); "
+    code = "import sys, datalog_gate.preflight.chain as chain; chain.load_chain([], {}); "
     code += "sys.exit(bool({'stevedore', 'requests', 'urllib3'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -12,8 +12,9 @@ from random import Random
 
 import pytest
 
+from datalog_gate.plugins.errors import UnavailableError
 from datalog_gate.services.broker import Broker
-from datalog_gate.services.contract import Held, Service, Status, UnavailableError
+from datalog_gate.services.contract import Held, Service, Status
 from datalog_gate.services.reconcile import Ages, Became, Done, Stacks, reconcile
 from tests.ledger import Heat, Seats, broker, request
 

@@ -13,10 +13,10 @@ from stevedore.extension import ExtensionManager
 
 import datalog_gate as dg
 from datalog_gate.base.values import SECRET, ResourceId, Unknown
-from datalog_gate.preflight.plugin import ChainError
+from datalog_gate.plugins.errors import PluginError, PluginLoadError
+from datalog_gate.plugins.loader import load_plugins
 from datalog_gate.preflight.snapshot import Part
-from datalog_gate.services.contract import Held, Request, Service, ServiceError, in_scope
-from datalog_gate.services.loading import GROUP, load_services
+from datalog_gate.services.contract import GROUP, Held, Request, Service, in_scope
 from tests.ledger import request
 
 TEMPLATE: dict[str, Any] = {
@@ -126,7 +126,7 @@ def test_a_service_that_says_nothing_objects_to_nothing_and_keeps_nothing() -> N
 
 
 def test_an_error_says_which_service_it_is_of() -> None:
-    assert [str(ServiceError("no")), str(ServiceError("no", "seats"))] == ["no", "seats: no"]
+    assert [str(PluginError("no")), str(PluginError("no", "seats"))] == ["no", "seats: no"]
 
 
 MODULE = """
@@ -162,7 +162,7 @@ ENTRIES = {"one": "One", "two": "Two", "other": "other", "lost": "Lost"}
 
 @pytest.mark.usefixtures("_installed")
 def test_services_are_found_by_name_in_the_operators_order_with_their_settings() -> None:
-    services = load_services(["two", "one"], {"one": {"url": "x"}})
+    services = load_plugins(GROUP, Service, ["two", "one"], {"one": {"url": "x"}})
     assert [(name, type(service).__name__, vars(service)) for name, service in services.items()] == [
         ("two", "Two", {"settings": {}}),
         ("one", "One", {"settings": {"url": "x"}}),
@@ -171,8 +171,8 @@ def test_services_are_found_by_name_in_the_operators_order_with_their_settings()
 
 @pytest.mark.usefixtures("_installed")
 def test_a_service_that_does_not_load_is_an_error_and_never_skipped() -> None:
-    with pytest.raises(ChainError) as error:
-        load_services(["one", "other", "lost", "gone"], {})
+    with pytest.raises(PluginLoadError) as error:
+        load_plugins(GROUP, Service, ["one", "other", "lost", "gone"], {})
     assert str(error.value) == (
         "the plugins of datalog_gate.services can't be loaded: "
         "lost does not load: AttributeError: module 'some_services_of_a_test' has no attribute 'Lost'; "

@@ -15,10 +15,11 @@ from datalog_gate.doors.cli.commands.approval_requests import SCHEMA as APPROVAL
 from datalog_gate.doors.cli.commands.approval_requests import user
 from datalog_gate.doors.cli.commands.services import SCHEMA, render, settle
 from datalog_gate.doors.cli.main import main
+from datalog_gate.plugins.errors import RefusedError
 from datalog_gate.services.approval import Approval
 from datalog_gate.services.approvals import when
 from datalog_gate.services.conformance import asked
-from datalog_gate.services.contract import RefusedError, Request
+from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import Claim, Journal
 from datalog_gate.services.reconcile import Done
 from tests.cloud import Cloud, running

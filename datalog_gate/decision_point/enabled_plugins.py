@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable
 
 from datalog_gate.decision_point.settings import Settings, parse_plugin_options
-from datalog_gate.plugins.loader import load_chain
-from datalog_gate.preflight.chain import Chain
+from datalog_gate.plugins.loader import load_plugins
+from datalog_gate.preflight.chain import Chain, load_chain
 from datalog_gate.services.broker import Broker, Limits
-from datalog_gate.services.contract import Service
+from datalog_gate.services.contract import GROUP, Service
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.loading import load_services
 from datalog_gate.services.outcomes import Outcomes
 
 
@@ -41,7 +40,7 @@ def load_enabled_services(settings: Settings) -> dict[str, Service]:
         return {}
     if not settings.service_journal:
         raise ValueError("services need service_journal, the file in which is written down what they hold")
-    return load_services(settings.services, options)
+    return load_plugins(GROUP, Service, settings.services, options)
 
 
 def open_outcomes(settings: Settings) -> Outcomes | None:

@@ -11,9 +11,10 @@ from datalog_gate.decision.decision import Grant
 from datalog_gate.decision.grants import PERHAPS
 from datalog_gate.decision_point.operation import Operation, Verdict
 from datalog_gate.facts.grant_relations import POLICY, addressed, by_default
+from datalog_gate.plugins.errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import parts
 from datalog_gate.services.broker import Broker
-from datalog_gate.services.contract import RefusedError, Request, UnavailableError, in_scope
+from datalog_gate.services.contract import Request, in_scope
 from datalog_gate.services.journal import Claim, JournalError
 from datalog_gate.stack.model import Resource, Stack
 
@@ -127,9 +128,9 @@ def _service_objection(
         try:
             broker.facts(request, end)
         except RefusedError as error:
-            return "denied", f"{error.service} refuses the grant {path}: {error.reason}"
+            return "denied", f"{error.plugin} refuses the grant {path}: {error.reason}"
         except UnavailableError as error:
-            return "undecided", f"{error.service} could not be asked for the grant {path}: {error.reason}"
+            return "undecided", f"{error.plugin} could not be asked for the grant {path}: {error.reason}"
     return None
 
 

@@ -42,8 +42,9 @@ from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.engine.budget import Budget
+from datalog_gate.plugins.errors import PluginError, RefusedError
 from datalog_gate.preflight.chain import Chain
-from datalog_gate.preflight.plugin import Outcome, PreflightError, RefusedError
+from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.services.journal import JournalError
 from datalog_gate.stack.model import Stack
@@ -272,7 +273,7 @@ class DecisionPoint:
         )
         try:
             return replace(answer, ran=chain.before(picture), began=self._now().timestamp()), why
-        except PreflightError as error:
+        except PluginError as error:
             if error.problems:
                 self._event("preflight", id=answer.id, problems=error.problems)
             refused = isinstance(error, RefusedError)

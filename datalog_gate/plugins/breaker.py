@@ -1,4 +1,4 @@
-"""A circuit breaker (layer 5): what keeps failing is left alone for a while, so that nobody waits for it in vain."""
+"""A circuit breaker: a server that keeps failing is not called for a while, so that nobody waits for it in vain."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from threading import Lock
 
 
 class Breaker:
-    """Closed until `limit` calls in a row fail; then for `pause` seconds nothing is admitted, and after them one call
-    each `pause`, until one succeeds. `clock` gives seconds that only grow."""
+    """Closed until `limit` calls in a row fail. Then it admits nothing for `pause` seconds, and after them one call
+    each `pause`, until one succeeds. `clock` gives monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float], limit: int = 5, pause: float = 30.0) -> None:
         self._clock, self._limit, self._pause = clock, limit, pause
@@ -17,7 +17,7 @@ class Breaker:
         self._until = 0.0
 
     def admits(self) -> bool:
-        """Whether a call may be made: whoever is admitted says how it ended."""
+        """Whether a call may be made. The caller reports how an admitted call ended."""
         with self._lock:
             if self._failures < self._limit:
                 return True
@@ -28,12 +28,12 @@ class Breaker:
             return True
 
     def succeeded(self) -> None:
-        """A call was answered."""
+        """Report that a call was answered."""
         with self._lock:
             self._failures = 0
 
     def failed(self) -> None:
-        """A call was not answered."""
+        """Report that a call was not answered."""
         with self._lock:
             self._failures += 1
             self._until = self._clock() + self._pause

@@ -1,4 +1,4 @@
-"""A call that may hang (layer 5): in, the call and its seconds; out, what it gives, or that it took too long."""
+"""A deadline for calls that may hang."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import TypeVar
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-def within(seconds: float, name: str, call: Callable[[], Answer]) -> Answer:
-    """What the call gives, if it does so in time: else TimeoutError, and it is left to itself in its thread, which has
-    the name. Timeouts of sockets begin anew with each byte, so they bound nothing in all."""
-    future: Future[Answer] = Future()
+def within(seconds: float, name: str, call: Callable[[], Result]) -> Result:
+    """Return what the call returns. Errors: TimeoutError if it takes longer; the call then goes on in its thread, which
+    has the name. Timeouts of sockets start again with each byte, so they don't bound a whole call."""
+    future: Future[Result] = Future()
 
     def run() -> None:
         try:
             future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - raised again by who waits
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             future.set_exception(error)
 
     Thread(target=run, name=name, daemon=True).start()

@@ -1,7 +1,7 @@
-"""The plugins that the operator configured (layer 5): in, their names and the settings of each; out, the plugins of a
-group of entry points, or a `Chain`.
+"""The loader of preflight plugins and services that the operator enabled.
 
-What can't be loaded stops: a consultation that is skipped in silence is one that nobody misses until it matters.
+A plugin that can't be loaded is an error: a check that is skipped in silence would be missed only when it matters, and
+a grant may hold what only its service can release.
 """
 
 from __future__ import annotations
@@ -10,43 +10,36 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from datalog_gate.preflight.chain import Chain
-from datalog_gate.preflight.plugin import ChainError, Plugin
+from datalog_gate.plugins.errors import PluginLoadError
 
-GROUP = "datalog_gate.preflight"
 Base = TypeVar("Base")
-
-
-def load_chain(names: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> Chain:
-    """The pre-operations of these names. Errors: ChainError, also as `load_plugins` has it."""
-    return Chain(load_plugins(GROUP, Plugin, names, settings))
 
 
 def load_plugins(
     group: str, base: type[Base], names: Sequence[str], settings: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Base]:
-    """The plugins of these names in the entry-point group, each made with its settings. Errors: ChainError, which names
-    every plugin that is missing, given twice or broken, and settings of plugins that are not enabled."""
+    """Make the plugins of these names, in this order, each with its settings. Errors: PluginLoadError, which names
+    every plugin of the entry-point group that is missing, given twice or broken, and settings of others."""
     problems = [f"{name} is named twice" for name, times in Counter(names).items() if times > 1]
     problems += [f"{name} has settings and is not enabled" for name in settings if name not in names]
     plugins: dict[str, Base] = {}
-    for name, found in _found(group, names, problems).items():
+    for name, make in _find_entry_points(group, names, problems).items():
         try:
-            made = found(dict(settings.get(name, {})))
+            plugin = make(dict(settings.get(name, {})))
         except Exception as error:  # noqa: BLE001 - somebody else's code
-            problems.append(f"{name} can't be made: {_said(error)}")
+            problems.append(f"{name} can't be made: {_describe(error)}")
             continue
-        if isinstance(made, base):
-            plugins[name] = made
+        if isinstance(plugin, base):
+            plugins[name] = plugin
         else:
             problems.append(f"{name} makes no {base.__name__}")
     if problems:
-        raise ChainError(f"the plugins of {group} can't be loaded: {'; '.join(problems)}")
-    return plugins
+        raise PluginLoadError(f"the plugins of {group} can't be loaded: {'; '.join(problems)}")
+    return {name: plugins[name] for name in names}
 
 
-def _found(group: str, names: Sequence[str], problems: list[str]) -> dict[str, Any]:
-    """What the entry points of these names hold, as far as any does; what is wrong with them is added to `problems`."""
+def _find_entry_points(group: str, names: Sequence[str], problems: list[str]) -> dict[str, Any]:
+    """The objects of the entry points of these names, as far as they load; the others are added to `problems`."""
     if not names:
         return {}
     from stevedore.named import NamedExtensionManager
@@ -56,20 +49,20 @@ def _found(group: str, names: Sequence[str], problems: list[str]) -> dict[str, A
         manager: NamedExtensionManager[Any] = NamedExtensionManager(
             group,
             list(names),
-            on_load_failure_callback=lambda _, entry, error: broken.update({entry.name: _said(error)}),
+            on_load_failure_callback=lambda _, entry, error: broken.update({entry.name: _describe(error)}),
             on_missing_entrypoints_callback=None,
         )
     except AssertionError as error:  # stevedore lets these through, without a name
-        problems.append(f"one of {', '.join(names)} does not load: {_said(error)}")
+        problems.append(f"one of {', '.join(names)} does not load: {_describe(error)}")
         return {}
     targets: dict[str, set[str]] = {}
-    for one in manager:
-        targets.setdefault(one.name, set()).add(one.entry_point_target)
-    problems += [f"{name} does not load: {said}" for name, said in broken.items()]
+    for extension in manager:
+        targets.setdefault(extension.name, set()).add(extension.entry_point_target)
+    problems += [f"{name} does not load: {problem}" for name, problem in broken.items()]
     problems += [f"{name} is not installed" for name in dict.fromkeys(names) if name not in {*targets, *broken}]
     problems += [f"{name} is there twice: {', '.join(sorted(of))}" for name, of in targets.items() if len(of) > 1]
-    return {one.name: one.plugin for one in manager}
+    return {extension.name: extension.plugin for extension in manager}
 
 
-def _said(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

@@ -1,41 +1,52 @@
-"""All plugins around one operation (layer 5): in, a `Snapshot`, and later what became of the operation; out, that it
-may begin, or why not."""
+"""The chain of all preflight plugins around one operation."""
 
 from __future__ import annotations
 
+import heapq
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from threading import Lock
 
-from datalog_gate.preflight.order import in_order
-from datalog_gate.preflight.plugin import Outcome, Plugin, PreflightError, RefusedError, UnavailableError
+from datalog_gate.plugins.errors import (
+    PluginError,
+    PluginLoadError,
+    RefusedError,
+    UnavailableError,
+    format_reason,
+)
+from datalog_gate.plugins.loader import load_plugins
+from datalog_gate.preflight.plugin import GROUP, Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot
 
 LOG = logging.getLogger(__name__)
-REASON = 1000
-"""Characters of a plugin's reason at most."""
+
+
+def load_chain(names: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> Chain:
+    """Load the plugins of these names. Errors: PluginLoadError."""
+    return Chain(load_plugins(GROUP, Plugin, names, settings))
 
 
 class Chain:
-    """The plugins that are enabled, in their order. Errors: ChainError."""
+    """The enabled plugins in their order. Errors: PluginLoadError."""
 
     def __init__(self, plugins: Mapping[str, Plugin]) -> None:
-        self.plugins = {name: plugins[name] for name in in_order(plugins)}
+        self.plugins = {name: plugins[name] for name in order_plugins(plugins)}
         self._counts: Counter[tuple[str, str]] = Counter()
         self._lock = Lock()
 
     def before(self, snapshot: Snapshot) -> Ran:
-        """Every pre-operation in order, up to the first that raises: then the post-operations of those before it are
-        called backwards, as `failed`. Errors: RefusedError, or UnavailableError for whatever else was raised."""
+        """Call every pre-operation in order, up to the first that raises. Then the post-operations of those before
+        it are called backwards, with `failed`. Errors: RefusedError; UnavailableError for whatever else was raised."""
         passed: dict[str, Plugin] = {}
         for name, plugin in self.plugins.items():
             try:
                 plugin.pre(snapshot)
             except BaseException as error:
                 problems = Ran(self, snapshot, passed).after("failed")
-                if not isinstance(error, Exception):  # the thread is told to end, and whoever reserved must know
+                if not isinstance(error, Exception):  # the thread must end, but plugins that reserved something know
                     raise
                 raise self._failed(name, error, problems) from error
             self.count(name, "passed")
@@ -43,22 +54,22 @@ class Chain:
         return Ran(self, snapshot, passed)
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """How often each plugin passed, refused, was unavailable or failed in its post-operation, by name and word."""
+        """How often each plugin ``passed``, ``refused``, was ``unavailable`` or ``post-failed``, by name and word."""
         with self._lock:
             return dict(self._counts)
 
     def count(self, name: str, word: str) -> None:
-        """Count one of what `counts` tells."""
+        """Count one of the events of `counts`."""
         with self._lock:
             self._counts[name, word] += 1
 
-    def _failed(self, name: str, error: Exception, problems: tuple[str, ...]) -> PreflightError:
+    def _failed(self, name: str, error: Exception, problems: tuple[str, ...]) -> PluginError:
         if isinstance(error, RefusedError):
             self.count(name, "refused")
-            return RefusedError(printable(error.reason), name, problems)
+            return RefusedError(format_reason(error), name, problems)
         self.count(name, "unavailable")
         if isinstance(error, UnavailableError):
-            return UnavailableError(printable(error.reason), name, problems)
+            return UnavailableError(format_reason(error), name, problems)
         LOG.error("the pre-operation of %s is broken", name, exc_info=error)
         return UnavailableError(f"its pre-operation is broken ({type(error).__name__})", name, problems)
 
@@ -72,22 +83,58 @@ class Ran:
     plugins: Mapping[str, Plugin]
 
     def after(self, outcome: Outcome) -> tuple[str, ...]:
-        """Every post-operation: backwards where the operation failed, so that what was built on something goes before
-        it, else in the order of the pre-operations, as Heat does (heat/common/lifecycle_plugin_utils.py:82). Gives a
-        line for each that raised; the others are called all the same."""
+        """Call every post-operation, and give a line for each that raised. If the operation failed they are called
+        backwards, so that what depends on something goes before it; else in the order of the pre-operations, as in Heat
+        (heat/common/lifecycle_plugin_utils.py:82)."""
         problems = []
         for name in reversed(list(self.plugins)) if outcome == "failed" else self.plugins:
             try:
                 self.plugins[name].post(self.snapshot, outcome)
             except Exception as error:
-                said = error.reason if isinstance(error, PreflightError) else f"it is broken ({type(error).__name__})"
-                problems.append(f"{name} was not told that the operation is {outcome}: {printable(said)}")
+                problems.append(f"{name} was not told that the operation is {outcome}: {format_reason(error)}")
                 self.chain.count(name, "post-failed")
                 LOG.error("decision %s: %s", self.snapshot.decision_id, problems[-1], exc_info=error)
         return tuple(problems)
 
 
-def printable(text: object) -> str:
-    """One printable line that fits in an answer."""
-    line = " ".join(str(text).split())[:REASON]
-    return "".join(char if char.isprintable() else "?" for char in line)
+def order_plugins(plugins: Mapping[str, Plugin]) -> tuple[str, ...]:
+    """The names in the order that `Plugin` promises. Errors: PluginLoadError for a cycle, for a required plugin that is
+    not enabled, and for attributes of wrong types."""
+    problems = [problem for name, plugin in plugins.items() for problem in _check_attributes(name, plugin, plugins)]
+    if problems:
+        raise PluginLoadError("; ".join(problems))
+    sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(plugins, ()))
+    for name, plugin in plugins.items():
+        sorter.add(name, *(other for other in (*plugin.after, *plugin.requires) if other in plugins))
+        for later in plugin.before:
+            if later in plugins:
+                sorter.add(later, name)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle = error.args[1][:-1]
+        start = cycle.index(min(cycle))
+        names = " -> ".join([*cycle[start:], *cycle[: start + 1]])
+        raise PluginLoadError(f"plugins come before each other: {names}") from None
+    free: list[tuple[int, str]] = []
+    order: list[str] = []
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heapq.heappush(free, (plugins[name].ordinal, name))
+        order.append(heapq.heappop(free)[1])
+        sorter.done(order[-1])
+    return tuple(order)
+
+
+def _check_attributes(name: str, plugin: Plugin, plugins: Mapping[str, Plugin]) -> list[str]:
+    lists = {"before": plugin.before, "after": plugin.after, "requires": plugin.requires}
+    problems = [
+        f"{name}.{key} is no tuple of names"
+        for key, names in lists.items()
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names)
+    ]
+    if type(plugin.ordinal) is not int:
+        problems.append(f"{name}.ordinal is no whole number")
+    return problems or [
+        f"{name} requires {require}, which is not enabled" for require in plugin.requires if require not in plugins
+    ]

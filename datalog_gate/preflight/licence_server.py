@@ -28,10 +28,11 @@ from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
 from datalog_gate.analysis.policy import ACTIONS
-from datalog_gate.plugins.address import checked_address, seconds
 from datalog_gate.plugins.breaker import Breaker
 from datalog_gate.plugins.deadline import within
-from datalog_gate.preflight.plugin import Outcome, Plugin, RefusedError, UnavailableError
+from datalog_gate.plugins.errors import RefusedError, UnavailableError
+from datalog_gate.plugins.settings import check_address, read_seconds
+from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot
 from datalog_gate.stack.model import Data
 
@@ -62,15 +63,15 @@ class Licence(Plugin):
         if unknown := sorted(settings.keys() - DEFAULTS.keys()):
             raise ValueError(f"there is no setting {', '.join(unknown)}")
         given = {**DEFAULTS, **settings}
-        self._url = checked_address("url", given["url"])
+        self._url = check_address("url", given["url"])
         self._actions = frozenset(one.strip() for one in given["actions"].split(","))
         if wrong := sorted(self._actions - set(ACTIONS) | self._actions & {"rollback"}):
             raise ValueError(f"actions: nobody is consulted before {', '.join(wrong)}")
         self._timeouts = (
-            seconds("connect_timeout", given["connect_timeout"]),
-            seconds("read_timeout", given["read_timeout"]),
+            read_seconds("connect_timeout", given["connect_timeout"]),
+            read_seconds("read_timeout", given["read_timeout"]),
         )
-        self._deadline = seconds("deadline", given["deadline"])
+        self._deadline = read_seconds("deadline", given["deadline"])
         self._token_file = Path(given["token_file"]) if given["token_file"] else None
         self._token()
         self._breaker = Breaker(clock)

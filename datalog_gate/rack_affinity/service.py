@@ -24,19 +24,19 @@ Settings, besides those of `placement.Placement`:
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from datalog_gate.plugins.address import seconds
+from datalog_gate.plugins.errors import RefusedError, UnavailableError
+from datalog_gate.plugins.settings import check_prefix, read_seconds
 from datalog_gate.rack_affinity import process
 from datalog_gate.rack_affinity.demand import Asked, asked, read_flavors
 from datalog_gate.rack_affinity.places import Places, Where, read_places
 from datalog_gate.rack_affinity.problem import Impossible, Item, Placed, Problem, to_json
 from datalog_gate.services.claims import Account, Claim, Claims
-from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status, UnavailableError
+from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.placement import Placement
 
 OWN = ("file", "places", "flavors", "prefix", "hint", "seconds")
@@ -49,10 +49,9 @@ class RackAffinity(Service):
         if not process.installed():
             raise ValueError("OR-Tools is not installed: pip install 'datalog-gate[placement]'")
         self._places, self._flavors = settings.get("places", ""), settings.get("flavors", "")
-        self._prefix, self._hint = settings.get("prefix", "CUSTOM_GATE_"), settings.get("hint", "rack")
-        if not re.fullmatch(r"CUSTOM_[A-Z0-9_]*", self._prefix):
-            raise ValueError("prefix must begin with CUSTOM_, and have capitals, digits and _ alone")
-        self._seconds = seconds("seconds", settings.get("seconds", "6"))
+        self._prefix = check_prefix(settings.get("prefix", "CUSTOM_GATE_"))
+        self._hint = settings.get("hint", "rack")
+        self._seconds = read_seconds("seconds", settings.get("seconds", "6"))
         read_places(self._places)
         read_flavors(self._flavors)
         placement = Placement({name: text for name, text in settings.items() if name not in OWN})

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from datalog_gate.plugins.errors import RefusedError, UnavailableError
 from datalog_gate.services.approvals import ApprovalError, Approvals, Asked
-from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status, UnavailableError
+from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 
 Answer = TypeVar("Answer")
 MODES = ("stop", "wait")

@@ -16,15 +16,14 @@ from typing import TypeVar
 
 from datalog_gate.plugins.breaker import Breaker
 from datalog_gate.plugins.deadline import within
-from datalog_gate.preflight.chain import printable
-from datalog_gate.services.contract import Decision, RefusedError, Request, Service, ServiceError, UnavailableError
+from datalog_gate.plugins.errors import PluginError, RefusedError, UnavailableError, format_reason, printable_line
+from datalog_gate.services.contract import HOLDING, Decision, Request, Service
 from datalog_gate.services.journal import Claim, Journal, LostError, State
 
 LOG = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 ANSWER_LIMIT = 64 * 1000
 """Characters of a decision, as JSON, at most: MySQL keeps no longer text for Heat."""
-HOLDS = ("held", "committed")
 PAUSE = 3600.0
 """Seconds between two attempts at a release at most: they are 2, 4, 8, ... at first."""
 
@@ -66,7 +65,7 @@ class Broker:
 
     def reserve(self, request: Request, replaces: str = "", expires: float | None = None) -> Decision:
         """What the service decides for a grant, once for each uuid however often it is asked. `replaces` is the uuid of
-        the grant's resource that this one is to replace. Errors: ServiceError with a reason, and then the service holds
+        the grant's resource that this one is to replace. Errors: PluginError with a reason, and then the service holds
         nothing or will be made to; JournalError."""
         self.service(request.service)
         try:
@@ -79,7 +78,7 @@ class Broker:
         calls = _Calls(self, claim.service)
         try:
             decision = self._reserve(calls, replace(request, replaces=keys), claim)
-        except ServiceError as error:
+        except PluginError as error:
             late = self._late(claim, calls)
             self._moved(claim, "releasing" if late else "failed", error.reason, late=late)
             raise
@@ -88,19 +87,19 @@ class Broker:
 
     def waits(self, request: Request) -> str:
         """Why a grant is to be asked for later, and this once more before; empty if it can be reserved or refused now.
-        Nothing is held or written down. Errors: ServiceError."""
-        return printable(_Calls(self, request.service)(lambda service: service.waits(request)))
+        Nothing is held or written down. Errors: PluginError."""
+        return printable_line(_Calls(self, request.service)(lambda service: service.waits(request)))
 
     def commit(self, uuid: str) -> None:
         """The stack is complete, with this grant in it: what the grant replaces is given back. Nothing to do if that is
-        known. Errors: ServiceError, and then this is to be called again; JournalError."""
+        known. Errors: PluginError, and then this is to be called again; JournalError."""
         claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
         if claim is None:
             raise UnavailableError("nothing is held for this grant, or it is at work")
         if claim.state == "reserved":
             try:
                 _Calls(self, claim.service)(lambda service: service.commit(claim.held))
-            except ServiceError as error:
+            except PluginError as error:
                 self.journal.again(claim, self.clock(), error.reason)
                 raise
             self._moved(claim, "committed")
@@ -126,8 +125,8 @@ class Broker:
         try:
             return calls(lambda service: _checked(service.reserve(request)))
         except UnavailableError:
-            with suppress(ServiceError):
-                if calls(lambda service: service.status(claim.held)) in HOLDS:
+            with suppress(PluginError):
+                if calls(lambda service: service.status(claim.held)) in HOLDING:
                     return calls(lambda service: _checked(service.reserve(request)))
             raise
 
@@ -135,9 +134,9 @@ class Broker:
         calls = _Calls(self, claim.service)
         try:
             calls(lambda service: service.release(claim.held))
-            if calls(lambda service: service.status(claim.held)) in HOLDS:
+            if calls(lambda service: service.status(claim.held)) in HOLDING:
                 raise UnavailableError("it says that it still holds what it was told to release", claim.service)
-        except ServiceError as error:
+        except PluginError as error:
             due = self.clock() + min(2.0 ** (min(claim.attempts, 30) + 1), PAUSE)
             LOG.warning("%s of stack %s is not released: %s", claim.path, claim.stack, error)
             self.journal.again(claim, due, error.reason)
@@ -178,7 +177,7 @@ class _Calls:
         self.doubtful = False
 
     def __call__(self, call: Callable[[Service], Answer]) -> Answer:
-        """What the service answers. Errors: ServiceError."""
+        """What the service answers. Errors: PluginError."""
         service, breaker = self._broker.service(self._name)
         seconds = min(self._broker.limits.call, self._end - self._broker.ticks())
         if seconds <= 0:
@@ -189,7 +188,7 @@ class _Calls:
             answer = within(seconds, self._name, lambda: call(service))
         except RefusedError as error:
             breaker.succeeded()
-            raise RefusedError(printable(error.reason), self._name) from error
+            raise RefusedError(format_reason(error), self._name) from error
         except Exception as error:
             self.doubtful = True
             breaker.failed()
@@ -197,7 +196,7 @@ class _Calls:
                 case TimeoutError():
                     why = f"did not answer within {seconds:g} seconds"
                 case UnavailableError():
-                    why = printable(error.reason)
+                    why = format_reason(error)
                 case _:
                     LOG.exception("the service %s is broken", self._name)
                     why = f"is broken ({type(error).__name__})"

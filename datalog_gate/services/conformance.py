@@ -28,11 +28,11 @@ from typing import Any, get_args
 
 import pytest
 
+from datalog_gate.plugins.errors import PluginError, RefusedError
 from datalog_gate.preflight.snapshot import Part
-from datalog_gate.services.contract import Held, RefusedError, Request, Service, ServiceError, Status
+from datalog_gate.services.contract import HOLDING, Held, Request, Service, Status
 from datalog_gate.stack.model import Data
 
-HOLDS = ("held", "committed")
 CROWD = 8
 """How many call at once."""
 NO_ROOM = "there is nothing of which it has only so much"
@@ -216,7 +216,7 @@ class Conformance:
         for one in ("never", "dead"):
             if one == "dead":
                 service.release(_held(self.request(one)))
-            with suppress(ServiceError):
+            with suppress(PluginError):
                 service.commit(_held(self.request(one)))
             self._tells(tmp_path, one, held=False)
         self._holds_only(tmp_path, "u")
@@ -300,7 +300,7 @@ def _says(service: Service, request: Request, held: bool) -> None:
     """It says whether it holds this, or that it can't tell."""
     status = service.status(_held(request))
     assert status in get_args(Status), status
-    assert status == "unknown" or (status in HOLDS) is held, f"{request.uuid or 'nothing'} is {status}"
+    assert status == "unknown" or (status in HOLDING) is held, f"{request.uuid or 'nothing'} is {status}"
 
 
 def _refused(call: Callable[[], object]) -> bool:

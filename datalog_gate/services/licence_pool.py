@@ -18,9 +18,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from datalog_gate.base.values import Unknown
+from datalog_gate.plugins.errors import RefusedError
+from datalog_gate.plugins.settings import check_prefix
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.claims import Account, Claim, Claims
-from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status, names
+from datalog_gate.services.contract import Decision, Held, Request, Service, Status, names
 from datalog_gate.services.placement import Placement, Provider
 
 OWN = ("file", "providers", "prefix")
@@ -40,9 +42,7 @@ class Licence(Service):
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._providers = [one for text in settings.get("providers", "").split(",") if (one := text.strip())]
-        self._prefix = settings.get("prefix", "CUSTOM_LICENSE_")
-        if not re.fullmatch(r"CUSTOM_[A-Z0-9_]*", self._prefix):
-            raise ValueError("prefix must begin with CUSTOM_, and have capitals, digits and _ alone")
+        self._prefix = check_prefix(settings.get("prefix", "CUSTOM_LICENSE_"))
         placement = Placement({name: text for name, text in settings.items() if name not in OWN})
         self._claims = Claims(settings.get("file", ""), placement)
 

@@ -14,8 +14,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from datalog_gate.preflight.chain import printable
-from datalog_gate.preflight.plugin import Outcome, Plugin, PreflightError
+from datalog_gate.plugins.errors import format_reason
+from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from datalog_gate.services.journal import Journal, transaction
 from datalog_gate.services.reconcile import Done
@@ -132,9 +132,7 @@ def _problem(plugin: Plugin | None, picture: Snapshot, outcome: Outcome) -> str:
     try:
         plugin.post(picture, outcome)
     except Exception as error:  # noqa: BLE001 - somebody else's code
-        return printable(
-            error.reason if isinstance(error, PreflightError) else f"it is broken ({type(error).__name__})"
-        )
+        return format_reason(error)
     return ""
 
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from datalog_gate.plugins.address import checked_address, seconds
-from datalog_gate.services.contract import UnavailableError
+from datalog_gate.plugins.errors import UnavailableError
+from datalog_gate.plugins.settings import check_address, read_seconds
 
 MICROVERSION = "1.38"
 """The first with types of consumers; Yoga has it."""
@@ -68,7 +68,7 @@ class Placement:
         from keystoneauth1.token_endpoint import Token
 
         self._errors = (exceptions.ClientException, OSError)
-        endpoint = checked_address("endpoint", settings["endpoint"]) if settings.get("endpoint") else None
+        endpoint = check_address("endpoint", settings["endpoint"]) if settings.get("endpoint") else None
         given = {name: text for name, text in settings.items() if name not in OWN}
         if endpoint and not given and "auth_type" not in settings:
             auth: Any = Token(endpoint, "admin")
@@ -77,7 +77,7 @@ class Placement:
             auth = loader.load_from_options(**_options(loader, given))
         plain = requests.Session()
         plain.trust_env = False
-        timeout = seconds("timeout", settings.get("timeout", "3"))
+        timeout = read_seconds("timeout", settings.get("timeout", "3"))
         if (cafile := settings.get("cafile", "")) and not Path(cafile).exists():
             raise ValueError(f"cafile: there is no {cafile}")
         session = Session(auth=auth, session=plain, timeout=timeout, verify=cafile or True, redirect=False)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from datalog_gate.plugins.errors import PluginError
 from datalog_gate.services.broker import Broker
-from datalog_gate.services.contract import ServiceError
 from datalog_gate.services.journal import Claim
 
 LOG = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def reconcile(broker: Broker, stacks: Stacks, ages: Ages = Ages()) -> list[Done]
             became[claim.stack] = stacks(claim.stack)  # after the claims were read: what is gone by now is gone
         try:
             found = _settled(broker, claim, became.get(claim.stack), ages)
-        except ServiceError as error:
+        except PluginError as error:
             found = Done(claim.uuid, claim.stack, "failed", error.reason)
         if found is None:
             continue
@@ -76,7 +76,7 @@ def reconcile(broker: Broker, stacks: Stacks, ages: Ages = Ages()) -> list[Done]
 
 
 def _settled(broker: Broker, claim: Claim, became: Became | None, ages: Ages) -> Done | None:
-    """What was done about one claim, if anything. Errors: ServiceError."""
+    """What was done about one claim, if anything. Errors: PluginError."""
     now = broker.clock()
     if claim.state == "intent":
         return _released(broker, claim, "it was broken off while its service was asked", ages)

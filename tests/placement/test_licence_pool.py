@@ -14,8 +14,9 @@ from uuid import uuid4
 
 import pytest
 
+from datalog_gate.plugins.errors import PluginError, RefusedError, UnavailableError
 from datalog_gate.services.broker import Broker, Limits
-from datalog_gate.services.contract import Held, RefusedError, Request, ServiceError, UnavailableError
+from datalog_gate.services.contract import Held, Request
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.licence_pool import Licence
 from datalog_gate.services.reconcile import Became, reconcile
@@ -191,7 +192,7 @@ def test_a_placement_that_hangs_or_dies_costs_bounded_time_and_leaks_nothing(
     for _ in range(2):
         with pytest.raises(UnavailableError):
             broker.reserve(licences.asked("u2", "db", stack="t"))
-    with pytest.raises(ServiceError):
+    with pytest.raises(PluginError):
         licences.service.facts(licences.asked("u3", "db", stack="t"))
     assert broker.release("u1") is False
     if how == signal.SIGSTOP:

@@ -13,9 +13,10 @@ from uuid import uuid4
 import pytest
 
 from datalog_gate.base.values import Unknown
+from datalog_gate.plugins.errors import RefusedError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity.service import RackAffinity
-from datalog_gate.services.contract import Held, RefusedError, Request
+from datalog_gate.services.contract import Held, Request
 from tests.placement.rig import Cloud
 
 TYPES = {"s": "OS::Nova::Server", "v": "OS::Cinder::Volume", "g": "OS::Heat::ResourceGroup"}

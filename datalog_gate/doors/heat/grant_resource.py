@@ -24,8 +24,9 @@ from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision_point import point
 from datalog_gate.decision_point.grant_requests import GrantIdentity, build_requests
 from datalog_gate.doors.heat.heat_objects import definition_of, owner_of
+from datalog_gate.plugins.errors import PluginError, RefusedError
 from datalog_gate.services.broker import Broker
-from datalog_gate.services.contract import Decision, RefusedError, Request, ServiceError, names
+from datalog_gate.services.contract import Decision, Request, names
 from datalog_gate.services.journal import Claim
 
 LOG = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ def waits(resource: Any) -> str:
     _entitled(caller, service)
     try:
         return broker.waits(_request(resource, place, caller, service, resource.properties["scope"]))
-    except ServiceError:
+    except PluginError:
         return ""
 
 
@@ -106,7 +107,7 @@ def reserve(resource: Any, adopts: bool = False) -> None:
         decision = broker.reserve(request, before.uuid if before else "", _end(resource.properties["expires"]))
     except RefusedError as error:
         raise GrantError(f"the service {service} refuses this: {error.reason}") from error
-    except ServiceError as error:
+    except PluginError as error:
         raise GrantError(f"the service {service} does not answer this: {error.reason}") from error
     _store(resource, decision)
 
@@ -157,7 +158,7 @@ def _broker(service: str) -> Broker:
     broker = _any_broker()
     try:
         broker.service(service)
-    except ServiceError:
+    except PluginError:
         raise GrantError(f"the service {service} is not enabled here") from None
     return broker
 

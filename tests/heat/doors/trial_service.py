@@ -10,7 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status
+from datalog_gate.plugins.errors import RefusedError
+from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 
 ENTRY_POINTS = "[datalog_gate.services]\ntrial = tests.heat.doors.trial_service:Trial\n"
 LATE = 2.5

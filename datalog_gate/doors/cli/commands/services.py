@@ -18,7 +18,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.heat_client import Heat
 from datalog_gate.doors.cli.heat_conf import read_settings, wrong
 from datalog_gate.doors.cli.stack_states import HeatStacks, ended
-from datalog_gate.preflight.plugin import ChainError
+from datalog_gate.plugins.errors import PluginLoadError
 from datalog_gate.services.journal import Claim, Journal, JournalError
 from datalog_gate.services.outcomes import tell
 from datalog_gate.services.reconcile import Ages, Done, reconcile
@@ -103,7 +103,7 @@ def settle(
     chosen, conf = read_settings(heat_conf)
     try:
         chain, broker, outcomes = load_preflight(chosen), create_broker(chosen), open_outcomes(chosen)
-    except (ChainError, JournalError, ValueError) as error:
+    except (PluginLoadError, JournalError, ValueError) as error:
         raise wrong(heat_conf, error) from None
     if not (broker or outcomes):
         message = "no services are enabled, nor plugins of preflight with a service_journal"

@@ -21,7 +21,7 @@ from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor.check_result import Sign
 from datalog_gate.files.rules import default_rules
 from datalog_gate.files.templates import read_catalogue
-from datalog_gate.preflight.plugin import ChainError
+from datalog_gate.plugins.errors import PluginLoadError
 
 At = Callable[[str], Span]
 """Where heat.conf gives an option."""
@@ -72,7 +72,7 @@ def examine_settings(settings: Settings, plugin_dirs: list[str], at: At, now: da
     for name, load in {"preflight": load_preflight, "services": load_enabled_services}.items():
         try:
             loaded = load(settings)
-        except (ChainError, ValueError) as error:
+        except (PluginLoadError, ValueError) as error:
             yield Sign("finding", name, str(error), at(name), "mend it: a service does not start with this")
         else:
             if loaded:

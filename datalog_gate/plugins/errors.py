@@ -1,0 +1,40 @@
+"""Errors of preflight plugins and services, and the one line in which they reach a user."""
+
+from __future__ import annotations
+
+from datalog_gate.base.errors import GateError
+
+REASON_LIMIT = 1000
+"""Characters of a reason at most."""
+
+
+class PluginError(GateError):
+    """A plugin did not do what it was asked. `reason` is for the user who asked for the operation. Whoever called the
+    plugin adds its name, and the `problems` of the post-operations that it called then."""
+
+    def __init__(self, reason: str, plugin: str = "", problems: tuple[str, ...] = ()) -> None:
+        self.reason, self.plugin, self.problems = reason, plugin, problems
+        super().__init__(f"{plugin}: {reason}" if plugin else reason)
+
+
+class RefusedError(PluginError):
+    """A plugin says no. A service that raises it holds nothing."""
+
+
+class UnavailableError(PluginError):
+    """A plugin can't say, or what it did is not known: its server does not answer, or it is broken."""
+
+
+class PluginLoadError(GateError):
+    """Plugins that can't be used: missing, broken, or in no order. Nothing is judged without them."""
+
+
+def format_reason(error: Exception) -> str:
+    """The reason of an error in one printable line. It hides the text of an error that no plugin should raise."""
+    return printable_line(error.reason if isinstance(error, PluginError) else f"it is broken ({type(error).__name__})")
+
+
+def printable_line(text: object) -> str:
+    """Text as one printable line that fits in an answer."""
+    line = " ".join(str(text).split())[:REASON_LIMIT]
+    return "".join(char if char.isprintable() else "?" for char in line)

@@ -1,0 +1,36 @@
+"""Checks of settings that plugins have in common. Errors of each: ValueError, which names the setting."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""The only hosts for plain HTTP: elsewhere anybody on the way could answer."""
+
+
+def check_address(name: str, url: str) -> str:
+    """The URL of a server, without a slash at its end."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{name} must be one of a server, with http or https")
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        raise ValueError(f"{name} must begin with https")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise ValueError(f"{name} must hold no user, query or fragment")
+    return url.rstrip("/")
+
+
+def read_seconds(name: str, text: str) -> float:
+    """A time of at most 300 seconds."""
+    seconds = float(text)
+    if not 0 < seconds <= 300:
+        raise ValueError(f"{name} must be more than 0 seconds, and 300 at most")
+    return seconds
+
+
+def check_prefix(prefix: str) -> str:
+    """The prefix of custom resource classes of Placement."""
+    if not re.fullmatch(r"CUSTOM_[A-Z0-9_]*", prefix):
+        raise ValueError("prefix must begin with CUSTOM_, and have capitals, digits and _ alone")
+    return prefix
