@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from datalog_gate.base.values import Unknown, Value
 from datalog_gate.decision import case_analysis
 from datalog_gate.decision.decision import Decision, Waiver, format_denial
 from datalog_gate.decision.judgement import decide
@@ -19,7 +16,6 @@ from datalog_gate.decision_point.operation import format_warnings
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.templates import read_stack
-from datalog_gate.stack.model import Stack
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 RULES = """
@@ -207,17 +203,19 @@ def test_a_policy_about_what_is_not_known_is_not_settled_by_knowing_it() -> None
 
 def test_what_would_take_longer_than_a_group_of_policies_may_stays_undetermined() -> None:
     time = [0.0]
-    stack = read_stack(template=HEAD + server("{get_param: other}"), stack_name="web")
 
-    def slowly(values: Mapping[Unknown, Value]) -> Stack:
-        time[0] += 0.6
-        assert stack.assuming
-        return stack.assuming(values)
+    class SlowToRead(dict[str, object]):
+        def items(self) -> Any:
+            time[0] += 0.6
+            return super().items()
+
+    text, parameters = HEAD + server("{get_param: other}"), SlowToRead(unused="x")
+    stack = read_stack(template=text, stack_name="web", parameters=parameters, undeclared=True)
 
     def judged(seconds: float) -> list[str]:
         policies = load([RuleFile("m", "m.dl", rules())])
         request = Request(action="create", now=NOW, budget=Budget(seconds=seconds, clock=lambda: time[0]))
-        return read_dependence(decide(policies, [replace(stack, assuming=slowly)], request, evaluate))[0]
+        return read_dependence(decide(policies, [stack], request, evaluate))[0]
 
     assert (judged(0.5), judged(5.0)) == ([], [EITHER])
 

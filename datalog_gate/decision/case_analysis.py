@@ -34,6 +34,7 @@ from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.budget import Budget
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.stack.model import Stack
+from datalog_gate.template.reader import read_assuming
 
 TRIES = 256
 """How many values, of all that decide one finding together, are tried for it."""
@@ -235,9 +236,7 @@ class _Branches:
         if seconds is not None and seconds <= 0:
             return None
         try:
-            read = [
-                replace(stack.assuming(values), live=stack.live) if stack.assuming else stack for stack in self._stacks
-            ]
+            read = [replace(read_assuming(stack, values), live=stack.live) for stack in self._stacks]
             return self._again(self._rules, read, replace(self._budget, seconds=seconds))
         except (InputError, EngineError):
             return None

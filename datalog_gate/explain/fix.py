@@ -216,11 +216,11 @@ def with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
     """The stack in which this resource stands in place of its namesake in the stack `home`, or beside the others."""
     if stack.id == home:
         others = tuple(resource if one.id == resource.id else one for one in stack.resources)
-        return replace(stack, resources=others if resource in others else (*others, resource), assuming=None)
+        return replace(stack, resources=others if resource in others else (*others, resource), source=None)
     resources = tuple(
         replace(one, nested=with_resource(one.nested, home, resource)) if one.nested else one for one in stack.resources
     )
-    return replace(stack, resources=resources, assuming=None)
+    return replace(stack, resources=resources, source=None)
 
 
 def _count_findings(decision: Decision) -> Counter[tuple[str, object]]:

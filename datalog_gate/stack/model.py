@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Protocol, overload
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.values import ResourceId, Unknown, Value
+from datalog_gate.base.values import ResourceId, Unknown
 
 Data = object
 Path = tuple[str | int, ...]
@@ -220,7 +220,7 @@ class Stack:
     `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``.
     `sections` are those of its own template as written; `template` defines the resources, for a group's members the one
     that holds the group. The root has the `environments`, and the `live` resources of the whole tree if Heat told them;
-    `assuming` reads it again as it is where unknowns have these values (Errors: InputError).
+    `source` is what `template.reader` read it from, None if nobody may read it again.
     """
 
     id: str
@@ -242,7 +242,7 @@ class Stack:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)
     defined: Locate = field(default=nowhere, compare=False, repr=False)
-    assuming: Callable[[Mapping[Unknown, Value]], Stack] | None = field(default=None, compare=False, repr=False)
+    source: object = field(default=None, compare=False, repr=False)
 
     def locate(self, path: Path) -> Span | None:
         """Where the user wrote the section, or what stands under its name in it; else the place of the stack."""

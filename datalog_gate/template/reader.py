@@ -8,8 +8,7 @@ collected over the whole tree and raised as one InputError.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
@@ -55,8 +54,7 @@ def read_template(
     section and name, whose value is unknown. With `undeclared`, parameters that the template does not declare are left
     out. To `assume` gives values to unknowns, by their expressions; unless `strict`, the template need not use them.
     Errors: InputError with all diagnostics of the template, its environments and what it nests."""
-    given = partial(
-        _read,
+    source = _Source(
         text=text,
         file=file,
         stack_name=stack_name,
@@ -65,62 +63,84 @@ def read_template(
         parameters=parameters or {},
         masked=tuple(masked),
         undeclared=undeclared,
+        assume=assume or {},
+        type_of=type_of,
     )
-    fetched: dict[tuple[str, str], tuple[str, str] | None] = {}
 
-    def remembered(name: str, base: str) -> tuple[str, str] | None:
-        if (name, base) not in fetched:
-            fetched[name, base] = fetch(name, base)
-        return fetched[name, base]
+    def fetch_once(name: str, base: str) -> tuple[str, str] | None:
+        if (name, base) not in source.fetched:
+            source.fetched[name, base] = fetch(name, base)
+        return source.fetched[name, base]
 
-    def known(name: str, base: str) -> tuple[str, str] | None:
-        if (name, base) not in fetched:
-            raise InputError([Diagnostic("missing-file", f"{name} was not read")])
-        return fetched[name, base]
-
-    def assuming(values: Mapping[Unknown, Value]) -> Stack:
-        more = {unknown: to_json(value) for unknown, value in values.items()}
-        return given(Tree(known, type_of, documents=tree.documents, assumed=Assumptions(more, assume or {})))
-
-    tree = Tree(remembered, type_of, assumed=Assumptions(texts=assume or {}))
-    stack = given(tree)
+    tree = Tree(fetch_once, type_of, documents=source.documents, assumed=Assumptions(texts=source.assume))
+    stack = _read(source, tree)
     if wrong := list(tree.assumed.problems() if strict else ()):
         raise InputError(wrong, tree.sources)
-    return replace(stack, assuming=assuming)
+    return replace(stack, source=source)
 
 
-def _read(
-    tree: Tree,
-    *,
-    text: Text,
-    file: str,
-    stack_name: str,
-    environments: Iterable[tuple[str, Text]],
-    environment: Text | None,
-    parameters: Mapping[str, Data],
-    masked: Iterable[tuple[str, str]],
-    undeclared: bool,
-) -> Stack:
+def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
+    """The stack read again from the same texts, with these values for unknowns.
+
+    A stack that was not read from a template stays as it is. Errors: InputError, also for a file that the first reading
+    did not need.
+    """
+    source = stack.source
+    if not isinstance(source, _Source):
+        return stack
+
+    def fetch_known(name: str, base: str) -> tuple[str, str] | None:
+        if (name, base) not in source.fetched:
+            raise InputError([Diagnostic("missing-file", f"{name} was not read")])
+        return source.fetched[name, base]
+
+    data = {unknown: to_json(value) for unknown, value in values.items()}
+    assumed = Assumptions(data, source.assume)
+    return _read(source, Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What a stack is read from: the arguments of `read_template`, and what was fetched and parsed for it."""
+
+    text: Text
+    file: str
+    stack_name: str
+    environments: tuple[tuple[str, Text], ...]
+    environment: Text | None
+    parameters: Mapping[str, Data]
+    masked: tuple[tuple[str, str], ...]
+    undeclared: bool
+    assume: Mapping[str, Data]
+    type_of: TypeOf
+    fetched: dict[tuple[str, str], tuple[str, str] | None] = field(default_factory=dict)
+    """The name and text of each file, by the name that a template gives it and the file that names it."""
+    documents: dict[str, Document] = field(default_factory=dict)
+    """The parsed documents by the name of their file."""
+
+
+def _read(source: _Source, tree: Tree) -> Stack:
     """The stack, as `read_template` gives it, of one reading."""
     try:
-        body = parsed(tree, "<environment>", environment) if environment else None
-        files = [parsed(tree, name, one) for name, one in environments]
-        document = parsed(tree, file, text)
+        body = parsed(tree, "<environment>", source.environment) if source.environment else None
+        files = [parsed(tree, name, text) for name, text in source.environments]
+        document = parsed(tree, source.file, source.text)
         data = document.data if isinstance(document.data, dict) else {}
         dialect = dialect_of(data)
         types = {} if isinstance(dialect, str) else declared_types(data.get(dialect.key("parameters")), dialect)
         if any(isinstance(file.data, dict) and file.data.get("parameter_merge_strategies") for file in files):
             registry = read_environments(body, {}, files, types, lambda _: None).registry
             types = _types_below(tree, document, registry) | types
-        given = read_environments(body, parameters, files, types, tree.add)
-        for section, name in masked:
+        given = read_environments(body, source.parameters, files, types, tree.add)
+        for section, name in source.masked:
             target = given.parameters if section == "parameters" else given.defaults
-            value = replace(call("get_param", name, stack_name, {}, None), unread=True)  # its user chose it once
+            value = replace(call("get_param", name, source.stack_name, {}, None), unread=True)  # its user chose it once
             target[name] = Given(tree.assumed.of(value), "environment")
-        if undeclared:
+        if source.undeclared:
             for name in given.parameters.keys() - types.keys():
                 del given.parameters[name]
-        inside = Nesting(stack_name, stack_name, None, 0, file, given.registry, given, (file,), _read_stack)
+        name = source.stack_name
+        inside = Nesting(name, name, None, 0, source.file, given.registry, given, (source.file,), _read_stack)
         stack = _read_stack(tree, document, inside, given.parameters)
     except RecursionError:
         tree.stop("too-large", "the template's references lead too deep", None)
