@@ -26,6 +26,7 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.explanation import told
+from datalog_gate.schema.declaration import RelationRef
 
 CLOUD = """
 relation host(host: string, zone: string, rack: string).
@@ -54,7 +55,7 @@ BOMBS = {
     "a closure of 10,000,000 pairs": "p(a, b) :- e(a, b). p(a, c) :- p(a, b), e(b, c).",
     "a pattern made to backtrack": 'p(a) :- n(a), t(text), matches(text, "(a+)+b").',
 }
-FACTS: dict[str, list[Row]] = {
+FACTS: dict[RelationRef, list[Row]] = {
     "job:n": [(at,) for at in range(2000)],
     "job:e": [(at, at + 1) for at in range(4500)],
     "job:t": [("a" * 100_000,)],

@@ -10,6 +10,7 @@ import random
 from collections.abc import Collection, Iterable, Mapping
 
 from datalog_gate.base.values import Row
+from datalog_gate.schema.declaration import RelationRef
 
 Facts = dict[str, list[Row]]
 Given = Mapping[str, Collection[Row]]
@@ -183,7 +184,7 @@ def stack(resources: int, cloud: Mapping[str, Collection[Row]], seed: int = 6) -
     return facts
 
 
-def of_module(facts: Mapping[str, Collection[Row]]) -> dict[str, Collection[Row]]:
+def of_module(facts: Mapping[str, Collection[Row]]) -> dict[RelationRef, Collection[Row]]:
     """The facts under the full names that the relations have in the module `job`."""
     return {f"job:{name}": rows for name, rows in facts.items()}
 

@@ -29,7 +29,7 @@ FIRST = (
     *("placement.zone", "security.flavor"),
 )
 READ = frozenset[str]().union(*(RULES.reads[policy.relation] for policy in RULES.policies if policy.id in FIRST))
-WANTED = {*(READ & RULES.program.inputs), *GRANTS} - {EFFECTIVE.name}
+WANTED = {*map(str, READ & RULES.program.inputs), *GRANTS} - {EFFECTIVE.name}
 """The relations that the first policies read. Others may read every property of every resource."""
 BODY = json.dumps({"stack_name": "big", "template": templates.attached(2000)})
 TEXT = yaml.safe_dump(templates.attached(2000), sort_keys=False)

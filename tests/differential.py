@@ -37,11 +37,12 @@ from datalog_gate.base.values import Row, Unknown
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import Model
+from datalog_gate.schema.declaration import RelationRef
 from tests import naive
 from tests.programs import Facts, draw_facts, draw_program
 
-Rows = dict[str, set[Row]]
-Answer = tuple[Rows, set[tuple[str, Row, Span, str]]]
+Rows = dict[RelationRef, set[Row]]
+Answer = tuple[Rows, set[tuple[RelationRef, Row, Span, str]]]
 Case = tuple[CheckedProgram, Facts]
 T = TypeVar("T")
 MOST = 5000

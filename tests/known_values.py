@@ -21,6 +21,7 @@ from datalog_gate.base.values import Row, Unknown, to_json
 from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.stack.model import Data, Parameter, Stack
 
 ROOT = Path(__file__).parents[1]
@@ -99,7 +100,7 @@ def flips(before: Decision, after: Decision) -> Iterator[str]:
             yield f"{policy} on {subject} was ruled out"
 
 
-def rows(stack: Stack) -> set[tuple[str, Row]]:
+def rows(stack: Stack) -> set[tuple[RelationRef, Row]]:
     """All facts but those that say where the value of a parameter comes from."""
     return {(name, row) for name, row, _ in flatten(stack, SHIPPED) if name != "heat:parameter"}
 

@@ -28,11 +28,12 @@ from datalog_gate.analysis.program import (
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
+from datalog_gate.schema.declaration import RelationRef
 
 Cause = tuple[Span, str]
 Known = dict[Var, Value]
-Rows = dict[str, set[Row]]
-Wrong = dict[str, set[tuple[Row, Cause]]]
+Rows = dict[RelationRef, set[Row]]
+Wrong = dict[RelationRef, set[tuple[Row, Cause]]]
 Body = tuple[CheckedLiteral, ...]
 Chosen = tuple[Row, Cause | None]
 Choice = tuple[Chosen, ...]
@@ -51,7 +52,9 @@ class World:
     left: float
 
 
-def evaluate(program: CheckedProgram, facts: Mapping[str, Collection[Row]], most: float = inf) -> tuple[Rows, Wrong]:
+def evaluate(
+    program: CheckedProgram, facts: Mapping[RelationRef, Collection[Row]], most: float = inf
+) -> tuple[Rows, Wrong]:
     """All rows by relation, and by relation the rows in error with their causes.
 
     Errors: TooMuchError for more than `most` assignments.

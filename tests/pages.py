@@ -15,12 +15,13 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.unknowns import POSSIBLE, split
+from datalog_gate.analysis.unknowns import split
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import OPEN, TRUE, Bounds, Kind, ResourceId, Row, Unknown, Value, show
 from datalog_gate.engine import native
 from datalog_gate.engine.model import Model
 from datalog_gate.language.parser import parse
+from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -28,7 +29,7 @@ U, V = Unknown("an attribute of a server"), Unknown("another attribute")
 B = Unknown("a number from 2 to 4", kinds=Kind.NUMBER, bounds=Bounds(2, 4))
 T = Unknown("a text", kinds=Kind.STRING)
 WEB = ResourceId("web")
-NOW = {"gate:now": [("2027-03-01T12:00:00+00:00",)]}
+NOW: dict[RelationRef, list[Row]] = {"gate:now": [("2027-03-01T12:00:00+00:00",)]}
 
 
 @dataclass(frozen=True)
@@ -224,11 +225,13 @@ def answer(table: Table, literal: str, row: Row) -> str:
     return outcome(f'p("true") :- q({", ".join("xy"[: len(row)])}), {literal}.', {"q": [row]}, len(row), table.nullable)
 
 
-def outcome(rule: str, facts: Mapping[str, Collection[Row]], width: int, nullable: bool = False) -> str:
+def outcome(rule: str, facts: Mapping[RelationRef, Collection[Row]], width: int, nullable: bool = False) -> str:
     """What the relation p of the rule holds, or false, error, unknown, refused. With `nullable` columns may be null
     where none is."""
     null = nullable or any(None in row for rows in facts.values() for row in rows)
-    kinds = {name: (Kind.ANY if null else Kind.ANY & ~Kind.NULL,) * width for name in facts if ":" not in name}
+    kinds = {
+        name: (Kind.ANY if null else Kind.ANY & ~Kind.NULL,) * width for name in map(str, facts) if ":" not in name
+    }
     module, diagnostics = parse(rule, "m.dl", "m")
     try:
         program = check([module], given=kinds, found=diagnostics).program
@@ -238,7 +241,7 @@ def outcome(rule: str, facts: Mapping[str, Collection[Row]], width: int, nullabl
         at for rows in facts.values() for row in rows for at, value in enumerate(row) if isinstance(value, Unknown)
     }
     finished = split(program, {"q": frozenset(unknown_columns)} if unknown_columns else {}, ())
-    model = native.evaluate(finished, {name: facts.get(name.removesuffix(POSSIBLE), ()) for name in finished.inputs})
+    model = native.evaluate(finished, {name: facts.get(certain_version(name), ()) for name in finished.inputs})
     return _told(model)
 
 
@@ -279,9 +282,9 @@ def _told(model: Model) -> str:
     for (value,) in model.rows("m:p"):
         open_ = isinstance(value, Unknown) and value.bounds == OPEN
         return "unknown" if open_ else show(value) or '""'
-    if any(error.relation.removesuffix(POSSIBLE) == "m:p" for error in model.errors):
+    if any(certain_version(error.relation) == "m:p" for error in model.errors):
         return "error"
-    return "unknown" if model.rows(f"m:p{POSSIBLE}") else "false"
+    return "unknown" if model.rows(possible_version("m:p")) else "false"
 
 
 def _table(table: Table) -> str:

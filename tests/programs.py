@@ -32,7 +32,7 @@ from datalog_gate.analysis.strata import stratify
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import TRUE, Kind, ResourceId, Row, Unknown, Value
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.schema.declaration import Column, Relation
+from datalog_gate.schema.declaration import Column, Relation, RelationRef
 
 VALUES: tuple[Value, ...] = (1, 2, None, TRUE, "1", "b", ResourceId("b"), Unknown("u"))
 INPUTS = {"edge": 2, "node": 1}
@@ -40,7 +40,7 @@ WIDER = {**INPUTS, "flag": 0, "triple": 3, "wide": 5}
 MOST_ROWS = 8
 Choose = Callable[[int], int]
 """Chooses a number from 0 to below the one given; the lower, the simpler."""
-Facts = dict[str, list[Row]]
+Facts = dict[RelationRef, list[Row]]
 T = TypeVar("T")
 X, Y, Z = Var("x"), Var("y"), Var("z")
 
@@ -57,10 +57,12 @@ def place(line: int, column: int = 1) -> Span:
 
 def program(*strata: Stratum, inputs: Mapping[str, int] = INPUTS) -> CheckedProgram:
     """A checked program of these strata."""
-    arities = dict(inputs)
+    arities: dict[RelationRef, int] = dict(inputs.items())
     for stratum in strata:
         arities.update({rule.relation: len(rule.arguments) for rule in stratum.rules})
-    return CheckedProgram({name: relation(name, arity) for name, arity in arities.items()}, frozenset(inputs), strata)
+    return CheckedProgram(
+        {name: relation(str(name), arity) for name, arity in arities.items()}, frozenset(inputs), strata
+    )
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pytest
 import datalog_gate as dg
 from datalog_gate.doors.cli.decision_text import uncompared
 from datalog_gate.doors.cli.main import main
+from datalog_gate.schema.declaration import RelationRef, old_version
 from tests.sampling import ALL
 
 NOW = "2027-03-01T12:00"
@@ -334,7 +335,7 @@ def test_rules_that_read_what_was_are_told_to_have_nothing(folder: Path) -> None
     rules = rules_of(folder, OPEN)
     update, compared = (rules.decide(stack({}), action="update", against=old, now=NOW) for old in ((), stack({})))
     create = rules.decide(stack({}), now=NOW)
-    inputs = {"old:os:nova:server", "heat:change", "gate:request", "heat:stack"}
+    inputs: set[RelationRef] = {old_version("os:nova:server"), "heat:change", "gate:request", "heat:stack"}
     message = "the rules read heat:change, old:os:nova:server, and nothing says what the stack was: give --against OLD"
     assert list(uncompared(inputs, [create, update, compared])) == [message]
     assert list(uncompared(inputs, [create, compared])) == []

@@ -8,6 +8,7 @@ from datalog_gate.base.values import Row, Unknown
 from datalog_gate.decision.cloud_state import Inventory, loaded
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.engine.native import evaluate
+from datalog_gate.schema.declaration import RelationRef
 
 RULES = """
 relation rack(host: string, rack: string).
@@ -32,11 +33,11 @@ def rules() -> PolicySet:
     return load([RuleFile("m", "m.dl", RULES)])
 
 
-def placed(rows: dict[str, list[Row]]) -> dict[str, dict[Row, Span]]:
+def placed(rows: dict[str, list[Row]]) -> dict[RelationRef, dict[Row, Span]]:
     return {name: {row: Span("i.jsonl", at, 1, at, 1) for at, row in enumerate(some, 1)} for name, some in rows.items()}
 
 
-def tables(inventory: Inventory) -> dict[str, set[Row]]:
+def tables(inventory: Inventory) -> dict[RelationRef, set[Row]]:
     return {name: set(table.rows) for name, table in inventory.model.tables.items()}
 
 

@@ -386,7 +386,7 @@ def content(policies: Policies, target: str) -> set[Row]:
         [module for module, _ in parsed], found=[diagnostic for _, wrong in parsed for diagnostic in wrong]
     ).program
     model = engine("native")(program, {name: [] for name in program.inputs})
-    names = [name for name in program.relations if name.startswith(f"{target}:") and "#" not in name]
+    names = [name for name in map(str, program.relations) if name.startswith(f"{target}:") and "#" not in name]
     rows = {(name.partition(":")[2], *row) for name in names for row in model.rows(name)}
     return {row for row in rows if not str(row[0]).startswith("___")}
 

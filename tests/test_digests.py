@@ -25,6 +25,7 @@ from datalog_gate.base.values import (
 )
 from datalog_gate.facts.digests import Summary, summary
 from datalog_gate.facts.factset import FactSet
+from datalog_gate.schema.declaration import RelationRef
 
 TEXTS = st.sampled_from(["", "a", "b", '"', "a\n", "null", "1", "\ud83d\ude00", "\U0001f600"])
 VALUES: st.SearchStrategy[Value] = st.one_of(
@@ -82,7 +83,7 @@ def test_of_a_hidden_unknown_the_digest_says_only_that_it_is_there(second: Unkno
 
 
 def test_hidden_cells_do_not_show_in_a_digest_nor_by_the_order_of_rows() -> None:
-    def digest(first: str, second: str) -> dict[str, str]:
+    def digest(first: str, second: str) -> dict[RelationRef, str]:
         facts = facts_of(((first, "a"), None), ((second, "b"), None))
         facts.hide("m:p", (first, "a"), [0])
         facts.hide("m:p", (second, "b"), [0])

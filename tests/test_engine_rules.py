@@ -26,6 +26,7 @@ from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Unknown, Valu
 from datalog_gate.engine import native
 from datalog_gate.engine.model import ModelError
 from datalog_gate.language.ast import AggregateFunction, Comparator
+from datalog_gate.schema.declaration import RelationRef
 from tests import naive
 from tests.programs import X, Y, Z, place, program
 
@@ -64,7 +65,7 @@ def evaluated(
 ) -> tuple[set[Row], list[tuple[Row, str]]]:
     """The rows and errors of ``p(head) :- body``, on which the oracle agrees."""
     checked = program(Stratum(("p",), (CheckedRule("p", head, body, HERE),), False))
-    facts: dict[str, list[Row]] = {"node": [(value,) for value in nodes], "edge": edges}
+    facts: dict[RelationRef, list[Row]] = {"node": [(value,) for value in nodes], "edge": edges}
     model = native.evaluate(checked, facts)
     rows, wrong = naive.evaluate(checked, facts)
     assert set(model.rows("p")) == rows["p"]
@@ -327,5 +328,5 @@ def test_an_error_counts_beside_a_row_of_nulls_that_is_derived() -> None:
 def test_an_equation_that_holds_of_unknowns_leaves_binding_to_another(turned: bool) -> None:
     both = (is_(Y, "=", Const(Unknown("u")), when_unknown=True), is_(Y, "=", X))
     checked = program(stratum(rule("p", (X, Y), node(X), *(both[::-1] if turned else both), line=1)))
-    facts: dict[str, list[Row]] = {"node": [(2,)], "edge": []}
+    facts: dict[RelationRef, list[Row]] = {"node": [(2,)], "edge": []}
     assert set(native.evaluate(checked, facts).rows("p")) == naive.evaluate(checked, facts)[0]["p"] == {(2, 2)}

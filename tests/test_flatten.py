@@ -18,6 +18,7 @@ from datalog_gate.facts.factset import place_of
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.stack.model import Data, Parameter, Path, Resource, Stack, nowhere
 from datalog_gate.stack.property_values import Leaf, as_text, leaves, path_text, typed
 from tests.expressions import as_words
@@ -35,7 +36,7 @@ def stack(*resources: Resource, id: str = WEB, depth: int = 0) -> Stack:
     return Stack(id, id.rpartition("/")[2], parent, depth, "2021-04-16", None, resources=resources)
 
 
-def facts(of: Stack, *wanted: str) -> dict[str, dict[Row, bool]]:
+def facts(of: Stack, *wanted: str) -> dict[RelationRef, dict[Row, bool]]:
     """The rows by relation, each with whether it is a maybe row; all relations if none is wanted."""
     found = flatten(of, SHIPPED, wanted or None)
     maybe, shown = found.maybe, {name: rows for name, rows in found.rows.items() if rows}
@@ -46,7 +47,7 @@ def certain(*rows: Row) -> dict[Row, bool]:
     return dict.fromkeys(rows, False)
 
 
-def any_of(relation: str, column: str, where: str, unknown: Unknown) -> Unknown:
+def any_of(relation: RelationRef, column: str, where: str, unknown: Unknown) -> Unknown:
     apart = column in ("_id", "id") or (column == "stack" and relation != "heat:resource")
     return Unknown(f"any {column} of {relation} in {where}: {unknown.expression}", apart=apart)
 
@@ -130,7 +131,7 @@ def test_a_small_stack_gives_these_facts() -> None:
     }
 
 
-def values(relation: str, given: dict[str, Value]) -> Row:
+def values(relation: RelationRef, given: dict[str, Value]) -> Row:
     """The values of the columns after `_id` and `_stack`, null where none is given."""
     described = SHIPPED.relation(relation)
     assert described is not None
@@ -463,7 +464,7 @@ def test_each_row_knows_where_it_was_written() -> None:
     wanted = ("heat:resource", "heat:property", "heat:requires", RULES, "os:neutron:security_group")
     for name, _, origin in flatten(stack(group), SHIPPED, wanted):
         assert origin is not None
-        place_of(origin, None if name.startswith("heat") else "protocol")
+        place_of(origin, None if str(name).startswith("heat") else "protocol")
     assert asked == [
         (),
         ("properties", "rules", 0, "protocol"),

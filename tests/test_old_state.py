@@ -15,6 +15,7 @@ from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import ResourceId, Row, row_key
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, rests_on
 from datalog_gate.engine.native import evaluate
+from datalog_gate.schema.declaration import RelationRef, old_version
 
 POLICY = '@deny("p", "{s}")\n'
 WEB, DB = ResourceId("web/a"), ResourceId("web/b")
@@ -176,7 +177,11 @@ def test_an_older_relation_holds_what_the_same_rules_say_of_the_older_stack(what
     rules = rules_of(text.replace("p(s)", f"{POLICY}p(s)", 1), n="q(s) :- r(s).\nr(s) :- heat:resource(s).\nexport q.")
     kind = "OS::Nova::Server"
     rows: list[Row] = [(resource_id, "web", resource_id.name, kind, kind) for resource_id in (WEB, DB)]
-    facts: dict[str, list[Row]] = {"heat:resource": rows, "old:heat:resource": rows[:1], "gate:request": [("update",)]}
+    facts: dict[RelationRef, list[Row]] = {
+        "heat:resource": rows,
+        old_version("heat:resource"): rows[:1],
+        "gate:request": [("update",)],
+    }
     inputs = {name: facts.get(name, []) for name in rules.program.inputs}
     derived = evaluate(rules.program, inputs).rows(rules.policies[0].relation)
     assert sorted(derived, key=row_key) == [(resource_id,) for resource_id in expected]
@@ -188,9 +193,9 @@ def test_only_what_is_read_is_copied() -> None:
         "relation limit(s: resource).\nt(s) :- heat:nested(s, _).\n"
     )
     derived = {name for stratum in rules.program.strata for name in stratum.relations}
-    assert derived == {"m:p", "m:q", "old:m:q", "m:t"}
-    assert rules.program.inputs == {"heat:resource", "old:heat:resource", "heat:nested", "m:limit"}
-    assert rules.program.relations["old:m:q"].columns == rules.program.relations["m:q"].columns
+    assert derived == {"m:p", "m:q", old_version("m:q"), "m:t"}
+    assert rules.program.inputs == {"heat:resource", old_version("heat:resource"), "heat:nested", "m:limit"}
+    assert rules.program.relations[old_version("m:q")].columns == rules.program.relations["m:q"].columns
 
 
 HEAD = "heat_template_version: 2021-04-16\n"

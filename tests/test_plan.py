@@ -113,7 +113,7 @@ def test_a_plan_is_what_one_would_draw(
     steps: tuple[Step, ...],
 ) -> None:
     rule = CheckedRule("p", head, body, HERE)
-    assert plan(rule, lambda name: SIZES.get(name, 0)) == Plan("p", terms, steps)
+    assert plan(rule, lambda name: SIZES.get(str(name), 0)) == Plan("p", terms, steps)
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,12 @@ from datalog_gate.decision.locations import FOLLOWED, support
 from datalog_gate.engine import native
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
+from datalog_gate.schema.declaration import RelationRef
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs
 from tests.sampling import sample
 
 
-def read(relation: str, *arguments: Pattern) -> Match:
+def read(relation: RelationRef, *arguments: Pattern) -> Match:
     return Match(relation, arguments, place(1))
 
 
@@ -34,7 +35,7 @@ CLOSURE = program(Stratum(("reach",), (STEP, BASE), True))
 CYCLE: Facts = {"node": [], "edge": [(1, 2), (2, 3), (3, 2), (3, 4), (4, 3)]}
 
 
-def leaves(checked: CheckedProgram, model: Model, relation: str, row: Row) -> list[Fact]:
+def leaves(checked: CheckedProgram, model: Model, relation: RelationRef, row: Row) -> list[Fact]:
     return [(leaf.relation, leaf.row) for leaf in support(Provenance(checked, model), relation, row).leaves]
 
 
@@ -119,7 +120,7 @@ def test_a_finding_is_followed_to_the_rows_nearest_to_it() -> None:
 def test_every_derived_row_rests_on_rows_and_never_on_itself(checked: CheckedProgram, given_facts: Facts) -> None:
     model = native.evaluate(checked, given_facts)
     provenance = Provenance(checked, model)
-    grounded: set[tuple[str, Row]] = {(name, row) for name in checked.inputs for row in model.rows(name)}
+    grounded: set[tuple[RelationRef, Row]] = {(name, row) for name in checked.inputs for row in model.rows(name)}
     derived = {(name, row) for name in checked.relations for row in model.rows(name)} - grounded
     below = {fact: derivation.matched for fact in derived if (derivation := provenance.derive(*fact))}
     assert below.keys() == derived

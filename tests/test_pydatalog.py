@@ -21,6 +21,7 @@ from datalog_gate.base.values import TRUE, ResourceId, Row
 from datalog_gate.engine import native, pydatalog
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.model import Model
+from datalog_gate.schema.declaration import RelationRef
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs
 from tests.sampling import sample
 
@@ -44,7 +45,7 @@ GRAPH: Facts = {
 }
 
 
-def derived(model: Model) -> dict[str, set[Row]]:
+def derived(model: Model) -> dict[RelationRef, set[Row]]:
     return {name: set(table.rows) for name, table in model.tables.items()}
 
 

@@ -7,6 +7,7 @@ from weakref import ref
 from datalog_gate.analysis.cache import MOST, Kept
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
 from datalog_gate.analysis.slices import grounded, layers, resting
+from datalog_gate.schema.declaration import RelationRef
 from tests.programs import X, Y, place, program
 
 
@@ -19,7 +20,7 @@ WHOLE = program(reading("a", "edge"), reading("b", "a", "wide"), reading("c", "c
                 inputs={"edge": 2, "wide": 2})  # fmt: skip
 
 
-def parts(some: CheckedProgram) -> tuple[list[str], set[str]]:
+def parts(some: CheckedProgram) -> tuple[list[RelationRef], set[RelationRef]]:
     return [name for stratum in some.strata for name in stratum.relations], set(some.inputs)
 
 

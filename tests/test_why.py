@@ -25,6 +25,7 @@ from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.explain.why import Asked, Failure, Node, Premise, Total, Why
+from datalog_gate.schema.declaration import RelationRef
 from tests import naive
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs, shuffled
 from tests.sampling import sample
@@ -32,7 +33,7 @@ from tests.sampling import sample
 N = Var("n")
 
 
-def read(relation: str, *arguments: Pattern, line: int = 1) -> Match:
+def read(relation: RelationRef, *arguments: Pattern, line: int = 1) -> Match:
     return Match(relation, arguments, place(line))
 
 
@@ -88,9 +89,9 @@ def test_an_aggregate_of_too_much_is_not_gone_through() -> None:
         why.why_not("p", (5,))
 
 
-def above(node: Node) -> list[tuple[Node, frozenset[tuple[str, Row]]]]:
+def above(node: Node) -> list[tuple[Node, frozenset[tuple[RelationRef, Row]]]]:
     """Each row of the tree, with those on the way to it from the root."""
-    nodes = [(node, frozenset[tuple[str, Row]]())]
+    nodes = [(node, frozenset[tuple[RelationRef, Row]]())]
     for above_it, path in nodes:
         below = (premise for premise in above_it.premises if isinstance(premise, Node))
         nodes += [(premise, path | {(above_it.relation, above_it.row)}) for premise in below]

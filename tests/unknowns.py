@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import resting
-from datalog_gate.analysis.unknowns import POSSIBLE, possible, split
+from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key
 from datalog_gate.decision.case_analysis import Seen, Unsettled, branches
 from datalog_gate.decision.locations import deciding, support
@@ -28,6 +28,7 @@ from datalog_gate.engine.model import Model
 from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.factset import FactSet
+from datalog_gate.schema.declaration import RelationRef, certain_version
 from tests.differential import smallest, written
 from tests.programs import Choose, Facts, Vocabulary, draw_facts, draw_program
 
@@ -69,8 +70,8 @@ class Case:
 
     program: CheckedProgram
     facts: Facts
-    conditions: Mapping[tuple[str, Row], Unknown] = field(default_factory=dict)
-    open: Mapping[tuple[str, Row], Sequence[Sequence[Row]]] = field(default_factory=dict)
+    conditions: Mapping[tuple[RelationRef, Row], Unknown] = field(default_factory=dict)
+    open: Mapping[tuple[RelationRef, Row], Sequence[Sequence[Row]]] = field(default_factory=dict)
 
     def factset(self, meaning: Meaning = MappingProxyType({})) -> FactSet:
         """The facts if unknowns have these values, with what decides on each."""
@@ -163,7 +164,7 @@ def draw(seed: int) -> Case | None:
     pool = ((U,), (V,), (U, V), (U, U, V))[choose(4)]
     facts = {name: list(dict.fromkeys(rows)) for name, rows in draw_facts(choose, words, pool).items()}
     size = _outcomes_of(facts)
-    open_: dict[tuple[str, Row], Sequence[Sequence[Row]]] = {}
+    open_: dict[tuple[RelationRef, Row], Sequence[Sequence[Row]]] = {}
     if choose(2):
         name = ("e", "f", "n")[choose(3)]
         row, extents = _wildcard(name, INPUTS[name], choose)
@@ -171,7 +172,7 @@ def draw(seed: int) -> Case | None:
             open_[name, row] = extents
             facts[name].append(row)
             size *= len(extents)
-    conditions: dict[tuple[str, Row], Unknown] = {}
+    conditions: dict[tuple[RelationRef, Row], Unknown] = {}
     candidates = [(name, row) for name, rows in facts.items() for row in rows if (name, row) not in open_]
     for condition in (C, D)[: choose(3)]:
         if 2 * size <= MOST and candidates:
@@ -228,17 +229,17 @@ class Versions:
     model: Model
 
     @staticmethod
-    def of(case: Case, wanted: str = "") -> Versions:
+    def of(case: Case, wanted: RelationRef = "") -> Versions:
         """The versions of all relations, or of what one rests on."""
         plain = resting(case.program, frozenset({wanted})) if wanted else case.program
         program = divided(plain, case.facts, case.maybe())
         return Versions(case, program, evaluate(program, filled(program, case.facts, case.maybe()), _budget()))
 
-    def rows(self, relation: str) -> tuple[Collection[Row], Collection[Row]]:
+    def rows(self, relation: RelationRef) -> tuple[Collection[Row], Collection[Row]]:
         """The rows that are there for certain, and at most."""
         return self.model.rows(relation), self.model.rows(possible(relation, self.program))
 
-    def because(self, relation: str) -> tuple[Unknown, ...]:
+    def because(self, relation: RelationRef) -> tuple[Unknown, ...]:
         """What decides on the first row, as the gate finds it."""
         first = min(self.rows(relation)[1], key=row_key)
         tree = support(Provenance(self.program, self.model), possible(relation, self.program), first)
@@ -248,7 +249,7 @@ class Versions:
         return deciding(None, tree.leaves, self.case.factset(), rests_on, self.case.program)
 
 
-def settled(case: Case, relation: str, because: Sequence[Unknown]) -> list[tuple[Meaning, bool]]:
+def settled(case: Case, relation: RelationRef, because: Sequence[Unknown]) -> list[tuple[Meaning, bool]]:
     """Whether an undetermined relation has rows, in each of the branches of the values that decide it, tried as the
     gate does; nothing if they can't be tried."""
     try:
@@ -257,7 +258,7 @@ def settled(case: Case, relation: str, because: Sequence[Unknown]) -> list[tuple
         return []
 
 
-def _looked(case: Case, relation: str, meanings: Sequence[Meaning]) -> Iterator[Seen[tuple[Meaning, bool]]]:
+def _looked(case: Case, relation: RelationRef, meanings: Sequence[Meaning]) -> Iterator[Seen[tuple[Meaning, bool]]]:
     for meaning in meanings:
         versions = Versions.of(case.under(meaning), relation)
         if versions.model.exceeded:
@@ -274,7 +275,7 @@ def judged(case: Case) -> Judged | None:
     if versions.model.errors:
         return Judged(f"errors: {versions.model.errors}")
     relations = [name for stratum in case.program.strata for name in stratum.relations]
-    by_relation: dict[str, list[tuple[Meaning, bool]]] = {relation: [] for relation in relations}
+    by_relation: dict[RelationRef, list[tuple[Meaning, bool]]] = {relation: [] for relation in relations}
     for stands, facts in outcomes(case):
         world = evaluate(case.program, facts, _budget())
         if world.exceeded:
@@ -352,7 +353,7 @@ def divided(plain: CheckedProgram, facts: Facts, maybe: Facts, certain_only: Col
 def filled(finished: CheckedProgram, facts: Facts, maybe: Facts) -> Facts:
     """The rows of the inputs: all for a possible version, those that are sure for a certain one."""
     return {
-        name: [row for row in facts.get(name.removesuffix(POSSIBLE), ()) if row not in maybe.get(name, ())]
+        name: [row for row in facts.get(certain_version(name), ()) if row not in maybe.get(name, ())]
         for name in finished.inputs
     }
 

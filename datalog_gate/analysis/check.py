@@ -6,13 +6,13 @@ In: parsed modules. Out: `Checked`, with warnings; or a RulesError with everythi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from datalog_gate.analysis.congress.normalize import modern
 from datalog_gate.analysis.lint.allowed_values import strangers
 from datalog_gate.analysis.lint.single_use import texts_once
 from datalog_gate.analysis.lower import Lowering
-from datalog_gate.analysis.old_state import stand_ins, with_past
+from datalog_gate.analysis.old_state import stand_ins, with_old_state
 from datalog_gate.analysis.policy import Policies, Policy, Unlock
 from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Var
 from datalog_gate.analysis.resolve import Names
@@ -24,15 +24,23 @@ from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import NOWHERE, Module, Rule
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.declaration import Column, Relation
-from datalog_gate.schema.relations import FIXED, OLD
+from datalog_gate.schema.declaration import (
+    Column,
+    Relation,
+    RelationRef,
+    given_version,
+    relation_name,
+    whole_version,
+)
+from datalog_gate.schema.relations import FIXED
 
 UNLOCKED = "gate:unlocked"
 EFFECTIVE = Relation(
-    "gate:effective#", (Column("grant", Kind.RESOURCE),), meaning="Grants that are enabled and not expired."
+    "gate:effective#",
+    (Column("grant", Kind.RESOURCE),),
+    meaning="Grants that are enabled and not expired.",
+    generated="effective",
 )
-GIVEN = "#given"
-"""What a relation's name is followed by to name the rows that facts, not rules, put into it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +85,8 @@ def check(
     policies = Policies(modules, names, inference.relations)
     rules += _unlocking(policies.unlocks)
     strata, unstratified = stratify(rules)
-    described = {**inference.relations, **_of_grants()}
-    past = with_past(rules, described, {EFFECTIVE.name}, catalogue)
+    described = inference.relations | _of_grants()
+    past = with_old_state(rules, described, {EFFECTIVE.name}, catalogue)
     diagnostics += [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
     diagnostics += [*inference.diagnostics, *policies.diagnostics, *unstratified, *past.diagnostics]
     diagnostics += _unknown_services(rules, policies.unlocks)
@@ -93,7 +101,9 @@ def check(
     used = {match.relation for rule in rules for match in matches(rule.body)}
     described |= past.relations
     inputs = (used | names.own().keys()) - derived
-    program = CheckedProgram({name: described[name] for name in sorted(inputs | derived)}, frozenset(inputs), strata)
+    program = CheckedProgram(
+        {name: described[name] for name in sorted(inputs | derived, key=str)}, frozenset(inputs), strata
+    )
     chosen = tuple(policies.policies[identity] for identity in sorted(policies.policies))
     return Checked(tuple(modules), program, chosen, tuple(policies.unlocks), in_order(diagnostics))
 
@@ -107,22 +117,25 @@ def _inferred(modules: Sequence[Module], names: Names, diagnostics: list[Diagnos
                 lowering.lower(rule, module.name)
     diagnostics += lowering.diagnostics
     rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]
-    relations = {**names.own(), **lowering.relations}
+    own = names.own()
+    relations: dict[RelationRef, Relation] = {**lowering.relations}
+    for name, relation in own.items():
+        relations.setdefault(name, relation)
     rules += _given_rules(names, relations, {rule.relation for rule in rules})
-    rules += stand_ins(relations, names.own())
-    return infer(rules, relations, names.own().keys() - names.undeclared)
+    rules += stand_ins(relations, own)
+    return infer(rules, relations, own.keys() - names.undeclared)
 
 
-def input_of(program: CheckedProgram, name: str) -> str | None:
+def input_of(program: CheckedProgram, name: str) -> RelationRef | None:
     """The input that rows given under a name go to: the relation itself, or what stands beside its rules. A bare name
     is that of the one module which has it. None if there is none. Errors: ValueError if several modules have it."""
-    plain = {one.removesuffix(GIVEN): one for one in program.inputs}
-    if name in plain:
-        return plain[name]
-    owners = sorted(one for one in plain if one.rpartition(":")[2] == name)
+    inputs = {str(whole_version(relation)): relation for relation in program.inputs}
+    if name in inputs:
+        return inputs[name]
+    owners = sorted(full for full in inputs if full.rpartition(":")[2] == name)
     if len(owners) > 1:
         raise ValueError(f"{name} is {' and '.join(owners)}: write the full name")
-    return plain[owners[0]] if owners else None
+    return inputs[owners[0]] if owners else None
 
 
 def matches(body: Sequence[CheckedLiteral]) -> list[Match]:
@@ -130,7 +143,7 @@ def matches(body: Sequence[CheckedLiteral]) -> list[Match]:
     return [match for _, match in reads(body)]
 
 
-def _given_rules(names: Names, relations: dict[str, Relation], derived: set[str]) -> list[CheckedRule]:
+def _given_rules(names: Names, relations: dict[RelationRef, Relation], derived: set[RelationRef]) -> list[CheckedRule]:
     """For each relation that has rules and may be given rows too, the rule that takes those rows in."""
     rules = []
     for full in sorted(names.own().keys() & derived):
@@ -140,10 +153,10 @@ def _given_rules(names: Names, relations: dict[str, Relation], derived: set[str]
         relation = relations[full]
         if given is None or len(given.columns) != len(relation.columns):
             given = relation  # rows of another width are refused where they stand
-        source = replace(given, name=full + GIVEN)
-        relations[source.name] = source
+        source = given_version(full)
+        relations[source] = given
         row = tuple(Var("", str(at)) for at in range(len(relation.columns)))
-        rules.append(CheckedRule(full, row, (Match(source.name, row, NOWHERE),), NOWHERE))
+        rules.append(CheckedRule(full, row, (Match(source, row, NOWHERE),), NOWHERE))
     return rules
 
 
@@ -167,9 +180,9 @@ def _unlocking(unlocks: Sequence[Unlock]) -> list[CheckedRule]:
     ]
 
 
-def _of_grants() -> dict[str, Relation]:
-    described = [FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")]
-    return {relation.name: relation for relation in (*described, EFFECTIVE)}
+def _of_grants() -> dict[RelationRef, Relation]:
+    relations = [*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE]
+    return {relation.ref: relation for relation in relations}
 
 
 def _unknown_services(rules: Sequence[CheckedRule], unlocks: Sequence[Unlock]) -> list[Diagnostic]:
@@ -179,11 +192,11 @@ def _unknown_services(rules: Sequence[CheckedRule], unlocks: Sequence[Unlock]) -
     found = []
     for rule in rules:
         for match in matches(rule.body):
-            at = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}.get(match.relation.removeprefix(OLD))
+            at = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}.get(relation_name(match.relation))
             asked = None if at is None else match.arguments[at]
             if not isinstance(asked, Const) or asked.value in services:
                 continue
-            if match.relation.endswith(UNLOCKED) or slip(str(asked.value), services):
+            if relation_name(match.relation) == UNLOCKED or slip(str(asked.value), services):
                 suggestion = did_you_mean(str(asked.value), services, f'write a rule with @unlock("{asked.value}")')
                 message = f"no rule unlocks the service {asked.value}"
                 found.append(Diagnostic("unknown-service", message, match.span, suggestion))

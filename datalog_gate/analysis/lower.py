@@ -30,8 +30,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.values import Kind, Value
 from datalog_gate.language import ast
 from datalog_gate.language.walk import shared
-from datalog_gate.schema.declaration import Column, Relation
-from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.declaration import Column, Relation, RelationRef, RelationVersion
 from datalog_gate.schema.signatures import PATTERN, Builtin
 
 MOST_ALTERNATIVES = 1000
@@ -47,7 +46,7 @@ Scope = Mapping[str, Var]
 class Draft:
     """A rule before its body is ordered. `spans` holds where each variable was written first."""
 
-    relation: str
+    relation: RelationRef
     arguments: tuple[Operand, ...]
     body: Conjunction
     span: Span
@@ -60,7 +59,7 @@ class Lowering:
 
     names: Names
     drafts: list[Draft] = field(default_factory=list)
-    relations: dict[str, Relation] = field(default_factory=dict)
+    relations: dict[RelationRef, Relation] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _module: str = ""
     _spans: dict[Var, Span] = field(default_factory=dict)
@@ -146,25 +145,25 @@ class Lowering:
             return ()
         if isinstance(meaning, Builtin):
             return self._call(atom, meaning, scope)
-        self.relations.setdefault(meaning.name, meaning)
+        self.relations.setdefault(meaning.ref, meaning)
         written = self._columns(atom, meaning)
         patterns, extra = self._terms(tuple(term for _, term in written), scope)
         row: list[Pattern] = [None] * len(meaning.columns)
         for (at, _), pattern in zip(written, patterns, strict=True):
             row[at] = pattern
-        return (*extra, Match(meaning.name, tuple(row), atom.span))
+        return (*extra, Match(meaning.ref, tuple(row), atom.span))
 
     def _columns(self, atom: ast.Atom, relation: Relation) -> list[tuple[int, ast.Term]]:
         """The atom's arguments with the positions of their columns."""
         positional, wide = len(atom.arguments), len(relation.columns)
-        loose = relation.name.removeprefix(OLD) in self.names.undeclared
+        loose = relation.name in self.names.undeclared
         if relation.named_only and positional:
-            suggestion = f"write {relation.name}({relation.columns[0].name}=...)"
-            self._report("arity", f"{relation.name} takes named columns only", atom.span, suggestion)
+            suggestion = f"write {relation.ref}({relation.columns[0].name}=...)"
+            self._report("arity", f"{relation.ref} takes named columns only", atom.span, suggestion)
             return []
         if positional > wide or (loose and positional != wide and not atom.named):
             columns = ", ".join(column.name for column in relation.columns)
-            message = f"{relation.name} has {wide} columns, here {positional}"
+            message = f"{relation.ref} has {wide} columns, here {positional}"
             self._report("arity", message, atom.span, f"write {atom.name}({columns}), with `_` for any value")
             return []
         written = dict(enumerate(atom.arguments))
@@ -183,12 +182,12 @@ class Lowering:
         suggestion: str | None
         if loose:
             suggestion = f"declare it: `relation {relation.name.rpartition(':')[2]}(...).`"
-        elif inner := self.names.nested_relation(relation.name, named.column):
+        elif inner := self.names.nested_relation(str(relation.ref), named.column):
             suggestion = f"it is a list or a map: read {inner}(_id=...)"
         else:
             columns = "the columns are " + ", ".join(relation.positions)
             suggestion = did_you_mean(named.column, relation.positions, columns)
-        message = f"{relation.name} has no column {named.column}"
+        message = f"{relation.ref} has no column {named.column}"
         self._report("unknown-column", message, named.span, suggestion)
 
     def _call(self, atom: ast.Atom, builtin: Builtin, scope: Scope) -> Conjunction:
@@ -248,7 +247,7 @@ class Lowering:
         name = f"{self._module}:{what}#{span.line}.{span.column}"
         while name in self.relations:
             name += "'"
-        self.relations[name] = Relation(name, tuple(Column(f"{at}", Kind(0)) for at in range(width)))
+        self.relations[name] = Relation(name, tuple(Column(f"{at}", Kind(0)) for at in range(width)), generated=what)
         return name
 
     def _terms(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Pattern, ...], Conjunction]:
@@ -395,6 +394,8 @@ def renamed(part: Any, names: Mapping[Var, Var]) -> Any:
     match part:
         case Var():
             return names.get(part, part)
+        case RelationVersion():
+            return part
         case tuple():
             return tuple(renamed(one, names) for one in part)
         case Match() | Compare() | Call() | Without() | Fold():

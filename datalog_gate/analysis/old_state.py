@@ -1,9 +1,14 @@
-"""Rules over the older state (layer 2): what `old:p` means where rules derive `p`.
+"""Rules over the state before a change: what `old:p` means where rules derive `p`.
 
-In: checked rules in which `old:p` occurs. Out: the same with copies of the rules that `p` rests on. In a copy each
-relation that a stack fills, and each that rests on one, is read as `old:`; the request, the inventory, limits and what
-an author declares stay as they are. A grant counts in a copy if the older state has it and it is in effect today: who
-takes one out of the template changes what it had relaxed.
+Rules that `p` rests on are copied. In a copy each relation that a stack fills, and each that rests on one, is read in
+its old version; the request, the inventory, limits and what an author declares stay as they are::
+
+    p(s) :- heat:resource(s), limit(n).            p(s) :- heat:resource(s), limit(n).
+    q(s) :- old:p(s).                      =>      old:p(s) :- old:heat:resource(s), limit(n).
+                                                   q(s) :- old:p(s).
+
+A grant counts in a copy if the old stack has it and it is in effect today: removing a grant from a template changes
+what the grant had relaxed.
 """
 
 from __future__ import annotations
@@ -13,60 +18,73 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Fold, Match, Var, Without
-from datalog_gate.analysis.strata import reads
+from datalog_gate.analysis.strata import fixpoint, reads
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.language.ast import NOWHERE
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import Relation
-from datalog_gate.schema.relations import OLD, TRANSITION
+from datalog_gate.schema.declaration import Relation, RelationRef, current_version, is_old, old_version, relation_name
+from datalog_gate.schema.relations import TRANSITION
+
+Reads = Mapping[RelationRef, Collection[RelationRef]]
+"""By derived relation, the relations that its rules read."""
 
 
-class Past(NamedTuple):
-    """The rules with their copies, the relations that these add, and what is wrong."""
+class OldState(NamedTuple):
+    """The rules with their copies, the relations that the copies add, and what is wrong."""
 
     rules: list[CheckedRule]
-    relations: dict[str, Relation]
+    relations: dict[RelationRef, Relation]
     diagnostics: list[Diagnostic]
 
 
-def stand_ins(relations: Mapping[str, Relation], own: Collection[str]) -> list[CheckedRule]:
-    """A rule for each `old:p` that is read, `p` an author's own, that it holds what `p` does: so the kinds of both are
-    the same, and what is wrong with a rule is said once."""
-    return [
-        CheckedRule(name, row, (Match(name.removeprefix(OLD), row, NOWHERE),), NOWHERE)
-        for name, relation in sorted(relations.items())
-        if name.startswith(OLD) and name.removeprefix(OLD) in own
-        for row in [tuple(Var("", str(at)) for at in range(len(relation.columns)))]
-    ]
+def stand_ins(relations: Mapping[RelationRef, Relation], own: Collection[str]) -> list[CheckedRule]:
+    """A rule ``old:p(...) :- p(...)`` for each `old:p` that is read, where `p` is one of the author's `own` relations.
+
+    It gives both the same kinds while kinds are inferred, and keeps a mistake from being reported twice.
+    """
+    rules = []
+    for reference, relation in sorted(relations.items(), key=lambda item: str(item[0])):
+        if is_old(reference) and relation_name(reference) in own:
+            row = tuple(Var("", str(at)) for at in range(len(relation.columns)))
+            current = Match(current_version(reference), row, NOWHERE)
+            rules.append(CheckedRule(reference, row, (current,), NOWHERE))
+    return rules
 
 
-def with_past(
-    rules: Sequence[CheckedRule], relations: Mapping[str, Relation], moved: Collection[str], catalogue: Catalogue
-) -> Past:
-    """Copy what is read as `old:p`. `moved` names the inputs that follow the stack besides those of the catalogue. A
-    relation that rests on the change itself can't be asked what it held before."""
-    own = [rule for rule in rules if not rule.relation.startswith(OLD)]
-    by_head: dict[str, list[CheckedRule]] = {}
+def with_old_state(
+    rules: Sequence[CheckedRule],
+    relations: Mapping[RelationRef, Relation],
+    stack_inputs: Collection[str],
+    catalogue: Catalogue,
+) -> OldState:
+    """Copy the rules of what is read as `old:p`, and drop the stand-ins.
+
+    `stack_inputs` names the inputs that follow the stack besides those of the catalogue. A relation that rests on the
+    change itself has no old version.
+    """
+    own = [rule for rule in rules if not is_old(rule.relation)]
+    by_head: dict[RelationRef, list[CheckedRule]] = {}
     for rule in own:
         by_head.setdefault(rule.relation, []).append(rule)
     read = {
-        name: {match.relation for checked_rule in those for _, match in reads(checked_rule.body)}
-        for name, those in by_head.items()
+        name: {match.relation for rule in its_rules for _, match in reads(rule.body)}
+        for name, its_rules in by_head.items()
     }
-    inputs = {one for those in read.values() for one in those} - by_head.keys()
-    moving = _resting(read, {one for one in inputs if one in moved or catalogue.relation(OLD + one)})
-    changing = _resting(read, {one for one in inputs if one.startswith(OLD) or one in TRANSITION - {"gate:request"}})
+    inputs = {name for names in read.values() for name in names} - by_head.keys()
+    current = {name for name in inputs if not is_old(name)}
+    moving = _resting(read, {name for name in current if name in stack_inputs or catalogue.relation(old_version(name))})
+    changing = _resting(read, {name for name in inputs if is_old(name) or name in TRANSITION - {"gate:request"}})
 
-    def as_asked(name: str) -> str:
-        plain = name.removeprefix(OLD)
+    def in_original(name: RelationRef) -> RelationRef:
+        plain = current_version(name)
         return name if plain in moving or catalogue.relation(name) else plain
 
-    def in_copy(name: str) -> str:
-        return OLD + name if name in moving else name
+    def in_copy(name: RelationRef) -> RelationRef:
+        return old_version(name) if name in moving else name
 
-    asked = [match for rule in own for _, match in reads(rule.body) if match.relation.startswith(OLD)]
-    wrong = [match for match in asked if match.relation.removeprefix(OLD) in changing]
-    found = [
+    old_matches = [match for rule in own for _, match in reads(rule.body) if is_old(match.relation)]
+    wrong = [match for match in old_matches if current_version(match.relation) in changing]
+    diagnostics = [
         Diagnostic(
             "undefined-relation",
             f"there is no {match.relation}: it judges the change itself",
@@ -75,42 +93,44 @@ def with_past(
         )
         for match in wrong
     ]
-    copied: dict[str, list[CheckedRule]] = {}
-    waiting = [] if wrong else [match.relation.removeprefix(OLD) for match in asked]
+    copies: dict[RelationRef, list[CheckedRule]] = {}
+    waiting = [] if wrong else [current_version(match.relation) for match in old_matches]
     while waiting:
         name = waiting.pop()
-        if name in moving and name in by_head and name not in copied:
-            copied[name] = [
-                replace(checked_rule, relation=OLD + name, body=_renamed(checked_rule.body, in_copy))
-                for checked_rule in by_head[name]
+        if name in moving and name in by_head and name not in copies:
+            copies[name] = [
+                replace(rule, relation=old_version(name), body=_renamed(rule.body, in_copy)) for rule in by_head[name]
             ]
             waiting += read[name]
-    plain = [replace(checked_rule, body=_renamed(checked_rule.body, as_asked)) for checked_rule in own]
-    names = copied.keys() | {one for name in copied for one in read[name] & moving}
-    return Past(
-        plain + [rule for those in copied.values() for rule in those],
-        {OLD + name: replace(relations[name], name=OLD + name) for name in names},
-        found,
+    originals = [replace(rule, body=_renamed(rule.body, in_original)) for rule in own]
+    names = copies.keys() | {name for copied in copies for name in read[copied] & moving}
+    return OldState(
+        originals + [rule for copied in copies.values() for rule in copied],
+        {old_version(name): replace(relations[name], old=True) for name in names},
+        diagnostics,
     )
 
 
-def _resting(read: Mapping[str, Collection[str]], roots: set[str]) -> set[str]:
-    """The roots, and all that rest on one of them. `read` tells what the rules of a relation read."""
-    found, before = set(roots), 0
-    while before != (before := len(found)):
-        found.update(name for name, those in read.items() if not found.isdisjoint(those))
-    return found
+def _resting(read: Reads, roots: set[RelationRef]) -> set[RelationRef]:
+    """The roots, and all relations that rest on one of them."""
+
+    def extend(resting: set[RelationRef]) -> set[RelationRef]:
+        return resting | {name for name, names in read.items() if not resting.isdisjoint(names)}
+
+    return fixpoint(extend, roots)
 
 
-def _renamed(body: Sequence[CheckedLiteral], name: Callable[[str], str]) -> tuple[CheckedLiteral, ...]:
-    """The body with other names of relations."""
+def _renamed(
+    body: Sequence[CheckedLiteral], rename: Callable[[RelationRef], RelationRef]
+) -> tuple[CheckedLiteral, ...]:
+    """The body with other references to relations."""
 
     def renamed(literal: CheckedLiteral) -> CheckedLiteral:
         match literal:
             case Match():
-                return replace(literal, relation=name(literal.relation))
+                return replace(literal, relation=rename(literal.relation))
             case Without() | Fold():
-                return replace(literal, body=_renamed(literal.body, name))
+                return replace(literal, body=_renamed(literal.body, rename))
         return literal
 
     return tuple(map(renamed, body))

@@ -18,7 +18,7 @@ from datalog_gate.analysis.resolve import ANNOTATIONS, Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.declaration import Relation, RelationRef
 
 Level = OneOf["deny", "warn", "record"]
 Action = OneOf["create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot", "rollback"]
@@ -71,7 +71,7 @@ class Unlock:
 class Policies:
     """The policies and unlocks of a program. `diagnostics` collects what is wrong with their annotations."""
 
-    def __init__(self, modules: Iterable[Module], names: Names, relations: Mapping[str, Relation]) -> None:
+    def __init__(self, modules: Iterable[Module], names: Names, relations: Mapping[RelationRef, Relation]) -> None:
         self.diagnostics: list[Diagnostic] = []
         self.policies: dict[str, Policy] = {}
         self.unlocks: list[Unlock] = []

@@ -14,7 +14,7 @@ from typing import Literal
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Value
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.declaration import Relation, RelationRef
 
 FoldFunction = AggregateFunction | Literal["tuples"]
 """With the analysis's own that collects the tuples for a `Call` of the aggregate: see `Fold`."""
@@ -53,7 +53,7 @@ class Match:
     that a relation has, a rule reads two. An engine marks a match as `new` that reads the rows of the last round only.
     """
 
-    relation: str
+    relation: RelationRef
     arguments: tuple[Pattern, ...]
     span: Span = field(compare=False)
     new: bool = False
@@ -135,7 +135,7 @@ CheckedLiteral = Match | Compare | Call | Without | Fold
 class CheckedRule:
     """``relation(arguments) :- body``."""
 
-    relation: str
+    relation: RelationRef
     arguments: tuple[Operand, ...]
     body: tuple[CheckedLiteral, ...]
     span: Span = field(compare=False)
@@ -145,7 +145,7 @@ class CheckedRule:
 class Stratum:
     """Relations that are derived together, after those of all strata before. Only a recursive one needs rounds."""
 
-    relations: tuple[str, ...]
+    relations: tuple[RelationRef, ...]
     rules: tuple[CheckedRule, ...]
     recursive: bool
 
@@ -156,7 +156,7 @@ class CheckedProgram:
     program equals only itself, so that engines can keep what they make of it. `rewritten` tells how many of its rules
     were made because something is not known."""
 
-    relations: Mapping[str, Relation]
-    inputs: frozenset[str]
+    relations: Mapping[RelationRef, Relation]
+    inputs: frozenset[RelationRef]
     strata: tuple[Stratum, ...]
     rewritten: int = 0

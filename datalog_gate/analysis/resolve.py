@@ -16,8 +16,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Severity, Slips, Span, clo
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.declaration import Column, Relation
-from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.declaration import OLD, Column, Relation, old_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin
 
 MOST_SUGGESTIONS = 50
@@ -145,15 +144,16 @@ class Names:
         now = self._meaning(replace(atom, name=rest, name_span=replace(span, column=span.column + len(OLD))), module)
         if now is None or now.name in self._empty:
             return now
-        owner, _, bare = now.name.rpartition(":")
-        if owner in self.scopes and bare in self.scopes[owner].relations:
-            self._read.add(now.name)
-            return replace(now, name=OLD + now.name)
-        older = self.catalogue.relation(OLD + now.name)
-        if older is None:
-            message = f"there is no {atom.name}: no stack, old or new, fills {rest}"
-            self._report("undefined-relation", message, span, f"read {rest} itself")
-        return older
+        if isinstance(now, Relation) and not now.old:
+            owner, _, bare = now.name.rpartition(":")
+            if owner in self.scopes and bare in self.scopes[owner].relations:
+                self._read.add(now.name)
+                return replace(now, old=True)
+            if older := self.catalogue.relation(old_version(now.name)):
+                return older
+        message = f"there is no {atom.name}: no stack, old or new, fills {rest}"
+        self._report("undefined-relation", message, span, f"read {rest} itself")
+        return None
 
     def head(self, atom: Atom, module: str) -> Relation:
         """The relation that a head of a module defines."""

@@ -166,7 +166,7 @@ def _report(var: Var, draft: Draft, ordered: Conjunction, slips: Slips) -> Diagn
 def _what(literal: CheckedLiteral) -> str:
     match literal:
         case Match():
-            return literal.relation
+            return str(literal.relation)
         case Call():
             return literal.builtin
         case Compare():

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Fold, Match, Stratum, Var, Without
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
+from datalog_gate.schema.declaration import RelationRef
 
 MOST_CYCLES = 100
 """The cycles of one component that are looked for: each takes a walk through it."""
@@ -26,30 +27,36 @@ class Step(NamedTuple):
 
     through: str
     span: Span
-    relation: str
+    relation: RelationRef
 
 
-Steps = Mapping[str, Collection[Step]]
+T = TypeVar("T")
+Steps = Mapping[RelationRef, Collection[Step]]
 """For each relation what its rules read."""
 
 
 def stratify(rules: Sequence[CheckedRule]) -> tuple[tuple[Stratum, ...], tuple[Diagnostic, ...]]:
     """The strata of the rules, and what is wrong: `unstratified`, `value-growth`. A relation without rules is an input
     and stands in no stratum."""
-    by_relation: dict[str, list[CheckedRule]] = {rule.relation: [] for rule in rules}
-    graph: dict[str, set[Step]] = {name: set() for name in by_relation}
+    by_relation: dict[RelationRef, list[CheckedRule]] = {rule.relation: [] for rule in rules}
+    graph: dict[RelationRef, set[Step]] = {name: set() for name in by_relation}
     for rule in sorted(rules, key=lambda checked_rule: checked_rule.span):
         by_relation[rule.relation].append(rule)
         steps = (Step(through, match.span, match.relation) for through, match in reads(rule.body))
         graph[rule.relation].update(step for step in steps if step.relation in graph)
     strata: list[Stratum] = []
     found: list[Diagnostic] = []
-    for component in _components({name: sorted({step.relation for step in graph[name]}) for name in sorted(graph)}):
+    for component in _components(
+        {name: sorted({step.relation for step in graph[name]}, key=str) for name in sorted(graph, key=str)}
+    ):
         members = frozenset(component)
         own = sorted(
             (rule for name in component for rule in by_relation[name]), key=lambda checked_rule: checked_rule.span
         )
-        inside = {name: sorted(step for step in graph[name] if step.relation in members) for name in component}
+        inside = {
+            name: sorted((step for step in graph[name] if step.relation in members), key=_step_order)
+            for name in component
+        }
         recursive = any(not step.through for steps in inside.values() for step in steps)
         strata.append(Stratum(tuple(component), tuple(own), recursive))
         found += _unstratified(inside)
@@ -74,7 +81,7 @@ def reads(body: Sequence[CheckedLiteral], through: str = "") -> Iterator[tuple[s
 def settle(rules: Sequence[CheckedRule], step: Callable[[CheckedRule], bool]) -> None:
     """Take a step with each rule, and again with those that read its relation whenever the step says that this
     changed: until a fixpoint."""
-    readers: dict[str, list[int]] = {}
+    readers: dict[RelationRef, list[int]] = {}
     for at, rule in enumerate(rules):
         for name in {match.relation for _, match in reads(rule.body)}:
             readers.setdefault(name, []).append(at)
@@ -90,15 +97,24 @@ def settle(rules: Sequence[CheckedRule], step: Callable[[CheckedRule], bool]) ->
                     waiting.append(reader)
 
 
-def _components(successors: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+def fixpoint(step: Callable[[T], T], value: T) -> T:
+    """The first of ``value``, ``step(value)``, ``step(step(value))`` and so on that the step leaves as it is."""
+    while True:
+        following = step(value)
+        if following == value:
+            return value
+        value = following
+
+
+def _components(successors: Mapping[RelationRef, Sequence[RelationRef]]) -> Iterator[list[RelationRef]]:
     """The strongly connected components, each sorted, after those that it leads to: Tarjan, "Depth-first search and
     linear graph algorithms", 1972. The calls stand on a list, since chains of rules outgrow Python's own stack."""
-    index: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    path: dict[str, None] = {}
-    calls: list[tuple[str, Iterator[str]]] = []
+    index: dict[RelationRef, int] = {}
+    lowest: dict[RelationRef, int] = {}
+    path: dict[RelationRef, None] = {}
+    calls: list[tuple[RelationRef, Iterator[RelationRef]]] = []
 
-    def enter(name: str) -> None:
+    def enter(name: RelationRef) -> None:
         index[name] = lowest[name] = len(index)
         path[name] = None
         calls.append((name, iter(successors[name])))
@@ -123,15 +139,15 @@ def _components(successors: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
                     component = [path.popitem()[0]]
                     while component[-1] != name:
                         component.append(path.popitem()[0])
-                    yield sorted(component)
+                    yield sorted(component, key=str)
 
 
 def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
     """One diagnostic for each negative step of a component, but for those on a cycle that an earlier one shows."""
     negative = ((name, step) for name, steps in inside.items() for step in steps if step.through)
     cycles = [_cycle(name, step, inside) for name, step in islice(negative, MOST_CYCLES)]
-    shown: set[tuple[str, Step]] = set()
-    for cycle in sorted(cycles, key=lambda one: (len(one), one[0][1].span, one)):
+    shown: set[tuple[RelationRef, Step]] = set()
+    for cycle in sorted(cycles, key=lambda cycle: (len(cycle), cycle[0][1].span, _cycle_order(cycle))):
         name, step = cycle[0]
         if cycle[0] in shown:
             continue
@@ -171,7 +187,7 @@ def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
     if not reaching:
         return
     cycles = (_cycle(rule.relation, Step("", loop.span, loop.relation), inside) for loop in loops)
-    told = _told(min(cycles, key=lambda one: (len(one), one)))
+    told = _told(min(cycles, key=lambda cycle: (len(cycle), _cycle_order(cycle))))
     for origin in reaching:
         maker = origin.builtin if isinstance(origin, Call) else origin.function
         yield Diagnostic(
@@ -182,9 +198,9 @@ def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
         )
 
 
-def _cycle(start: str, first: Step, inside: Steps) -> list[tuple[str, Step]]:
+def _cycle(start: RelationRef, first: Step, inside: Steps) -> list[tuple[RelationRef, Step]]:
     """The shortest cycle of a component that begins with this step: the steps, each with the relation that takes it."""
-    came: dict[str, tuple[str, Step]] = {first.relation: (start, first)}
+    came: dict[RelationRef, tuple[RelationRef, Step]] = {first.relation: (start, first)}
     waiting = deque([first.relation])
     while start not in came:
         name = waiting.popleft()
@@ -198,10 +214,18 @@ def _cycle(start: str, first: Step, inside: Steps) -> list[tuple[str, Step]]:
     return cycle[::-1]
 
 
-def _told(cycle: Sequence[tuple[str, Step]]) -> str:
+def _step_order(step: Step) -> tuple[object, ...]:
+    return step.through, step.span, str(step.relation)
+
+
+def _cycle_order(cycle: Sequence[tuple[RelationRef, Step]]) -> list[tuple[object, ...]]:
+    return [(str(name), *_step_order(step)) for name, step in cycle]
+
+
+def _told(cycle: Sequence[tuple[RelationRef, Step]]) -> str:
     """The cycle step by step: ``p depends on not q (rules/a.dl:3:8), q on p (rules/a.dl:7:4)``."""
     told = cycle[:MOST_STEPS]
     steps = [f"on {step.through}{step.relation} ({step.span})" for _, step in told]
-    names = [f"{cycle[0][0]} depends", *(name for name, _ in told[1:])]
+    names = [f"{cycle[0][0]} depends", *(str(name) for name, _ in told[1:])]
     more = f", and so on, {len(cycle) - MOST_STEPS} steps more" if len(cycle) > MOST_STEPS else ""
     return ", ".join(f"{name} {step}" for name, step in zip(names, steps, strict=True)) + more

@@ -23,8 +23,8 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.analysis.unknowns import POSSIBLE
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.schema.declaration import RelationRef, possible_version
 
 PASSED, MADE = 1, 2
 
@@ -34,14 +34,14 @@ class Taint:
     """By relation and column: `PASSED` where it can hold a secret, `MADE` where something made of one. `spans` are
     those of the literals that compute with one."""
 
-    columns: dict[tuple[str, int], int]
+    columns: dict[tuple[RelationRef, int], int]
     spans: set[Span] = field(default_factory=set)
 
 
-def taint(program: CheckedProgram, secrets: Mapping[str, Collection[int]]) -> Taint:
+def taint(program: CheckedProgram, secrets: Mapping[RelationRef, Collection[int]]) -> Taint:
     """How secrets in these columns of the inputs spread."""
     found = Taint({(name, at): PASSED for name, held in secrets.items() for at in held})
-    found.columns |= {(name + POSSIBLE, at): PASSED for name, at in found.columns}
+    found.columns |= {(possible_version(name), at): PASSED for name, at in found.columns}
     size = -1
     while size < (size := sum(found.columns.values())):
         for stratum in program.strata:

@@ -28,7 +28,7 @@ from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import reads, settle
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import Kind, kind_of, show
-from datalog_gate.schema.declaration import Column, Relation
+from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from datalog_gate.schema.signatures import CALLS
 
 NOT_NULL = Kind.ANY & ~Kind.NULL
@@ -45,7 +45,7 @@ ADVICE = {
 Kinds = dict[Var, Kind]
 
 
-def infer(rules: Sequence[CheckedRule], relations: Mapping[str, Relation], fixed: Iterable[str]) -> Inference:
+def infer(rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation], fixed: Iterable[str]) -> Inference:
     """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say."""
     inference = Inference(rules, dict(relations), frozenset(fixed))
     settle(rules, inference.spread)
@@ -60,7 +60,7 @@ class Inference:
     """The rules, `relations` with the kinds of their columns, `diagnostics` once `judging` is on."""
 
     rules: Sequence[CheckedRule]
-    relations: dict[str, Relation]
+    relations: dict[RelationRef, Relation]
     fixed: frozenset[str]
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
@@ -118,7 +118,7 @@ class Inference:
         for literal in body:
             self._judge(literal, kinds)
 
-    def _unfilled(self, relation: str) -> bool:
+    def _unfilled(self, relation: RelationRef) -> bool:
         """Whether nothing fills a column of the relation: its kinds are then others in the end."""
         return any(not column.kinds for column in self.relations[relation].columns)
 

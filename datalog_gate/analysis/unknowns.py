@@ -36,18 +36,17 @@ from datalog_gate.analysis.program import (
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Unknown
+from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version
 
-POSSIBLE = "?"
-"""What the name of a possible version ends with."""
 MAY_FAIL = ("min", "max", "avg")
 """Aggregates that are false of nothing."""
 
 
 def split(
     program: CheckedProgram,
-    unknown_columns: Mapping[str, frozenset[int]],
-    maybe: Collection[str],
-    certain_only: Collection[str] = (),
+    unknown_columns: Mapping[RelationRef, frozenset[int]],
+    maybe: Collection[RelationRef],
+    certain_only: Collection[RelationRef] = (),
 ) -> CheckedProgram:
     """The program with certain and possible versions; the program itself if no rule reads what is not known.
 
@@ -66,30 +65,30 @@ def split(
     if strata == program.strata:
         return program
     used = {match.relation for stratum in strata for rule in stratum.rules for _, match in reads(rule.body)}
-    given = {name + POSSIBLE for name in program.inputs} & used
+    given = {possible_version(name) for name in program.inputs} & used
     derived = {name for stratum in strata for name in stratum.relations}
     described = {
-        name: replace(program.relations[name.removesuffix(POSSIBLE)], name=name)
-        for name in sorted((given | derived) - program.relations.keys())
+        name: program.relations[certain_version(name)]
+        for name in sorted((given | derived) - program.relations.keys(), key=str)
     }
     plain = {id(rule) for stratum in program.strata for rule in stratum.rules}
     rewritten = sum(id(rule) not in plain for stratum in strata for rule in stratum.rules)
     return CheckedProgram({**program.relations, **described}, program.inputs | given, strata, rewritten)
 
 
-def possible(relation: str, program: CheckedProgram) -> str:
-    """The name of the possible version of a relation in a program that was split: its own if it has but one version."""
-    name = relation + POSSIBLE
-    return name if name in program.relations else relation
+def possible(relation: RelationRef, program: CheckedProgram) -> RelationRef:
+    """The possible version of a relation in a program that was split: itself if it has but one version."""
+    version = possible_version(relation)
+    return version if version in program.relations else relation
 
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
     """How far the unknowns reach: the columns that may hold one, by relation, and the relations with two versions."""
 
-    columns: dict[str, set[int]]
-    versions: set[str]
-    certain_only: frozenset[str]
+    columns: dict[RelationRef, set[int]]
+    versions: set[RelationRef]
+    certain_only: frozenset[RelationRef]
 
     def touches(self, rule: CheckedRule) -> bool:
         """Whether the rule reads a column that may hold an unknown, or a relation with two versions."""
@@ -113,8 +112,8 @@ def _versions(stratum: Stratum, reach: _Reach) -> Iterator[Stratum]:
         if not stratum.recursive:
             break
     yield replace(stratum, rules=tuple(certain for certain, _ in pairs))
-    if two := tuple(name + POSSIBLE for name in stratum.relations if name in reach.versions):
-        rules = (replace(checked_rule, relation=checked_rule.relation + POSSIBLE) for _, checked_rule in pairs)
+    if two := tuple(possible_version(name) for name in stratum.relations if name in reach.versions):
+        rules = (replace(checked_rule, relation=possible_version(checked_rule.relation)) for _, checked_rule in pairs)
         yield Stratum(two, tuple(rule for rule in rules if rule.relation in two), stratum.recursive)
 
 
@@ -200,7 +199,7 @@ class _Body:
                     given.add(wanted)
                 patterns.append(wanted)
             two = self.possible and match.relation in self.reach.versions
-            name = match.relation + POSSIBLE if two else match.relation
+            name = possible_version(match.relation) if two else match.relation
             self.literals.append(replace(match, relation=name, arguments=tuple(patterns)))
         self.literals += tests
 

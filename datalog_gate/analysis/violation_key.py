@@ -21,22 +21,23 @@ from datalog_gate.analysis.program import (
     Pattern,
     Var,
 )
-from datalog_gate.schema.relations import OLD, TRANSITION
+from datalog_gate.schema.declaration import RelationRef, is_old
+from datalog_gate.schema.relations import TRANSITION
 
 INDEXES = frozenset({"_index", "_index2"})
 """Columns of the catalogue that count the members of a list: any of them moves when another one goes."""
-Cell = tuple[str, int]
+Cell = tuple[RelationRef, int]
 
 
-def judges_transition(policy: Policy, reads: Mapping[str, frozenset[str]]) -> bool:
+def judges_transition(policy: Policy, reads: Mapping[RelationRef, frozenset[RelationRef]]) -> bool:
     """Whether a policy judges what an operation does, and not what is there after it: it rests on a relation that tells
     so. `reads` is that of its policy set."""
-    return any(name.startswith(OLD) or name in TRANSITION for name in reads[policy.relation])
+    return any(is_old(name) or name in TRANSITION for name in reads[policy.relation])
 
 
-def compares(reads: Collection[str]) -> bool:
+def compares(reads: Collection[RelationRef]) -> bool:
     """Whether of these relations one tells what was, or what becomes of it."""
-    return any(name.startswith(OLD) or name in TRANSITION - {"gate:request"} for name in reads)
+    return any(is_old(name) or name in TRANSITION - {"gate:request"} for name in reads)
 
 
 def keys_of(policy: Policy, worked_out: Set[Cell]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from datalog_gate.analysis.measure import Measure, measures
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.unknowns import POSSIBLE, possible
+from datalog_gate.analysis.unknowns import possible
 from datalog_gate.analysis.violation_key import judges_transition
 from datalog_gate.base.values import Row, row_key
 from datalog_gate.decision.decision import Change
@@ -21,6 +21,7 @@ from datalog_gate.decision.evaluation import Evaluation, evaluation
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import Request
 from datalog_gate.engine.model import Engine
+from datalog_gate.schema.declaration import certain_version
 
 ASKED = frozenset({"gate:caller", "gate:role", "gate:now"})
 """Who asks, and when: what is judged by these may be there as it was and still not be done by this one, or now. So it
@@ -83,7 +84,7 @@ class Changes:
         """By policy and key what the older state had for certain. A policy that met an error or went beyond its budget
         there has nothing that anybody could trust."""
         model = self._base.model
-        failed = {error.relation.removesuffix(POSSIBLE) for error in model.errors}
+        failed = {certain_version(error.relation) for error in model.errors}
         found: dict[str, dict[Row, _Was]] = {}
         for policy in self._subtracted.values():
             by = self._measures[policy.id]

@@ -23,7 +23,7 @@ from datalog_gate.facts.digests import Summary, summary
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.cloud import relation
-from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.declaration import RelationRef, current_version
 
 Rows = Mapping[Row, Span]
 
@@ -34,8 +34,8 @@ class Inventory:
     and what rests on them alone. `added` are rows of relations that stacks fill too."""
 
     rules: str
-    rows: Mapping[str, Rows]
-    added: Mapping[str, Rows]
+    rows: Mapping[RelationRef, Rows]
+    added: Mapping[RelationRef, Rows]
     model: Model
     summary: Summary
 
@@ -45,7 +45,7 @@ class Inventory:
 
 
 def loaded(
-    rules: PolicySet, rows: Mapping[str, Rows], before: Inventory | None = None, budget: Budget = BUDGET
+    rules: PolicySet, rows: Mapping[RelationRef, Rows], before: Inventory | None = None, budget: Budget = BUDGET
 ) -> Inventory:
     """The inventory of these rows. What did not change since the one `before` it, of the same policy set, is shared
     with it; what did is indexed as it was there. What the budget does not allow is left to the decisions."""
@@ -72,16 +72,18 @@ def loaded(
     return Inventory(rules.digest, own, added, model, known)
 
 
-def _fills(catalogue: Catalogue, name: str) -> bool:
+def _fills(catalogue: Catalogue, name: RelationRef) -> bool:
     """Whether nothing but an inventory fills the relation: one of the cloud, or one that the rules declare."""
     found = catalogue.relation(name)
-    return found is relation(name) if found else name.removeprefix(OLD) != EFFECTIVE.name
+    return found is relation(str(name)) if found else current_version(name) != EFFECTIVE.name
 
 
-def _unchanged(part: CheckedProgram, tables: Mapping[str, IndexedTable], old: Model) -> dict[str, IndexedTable]:
+def _unchanged(
+    part: CheckedProgram, tables: Mapping[RelationRef, IndexedTable], old: Model
+) -> dict[RelationRef, IndexedTable]:
     """The derived tables of the old model that rest on tables which are still the same."""
     same = {name for name, table in tables.items() if old.tables.get(name) is table}
-    kept: dict[str, IndexedTable] = {}
+    kept: dict[RelationRef, IndexedTable] = {}
     for stratum in part.strata:
         read = {match.relation for rule in stratum.rules for _, match in reads(rule.body)}
         if read <= same.union(stratum.relations) and old.tables.keys() >= set(stratum.relations):

@@ -13,7 +13,7 @@ from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
 from datalog_gate.analysis.policy import LEVELS, Level, Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import layers, resting
-from datalog_gate.analysis.unknowns import POSSIBLE, possible, split
+from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.values import Row
 from datalog_gate.decision.cloud_state import Inventory
@@ -25,7 +25,7 @@ from datalog_gate.facts.digests import Summary, summary
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.old_relations import add_past
-from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.declaration import RelationRef, old_version, possible_version
 from datalog_gate.stack.model import Stack
 
 GRANTS = ("gate:grant", "gate:grant_scope")
@@ -37,7 +37,7 @@ class Evaluation:
     model, and by level what went beyond the budget."""
 
     facts: FactSet
-    digests: Mapping[str, str]
+    digests: Mapping[RelationRef, str]
     program: CheckedProgram
     model: Model
     exceeded: Mapping[Level, BudgetError]
@@ -56,8 +56,9 @@ def evaluation(
     no policy rests on is in it as well if it is to be `whole` and the budgets allow it. Errors: EngineError if the
     engine refuses the program or runs out of time."""
     facts = FactSet()
+    wanted = {relation for relation in rules.program.inputs if isinstance(relation, str)}.union(GRANTS)
     for stack in stacks:
-        flatten(stack, rules.catalogue, {*rules.program.inputs, *GRANTS}, facts)
+        flatten(stack, rules.catalogue, wanted, facts)
     _add_request(facts, stacks, request)
     if against:
         _add_against(facts, rules, stacks, against, request)
@@ -86,7 +87,7 @@ def _add_against(
 ) -> None:
     """Add what rules read of the older state, the grants among it that are in effect now."""
     past = add_past(facts, against, stacks, rules.catalogue, rules.program.inputs)
-    name = OLD + EFFECTIVE.name
+    name = old_version(EFFECTIVE.name)
     if name in rules.program.inputs:
         for grant in effective(past, against, request.services, request.now):
             facts.add(name, (grant,))
@@ -141,13 +142,13 @@ def _evaluated(
     return model if exceeded or not whole else engine(rest, inputs, request.budget, model), exceeded
 
 
-_Layers = tuple[list[tuple[Level, frozenset[str], CheckedProgram]], CheckedProgram]
+_Layers = tuple[list[tuple[Level, frozenset[RelationRef], CheckedProgram]], CheckedProgram]
 _LAYERS = Kept[_Layers]()
 
 
 def _layers(program: CheckedProgram, policies: Sequence[Policy]) -> _Layers:
     """By level what its policies need, and the part of the program that derives it after earlier levels; the rest."""
-    needs: dict[Level, frozenset[str]] = {}
+    needs: dict[Level, frozenset[RelationRef]] = {}
     for level in LEVELS:
         wanted = {policy.relation for policy in policies if policy.level == level} | (
             {UNLOCKED} if level == "deny" else set()
@@ -158,11 +159,11 @@ def _layers(program: CheckedProgram, policies: Sequence[Policy]) -> _Layers:
     return [(level, needs[level], part) for level, part in zip(needs, parts, strict=True)], rest
 
 
-def _inputs(facts: FactSet) -> dict[str, Collection[Row]]:
-    """The rows of each relation that are sure, and under the name of its possible version all rows."""
-    inputs: dict[str, Collection[Row]] = {}
+def _inputs(facts: FactSet) -> dict[RelationRef, Collection[Row]]:
+    """The rows of each relation that are sure, and of its possible version all rows."""
+    inputs: dict[RelationRef, Collection[Row]] = {}
     for name, rows in facts.rows.items():
         maybe = facts.maybe.get(name)
         inputs[name] = [row for row in rows if row not in maybe] if maybe else rows
-        inputs[name + POSSIBLE] = rows
+        inputs[possible_version(name)] = rows
     return inputs

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
-from datalog_gate.analysis.unknowns import POSSIBLE, possible
+from datalog_gate.analysis.unknowns import possible
 from datalog_gate.base.values import OPEN, SECRET, ResourceId, Row, Unknown, in_order, show
 from datalog_gate.decision.changes import Changes
 from datalog_gate.decision.decision import Mode, PolicyError, Violation, Waiver
@@ -24,6 +24,7 @@ from datalog_gate.decision.secrets import Secrets
 from datalog_gate.decision.waivers import waiver_of
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.provenance import Fact, Provenance
+from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version
 from datalog_gate.stack.model import Stack
 
 PLACING = Budget(looks=300_000)
@@ -71,7 +72,7 @@ class FindingReader:
         """
         model, tolerated = self._evaluation.model, _tolerated(certain)
         for policy in policies:
-            relation = policy.relation + POSSIBLE  # without rows if nothing that it reads is unknown
+            relation = possible_version(policy.relation)  # without rows if nothing that it reads is unknown
             if rows := model.rows(relation):
                 for subject, row in self._undetermined_rows(policy, rows, tolerated).items():
                     rests_on = support(self.provenance, relation, row)
@@ -111,7 +112,7 @@ class FindingReader:
         needed = self._rules.reads[policy.relation]
         enforced = policy.level == "deny" and self._mode(policy) == "enforce"
         for error in model.errors:
-            if error.relation.removesuffix(POSSIBLE) in needed:
+            if certain_version(error.relation) in needed:
                 return PolicyError(policy.id, self._secrets.message(error), error.span, enforced)
         relations = {policy.relation, possible(policy.relation, self._evaluation.program)}
         if exceeded and not model.tables.keys() >= relations:
@@ -121,7 +122,7 @@ class FindingReader:
     def _violation(
         self,
         policy: Policy,
-        relation: str,
+        relation: RelationRef,
         row: Row,
         rests_on: Support,
         because: tuple[Unknown, ...] = (),

@@ -172,7 +172,7 @@ def _derived(rules: PolicySet, evaluated: Evaluation, secrets: Secrets) -> dict[
     """Collect the certain rows of all relations that rules derive, secrets covered."""
     tables = evaluated.model.tables
     return {
-        relation: secrets.rows(relation, table.rows) if table.rows else ()
+        str(relation): secrets.rows(relation, table.rows) if table.rows else ()
         for relation in rules.reads
         if (table := tables.get(relation))
     }

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 from datalog_gate.analysis.program import CheckedProgram, Match, Var, Without
 from datalog_gate.analysis.strata import reads
-from datalog_gate.analysis.unknowns import POSSIBLE
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.unknown import rests_on
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
 from datalog_gate.facts.factset import FactSet, place_of
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.declaration import Relation, RelationRef, certain_version, relation_name
 
 NAMELESS = frozenset({"_id", "_stack", "_index", "_index2", "_key", "_key2", "id", "stack"})
 """Columns that say which row it is; their values are nowhere in the text."""
@@ -33,7 +32,7 @@ SAID = ("heat:", "os:", "aws:")
 class Leaf(NamedTuple):
     """A fact that a derivation rests on, and the columns of it that the rule reads."""
 
-    relation: str
+    relation: RelationRef
     row: Row
     columns: tuple[int, ...]
 
@@ -45,7 +44,7 @@ class Support(NamedTuple):
     lacking: set[Value]
 
 
-def support(provenance: Provenance, relation: str, row: Row) -> Support:
+def support(provenance: Provenance, relation: RelationRef, row: Row) -> Support:
     """What the row's first derivation rests on, through as many derived rows as are `FOLLOWED`."""
     known = _nearest(provenance, (relation, row))
     found: dict[Leaf, None] = {}
@@ -56,7 +55,7 @@ def support(provenance: Provenance, relation: str, row: Row) -> Support:
         leaf = pending.pop()
         fact = (leaf.relation, leaf.row)
         if leaf.relation in provenance.program.inputs:
-            found[leaf._replace(relation=leaf.relation.removesuffix(POSSIBLE))] = None
+            found[leaf._replace(relation=certain_version(leaf.relation))] = None
         elif fact not in seen and (derivation := known.get(fact)):
             matches = [literal for literal in derivation.rule.body if isinstance(literal, Match)]
             steps = [Leaf(*fact, match.columns) for match, fact in zip(matches, derivation.matched, strict=True)]
@@ -67,7 +66,7 @@ def support(provenance: Provenance, relation: str, row: Row) -> Support:
 
 
 def place(
-    subject: ResourceId | None, row: Row, found: Support, facts: FactSet, relations: Mapping[str, Relation]
+    subject: ResourceId | None, row: Row, found: Support, facts: FactSet, relations: Mapping[RelationRef, Relation]
 ) -> Span | None:
     """The place of the value at fault: of the first value of the violation's row that a leaf about the subject holds;
     else of the subject if it lacks something; else of the most precise such leaf, a list item before a resource; else
@@ -90,7 +89,7 @@ def deciding(
     subject: ResourceId | None,
     leaves: Sequence[Leaf],
     facts: FactSet,
-    wanted: Collection[str],
+    wanted: Collection[RelationRef],
     program: CheckedProgram,
 ) -> tuple[Unknown, ...]:
     """The unknowns that decide a violation: those of the rows it rests on; where it rests on the absence of rows, or on
@@ -106,13 +105,13 @@ def deciding(
     return tuple(dict.fromkeys(found))
 
 
-def _columns(wanted: Collection[str], program: CheckedProgram) -> dict[str, tuple[int, ...]]:
+def _columns(wanted: Collection[RelationRef], program: CheckedProgram) -> dict[RelationRef, tuple[int, ...]]:
     """The columns of each relation that the rules of the wanted ones read, by its name, in order."""
-    columns: dict[str, set[int]] = {}
+    columns: dict[RelationRef, set[int]] = {}
     for rule in (rule for stratum in program.strata for rule in stratum.rules):
         for _, match in reads(rule.body) if rule.relation in wanted else ():
             columns.setdefault(match.relation, set()).update(match.columns)
-    return {name: tuple(sorted(columns[name])) for name in sorted(columns)}
+    return {name: tuple(sorted(columns[name])) for name in sorted(columns, key=str)}
 
 
 def _nearest(provenance: Provenance, root: Fact) -> dict[Fact, Derivation]:
@@ -138,7 +137,7 @@ def _lacking(derivation: Derivation) -> Iterator[Value]:
     """Of what the derivation's rule wants the templates to say nothing in some relation."""
     for literal in derivation.rule.body:
         for one in literal.body if isinstance(literal, Without) else ():
-            if isinstance(one, Match) and one.relation.startswith(SAID):
+            if isinstance(one, Match) and relation_name(one.relation).startswith(SAID):
                 first = one.arguments[0]
                 if isinstance(first, Var) and (value := derivation.binding.get(first)) is not None:
                     yield value
@@ -156,7 +155,7 @@ def _unknowns(leaf: Leaf, facts: FactSet) -> Iterator[Unknown]:
             yield value
 
 
-def _column_holding(value: Value, leaf: Leaf, facts: FactSet, relations: Mapping[str, Relation]) -> Span | None:
+def _column_holding(value: Value, leaf: Leaf, facts: FactSet, relations: Mapping[RelationRef, Relation]) -> Span | None:
     described = relations.get(leaf.relation)
     origin = facts.origin(leaf.relation, leaf.row)
     if described is None or origin is None:

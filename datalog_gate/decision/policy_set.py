@@ -21,6 +21,7 @@ from datalog_gate.language.ast import Module
 from datalog_gate.language.limits import Limit, with_limits
 from datalog_gate.language.parser import parse
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.schema.declaration import RelationRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class PolicySet:
     warnings: tuple[Diagnostic, ...]
     digest: str
     sources: Mapping[str, str]
-    reads: Mapping[str, frozenset[str]]
+    reads: Mapping[RelationRef, frozenset[RelationRef]]
     catalogue: Catalogue
 
 
@@ -104,10 +105,12 @@ def parse_all(files: Sequence[RuleFile]) -> tuple[list[Module], list[Diagnostic]
     return [module for module, _ in parsed], [diagnostic for _, diagnostics in parsed for diagnostic in diagnostics]
 
 
-def rests_on(program: CheckedProgram, policies: Sequence[Policy] = ()) -> dict[str, frozenset[str]]:
+def rests_on(program: CheckedProgram, policies: Sequence[Policy] = ()) -> dict[RelationRef, frozenset[RelationRef]]:
     """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all. A
     policy whose rules all say `false` has no stratum: it rests on itself."""
-    reads = {policy.relation: frozenset({policy.relation}) for policy in policies}
+    reads: dict[RelationRef, frozenset[RelationRef]] = {
+        policy.relation: frozenset({policy.relation}) for policy in policies
+    }
     for stratum in program.strata:
         direct = {match.relation for rule in stratum.rules for match in matches(rule.body)} | set(stratum.relations)
         whole = frozenset(direct.union(*(reads.get(one, frozenset()) for one in direct)))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from datalog_gate.analysis.check import GIVEN, check, input_of
+from datalog_gate.analysis.check import check, input_of
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.resolve import MOST_SUGGESTIONS, Names
 from datalog_gate.analysis.types import NOT_NULL
@@ -25,7 +25,7 @@ from datalog_gate.language.parser import parse_query
 from datalog_gate.language.walk import shared, terms, with_terms
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.declaration import Relation, RelationRef, relation_name, whole_version
 from datalog_gate.schema.signatures import BUILTINS
 
 QUERY = "query#"
@@ -83,12 +83,12 @@ def ask(
 
 def bind(
     program: CheckedProgram, lines: Sequence[Line], lenient: bool = False, catalogue: Catalogue = SHIPPED
-) -> dict[str, dict[Row, Span]]:
+) -> dict[RelationRef, dict[Row, Span]]:
     """The rows of each input of the program, each with its place. Lines of a relation of the catalogue that no rule
     reads are left out. Errors: InputError for a relation that nothing declares, or a row that does not fit it. With
     `lenient` only what lies in the cloud needs to be declared and of the kinds declared.
     """
-    inputs: dict[str, dict[Row, Span]] = {name: {} for name in program.inputs}
+    inputs: dict[RelationRef, dict[Row, Span]] = {name: {} for name in program.inputs}
     diagnostics: list[Diagnostic] = []
     meant: dict[str, str | None] = {}
     for line in lines:
@@ -99,7 +99,7 @@ def bind(
             target = input_of(program, line.relation)
             if target is not None:
                 row_of = line.positional if lenient and not cloud_table else line.typed
-                inputs[target].setdefault(row_of(program.relations[target.removesuffix(GIVEN)]), line.span)
+                inputs[target].setdefault(row_of(program.relations[relation_name(target)]), line.span)
             elif cloud_table:
                 line.typed(cloud_table)
             elif line.relation in BUILTINS:
@@ -107,8 +107,12 @@ def bind(
                 diagnostics.append(Diagnostic("bad-facts", message, line.span, "give the relation another name"))
             elif not lenient and catalogue.relation(line.relation) is None:
                 message = f"no rule declares the relation {line.relation}"
-                known = [one.partition("#")[0] for one in program.inputs]
-                known += [*(one.rpartition(":")[2] for one in known), *catalogue.names()]
+                known = [
+                    str(whole_version(relation))
+                    for relation in program.inputs
+                    if not program.relations[relation].generated
+                ]
+                known += [*(name.rpartition(":")[2] for name in known), *catalogue.names()]
                 if line.relation not in meant and len(meant) < MOST_SUGGESTIONS:
                     meant[line.relation] = did_you_mean(line.relation, known)
                 suggestion = meant.get(line.relation)

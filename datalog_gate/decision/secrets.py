@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Var
 from datalog_gate.analysis.taint import MADE, levels, taint
-from datalog_gate.analysis.unknowns import POSSIBLE
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value
 from datalog_gate.engine.model import ModelError
 from datalog_gate.facts.factset import FactSet
+from datalog_gate.schema.declaration import RelationRef, possible_version
 
 
 class Secrets:
@@ -23,16 +23,16 @@ class Secrets:
     def __init__(self, facts: FactSet, program: CheckedProgram) -> None:
         cells = [(name, row, at) for name, rows in facts.hidden.items() for row, held in rows.items() for at in held]
         self._values = {row[at] for _, row, at in cells}
-        columns: dict[str, set[int]] = {}
+        columns: dict[RelationRef, set[int]] = {}
         for name, _, at in cells:
             columns.setdefault(name, set()).add(at)
         self._taint = taint(program, columns) if cells else None
 
-    def rows(self, relation: str, rows: Collection[Row]) -> tuple[Row, ...]:
+    def rows(self, relation: RelationRef, rows: Collection[Row]) -> tuple[Row, ...]:
         """The rows of a derived relation."""
         return tuple(self.row(relation, row) for row in rows) if self._taint else tuple(rows)
 
-    def row(self, relation: str, row: Row) -> Row:
+    def row(self, relation: RelationRef, row: Row) -> Row:
         """A row of a derived relation."""
         return tuple(self._shown(relation, at, value) for at, value in enumerate(row)) if self._taint else row
 
@@ -43,7 +43,7 @@ class Secrets:
         found = levels(self._taint, rule).items()
         return {var for var, level in found if level == MADE or var not in binding or binding[var] in self._values}
 
-    def guarded(self, relation: str, at: int) -> bool:
+    def guarded(self, relation: RelationRef, at: int) -> bool:
         """Whether a column can hold a secret."""
         return self._taint is not None and bool(self._level(relation, at))
 
@@ -58,11 +58,11 @@ class Secrets:
         secret = self._taint and error.span in self._taint.spans
         return "what a hidden parameter gives has no value here" if secret else error.message
 
-    def _shown(self, relation: str, at: int, value: Value) -> Value:
+    def _shown(self, relation: RelationRef, at: int, value: Value) -> Value:
         level = self._level(relation, at)
         open_ = value is None or isinstance(value, ResourceId) or not level
         return value if open_ or (level < MADE and value not in self._values) else SECRET
 
-    def _level(self, relation: str, at: int) -> int:
+    def _level(self, relation: RelationRef, at: int) -> int:
         columns = self._taint.columns if self._taint else {}
-        return max(columns.get((name, at), 0) for name in (relation, relation + POSSIBLE))
+        return max(columns.get((name, at), 0) for name in (relation, possible_version(relation)))

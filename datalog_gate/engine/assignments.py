@@ -20,6 +20,7 @@ from datalog_gate.base.values import Row, Unknown, Value, in_order
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
 from datalog_gate.engine.model import IndexedTable
+from datalog_gate.schema.declaration import RelationRef
 
 FEW = 16
 """Reading this many rows takes less time than building an index."""
@@ -34,9 +35,9 @@ class Cause:
 
 
 Binding = dict[Var, Value]
-Errors = dict[str, dict[Row, set[Cause]]]
+Errors = dict[RelationRef, dict[Row, set[Cause]]]
 """By relation the rows in error, with None for values that are not known, and their causes."""
-Place = tuple[str, tuple[int, ...], Row]
+Place = tuple[RelationRef, tuple[int, ...], Row]
 """A relation, some of its columns, and the values there."""
 Verdict = bool | Cause | None
 """The result of a literal: true, false, an error, or None while it waits for a value."""
@@ -48,7 +49,7 @@ Assignment = tuple[Binding, Cause | None]
 class Assignments:
     """A search for assignments over tables and errors."""
 
-    tables: Mapping[str, IndexedTable]
+    tables: Mapping[RelationRef, IndexedTable]
     errors: Errors = field(default_factory=dict)
     watch: Watch = field(default_factory=lambda: Watch())
     ordered: bool = False
@@ -80,7 +81,7 @@ class Assignments:
             self._bodies[id(of)] = of, body
         return self._bodies[id(of)][1]
 
-    def rows(self, relation: str, columns: tuple[int, ...], key: Row) -> Collection[Row]:
+    def rows(self, relation: RelationRef, columns: tuple[int, ...], key: Row) -> Collection[Row]:
         """The rows that hold `key` in `columns`.
 
         No index is built if the first column, usually an id, leaves few rows. None is needed for a whole row, unless

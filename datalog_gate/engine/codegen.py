@@ -31,6 +31,7 @@ from datalog_gate.engine.plan import (
     Term,
     TooDeepError,
 )
+from datalog_gate.schema.declaration import RelationRef
 
 PER_CALL = 200
 """The cost of a builtin call, as a number of rows read."""
@@ -58,7 +59,7 @@ class Access:
     With `distinct` the distinct values of these columns in those rows. With neither, all rows of the relation.
     """
 
-    relation: str
+    relation: RelationRef
     constants: tuple[tuple[int, Value], ...] = ()
     keys: tuple[int, ...] | None = None
     distinct: tuple[int, ...] | None = None

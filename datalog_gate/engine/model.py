@@ -12,6 +12,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.budget import UNLIMITED, Budget
+from datalog_gate.schema.declaration import RelationRef
 
 Constants = tuple[tuple[int, Value], ...]
 """Columns with the values that they hold."""
@@ -135,7 +136,7 @@ def _fill_index(index: Index, keys: tuple[int, ...], rows: Iterable[Row], nulls:
 class ModelError:
     """An error of one assignment."""
 
-    relation: str
+    relation: RelationRef
     """The relation of the rule that failed."""
     span: Span
     """The place in the rule."""
@@ -151,11 +152,11 @@ class Model:
     If the budget ended the evaluation, `exceeded` is its error and the relations that were not finished are missing.
     """
 
-    tables: dict[str, IndexedTable] = field(default_factory=dict)
+    tables: dict[RelationRef, IndexedTable] = field(default_factory=dict)
     errors: tuple[ModelError, ...] = ()
     exceeded: BudgetError | None = None
 
-    def rows(self, relation: str) -> Collection[Row]:
+    def rows(self, relation: RelationRef) -> Collection[Row]:
         """The rows of a relation; empty for a relation that is missing."""
         table = self.tables.get(relation)
         return table.rows if table else ()
@@ -173,7 +174,7 @@ class Engine(Protocol):
     def __call__(
         self,
         program: CheckedProgram,
-        facts: Mapping[str, Collection[Row]],
+        facts: Mapping[RelationRef, Collection[Row]],
         budget: Budget = UNLIMITED,
         before: Model | None = None,
     ) -> Model: ...

@@ -22,9 +22,10 @@ from datalog_gate.engine.builtins import EvaluationError
 from datalog_gate.engine.codegen import Access, Compiled, compile_plan
 from datalog_gate.engine.model import IndexedTable, Model, ModelError
 from datalog_gate.engine.plan import TooDeepError, plan
+from datalog_gate.schema.declaration import RelationRef
 
 Emit = Callable[[Row], None]
-Rounds = Mapping[str, Mapping[Row, int]]
+Rounds = Mapping[RelationRef, Mapping[Row, int]]
 """By relation the round, counted from 1, in which each row is first derived."""
 MOST_VARIANTS = 64
 """The most functions that are kept for one rule."""
@@ -33,7 +34,7 @@ MOST_VARIANTS = 64
 @paused()
 def evaluate(
     program: CheckedProgram,
-    facts: Mapping[str, Collection[Row]],
+    facts: Mapping[RelationRef, Collection[Row]],
     budget: Budget = UNLIMITED,
     before: Model | None = None,
 ) -> Model:
@@ -91,16 +92,16 @@ class _Part:
     rule: CheckedRule
     body: CheckedRule
     """The rule as it is run, with the match of new rows marked."""
-    new_relation: str | None
+    new_relation: RelationRef | None
     """The relation of which the new rows are read."""
-    needs: frozenset[str]
+    needs: frozenset[RelationRef]
     """The relations that must have rows, or else the part gives none."""
-    read: tuple[str, ...]
+    read: tuple[RelationRef, ...]
     compiled: dict[tuple[int, ...], Compiled | None] = field(default_factory=dict)
     """The functions by the sizes of the relations that are read."""
 
     @staticmethod
-    def of(rule: CheckedRule, own: Collection[str], at: int | None = None) -> _Part:
+    def of(rule: CheckedRule, own: Collection[RelationRef], at: int | None = None) -> _Part:
         """The part of a rule of the stratum with the relations `own`. The match at `at` reads new rows."""
         body = rule
         new_relation = None
@@ -111,7 +112,7 @@ class _Part:
             body = replace(rule, body=(*rule.body[:at], replace(match, new=True), *rule.body[at + 1 :]))
         needs = {literal.relation for literal in rule.body if isinstance(literal, Match)} - set(own)
         read = {match.relation for _, match in reads(rule.body)}
-        return _Part(rule, body, new_relation, frozenset(needs), tuple(sorted(read)))
+        return _Part(rule, body, new_relation, frozenset(needs), tuple(sorted(read, key=str)))
 
     @property
     def is_linear(self) -> bool:
@@ -121,7 +122,7 @@ class _Part:
         ]
         return len(own) == 1 and self.new_relation == self.rule.relation
 
-    def compile(self, tables: Mapping[str, IndexedTable], emits: bool) -> Compiled | None:
+    def compile(self, tables: Mapping[RelationRef, IndexedTable], emits: bool) -> Compiled | None:
         """The function for tables of about these sizes; None if the rule is too deep for one.
 
         Sizes are powers of two, with exponents rounded up to multiples of three, so that a later evaluation can use
@@ -146,10 +147,10 @@ class _SplitStratum:
     """A stratum with its rules as parts: those that run once, and those that run in each round of a recursion."""
 
     stratum: Stratum
-    relations: tuple[str, ...]
+    relations: tuple[RelationRef, ...]
     once: tuple[_Part, ...]
     each_round: tuple[_Part, ...]
-    needs: tuple[frozenset[str], ...]
+    needs: tuple[frozenset[RelationRef], ...]
     """What each of the parts that run once needs."""
 
     @staticmethod
@@ -167,7 +168,7 @@ class _SplitStratum:
         needs = tuple(part.needs for part in once)
         return _SplitStratum(stratum, stratum.relations, tuple(once), tuple(each_round), needs)
 
-    def may_give_rows(self, filled: set[str]) -> bool:
+    def may_give_rows(self, filled: set[RelationRef]) -> bool:
         """Whether all that one of the parts that run once needs is filled."""
         return any(map(filled.issuperset, self.needs))
 
@@ -192,9 +193,9 @@ def _lookup(table: IndexedTable, access: Access) -> object:
 @dataclass(slots=True)
 class _Evaluation:
     watch: Watch
-    tables: dict[str, IndexedTable]
+    tables: dict[RelationRef, IndexedTable]
     errors: Errors
-    filled: set[str] = field(default_factory=set)
+    filled: set[RelationRef] = field(default_factory=set)
     """The inputs and the relations of earlier strata that have rows."""
     failed: set[int] = field(default_factory=set)
     """The rules that met an error, by identity."""
@@ -216,12 +217,12 @@ class _Evaluation:
             return
         # a row is usually known, and may join, as soon as it is derived; to separate rounds it must not be known yet
         known = {name: {} if by_round else self.tables[name].rows for name in relations}
-        last: dict[str, list[Row]] = {}
+        last: dict[RelationRef, list[Row]] = {}
         number = 0
         while parts:
             number += 1
             self.watch.start_round(number)
-            derived: dict[str, list[Row]] = {name: [] for name in known}
+            derived: dict[RelationRef, list[Row]] = {name: [] for name in known}
             for part in parts:
                 name = part.rule.relation
                 news = last.get(part.new_relation, ()) if part.new_relation else ()
@@ -311,6 +312,6 @@ class _Evaluation:
         ]
 
         def place(error: ModelError) -> tuple[object, ...]:
-            return error.span.file, error.span.line, row_key(error.row), error.span, error.relation, error.message
+            return error.span.file, error.span.line, row_key(error.row), error.span, str(error.relation), error.message
 
         return tuple(sorted(errors, key=place))

@@ -33,6 +33,7 @@ from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import sort_key
 from datalog_gate.language.ast import Comparator
+from datalog_gate.schema.declaration import RelationRef
 
 MOST_LOOPS = 18
 """The most nested loops of a function: Python allows 20 nested blocks."""
@@ -44,7 +45,7 @@ PER_CONSTANT, PER_VARIABLE = 2.5, 0.4
 NEW_ROWS, TESTS, VALUES, NEGATIONS, AGGREGATES, MATCHES = range(6)
 """The ranks of literals: those of a lower rank come first."""
 
-Size = Callable[[str], int]
+Size = Callable[[RelationRef], int]
 """The rows of a relation, about, as the logarithm to base 2."""
 Key = tuple[object, ...]
 """The content of a literal or the surroundings of a variable, to be compared and sorted."""
@@ -60,7 +61,7 @@ class TooDeepError(EngineError):
 class Scan:
     """A loop over the rows of a relation that fit."""
 
-    relation: str
+    relation: RelationRef
     arity: int
     constants: tuple[tuple[int, Const], ...]
     """Columns that hold a constant."""
@@ -145,7 +146,7 @@ Step = Scan | ComparisonTest | Let | BuiltinTest | BuiltinCall | Exists | Aggreg
 class Plan:
     """The steps of a rule, and the terms of its head."""
 
-    relation: str
+    relation: RelationRef
     head: tuple[Term, ...]
     steps: tuple[Step, ...]
 
@@ -449,7 +450,7 @@ def _literal_key(literal: CheckedLiteral, variable_key: Callable[[Var], Key]) ->
 
     match literal:
         case Match(relation, arguments):
-            return 0, not literal.new, relation, terms(arguments)
+            return 0, not literal.new, str(relation), terms(arguments)
         case Compare(comparator, left, right, _, when_unknown):
             return 1, comparator, when_unknown, terms((left, right))
         case Call(builtin, inputs, outputs, _, when_unknown):

@@ -18,8 +18,9 @@ from datalog_gate.engine.assignments import Assignments, Binding, head_row
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.native import Rounds, errors_of, rounds
+from datalog_gate.schema.declaration import RelationRef
 
-Fact = tuple[str, Row]
+Fact = tuple[RelationRef, Row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class _PreparedRule:
         return all(isinstance(term, Var) or term.value == value for term, value in pairs)
 
 
-_RULES = Kept[dict[str, tuple[Stratum, tuple[_PreparedRule, ...]]]]()
+_RULES = Kept[dict[RelationRef, tuple[Stratum, tuple[_PreparedRule, ...]]]]()
 """The stratum of each relation, and its rules in the order of their places."""
 
 
@@ -75,21 +76,21 @@ class Provenance:
     program: CheckedProgram
     model: Model
     watch: Watch = field(default_factory=Watch)
-    _rounds: dict[tuple[str, ...], Rounds] = field(default_factory=dict, init=False)
+    _rounds: dict[tuple[RelationRef, ...], Rounds] = field(default_factory=dict, init=False)
     _derivations: dict[Fact, Derivation | None] = field(default_factory=dict, init=False)
     _search: Assignments = field(init=False)
 
     def __post_init__(self) -> None:
         self._search = Assignments(self.model.tables, errors_of(self.model), self.watch, ordered=True)
 
-    def derive(self, relation: str, row: Row) -> Derivation | None:
+    def derive(self, relation: RelationRef, row: Row) -> Derivation | None:
         """Find the first derivation of a row; None for a fact. Errors: BudgetError."""
         fact = relation, row
         if fact not in self._derivations:
             self._derivations[fact] = self._find_first(relation, row)
         return self._derivations[fact]
 
-    def _find_first(self, relation: str, row: Row) -> Derivation | None:
+    def _find_first(self, relation: RelationRef, row: Row) -> Derivation | None:
         prepared = self._prepare_rules(relation)
         if prepared is None:
             return None
@@ -105,7 +106,7 @@ class Provenance:
                     return Derivation(rule.rule, binding, tuple(matched))
         return None
 
-    def _prepare_rules(self, relation: str) -> tuple[Stratum, tuple[_PreparedRule, ...]] | None:
+    def _prepare_rules(self, relation: RelationRef) -> tuple[Stratum, tuple[_PreparedRule, ...]] | None:
         """The stratum of a relation and its rules; None for an input."""
         prepared = _RULES.get(self.program, (), dict)
         if relation not in prepared:

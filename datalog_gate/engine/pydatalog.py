@@ -16,6 +16,7 @@ from datalog_gate.base.errors import BudgetError, EngineError
 from datalog_gate.base.values import Row
 from datalog_gate.engine.budget import UNLIMITED, Budget
 from datalog_gate.engine.model import IndexedTable, Model
+from datalog_gate.schema.declaration import RelationRef
 
 # -P: nothing may be imported from the current folder, which may hold files of others
 COMMAND = (sys.executable, "-P", "-m", "datalog_gate.engine.pydatalog_worker")
@@ -23,7 +24,7 @@ COMMAND = (sys.executable, "-P", "-m", "datalog_gate.engine.pydatalog_worker")
 
 def evaluate(
     program: CheckedProgram,
-    facts: Mapping[str, Collection[Row]],
+    facts: Mapping[RelationRef, Collection[Row]],
     budget: Budget = UNLIMITED,
     before: Model | None = None,
 ) -> Model:
@@ -50,7 +51,7 @@ def evaluate(
         if last.startswith("ModuleNotFoundError") and "pyDatalog" in last:
             raise EngineError("pyDatalog is not installed: pip install datalog-gate[pydatalog]")
         raise EngineError(f"the pyDatalog worker died: {last or worker.returncode}")
-    result: dict[str, list[Row]] | str = pickle.loads(response)  # from our own child process
+    result: dict[RelationRef, list[Row]] | str = pickle.loads(response)  # from our own child process
     if isinstance(result, str):
         raise EngineError(result)
     return Model({**earlier.tables, **{name: IndexedTable(rows) for name, rows in result.items()}}, earlier.errors)

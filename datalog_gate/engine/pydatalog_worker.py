@@ -41,6 +41,7 @@ from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
+from datalog_gate.schema.declaration import RelationRef
 
 ALWAYS = pyEngine.Const("always")
 """The first term of every literal, since pyDatalog has no predicates without terms."""
@@ -49,7 +50,7 @@ ALWAYS = pyEngine.Const("always")
 def main() -> None:
     """Answer the request on stdin."""
     program, facts = pickle.load(sys.stdin.buffer)
-    result: dict[str, list[Row]] | str
+    result: dict[RelationRef, list[Row]] | str
     try:
         result = answer(program, facts)
     except EngineError as error:
@@ -57,7 +58,7 @@ def main() -> None:
     sys.stdout.buffer.write(pickle.dumps(result))
 
 
-def answer(program: CheckedProgram, facts: Mapping[str, Collection[Row]]) -> dict[str, list[Row]]:
+def answer(program: CheckedProgram, facts: Mapping[RelationRef, Collection[Row]]) -> dict[RelationRef, list[Row]]:
     """Compute all rows by relation. Errors: EngineError if an expression of the rules fails."""
     Logic()
     pyEngine.Python_resolvers.clear()
@@ -73,20 +74,20 @@ def answer(program: CheckedProgram, facts: Mapping[str, Collection[Row]]) -> dic
 class _Worker:
     """The codes of values, the predicates, and the current stratum and rule."""
 
-    def __init__(self, arities: dict[str, int]) -> None:
+    def __init__(self, arities: dict[RelationRef, int]) -> None:
         self.arities = arities
         self.codes: dict[Value, str] = {}
         self.values: dict[str, Value] = {}
-        self.known: dict[str, str] = {}
+        self.known: dict[RelationRef, str] = {}
         """The predicates of rows that are facts: inputs, earlier strata, and earlier rounds of the current stratum."""
-        self.own: Sequence[str] = ()
+        self.own: Sequence[RelationRef] = ()
         self.width = 0
         self.growing = ""
         """The predicate of the current stratum: the relation, its row, and nulls up to the width of the widest row."""
         self.rule: CheckedRule | None = None
         self.names = 0
 
-    def evaluate(self, stratum: Stratum) -> dict[str, list[Row]]:
+    def evaluate(self, stratum: Stratum) -> dict[RelationRef, list[Row]]:
         """Compute the rows of the stratum's relations, and make them facts."""
         self.own, self.growing = stratum.relations, self.fresh_name()
         self.width = max(self.arities[relation] for relation in self.own)
@@ -97,14 +98,14 @@ class _Worker:
             self.rule = rule
             body = scoped(rule.body, (argument for argument in rule.arguments if isinstance(argument, Var)))
             nulls = [Const(None)] * (self.width - len(rule.arguments))
-            self.assert_clause(self.growing, (Const(rule.relation), *rule.arguments, *nulls), body, frozenset())
-        result: dict[str, list[Row]] = {name: [] for name in self.own}
+            self.assert_clause(self.growing, (Const(str(rule.relation)), *rule.arguments, *nulls), body, frozenset())
+        result: dict[RelationRef, list[Row]] = {name: [] for name in self.own}
         repeat = any(len([literal for literal in rule.body if self.is_own(literal)]) > 1 for rule in stratum.rules)
         known: set[Row] = set()
         while new := set(self.query(self.growing, (), self.width + 1)) - known:
             known |= new
             for relation, rows in result.items():
-                new_rows = [row[1 : 1 + self.arities[relation]] for row in new if row[0] == relation]
+                new_rows = [row[1 : 1 + self.arities[relation]] for row in new if row[0] == str(relation)]
                 self.assert_facts(relation, new_rows)
                 rows += new_rows
             if not repeat:
@@ -165,7 +166,7 @@ class _Worker:
         assert isinstance(match, Match)
         terms: list[Var] = []
         tests: list[tuple[Var, Operand]] = []
-        relation = Const(match.relation) if len(self.own) > 1 else None
+        relation = Const(str(match.relation)) if len(self.own) > 1 else None
         for argument in (relation, *match.arguments, *[None] * (self.width - len(match.arguments))):
             if isinstance(argument, Var) and argument not in terms:
                 terms.append(argument)
@@ -200,7 +201,7 @@ class _Worker:
 
     def body_of(self, literal: Without | Fold, needs: frozenset[Var]) -> tuple[str, list[Var]]:
         """A predicate for the body of a literal, and its leading terms; the terms of an aggregate follow them."""
-        name, leading = self.fresh_name(), sorted(needs, key=lambda var: var.name)
+        name, leading = self.fresh_name(), sorted(needs, key=str)
         terms = literal.terms if isinstance(literal, Fold) else ()
         self.assert_clause(name, (*leading, *terms), inner(literal, needs), needs)
         return name, leading
@@ -211,7 +212,7 @@ class _Worker:
         rule = self.rule
         assert rule
 
-        def resolve(always: Any, *terms: Any) -> Iterator[tuple[str, ...]]:
+        def resolve(always: Any, *terms: Any) -> Iterator[tuple[RelationRef, ...]]:
             codes = tuple(term.id for term in terms[: len(inputs)])
             try:
                 result = function(*(self.values[code] for code in codes))
@@ -233,7 +234,7 @@ class _Worker:
         answers = self.literal(name, (*map(Const, known), *[None] * free)).ask()
         return [tuple(self.values[code] for code in row[1 + len(known) :]) for row in answers]
 
-    def assert_facts(self, relation: str, rows: Iterable[Row]) -> None:
+    def assert_facts(self, relation: RelationRef, rows: Iterable[Row]) -> None:
         """Make the rows facts of the relation's predicate, which exists from then on even if there are none."""
         name = self.known.setdefault(relation, f"f{len(self.known)}_")
         pyEngine.insert(pyEngine.Pred(name, self.arities[relation] + 1))

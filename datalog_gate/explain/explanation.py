@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Literal as OneOf
 
-from datalog_gate.analysis.check import GIVEN
 from datalog_gate.analysis.program import Call, Compare, Fold, Match, Without
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python
@@ -20,9 +19,10 @@ from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.engine.model import ModelError
 from datalog_gate.explain.fix import Fixes
-from datalog_gate.explain.messages import LISTED, Messages, plain
+from datalog_gate.explain.messages import Messages
 from datalog_gate.explain.why import Failure, Node, Total, Why
 from datalog_gate.facts.factset import place_of
+from datalog_gate.schema.declaration import RelationRef, certain_version, given_version, parse_reference, whole_version
 
 BYTES = 1700
 """How much the steps of one finding take at most, as text or as JSON: with all around them 2 kB."""
@@ -33,7 +33,7 @@ JOINED = 90
 WIDTH = 72
 """Where the column of places begins at most."""
 Word = OneOf["row", "absent", "aggregate", "holds", "fails", "fix"]
-Raw = tuple[str, Row]
+Raw = tuple[RelationRef, Row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +102,14 @@ class Explanation:
         """Why a finding of this decision holds."""
         return self._lines(self._why.why(*self._evidence[violation]))
 
-    def why_not(self, relation: str, row: Sequence[object]) -> tuple[Line, ...]:
+    def why_not(self, relation: RelationRef, row: Sequence[object]) -> tuple[Line, ...]:
         """Why no row like this one holds: for each rule, by place, the literal at which it fails. `row` is plain data,
         a resource as its path, `...` for anything. Nothing if there is such a row.
 
         Errors: KeyError for a relation that no rule derives, ValueError for a row of another width, EngineError if it
         takes too long."""
         program = self._program
+        relation = parse_reference(relation)
         if not any(relation in stratum.relations for stratum in program.strata):
             raise KeyError(relation)
         columns = program.relations[relation].columns
@@ -121,14 +122,14 @@ class Explanation:
 
     def clean(self) -> dict[str, dict[str, int]]:
         """By id of each policy without a finding or error, how many rows each relation of facts has that it reads."""
-        decision, inputs = self.judgement.decision, self._program.inputs
+        decision, program = self.judgement.decision, self._program
         violations = (*decision.violations, *decision.undetermined, *decision.waived)
         unclean = {violation.policy for violation in violations} | {error.policy for error in decision.errors}
         return {
             policy.id: {
-                name.removesuffix(GIVEN): len(self._facts.rows.get(name, ()))
-                for name in sorted(self.judgement.rules.reads[policy.relation] & inputs)
-                if not name.endswith("#")
+                str(whole_version(relation)): len(self._facts.rows.get(relation, ()))
+                for relation in sorted(self.judgement.rules.reads[policy.relation] & program.inputs, key=str)
+                if not program.relations[relation].generated
             }
             for policy in sorted(self.judgement.policies, key=lambda policy: policy.id)
             if policy.id not in unclean
@@ -171,7 +172,7 @@ class Explanation:
             assert isinstance(only, Node)
             node = only
         text = self._messages.row(node)
-        if LISTED in node.relation:
+        if self._program.relations[node.relation].generated == "in":
             lines.append(line(depth, "row", text, node.rule.span if node.rule else None))
             return
         if node.rule is None:
@@ -190,12 +191,12 @@ class Explanation:
         return (
             len(node.premises) == 1
             and isinstance(only, Node)
-            and plain(only.relation) == f"{plain(node.relation)}{GIVEN}"
+            and certain_version(only.relation) == given_version(certain_version(node.relation))
         )
 
     def _place(self, node: Node) -> Span | None:
         """Where a fact was written: if its literal reads one value of it, that one."""
-        name = plain(node.relation)
+        name = certain_version(node.relation)
         origin = self._facts.origin(name, node.row)
         if origin is None:
             return self._inventory_place(name, node.row)
@@ -204,7 +205,7 @@ class Explanation:
         single = described.named_only and len(read) == 1 and not read[0].startswith("_")
         return place_of(origin, read[0] if single else None)
 
-    def _inventory_place(self, relation: str, row: Row) -> Span | None:
+    def _inventory_place(self, relation: RelationRef, row: Row) -> Span | None:
         inventory = self.judgement.request.inventory
         if inventory is None:
             return None

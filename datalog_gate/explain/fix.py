@@ -23,10 +23,9 @@ from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.judgement import Judgement, decide
 from datalog_gate.decision.locations import NAMELESS
 from datalog_gate.engine.native import evaluate
-from datalog_gate.explain.messages import plain
 from datalog_gate.explain.why import Node
 from datalog_gate.facts.grant_relations import POLICY
-from datalog_gate.schema.declaration import Property
+from datalog_gate.schema.declaration import Property, certain_version
 from datalog_gate.schema.resource_types import member_of
 from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.stack.property_values import path_text, typed
@@ -116,7 +115,7 @@ class Fixes:
         """A grant for each resource that a premise wants a service to be unlocked for."""
         for premise in node.premises:
             match premise:
-                case Without((Match(relation, (service, wanted)),)) if plain(relation) == UNLOCKED:
+                case Without((Match(relation, (service, wanted)),)) if certain_version(relation) == UNLOCKED:
                     name, resource = _value(service, node.binding), _value(wanted, node.binding)
                     home = self._home(resource) if isinstance(resource, ResourceId) else None
                     if home and isinstance(name, str) and isinstance(resource, ResourceId):
@@ -139,7 +138,7 @@ class Fixes:
         for match, leaf in zip(
             matches, (premise for premise in node.premises if isinstance(premise, Node)), strict=True
         ):
-            name = plain(leaf.relation)
+            name = certain_version(leaf.relation)
             of, path = self._facts.origin(name, leaf.row) or (None, ())
             open_ = self._secrets.row(name, leaf.row) == leaf.row
             if not isinstance(of, Resource) or of.nested or path[:1] != ("properties",) or not open_:

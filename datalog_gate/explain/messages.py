@@ -21,19 +21,17 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.analysis.unknowns import POSSIBLE
 from datalog_gate.base.values import Value, row_key, show
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.assignments import Binding
 from datalog_gate.engine.model import Model
 from datalog_gate.explain.why import FIRST, Node, Total
 from datalog_gate.schema import cloud
+from datalog_gate.schema.declaration import RelationRef, certain_version, whole_version
 from datalog_gate.schema.relations import FIXED
 
 LONGEST = 60
 """How many characters of a value are shown."""
-LISTED = ":in#"
-"""What the name of the relation holds that stands for the list of an `in`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,9 @@ class Messages:
 
     def row(self, node: Node) -> str:
         """A row as text: of a resource type's relation the key, and what is read if it is little; of others all."""
-        name, described = plain(node.relation), self.program.relations[node.relation]
+        name, described = certain_version(node.relation), self.program.relations[node.relation]
         row = self.secrets.row(name, node.row)
-        if LISTED in name:
+        if described.generated == "in":
             return f"{_word(row[0])} in [{self.members(node.relation)}]"
         if not described.named_only:
             return f"{self.name(name)}({', '.join(map(_word, row))})"
@@ -58,13 +56,16 @@ class Messages:
         cells += [f"{described.columns[at].name}={_word(row[at])}" for at in read if len(read) < 3]
         return f"{self.name(name)}({', '.join(cells)}{', ...' if len(cells) < len(row) else ''})"
 
-    def name(self, relation: str) -> str:
+    def name(self, relation: RelationRef) -> str:
         """A relation as its own file calls it; one of the catalogue by its whole name."""
-        name = relation.partition("#")[0]
-        known = name in FIXED or self.program.relations[relation].named_only or cloud.relation(name)
+        described = self.program.relations[relation]
+        if described.generated:
+            return described.generated
+        name = str(whole_version(relation))
+        known = name in FIXED or described.named_only or cloud.relation(name)
         return name if known else name.rpartition(":")[2]
 
-    def members(self, relation: str) -> str:
+    def members(self, relation: RelationRef) -> str:
         """The first values of a list that a rule writes."""
         rows = sorted(self.model.rows(relation), key=row_key)
         return ", ".join([*(_word(row[0]) for row in rows[:FIRST]), *["..."] * (len(rows) > FIRST)])
@@ -96,7 +97,7 @@ class Told:
     def absent(self, literal: Without) -> str:
         """What nothing matched."""
         match literal.body:
-            case (Match(relation, (argument,)),) if LISTED in relation:
+            case (Match(relation, (argument,)),) if self._messages.program.relations[relation].generated == "in":
                 return f"{self.operand(argument)} not in [{self._messages.members(relation)}]"
         said = ", ".join(map(self.literal, literal.body))
         return f"no {said}" if any(isinstance(one, Match) for one in literal.body) else f"not ({said})"
@@ -150,10 +151,10 @@ class Told:
                 yield between
             yield "***" if secret and term is not None else self.operand(term)
 
-    def _pattern(self, relation: str, arguments: Sequence[Pattern]) -> str:
+    def _pattern(self, relation: RelationRef, arguments: Sequence[Pattern]) -> str:
         """An atom: of a resource type's relation the columns that it names, of others all."""
-        described, name = self._messages.program.relations[relation], plain(relation)
-        if LISTED in name:
+        described, name = self._messages.program.relations[relation], certain_version(relation)
+        if described.generated == "in":
             return f"{self.operand(arguments[0])} in [{self._messages.members(relation)}]"
         said = [
             "***" if isinstance(term, Const) and self._messages.secrets.guarded(name, at) else self.operand(term)
@@ -163,11 +164,6 @@ class Told:
             columns = zip(described.columns, arguments, said, strict=True)
             said = [f"{column.name}={word}" for column, term, word in columns if term is not None]
         return f"{self._messages.name(name)}({', '.join(said)})"
-
-
-def plain(relation: str) -> str:
-    """The name of a relation, of whichever version."""
-    return relation.removesuffix(POSSIBLE)
 
 
 def _word(value: Value) -> str:

@@ -35,6 +35,7 @@ from datalog_gate.engine.builtins import aggregate
 from datalog_gate.engine.native import errors_of
 from datalog_gate.engine.provenance import Derivation, Provenance
 from datalog_gate.language.ast import AggregateFunction
+from datalog_gate.schema.declaration import RelationRef
 
 ROWS = 40
 DEPTH = 6
@@ -66,7 +67,7 @@ class Node:
     of its variables, and a premise for each literal. One that is not `followed` has a derivation too, left out, or too
     long to find."""
 
-    relation: str
+    relation: RelationRef
     row: Row
     columns: tuple[int, ...] = ()
     rule: CheckedRule | None = None
@@ -99,7 +100,7 @@ class Why:
         self._search = Assignments(provenance.model.tables, errors_of(provenance.model), watch, ordered=True)
         self._derived = {name for stratum in provenance.program.strata for name in stratum.relations}
 
-    def why(self, relation: str, row: Row, most: int = ROWS, deepest: int = DEPTH) -> Node:
+    def why(self, relation: RelationRef, row: Row, most: int = ROWS, deepest: int = DEPTH) -> Node:
         """The tree of a row of the model, of which the `most` rows next to the root are followed, down to `deepest`."""
         drafts: list[_Draft] = []
         waiting = deque([_Draft(relation, row, (), 0)])
@@ -120,7 +121,7 @@ class Why:
         assert drafts[0].node
         return drafts[0].node
 
-    def why_not(self, relation: str, asked: Asked) -> tuple[Failure, ...] | None:
+    def why_not(self, relation: RelationRef, asked: Asked) -> tuple[Failure, ...] | None:
         """Where each rule of the relation fails, by place; None if such a row holds after all. Errors: BudgetError."""
         model = self.provenance.model
         if any(_fits(row, asked) for row in model.rows(relation)):
@@ -143,7 +144,7 @@ class Why:
             return Total(fold, binding[target], len(rows), tuple(row[0] for row in rows[:FIRST]))
         return Total(literal, aggregate(literal.function, rows), len(rows), tuple(row[0] for row in rows[:FIRST]))
 
-    def _derive(self, relation: str, row: Row) -> Derivation:
+    def _derive(self, relation: RelationRef, row: Row) -> Derivation:
         found = self.provenance.derive(relation, row)
         assert found, f"{relation}{row} has no derivation"
         return found
@@ -230,7 +231,7 @@ class Why:
 class _Draft:
     """A node whose premises are not all known yet."""
 
-    relation: str
+    relation: RelationRef
     row: Row
     columns: tuple[int, ...]
     depth: int

@@ -15,6 +15,7 @@ from operator import attrgetter, is_, not_, or_
 
 from datalog_gate.base.values import Boolean, ResourceId, Unknown, Value, in_order
 from datalog_gate.facts.factset import FactSet
+from datalog_gate.schema.declaration import RelationRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +23,15 @@ class Summary:
     """By relation the digest of its rows and of what decides whether they are there, and the columns that hold an
     unknown in some row, if any does."""
 
-    digests: dict[str, str]
-    unknown: dict[str, frozenset[int]]
+    digests: dict[RelationRef, str]
+    unknown: dict[RelationRef, frozenset[int]]
 
 
 def summary(facts: FactSet) -> Summary:
     """The summary of the facts. Of a hidden value a digest says only that it is there: whoever guesses it could prove
     the guess otherwise. No two sets of rows, but for hidden values, have one text that the digest is of."""
-    digests: dict[str, str] = {}
-    unknown: dict[str, frozenset[int]] = {}
+    digests: dict[RelationRef, str] = {}
+    unknown: dict[RelationRef, frozenset[int]] = {}
     for relation, rows in facts.rows.items():
         plain = not facts.maybe.get(relation) and relation not in facts.hidden
         columns = list(zip(*(in_order(rows) if plain else rows), strict=True))
@@ -100,7 +101,7 @@ def _same(values: Sequence[Value]) -> bool:
     return values[0] == values[-1] and values.count(values[0]) == len(values)
 
 
-def _of_any(facts: FactSet, relation: str) -> str:
+def _of_any(facts: FactSet, relation: RelationRef) -> str:
     """The text of any rows. They are sorted as they are shown, so that their order tells nothing of a hidden value."""
     reasons = facts.maybe.get(relation, {})
     cells = ([facts.shown(relation, row), reasons.get(row)] for row in facts.rows[relation])

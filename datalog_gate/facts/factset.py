@@ -8,7 +8,7 @@ from typing import Protocol
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown
-from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.declaration import RelationRef, relation_name
 from datalog_gate.stack.model import Locate, Path
 
 
@@ -44,15 +44,15 @@ class FactSet:
     to be there (a row under an undecided condition, or the wildcard row of a list whose extent is unknown) to the
     unknown that decides. `hidden` maps the rows that hold what came from a hidden parameter to the columns that do."""
 
-    rows: dict[str, dict[Row, Kept]] = field(default_factory=dict)
-    maybe: dict[str, dict[Row, Unknown]] = field(default_factory=dict)
-    hidden: dict[str, dict[Row, frozenset[int]]] = field(default_factory=dict)
+    rows: dict[RelationRef, dict[Row, Kept]] = field(default_factory=dict)
+    maybe: dict[RelationRef, dict[Row, Unknown]] = field(default_factory=dict)
+    hidden: dict[RelationRef, dict[Row, frozenset[int]]] = field(default_factory=dict)
 
-    def add(self, relation: str, row: Row, origin: Kept = None, maybe: Unknown | None = None) -> None:
+    def add(self, relation: RelationRef, row: Row, origin: Kept = None, maybe: Unknown | None = None) -> None:
         """Add a row. A row that is there already keeps its first origin, and is certain if it was ever added so."""
         self.extend(relation, ((row, origin, maybe),))
 
-    def extend(self, relation: str, found: Iterable[tuple[Row, Kept, Unknown | None]]) -> None:
+    def extend(self, relation: RelationRef, found: Iterable[tuple[Row, Kept, Unknown | None]]) -> None:
         """Add many rows, each with its origin and what decides whether it is there."""
         rows = self.rows.setdefault(relation, {})
         uncertain = self.maybe.setdefault(relation, {})
@@ -67,14 +67,14 @@ class FactSet:
         if not rows:
             del self.rows[relation], self.maybe[relation]
 
-    def fill(self, relation: str, rows: dict[Row, Kept]) -> None:
+    def fill(self, relation: RelationRef, rows: dict[Row, Kept]) -> None:
         """Add certain rows, as `add` does, all at once."""
         if relation in self.rows:
             self.extend(relation, ((row, origin, None) for row, origin in rows.items()))
         elif rows:
             self.rows[relation], self.maybe[relation] = rows, {}
 
-    def origin(self, relation: str, row: Row) -> Origin | None:
+    def origin(self, relation: RelationRef, row: Row) -> Origin | None:
         """The origin of a row; None if it has none, or is not there."""
         kept = self.rows.get(relation, {}).get(row)
         if kept is None or isinstance(kept, tuple):
@@ -82,7 +82,7 @@ class FactSet:
         assert isinstance(row[0], ResourceId)
         return kept.resource(row[0].name), _path_of(relation, row)
 
-    def hide(self, relation: str, row: Row, columns: Iterable[int]) -> None:
+    def hide(self, relation: RelationRef, row: Row, columns: Iterable[int]) -> None:
         """Note columns of a row that hold what came from a hidden parameter. A reference is the template's own, and a
         null says that there is nothing."""
         found = frozenset(at for at in columns if row[at] is not None and not isinstance(row[at], ResourceId))
@@ -90,12 +90,12 @@ class FactSet:
             rows = self.hidden.setdefault(relation, {})
             rows[row] = rows.get(row, frozenset()) | found
 
-    def shown(self, relation: str, row: Row) -> Row:
+    def shown(self, relation: RelationRef, row: Row) -> Row:
         """The row as it may be printed."""
         columns = self.hidden.get(relation, {}).get(row)
         return tuple(SECRET if at in columns else value for at, value in enumerate(row)) if columns else row
 
-    def __iter__(self) -> Iterator[tuple[str, Row, Origin | None]]:
+    def __iter__(self) -> Iterator[tuple[RelationRef, Row, Origin | None]]:
         for relation, rows in self.rows.items():
             for row in rows:
                 yield relation, row, self.origin(relation, row)
@@ -104,9 +104,10 @@ class FactSet:
         return sum(len(rows) for rows in self.rows.values())
 
 
-def _path_of(relation: str, row: Row) -> Path:
+def _path_of(relation: RelationRef, row: Row) -> Path:
     """The path of a row of which a holder alone is kept: the whole resource, its properties, or an item of a list."""
-    if relation.removeprefix(OLD) == "heat:resource":
+    full = relation_name(relation)
+    if full == "heat:resource":
         return ()
-    _, _, name = relation.partition(".")
+    _, _, name = full.partition(".")
     return ("properties", name, row[1]) if name and isinstance(row[1], int) else ("properties",)

@@ -293,7 +293,7 @@ def _hide_deployment_digests(facts: FactSet, veiled: Mapping[ResourceId, Resourc
 
 def _hide_resource_values(facts: FactSet, relations: _WantedRelations) -> None:
     for name, rows in facts.rows.items():
-        relation = relations.relation(name)
+        relation = relations.relation(str(name))
         if relation is None:
             continue
         for row in rows:

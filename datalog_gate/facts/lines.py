@@ -74,7 +74,7 @@ class Line:
 
 def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
     """The facts as lines, sorted by relation and row."""
-    for relation in sorted(facts.rows):
+    for relation in sorted(facts.rows, key=str):
         described = catalogue.relation(relation)
         assert described is not None, relation
         names = [column.name for column in described.columns]
@@ -84,14 +84,15 @@ def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
             cells = [to_json(value, tagged=True) for value in facts.shown(relation, row)]
             place = span.to_json() if span else None
             yield json.dumps(
-                {"relation": relation, "row": dict(zip(names, cells, strict=True)), "place": place}, ensure_ascii=False
+                {"relation": str(relation), "row": dict(zip(names, cells, strict=True)), "place": place},
+                ensure_ascii=False,
             )
 
 
 def write_text(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
     """The facts as a person reads them, sorted: the columns that are not null, then the place. A long text is shown by
     its length and digest."""
-    for relation in sorted(facts.rows):
+    for relation in sorted(facts.rows, key=str):
         described = catalogue.relation(relation)
         assert described is not None, relation
         for row in sorted(facts.rows[relation], key=row_key):

@@ -15,7 +15,8 @@ from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.tables import wildcard
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.relations import FIXED, OLD
+from datalog_gate.schema.declaration import RelationRef, is_old, old_version, relation_name
+from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import Stack
 from datalog_gate.stack.update import Outcome, outcomes, reads_stirred
 
@@ -25,7 +26,7 @@ BEFORE = "before: "
 
 
 def add_past(
-    facts: FactSet, old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue, wanted: Collection[str]
+    facts: FactSet, old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue, wanted: Collection[RelationRef]
 ) -> FactSet:
     """Add to the facts of the new stacks what the `wanted` relations tell of the old ones and of the change. Out: the
     facts of the old stacks alone, by their plain names.
@@ -34,7 +35,7 @@ def add_past(
     or else all of it is deleted and created. An unknown of the old state is that of the new one if both are written
     alike, but for one that hangs on a resource which the change may touch.
     """
-    asked = {name.removeprefix(OLD) for name in wanted if name.startswith(OLD)}
+    asked = {relation_name(relation) for relation in wanted if is_old(relation)}
     past = FactSet()
     for stack in old if asked else ():
         flatten(stack, catalogue, asked, past)
@@ -43,9 +44,10 @@ def add_past(
     if unsure:
         past = _before(past, {outcome.of.id for outcome in found if outcome.stirred})
     for name, rows in past.rows.items():
-        facts.rows[OLD + name], facts.maybe[OLD + name] = rows, past.maybe[name]
+        older = old_version(name)
+        facts.rows[older], facts.maybe[older] = rows, past.maybe[name]
         if name in past.hidden:
-            facts.hidden[OLD + name] = past.hidden[name]
+            facts.hidden[older] = past.hidden[name]
     if CHANGE in wanted:
         _add(facts, CHANGE, [(outcome, outcome.changes) for outcome in found])
     if DISRUPTION in wanted:

@@ -20,6 +20,7 @@ from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.explain.explanation import Explanation, explain, told
+from datalog_gate.schema.declaration import RelationRef
 
 Expected = Mapping[str, Any]
 LISTS = ("violations", "undetermined", "diagnostics")
@@ -203,7 +204,7 @@ def _why_not(
     if action not in policy.on:
         yield f"  fails {policy.id} judges {', '.join(sorted(policy.on))}, not {action}"
         return
-    relation = policy.relation
+    relation: RelationRef = policy.relation
     if difference.list == "undetermined":
         relation = possible(relation, judgement.evaluation.program)
     row: list[object] = [...] * len(policy.columns)
@@ -215,7 +216,7 @@ def _why_not(
     yield from _fails(explanation, relation, row)
 
 
-def _fails(explanation: Explanation | None, relation: str, row: Sequence[object]) -> Iterator[str]:
+def _fails(explanation: Explanation | None, relation: RelationRef, row: Sequence[object]) -> Iterator[str]:
     """The literal at which each rule fails; nothing if there is such a row, or if it would take too long."""
     if explanation is None:
         return

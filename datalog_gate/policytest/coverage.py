@@ -15,7 +15,7 @@ from pathlib import Path
 from datalog_gate.analysis.check import matches
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedProgram, CheckedRule, Compare, Const, Fold, Var
 from datalog_gate.analysis.safety import Scoped, binds, scoped
-from datalog_gate.analysis.unknowns import MAY_FAIL, POSSIBLE
+from datalog_gate.analysis.unknowns import MAY_FAIL
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.decision.judgement import Judgement
@@ -27,7 +27,7 @@ from datalog_gate.files.rules import read_rules
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_literal
 from datalog_gate.policytest.suite import Suite, near
-from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.declaration import certain_version, old_version, relation_name
 
 LOOKS = 200_000
 """How many rows are looked at for a rule and a case: some seconds. What they do not show counts as never seen."""
@@ -132,8 +132,8 @@ def _rules(suite: Suite) -> Iterator[Covered]:
         for statement in module.statements:
             if not isinstance(statement, ast.Rule) or not statement.body or statement.span not in checked:
                 continue
-            relation = checked[statement.span][0].relation.removeprefix(OLD)
-            either = {relation, OLD + relation}
+            relation = relation_name(checked[statement.span][0].relation)
+            either = {relation, old_version(relation)}
             readers = tuple(each.id for each in policies.policies if either & policies.reads[each.relation])
             if beside or suite.policies.intersection(readers):
                 points = tuple(Point(each.span, print_literal(each)) for each in _literals(statement.body))
@@ -163,7 +163,7 @@ def _observe(judgement: Judgement, covered: Mapping[Span, Covered]) -> None:
     errors = errors_of(model)
     for rule in _checked(program):
         note = covered.get(rule.span)
-        if note is None or rule.relation.endswith(POSSIBLE) or not note.gaps():
+        if note is None or rule.relation != certain_version(rule.relation) or not note.gaps():
             continue
         if any(match.relation not in model.tables for match in matches(rule.body)):
             continue  # the budget ended before that

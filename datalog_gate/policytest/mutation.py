@@ -29,7 +29,7 @@ from datalog_gate.policytest.mutants import Mutant, mutants
 from datalog_gate.policytest.suite import Suite, near
 from datalog_gate.policytest.testfile import Case
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.declaration import RelationRef, parse_reference, relation_name
 from datalog_gate.stack.model import Stack
 
 NOW = "2027-01-01"
@@ -144,9 +144,9 @@ class _Trial:
     def mutants(self) -> Iterator[Mutant]:
         """The mutants of the rules that a policy under test rests on."""
         tested = {name for suite in self.suites for name in suite.policies}
-        wanted = [policy.relation for policy in self._base.policies if policy.id in tested]
-        wanted += [relation for _, case, _, _ in self._answers for relation in case.expect.get("rows", ())]
-        reached = frozenset[str]().union(*(self._base.reads.get(one, frozenset()) for one in wanted))
+        wanted: list[RelationRef] = [policy.relation for policy in self._base.policies if policy.id in tested]
+        wanted += [parse_reference(name) for _, case, _, _ in self._answers for name in case.expect.get("rows", ())]
+        reached = frozenset[RelationRef]().union(*(self._base.reads.get(one, frozenset()) for one in wanted))
         spans = {rule.span for rule in self._rules() if rule.relation in reached}
         yield from (mutant for module in self._modules for mutant in mutants(module) if mutant.rule.span in spans)
 
@@ -180,7 +180,7 @@ class _Trial:
         """Whether a case fails by the mutant. The one that noticed the last one is tried first."""
         affected = {policy.id for policy in mutated.policies}
         for at, (suite, case, stacks, before) in enumerate(self._answers):
-            asked = case.expect.get("rows", {}).keys() & mutated.reads.keys()
+            asked = mutated.reads.keys() & map(parse_reference, case.expect.get("rows", {}))
             if not asked and not affected & suite.policies:
                 continue
             given = dict(case.given)
@@ -192,7 +192,7 @@ class _Trial:
                 found = True
             else:
                 kept = [finding for finding in before.found if finding.policy not in affected]
-                rows = {name: rows for name, rows in before.rows.items() if name not in mutated.reads}
+                rows = {name: rows for name, rows in before.rows.items() if parse_reference(name) not in mutated.reads}
                 found = _differs(case, Answer((*kept, *after.found), {**rows, **after.rows}))
             if found:
                 self._answers.insert(0, self._answers.pop(at))
@@ -222,8 +222,8 @@ def _differs(case: Case, answer: Answer) -> bool:
     return any(differences(case.expect, answer.found)) or bool(row_differences(case.expect, answer))
 
 
-def _module(relation: str) -> str:
-    return relation.removeprefix(OLD).rpartition(":")[0]
+def _module(relation: RelationRef) -> str:
+    return relation_name(relation).rpartition(":")[0]
 
 
 def _with(module: ast.Module, mutant: Mutant) -> ast.Module:

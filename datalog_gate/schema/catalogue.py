@@ -7,8 +7,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from datalog_gate.schema import cloud
-from datalog_gate.schema.declaration import Relation, ResourceType
-from datalog_gate.schema.relations import FIXED, NAMESPACES, OLD, TIMELESS
+from datalog_gate.schema.declaration import OLD, Relation, RelationRef, ResourceType, parse_reference
+from datalog_gate.schema.relations import FIXED, NAMESPACES, TIMELESS
 from datalog_gate.schema.resource_types import SOURCES, shipped, tables_of, type_of_line
 
 
@@ -45,12 +45,13 @@ class Catalogue:
         """The names of all resource types."""
         return tuple({**shipped(self._sources), **self._given})
 
-    def relation(self, name: str) -> Relation | None:
-        """The relation of that full name, such as ``heat:resource`` or ``os:neutron:security_group.rules``; after
-        ``old:`` the same of the stack as it was."""
-        if name.startswith(OLD):
-            now = self._of_stack(name.removeprefix(OLD))
-            return now and replace(now, name=name)
+    def relation(self, reference: RelationRef) -> Relation | None:
+        """The relation of that full name, such as ``heat:resource`` or ``os:neutron:security_group.rules``, or its old
+        version; ``old:heat:resource`` means that too."""
+        name = parse_reference(reference)
+        if not isinstance(name, str):
+            current = self._of_stack(name.name)
+            return current and replace(current, old=True)
         if name in FIXED:
             return FIXED[name]
         if found := cloud.relation(name):

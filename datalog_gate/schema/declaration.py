@@ -6,8 +6,85 @@ Both wings read these: the analysis to check rules, the facts to flatten stacks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from datalog_gate.base.values import Kind, Row
+
+
+class RelationVersion(NamedTuple):
+    """A version of a relation other than the one that its plain name stands for: what certainly holds now.
+
+    The `possible` version has the certain rows and those that are there for some outcome of the unknowns. The `given`
+    version of a relation that has rules holds the rows that facts put into it. The `old` version is the relation before
+    the change. `str` shows a version as rules, messages and outputs spell it: ``m:p?``, ``m:p#given``, ``old:m:p``.
+    """
+
+    name: str
+    possible: bool = False
+    given: bool = False
+    old: bool = False
+
+    def __str__(self) -> str:
+        return f"{OLD if self.old else ''}{self.name}{'#given' if self.given else ''}{'?' if self.possible else ''}"
+
+
+OLD = "old:"
+"""What the name of a relation begins with in a rule that reads it as it was before the change."""
+RelationRef = str | RelationVersion
+"""What names a relation in programs, plans, tables and facts: its full name, or a version of it."""
+
+
+def parse_reference(text: RelationRef) -> RelationRef:
+    """The relation that a name in a rule, a file of facts or a test stands for."""
+    return old_version(text.removeprefix(OLD)) if isinstance(text, str) and text.startswith(OLD) else text
+
+
+def relation_name(relation: RelationRef) -> str:
+    """The full name of a relation, whatever its version."""
+    return relation if isinstance(relation, str) else relation.name
+
+
+def possible_version(relation: RelationRef) -> RelationVersion:
+    """The possible version of a relation."""
+    return _version(relation)._replace(possible=True)
+
+
+def certain_version(relation: RelationRef) -> RelationRef:
+    """The certain version of a relation."""
+    return relation if isinstance(relation, str) else _reference(relation._replace(possible=False))
+
+
+def given_version(relation: RelationRef) -> RelationVersion:
+    """The version of a relation that holds what facts put into it."""
+    return _version(relation)._replace(given=True)
+
+
+def whole_version(relation: RelationRef) -> RelationRef:
+    """The relation that a given version is part of."""
+    return relation if isinstance(relation, str) else _reference(relation._replace(given=False))
+
+
+def old_version(relation: RelationRef) -> RelationVersion:
+    """The relation before the change."""
+    return _version(relation)._replace(old=True)
+
+
+def current_version(relation: RelationRef) -> RelationRef:
+    """The relation after the change."""
+    return relation if isinstance(relation, str) else _reference(relation._replace(old=False))
+
+
+def is_old(relation: RelationRef) -> bool:
+    """Whether this is a relation before the change."""
+    return isinstance(relation, RelationVersion) and relation.old
+
+
+def _version(relation: RelationRef) -> RelationVersion:
+    return RelationVersion(relation) if isinstance(relation, str) else relation
+
+
+def _reference(version: RelationVersion) -> RelationRef:
+    return version if version.possible or version.given or version.old else version.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +105,9 @@ class Column:
 class Relation:
     """A relation: name, columns in order, key columns, meaning, and an example row where the catalogue shows one.
 
-    `named_only` relations (one per resource type) take no positional arguments, since their columns grow.
+    `named_only` relations (one per resource type) take no positional arguments, since their columns grow. `old` says
+    that it describes the rows before the change. `generated` is set for a relation that the analysis adds: ``in`` for a
+    list of constants, ``or`` for the alternatives of an aggregate, ``effective`` for the grants in effect.
     """
 
     name: str
@@ -37,10 +116,17 @@ class Relation:
     meaning: str = ""
     named_only: bool = False
     example: Row = ()
+    old: bool = False
+    generated: str = ""
     positions: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "positions", {column.name: at for at, column in enumerate(self.columns)})
+
+    @property
+    def ref(self) -> RelationRef:
+        """What names the relation in a program."""
+        return old_version(self.name) if self.old else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ NAMESPACES = frozenset(
 )
 """The first segments of names that are not the author's, beside those of an inventory."""
 
-OLD = "old:"
-"""What the names of the relations begin with that hold the stack as it was."""
 TRANSITION = frozenset({"heat:change", "heat:disruption", "gate:request"})
 """Relations that tell what is done, and not what is there."""
 TIMELESS = TRANSITION | {"gate:caller", "gate:role", "gate:now", "gate:service"}

@@ -16,7 +16,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import FALSE, TRUE, Kind, Value
 from datalog_gate.language import ast
 from datalog_gate.language.walk import nodes, terms, variables, with_terms
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.declaration import Relation, RelationRef
 from datalog_gate.schema.signatures import Builtin
 
 WORDS: Mapping[str, tuple[Kind, Value]] = {
@@ -31,7 +31,7 @@ COMPARATORS: Mapping[str, ast.Comparator] = {"lt": "<", "lteq": "<=", "gt": ">",
 
 
 def modern(
-    modules: Sequence[ast.Module], names: Names, relations: Mapping[str, Relation]
+    modules: Sequence[ast.Module], names: Names, relations: Mapping[RelationRef, Relation]
 ) -> tuple[tuple[ast.Module, ...], list[Diagnostic]]:
     """The modules, those of Congress in our words, with notes. `relations` are those whose kinds are known by now."""
     notes: list[Diagnostic] = []
@@ -56,7 +56,7 @@ class _Rewriting:
     """The rewriting of one rule of a module."""
 
     names: Names
-    relations: Mapping[str, Relation]
+    relations: Mapping[RelationRef, Relation]
     module: str
     written: ast.Rule
     notes: list[Diagnostic]

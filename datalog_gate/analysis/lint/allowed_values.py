@@ -28,8 +28,7 @@ from datalog_gate.analysis.strata import settle
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest, did_you_mean
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import Column, Relation
-from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
 
 OF_PROPERTIES = ("heat:property", "heat:reference", "heat:unknown")
 """Relations whose `path` begins with the name of a property."""
@@ -50,20 +49,20 @@ class Domain(NamedTuple):
     listed: bool = False
 
 
-Domains = dict[tuple[str, int], Domain | None]
+Domains = dict[tuple[RelationRef, int], Domain | None]
 """By relation and column; None where any text can occur."""
 Held = dict[Var, Domain | None]
 
 
 def strangers(
-    rules: Sequence[CheckedRule], relations: Mapping[str, Relation], catalogue: Catalogue, whole: bool
+    rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation], catalogue: Catalogue, whole: bool
 ) -> list[Diagnostic]:
     """What is wrong with the constants of the rules, which best stand in the order of their strata. Of derived columns
     nothing is known unless the rules are the `whole` program."""
     types = catalogue.types()
     facts, others = [rule for rule in rules if not rule.body], [rule for rule in rules if rule.body]
     derived = {rule.relation for rule in rules}
-    texts: dict[tuple[str, int], set[str]] = {}
+    texts: dict[tuple[RelationRef, int], set[str]] = {}
     for rule in facts:
         for at, argument in enumerate(rule.arguments):
             texts.setdefault((rule.relation, at), set()).update(_texts(argument))
@@ -93,8 +92,8 @@ def strangers(
     return [diagnostic for rule in others for diagnostic in judge.body(rule.body, {})]
 
 
-def _listed(name: str, column: Column, types: Sequence[str]) -> Domain | None:
-    if name.removeprefix(OLD) == "heat:resource" and column.name in ("type", "declared"):
+def _listed(name: RelationRef, column: Column, types: Sequence[str]) -> Domain | None:
+    if relation_name(name) == "heat:resource" and column.name in ("type", "declared"):
         return Domain(frozenset(types), complete=False, listed=True)
     return Domain(frozenset(column.allowed), column.closed, listed=True) if column.allowed else None
 
@@ -153,12 +152,12 @@ class _Judge:
     def __init__(
         self,
         domains: Domains,
-        relations: Mapping[str, Relation],
+        relations: Mapping[RelationRef, Relation],
         facts: Iterable[CheckedRule],
         catalogue: Catalogue,
     ) -> None:
         self._domains, self._relations, self._catalogue = domains, relations, catalogue
-        self._facts: dict[str, list[CheckedRule]] = {}
+        self._facts: dict[RelationRef, list[CheckedRule]] = {}
         for fact in facts:
             self._facts.setdefault(fact.relation, []).append(fact)
 
@@ -187,7 +186,7 @@ class _Judge:
             column = self._relations[match.relation].columns[at].name
             if isinstance(argument, Const):
                 what = f"{column} of {match.relation} is never"
-                if column == "path" and match.relation.removeprefix(OLD) in OF_PROPERTIES:
+                if column == "path" and relation_name(match.relation) in OF_PROPERTIES:
                     domain = self._properties(match, body)
                     argument = Const(str(argument.value).partition(".")[0])
                 yield from _strange(what, argument, domain, match.span)
@@ -201,7 +200,7 @@ class _Judge:
         fact that merely is not listed may be meant for another rule."""
         for fact in self._facts.get(match.relation, ()):
             for diagnostic in _strange(what, fact.arguments[at], rest, fact.span):
-                if "#" in match.relation or "mean" in (diagnostic.suggestion or ""):
+                if self._relations[match.relation].generated or "mean" in (diagnostic.suggestion or ""):
                     yield diagnostic
 
     def _properties(self, match: Match, body: Sequence[CheckedLiteral]) -> Domain:
@@ -210,7 +209,7 @@ class _Judge:
             argument.value
             for literal in body
             if isinstance(literal, Match)
-            and literal.relation.removeprefix(OLD) == "heat:resource"
+            and relation_name(literal.relation) == "heat:resource"
             and literal.arguments[0] == match.arguments[0]
             for argument in literal.arguments[3:]
             if isinstance(argument, Const)

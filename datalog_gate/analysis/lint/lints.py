@@ -19,7 +19,7 @@ from datalog_gate.base.values import Value
 from datalog_gate.language.ast import Aggregate, Atom, Constant, Declaration, Import, Module, Rule
 from datalog_gate.language.walk import nodes
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.relations import OLD
+from datalog_gate.schema.declaration import RelationRef, current_version
 
 ONE_ROW = frozenset({"gate:now", "gate:request", "gate:caller"})
 """Relations of the catalogue that have one row at most."""
@@ -30,7 +30,7 @@ def lint(
 ) -> tuple[Diagnostic, ...]:
     """The warnings of the check, and those that only a lint gives."""
     names = Names(modules, {}, catalogue=catalogue)
-    by_relation: dict[str, list[CheckedRule]] = {}
+    by_relation: dict[RelationRef, list[CheckedRule]] = {}
     for stratum in checked.program.strata:
         for rule in stratum.rules:
             by_relation.setdefault(rule.relation, []).append(rule)
@@ -64,7 +64,7 @@ def _of_policies(checked: Checked, tested: Collection[str]) -> Iterator[Diagnost
             yield _warning("no-test", f"no test expects {policy.id}", policy.span, suggestion)
 
 
-def _live(checked: Checked) -> set[str]:
+def _live(checked: Checked) -> set[RelationRef]:
     """The relations that can have a row: a least fixpoint over the strata."""
     live = set(checked.program.inputs)
     for stratum in checked.program.strata:
@@ -74,7 +74,7 @@ def _live(checked: Checked) -> set[str]:
     return live
 
 
-def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[str]) -> Iterator[Diagnostic]:
+def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[RelationRef]) -> Iterator[Diagnostic]:
     """A rule none of whose alternatives can hold; one with ``false`` in each has none left."""
     reasons = [_dead(way, live) for way in ways]
     if all(reasons):
@@ -83,7 +83,7 @@ def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[str]) -> 
         yield _warning("never-fires", f"this rule never holds: {reason}", written.head.name_span, suggestion)
 
 
-def _dead(rule: CheckedRule, live: Set[str]) -> str | None:
+def _dead(rule: CheckedRule, live: Set[RelationRef]) -> str | None:
     """Why the rule can't hold, if it can't: a relation without rows, or conditions that exclude each other."""
     for literal in rule.body:
         if isinstance(literal, Match) and literal.relation not in live:
@@ -107,21 +107,24 @@ def _dead(rule: CheckedRule, live: Set[str]) -> str | None:
 
 
 def _used(
-    modules: Iterable[Module], checked: Checked, names: Names, by_relation: Mapping[str, Sequence[CheckedRule]]
-) -> set[str]:
+    modules: Iterable[Module], checked: Checked, names: Names, by_relation: Mapping[RelationRef, Sequence[CheckedRule]]
+) -> set[RelationRef]:
     """The relations that a policy, an unlock or an export rests on."""
-    waiting = [*(policy.relation for policy in checked.policies), *(unlock.relation for unlock in checked.unlocks)]
+    waiting: list[RelationRef] = [
+        *(policy.relation for policy in checked.policies),
+        *(unlock.relation for unlock in checked.unlocks),
+    ]
     waiting += [f"{module.name}:{name}" for module in modules for name in names.scopes[module.name].exports]
-    used: set[str] = set()
+    used: set[RelationRef] = set()
     while waiting:
-        name = waiting.pop().removeprefix(OLD)
+        name = current_version(waiting.pop())
         if name not in used:
             used.add(name)
             waiting += (match.relation for rule in by_relation.get(name, ()) for match in matches(rule.body))
     return used
 
 
-def _unused(module: Module, names: Names, used: Set[str]) -> Iterator[Diagnostic]:
+def _unused(module: Module, names: Names, used: Set[RelationRef]) -> Iterator[Diagnostic]:
     """Each relation of the module that nothing uses, once, and each import that no bare name needs."""
     scope = names.scopes[module.name]
     bodies = [
@@ -131,7 +134,7 @@ def _unused(module: Module, names: Names, used: Set[str]) -> Iterator[Diagnostic
         for literal in (*statement.head.arguments, *statement.body)
     ]
     read = {atom.name for atom in nodes(bodies) if isinstance(atom, Atom)} - scope.relations.keys()
-    told: set[str] = set()
+    told: set[RelationRef] = set()
     for statement in module.statements:
         match statement:
             case Import(imported, span) if not read & names.scopes[names.imported(imported, module.name)].exports:
@@ -155,7 +158,7 @@ def _constant_aggregates(rule: Rule) -> Iterator[Diagnostic]:
 
 
 def _cartesian(
-    body: Sequence[CheckedLiteral], outer: Collection[Var], by_relation: Mapping[str, Sequence[CheckedRule]]
+    body: Sequence[CheckedLiteral], outer: Collection[Var], by_relation: Mapping[RelationRef, Sequence[CheckedRule]]
 ) -> Iterator[Diagnostic]:
     """Two relations of a body that no variable leads from one to the other: every row meets every row."""
     groups: list[tuple[set[Var], list[Match]]] = []
@@ -176,6 +179,6 @@ def _cartesian(
         yield _warning("cartesian", message, other.span, "join the two by a variable, or split the rule")
 
 
-def _one_row(relation: str, by_relation: Mapping[str, Sequence[CheckedRule]]) -> bool:
+def _one_row(relation: RelationRef, by_relation: Mapping[RelationRef, Sequence[CheckedRule]]) -> bool:
     rules = by_relation.get(relation, ())
     return relation in ONE_ROW or (len(rules) == 1 and not any(isinstance(literal, Match) for literal in rules[0].body))

@@ -12,6 +12,7 @@ from datalog_gate.analysis.violation_key import compares
 from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.diagnostics import Diagnostic, Span, excerpt, printable
 from datalog_gate.decision.decision import SHORT, Decision, Violation, Waiver
+from datalog_gate.schema.declaration import RelationRef
 
 if TYPE_CHECKING:
     from datalog_gate.explain.explanation import Explanation
@@ -79,9 +80,9 @@ def notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[
         yield f"{len(rest)} of {len(waivers)} waivers met nothing here: {', '.join(rest[:10])}{more}"
 
 
-def uncompared(inputs: Collection[str], decisions: Sequence[Decision]) -> Iterator[str]:
+def uncompared(inputs: Collection[RelationRef], decisions: Sequence[Decision]) -> Iterator[str]:
     """What to tell of rules that read what an update changes, where nothing says what was."""
-    read = sorted(one for one in inputs if compares([one]))
+    read = sorted(str(relation) for relation in inputs if compares([relation]))
     if read and any(decision.action in CHANGING and not decision.compared for decision in decisions):
         yield f"the rules read {', '.join(read)}, and nothing says what the stack was: give --against OLD"
 

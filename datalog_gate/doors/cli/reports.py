@@ -82,7 +82,7 @@ def unfilled(program: CheckedProgram, given: str | None) -> list[Diagnostic]:
 
     found: dict[Path, set[str]] = {}
     for rule in () if given else (rule for stratum in program.strata for rule in stratum.rules):
-        if read := {match.relation for match in matches(rule.body) if cloud.relation(match.relation)}:
+        if read := {str(match.relation) for match in matches(rule.body) if cloud.relation(str(match.relation))}:
             found.setdefault(Path(rule.span.file).parent, set()).update(read)
     needed = sorted({one for folder, read in found.items() if not does_without(folder) for one in read})
     message = f"the rules read {', '.join(needed)}, which nothing fills"
