@@ -15,10 +15,9 @@ from typing import NamedTuple
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import RulesError
 from datalog_gate.language.ast import NOWHERE
-from datalog_gate.language.layout import Item, groups, lines
 from datalog_gate.language.lexer import Source, Token
 from datalog_gate.language.parser import parse
-from datalog_gate.language.printer import statement_items
+from datalog_gate.language.printer import Item, groups, lines, statement_items
 
 
 def format_text(text: str, file: str = "<text>") -> str:

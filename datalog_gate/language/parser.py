@@ -1,20 +1,40 @@
-"""From the text of a rule file to its module (layer 1).
+"""Parser of rule files: from tokens to the syntax tree.
 
-In: any text. Out: the statements that could be read, and a diagnostic for each that could not: reading goes on at the
-next statement, after its terminator or at a name or annotation at column 1. Time is linear in the text, and the depth
-of the tree is bounded, so that whoever walks it may recurse.
+A recursive-descent parser with one method for each construct. A statement that cannot be read is reported, and parsing
+goes on with the next one: after the terminator, or at a name or annotation in column 1. Parsing takes linear time. The
+nesting of parentheses and the number of operators in a term are limited, so that recursive functions can walk the tree.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final, TypeVar, get_args
 
-from datalog_gate.base.diagnostics import Diagnostic, in_order
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, in_order, slip
+from datalog_gate.base.values import FALSE, TRUE, Value
 from datalog_gate.language import ast
-from datalog_gate.language.bodies import WORDS, BodyParser, check_order
-from datalog_gate.language.lexer import STATEMENTS, Refused
+from datalog_gate.language.lexer import RANKS, RESERVED, STATEMENTS, Refused, Source, Token
 
-_BEGIN = frozenset({"name", "update", "@"})  # what a statement may begin with
+MAX_NESTING: Final = 25
+"""The maximum nesting of parentheses and aggregates."""
+MAX_OPERATORS: Final = 100
+"""The maximum number of operators in a term."""
+
+_WORDS: dict[str, Value] = {"null": None, "true": TRUE, "false": FALSE}
+_OPERATORS: dict[str, ast.Operator] = {operator: operator for operator in RANKS}
+_COMPARATORS: dict[str, ast.Comparator] = {comparator: comparator for comparator in get_args(ast.Comparator)}
+_FUNCTIONS: dict[str, ast.AggregateFunction] = {name: name for name in get_args(ast.AggregateFunction)}
+_AFTER_TERM = frozenset({*_OPERATORS, *_COMPARATORS, "in"})
+_AFTER_OPERAND = _AFTER_TERM | {"{", "not", "==", "=<", "=>", "<>", ":="}
+"""What follows an operand in a condition, with the signs that are written by mistake."""
+_STATEMENT_BEGINNINGS = frozenset({"name", "update", "@"})
+_BEGINNINGS = frozenset({"name", "string", "number", "(", "not", "true", "false", "null", "@"})
+"""The tokens that a condition, an argument or a statement can begin with, except a minus sign."""
+_OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
+_WORDS_OF_CONGRESS = frozenset({*_OF_PYTHON, *_WORDS, "or", "in"})
+"""Reserved words that are variables in rules for Congress."""
+_T = TypeVar("_T")
 
 
 def parse(
@@ -50,7 +70,315 @@ def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body,
         return (), (refused.diagnostic,)
 
 
-class _Parser(BodyParser):
+class _Cursor:
+    """The tokens of a text from the one at `index` on. What a method does not find it refuses with `Refused`."""
+
+    def __init__(self, text: str, file: str, line: int = 1, column: int = 1) -> None:
+        self.source = Source(text, file, line, column)
+        self.tokens = self.source.tokens
+        self.index = 0
+        self.nesting = 0
+        self.closings = _closings(self.tokens)
+
+    @property
+    def token(self) -> Token:
+        """The next token."""
+        return self.tokens[self.index]
+
+    def peek(self) -> Token:
+        """The token after the next."""
+        return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
+
+    def advance(self) -> Token:
+        """Take the next token, which is not the end."""
+        self.index += 1
+        return self.tokens[self.index - 1]
+
+    def take(self, kind: str) -> bool:
+        """Take the next token if it is of this kind."""
+        if self.tokens[self.index].kind != kind:
+            return False
+        self.index += 1
+        return True
+
+    def expect(self, kind: str, expected: str) -> Token:
+        if self.token.kind != kind:
+            raise self.unexpected(f"found {{found}}, expected {expected}")
+        return self.advance()
+
+    def word(self, expected: str, quoted: bool) -> str:
+        """Any word, reserved or not, or a string if it may be `quoted`."""
+        token = self.token
+        if quoted and token.kind == "string":
+            return self.source.string(self.advance())
+        if token.kind.startswith("bad") or not token.text.isidentifier():
+            advice = f'write it in quotes, `"{token.text[:80]}"`' if quoted and token.kind == "name" else None
+            raise self.unexpected(f"found {{found}}, expected {expected}", advice)
+        return self.advance().text
+
+    def sequence(self, item: Callable[[], _T], close: str) -> tuple[_T, ...]:
+        """Items with commas between them, up to the closing sign."""
+        if self.take(close):
+            return ()
+        items = self.items(item)
+        if not self.take(close):
+            raise self.unexpected(f"found {{found}}, expected `,` or `{close}`", self.unclosed(close))
+        return items
+
+    def items(self, item: Callable[[], _T]) -> tuple[_T, ...]:
+        """Items with commas between them, at least one."""
+        found = [item()]
+        while self.take(","):
+            found.append(item())
+        return tuple(found)
+
+    def enter(self) -> int:
+        """Take an opening sign; where it stands."""
+        self.nesting += 1
+        if self.nesting > MAX_NESTING:
+            raise self.source.refused(self.token, f"nested deeper than {MAX_NESTING}", code="too-large")
+        return self.advance().start
+
+    def leave(self, close: str, expected: str) -> None:
+        if not self.take(close):
+            raise self.unexpected(f"found {{found}}, expected {expected}", self.unclosed(close))
+        self.nesting -= 1
+
+    def after_closing(self) -> str:
+        """The kind of the token after the one that closes the next, a parenthesis; empty if nothing closes it."""
+        closing = self.closings.get(self.index)
+        return "" if closing is None else self.tokens[closing + 1].kind
+
+    def since(self, start: int) -> Span:
+        """The place from an offset up to the last token taken."""
+        return self.source.span(start, self.tokens[self.index - 1].end)
+
+    def forgotten(self, sign: str) -> str | None:
+        """The advice to write a sign before the next token, if that begins something; or the word that was meant before
+        it."""
+        if near := slip(self.tokens[self.index - 1].text, RESERVED | STATEMENTS):
+            return f"did you mean `{near}`?"
+        token = self.token
+        begins = token.kind in _BEGINNINGS and len(token.text) <= 80 and token.text.isprintable()
+        return f"write `{sign}` before `{token.text}`" if begins else None
+
+    def unclosed(self, close: str) -> str | None:
+        """The advice to close what is open before the next token, if that can't stand inside, or to write a comma."""
+        if self.token.kind in (":-", "."):
+            return f"write `{close}` before `{self.token.text}`"
+        return self.forgotten(",")
+
+    def unexpected(self, message: str, suggestion: str | None = None) -> Refused:
+        """The refusal of the next token."""
+        return self.source.unexpected(self.token, message, suggestion)
+
+
+class _BodyParser(_Cursor):
+    """One method for each construct of a body: it takes the construct's tokens, or raises `Refused`."""
+
+    def __init__(self, text: str, file: str, congress: bool, line: int = 1, column: int = 1) -> None:
+        super().__init__(text, file, line, column)
+        self.congress = congress
+        if congress:
+            self.tokens[:] = [token._replace(kind="name") if token.kind == "update" else token for token in self.tokens]
+        self.terms = 0
+        self.operators = 0
+
+    # bodies
+
+    def body(self) -> ast.Body:
+        return tuple(literal for literals in self.items(self.literal) for literal in literals)
+
+    def literal(self) -> ast.Body:
+        """One literal; parentheses that hold no ``or`` are as many as they hold."""
+        token, follower = self.token, self.peek().kind
+        match token.kind:
+            case "not":
+                return (self.negation(),)
+            case "(" if self.after_closing() not in _AFTER_TERM:
+                return self.group()
+            case "true" | "false" if follower not in _AFTER_OPERAND:
+                return (ast.Truth(self.advance().kind == "true", self.since(token.start)),)
+            case "name" if follower not in _AFTER_OPERAND:
+                return (self.atom("a condition"),)
+        return (self.condition(),)
+
+    def negation(self) -> ast.Negation:
+        start = self.advance().start
+        if self.token.kind == "(" and self.after_closing() not in _AFTER_TERM:
+            body = self.group()
+        else:
+            body = (self.atom("a relation or a body in parentheses after `not`"),)
+            if self.token.kind in _AFTER_OPERAND:
+                raise self.unexpected(
+                    "`not` takes a relation or a body in parentheses, found {found}", "write `not (...)`"
+                )
+        return ast.Negation(body, self.since(start))
+
+    def group(self) -> ast.Body:
+        start = self.enter()
+        branches = [self.body()]
+        while self.take("or"):
+            branches.append(self.body())
+        self.leave(")", "`,`, `or` or `)`")
+        return branches[0] if len(branches) == 1 else (ast.Disjunction(tuple(branches), self.since(start)),)
+
+    def condition(self) -> ast.Comparison | ast.Membership:
+        start = self.token.start
+        left = self.term("a condition")
+        if comparator := _COMPARATORS.get(self.token.kind):
+            self.advance()
+            return ast.Comparison(comparator, left, self.term(), self.since(start))
+        if not self.take("in"):
+            advice = "write `not (x in [...])`" if self.token.kind == "not" and self.peek().kind == "in" else None
+            raise self.unexpected("found {found}, expected a comparison", advice)
+        self.expect("[", "`[`")
+        return ast.Membership(left, self.sequence(self.term, "]"), self.since(start))
+
+    def atom(self, expected: str) -> ast.Atom:
+        name = self.expect("name", expected)
+        if name.text == "_":
+            raise self.source.refused(name, "`_` is no relation")
+        name_span = self.since(name.start)
+        arguments = self.sequence(self.argument, ")") if self.take("(") else ()
+        positional = tuple(argument for argument in arguments if not isinstance(argument, ast.NamedArgument))
+        named = tuple(argument for argument in arguments if isinstance(argument, ast.NamedArgument))
+        _check_order(positional, named)
+        return ast.Atom(name.text, positional, named, self.since(name.start), name_span)
+
+    def argument(self) -> ast.Term | ast.NamedArgument:
+        if self.peek().kind != "=":
+            return self.term()
+        start = self.token.start
+        column = self.column()
+        self.advance()
+        return ast.NamedArgument(column, self.term(), self.since(start))
+
+    def column(self) -> str:
+        if self.congress and self.token.kind == "number" and self.token.text.isdigit():
+            return self.advance().text
+        return self.word("a column", quoted=True)
+
+    # terms
+
+    def term(self, expected: str = "a value") -> ast.Term:
+        """A term. Its operators count together, those inside of its parentheses and aggregates too."""
+        if not self.terms:
+            self.operators = 0
+        self.terms += 1
+        term = self.operation(1, expected)
+        self.terms -= 1
+        return term
+
+    def operation(self, rank: int, expected: str = "a value") -> ast.Term:
+        """Operators of at least this rank, by precedence climbing."""
+        start = self.token.start
+        left = self.operand(expected)
+        while (operator := _OPERATORS.get(self.token.kind)) and RANKS[operator] >= rank:
+            self.operator()
+            left = ast.Operation(operator, left, self.operation(RANKS[operator] + 1), self.since(start))
+        return left
+
+    def operator(self) -> None:
+        """Take an operator between two terms."""
+        before, token = self.tokens[self.index - 1], self.token
+        self.count_operator()
+        self.advance()
+        apart = before.end < token.start and token.end < self.token.start
+        if token.kind == "-" and self.token.kind != "number" and not apart:
+            advice = "write blanks around it, or the whole text in quotes"
+            raise self.source.refused(token, "a minus has blanks on both sides or a number after it", advice)
+
+    def count_operator(self) -> None:
+        self.operators += 1
+        if self.operators > MAX_OPERATORS:
+            raise self.source.refused(self.token, f"a term of more than {MAX_OPERATORS} operators", code="too-large")
+
+    def operand(self, expected: str = "a value") -> ast.Term:
+        token = self.token
+        value: Value
+        if self.congress and self.terms and token.text in _WORDS_OF_CONGRESS:
+            self.advance()
+            return ast.Variable(token.text, self.since(token.start))
+        match token.kind:
+            case "number":
+                value = self.source.number(token)
+            case "string":
+                value = self.source.string(token)
+            case "null" | "true" | "false":
+                value = _WORDS[token.kind]
+            case "-":
+                return self.minus()
+            case "name":
+                return self.named_operand()
+            case "(":
+                self.enter()
+                term = self.operation(1)
+                self.leave(")", "an operator or `)`")
+                return term
+            case _:
+                dangling = self.tokens[self.index - 1].kind == "," and token.kind in (".", ")", "]", "}", "end")
+                advice = "leave out the `,` before it" if dangling else None
+                raise self.unexpected(f"found {{found}}, expected {expected}", advice)
+        self.advance()
+        return ast.Constant(value, self.since(token.start))
+
+    def minus(self) -> ast.Term:
+        """A minus sign before a term: it binds tighter than all but ``??``."""
+        sign = self.token
+        if self.peek().kind == "number":
+            self.advance()
+            value = self.source.number(self.advance(), "-")
+            return ast.Constant(value, self.since(sign.start))
+        self.count_operator()
+        self.enter()  # it may print as parentheses
+        zero = ast.Constant(0, self.since(sign.start))
+        term = self.operation(RANKS["??"])
+        self.nesting -= 1
+        return ast.Operation("-", zero, term, self.since(sign.start))
+
+    def named_operand(self) -> ast.Term:
+        token, follower = self.token, self.peek().kind
+        if follower == "{":
+            return self.aggregate()
+        if follower == "(":
+            raise self.unexpected("{found} is a relation, not a value", "make it a condition and use its result here")
+        if follower == ":" == self.tokens[self.index + 2].kind:
+            raise self.unexpected("{found} is no text", f'write the text in quotes, `"{token.text[:80]}::..."`')
+        if token.text in _OF_PYTHON:
+            raise self.unexpected("{found} is no value", f"write `{_OF_PYTHON[token.text]}`")
+        if not token.text.isidentifier():
+            raise self.unexpected("{found} is no variable", f'write a string in quotes, `"{token.text[:80]}"`')
+        self.advance()
+        span = self.since(token.start)
+        return ast.Wildcard(span) if token.text == "_" else ast.Variable(token.text, span)
+
+    def aggregate(self) -> ast.Aggregate:
+        function = _FUNCTIONS.get(self.token.text)
+        if not function:
+            near = closest(self.token.text[:80], _FUNCTIONS)
+            advice = f"did you mean `{near}`?" if near else f"there are {', '.join(_FUNCTIONS)}"
+            raise self.unexpected("{found} is no aggregate", advice)
+        start = self.advance().start
+        self.enter()
+        terms = self.items(self.aggregated)
+        before, colon = self.tokens[self.index - 1], self.expect(":", "an operator, `,` or `:`")
+        if not before.end < colon.start < colon.end < self.token.start:
+            raise self.source.refused(colon, "the colon of an aggregate has blanks on both sides", "write ` : `")
+        body = self.body()
+        self.leave("}", "`,` or `}`")
+        return ast.Aggregate(function, terms, body, self.since(start))
+
+    def aggregated(self) -> ast.Term:
+        name, colon, relation = self.token.text.partition(":")
+        if self.token.kind == "name" and colon:
+            raise self.unexpected(
+                "{found} is no variable", f"write blanks around the colon, `{name[:40]} : {relation[:80]}`"
+            )
+        return self.term()
+
+
+class _Parser(_BodyParser):
     """One method for each kind of statement: it takes the statement's tokens, or raises `Refused`."""
 
     def statement(self) -> ast.Statement:
@@ -106,7 +434,7 @@ class _Parser(BodyParser):
         arguments = self.sequence(self.annotation_argument, ")") if self.take("(") else ()
         values = tuple(argument for argument in arguments if isinstance(argument, ast.Constant))
         attributes = tuple(argument for argument in arguments if isinstance(argument, ast.Attribute))
-        check_order(values, attributes)
+        _check_order(values, attributes)
         return ast.Annotation(name, values, attributes, self.since(start))
 
     def annotation_argument(self) -> ast.Constant | ast.Attribute:
@@ -124,7 +452,7 @@ class _Parser(BodyParser):
 
     def constant(self) -> ast.Constant:
         token = self.token
-        if token.kind in ("number", "string", "-", *WORDS):
+        if token.kind in ("number", "string", "-", *_WORDS):
             term = self.operand()
             if isinstance(term, ast.Constant):
                 return term
@@ -187,7 +515,11 @@ class _Parser(BodyParser):
     def end_statement(self, expected: str, comma: str = "") -> None:
         """Take the terminator, or refuse what is none: without one a statement ends only before a token at column 1."""
         token = self.token
-        if self.take(".") or token.kind == "end" or (token.kind in _BEGIN and self.source.at_margin(token)):
+        if (
+            self.take(".")
+            or token.kind == "end"
+            or (token.kind in _STATEMENT_BEGINNINGS and self.source.at_margin(token))
+        ):
             return
         raise self.unexpected(f"missing {expected} before {{found}}", self.unended(comma))
 
@@ -206,8 +538,25 @@ class _Parser(BodyParser):
         """Go on where the next statement may begin; `start` is where the refused one began."""
         self.index = max(self.index, start)
         while (token := self.token).kind != "end":
-            if self.index > start and token.kind in _BEGIN and self.source.at_margin(token):
+            if self.index > start and token.kind in _STATEMENT_BEGINNINGS and self.source.at_margin(token):
                 return
             self.index += 1
             if token.kind == ".":
                 return
+
+
+def _check_order(positional: Sequence[ast.Term], named: Sequence[ast.NamedArgument | ast.Attribute]) -> None:
+    if positional and named and positional[-1].span > named[0].span:
+        raise Refused(Diagnostic("syntax", "positional arguments stand before named ones", positional[-1].span))
+
+
+def _closings(tokens: list[Token]) -> dict[int, int]:
+    """Where each parenthesis closes, by the index of its token; one that does not is left out."""
+    open_at: list[int] = []
+    closings = {}
+    for index, token in enumerate(tokens):
+        if token.kind == "(":
+            open_at.append(index)
+        elif token.kind == ")" and open_at:
+            closings[open_at.pop()] = index
+    return closings
