@@ -13,7 +13,7 @@ from datalog_gate.analysis.check import check
 from datalog_gate.analysis.congress.convert import converted
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.violation_key import compares
+from datalog_gate.analysis.violation_key import compares_states
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import EngineError, RulesError, UsageError
 from datalog_gate.base.values import Row, Unknown, Value, row_key, show, to_json
@@ -78,7 +78,7 @@ class Rules:
     def compares(self, action: str) -> bool:
         """Whether a policy that denies the action reads what the stack was, or what becomes of it."""
         deny = (policy for policy in self._set.policies if policy.level == "deny" and action in policy.on)
-        return any(compares(self._set.reads[policy.relation]) for policy in deny)
+        return any(compares_states(self._set.reads[policy.relation]) for policy in deny)
 
     def inventory(self, source: FactSource, before: Inventory | None = None) -> Inventory:
         """The inventory of a file of lines of facts, or of rows by relation, to be given to any number of decisions. It

@@ -4,7 +4,7 @@ import gc
 from dataclasses import replace
 from weakref import ref
 
-from datalog_gate.analysis.cache import MOST, Kept
+from datalog_gate.analysis.cache import MAX_ENTRIES, ProgramCache
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
 from datalog_gate.analysis.slices import grounded, layers, resting
 from datalog_gate.schema.declaration import RelationRef
@@ -50,7 +50,7 @@ def test_a_part_is_the_same_each_time() -> None:
 
 
 def test_what_is_made_of_a_program_goes_with_it() -> None:
-    kept = Kept[CheckedProgram]()
+    kept = ProgramCache[CheckedProgram]()
 
     def used() -> list[ref[CheckedProgram]]:
         whole = replace(WHOLE)
@@ -65,8 +65,8 @@ def test_what_is_made_of_a_program_goes_with_it() -> None:
 
 
 def test_of_one_program_only_so_much_is_kept() -> None:
-    kept = Kept[int]()
-    values = [kept.get(WHOLE, at, lambda at=at: at) for at in range(MOST + 1)]  # type: ignore[misc]
-    assert values == list(range(MOST + 1))
+    kept = ProgramCache[int]()
+    values = [kept.get(WHOLE, at, lambda at=at: at) for at in range(MAX_ENTRIES + 1)]  # type: ignore[misc]
+    assert values == list(range(MAX_ENTRIES + 1))
     assert kept.get(WHOLE, 0, lambda: -1) == -1
-    assert kept.get(WHOLE, MOST, lambda: -1) == MOST
+    assert kept.get(WHOLE, MAX_ENTRIES, lambda: -1) == MAX_ENTRIES

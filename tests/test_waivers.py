@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import datalog_gate as dg
-from datalog_gate.analysis.violation_key import computed, keys_of
+from datalog_gate.analysis.violation_key import computed_cells, key_columns
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.policy_set import RuleFile, load
@@ -64,9 +64,9 @@ def read_messages(violations: tuple[Violation, ...]) -> list[str]:
 )
 def test_the_key_of_a_violation_is_what_is_read_and_not_worked_out(head: str, body: str, keys: tuple[str]) -> None:
     rules = rules_of(f'@deny("p", "x")\n{head} :- {body}.\nq(n) :- n = count{{ r : os:nova:server(_id=r) }}.\n')
-    assert keys_of(rules.policies[0], computed(rules.program)) == keys
+    assert key_columns(rules.policies[0], computed_cells(rules.program)) == keys
     named = rules_of(f'@deny("p", "x", key=["s"])\n{head} :- {body}.\nq(1).\n')
-    assert keys_of(named.policies[0], computed(named.program)) == ("s",)
+    assert key_columns(named.policies[0], computed_cells(named.program)) == ("s",)
 
 
 def test_a_column_is_worked_out_if_one_rule_works_it_out() -> None:
@@ -74,7 +74,7 @@ def test_a_column_is_worked_out_if_one_rule_works_it_out() -> None:
         '@deny("p", "x")\np(s, n) :- heat:stack(id=s, depth=n).\n'
         "p(s, n) :- heat:stack(id=s), n = count{ r : os:nova:server(_id=r) }.\n"
     )
-    assert keys_of(rules.policies[0], computed(rules.program)) == ("s",)
+    assert key_columns(rules.policies[0], computed_cells(rules.program)) == ("s",)
 
 
 ALL = ["flavor: db takes vast", "flavor: web takes huge", "many: 2 servers"]

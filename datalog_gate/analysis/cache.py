@@ -1,7 +1,6 @@
-"""What is made of a checked program, kept for as long as the program is (layer 2).
+"""A cache of what is computed from a checked program, for as long as the program is in use.
 
-In: a program, and what tells one thing made of it from another. Out: the thing, made when it is first asked for. A
-policy set that nobody uses any more takes with it all that was made of its rules.
+When nobody uses a policy set any more, everything that was computed from its rules is freed with it.
 """
 
 from __future__ import annotations
@@ -13,26 +12,29 @@ from weakref import WeakKeyDictionary
 from datalog_gate.analysis.program import CheckedProgram
 
 T = TypeVar("T")
-MOST = 32
-"""How many things of a kind are kept of one program: stacks differ in what is not known of them."""
+MAX_ENTRIES = 32
+"""The maximum number of values for each program: stacks differ in their unknowns."""
 
 
-class Kept(Generic[T]):
-    """Things of one kind. Threads may ask at the same time: two make the same."""
+class ProgramCache(Generic[T]):
+    """Values of one kind by program and key. If two threads need a missing value, both compute it."""
 
     def __init__(self) -> None:
-        self._made: WeakKeyDictionary[CheckedProgram, dict[Hashable, T]] = WeakKeyDictionary()
+        self._values: WeakKeyDictionary[CheckedProgram, dict[Hashable, T]] = WeakKeyDictionary()
 
-    def get(self, program: CheckedProgram, key: Hashable, make: Callable[[], T]) -> T:
-        """The thing of that key. One that is the program itself is not kept: it would keep the program for ever."""
-        made = self._made.get(program)
-        if made is None:
-            made = self._made.setdefault(program, {})
-        found = made.get(key)
-        if found is None:
-            found = make()
-            if len(made) >= MOST:
-                made.clear()
-            if found is not program:
-                made[key] = found
-        return found
+    def get(self, program: CheckedProgram, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the value with that key, computed if it is missing.
+
+        A value that is the program itself is not stored: it would keep the program in use for ever.
+        """
+        values = self._values.get(program)
+        if values is None:
+            values = self._values.setdefault(program, {})
+        value = values.get(key)
+        if value is None:
+            value = compute()
+            if len(values) >= MAX_ENTRIES:
+                values.clear()
+            if value is not program:
+                values[key] = value
+        return value

@@ -1,24 +1,24 @@
-"""From modules to a checked program and its policies (layer 2): the one way to make either.
+"""Analysis of modules: the passes from syntax trees to a checked program with its policies.
 
-In: parsed modules. Out: `Checked`, with warnings; or a RulesError with everything that is wrong, all of it together.
+Every error and warning of all passes is reported together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from datalog_gate.analysis.congress.normalize import modern
-from datalog_gate.analysis.lint.allowed_values import strangers
-from datalog_gate.analysis.lint.single_use import texts_once
-from datalog_gate.analysis.lower import Lowering
-from datalog_gate.analysis.old_state import stand_ins, with_old_state
+from datalog_gate.analysis.congress.normalize import translate
+from datalog_gate.analysis.lint.allowed_values import check_values
+from datalog_gate.analysis.lint.single_use import find_rare_texts
+from datalog_gate.analysis.lower import Draft, Lowering
+from datalog_gate.analysis.old_state import OldState, stand_ins, with_old_state
 from datalog_gate.analysis.policy import Policies, Policy, Unlock
-from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Var
+from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Stratum, Var
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import reads, stratify
-from datalog_gate.analysis.types import Inference, infer
+from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import Kind
@@ -45,12 +45,13 @@ EFFECTIVE = Relation(
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A program with its policies in order of id, its unlocks, and warnings. In `modules` what is written for Congress
-    stands in our words."""
+    """A checked program with its policies and unlocks."""
 
     modules: tuple[Module, ...]
+    """The modules; rules for Congress are translated."""
     program: CheckedProgram
     policies: tuple[Policy, ...]
+    """The policies in order of id."""
     unlocks: tuple[Unlock, ...]
     warnings: tuple[Diagnostic, ...]
 
@@ -68,67 +69,250 @@ def check(
     """Check the modules as one program.
 
     `given` names relations that facts fill, with the kinds of their columns; for `query` and `lenient` see `Names`.
-    `found` are the parser's diagnostics, reported with those found here; `sources` are the
-    files' texts for excerpts. Errors: RulesError.
+    `found` are the parser's diagnostics, which are reported with those of the passes. `sources` are the texts of the
+    files, for excerpts. Errors: RulesError with all errors and warnings.
     """
-    names = Names(modules, given or {}, query, lenient, catalogue)
-    notes: list[Diagnostic] = []
-    if names.congress:
-        written = modules
-        modules, _ = modern(written, names, {})
-        modules, notes = modern(written, names, _inferred(modules, names, []).relations)
-    diagnostics = [*found, *notes, *(diagnostic for module in modules for diagnostic in texts_once(module))]
-    inference = _inferred(modules, names, diagnostics)
-    if query is None and not found:  # a query may read any relation, a rule that can't be read too
-        diagnostics += names.unread(modules)
-    rules = list(inference.rules)
-    policies = Policies(modules, names, inference.relations)
-    rules += _unlocking(policies.unlocks)
-    strata, unstratified = stratify(rules)
-    described = inference.relations | _of_grants()
-    past = with_old_state(rules, described, {EFFECTIVE.name}, catalogue)
-    diagnostics += [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
-    diagnostics += [*inference.diagnostics, *policies.diagnostics, *unstratified, *past.diagnostics]
-    diagnostics += _unknown_services(rules, policies.unlocks)
-    whole = all(diagnostic.severity != "error" for diagnostic in diagnostics)
-    in_strata = [rule for stratum in strata for rule in stratum.rules]
-    diagnostics += strangers(in_strata, described, catalogue, whole)
-    if any(diagnostic.severity == "error" for diagnostic in diagnostics):
-        raise RulesError(diagnostics, sources)
-    if past.rules != rules:
-        rules, strata = past.rules, stratify(past.rules)[0]
-    derived = {rule.relation for rule in rules}
-    used = {match.relation for rule in rules for match in matches(rule.body)}
-    described |= past.relations
-    inputs = (used | names.own().keys()) - derived
-    program = CheckedProgram(
-        {name: described[name] for name in sorted(inputs | derived, key=str)}, frozenset(inputs), strata
+    analysis = _Analysis(
+        modules, Names(modules, given or {}, query, lenient, catalogue), [*found], unparsed=bool(found)
     )
-    chosen = tuple(policies.policies[identity] for identity in sorted(policies.policies))
-    return Checked(tuple(modules), program, chosen, tuple(policies.unlocks), in_order(diagnostics))
+    for check_pass in PASSES:
+        check_pass(analysis)
+    if analysis.failed:
+        raise RulesError(analysis.diagnostics, sources)
+    policies = tuple(analysis.policies[identity] for identity in sorted(analysis.policies))
+    warnings = in_order(analysis.diagnostics)
+    return Checked(tuple(analysis.modules), _program(analysis), policies, tuple(analysis.unlocks), warnings)
 
 
-def _inferred(modules: Sequence[Module], names: Names, diagnostics: list[Diagnostic]) -> Inference:
-    """The rules of the modules in plain form, ordered, with the kinds of all columns."""
+@dataclass(slots=True)
+class _Analysis:
+    """The state of the analysis of one program, which the passes read and extend."""
+
+    modules: Sequence[Module]
+    names: Names
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    unparsed: bool = False
+    """Whether a part of the modules could not be parsed."""
+    drafts: list[Draft] = field(default_factory=list)
+    rules: list[CheckedRule] = field(default_factory=list)
+    relations: dict[RelationRef, Relation] = field(default_factory=dict)
+    """Every relation that occurs in the rules."""
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    """By id."""
+    unlocks: Sequence[Unlock] = ()
+    strata: tuple[Stratum, ...] = ()
+    old_state: OldState | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an error so far."""
+        return any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+
+
+def _translate_congress(analysis: _Analysis) -> None:
+    """Translate the rules that are written for Congress.
+
+    ``p(x) :- nova:servers(id=x, 6='True')`` => ``p(x) :- nova:servers(id=x, locked=true)``
+
+    The kind of a column decides what a text in it means, and a rule for Congress may derive the column: so kinds are
+    first inferred from a translation without them.
+    """
+    if analysis.names.congress:
+        untyped = _Analysis(translate(analysis.modules, analysis.names, {})[0], analysis.names)
+        _lower_rules(untyped)
+        _order_bodies(untyped)
+        _infer_kinds(untyped)
+        analysis.modules, notes = translate(analysis.modules, analysis.names, untyped.relations)
+        analysis.diagnostics += notes
+
+
+def _find_rare_texts(analysis: _Analysis) -> None:
+    """Warn of a text that occurs once in a module and is much like another one there: ``"prdo"`` beside ``"prod"``."""
+    for module in analysis.modules:
+        analysis.diagnostics += find_rare_texts(module)
+
+
+def _lower_rules(analysis: _Analysis) -> None:
+    """Resolve the names of the rules, and reduce each rule to conjunctions of simple literals.
+
+    ``p(x + 1) :- q(x), (r(x) or s(x))`` => ``p(y) :- q(x), r(x), y = x + 1`` and ``p(y) :- q(x), s(x), y = x + 1``
+    """
+    names = analysis.names
     lowering = Lowering(names)
-    for module in modules:
+    for module in analysis.modules:
         for rule in module.statements:
             if isinstance(rule, Rule):
                 lowering.lower(rule, module.name)
-    diagnostics += lowering.diagnostics
-    rules = [checked for draft in lowering.drafts if (checked := order(draft, diagnostics))]
-    own = names.own()
-    relations: dict[RelationRef, Relation] = {**lowering.relations}
-    for name, relation in own.items():
-        relations.setdefault(name, relation)
-    rules += _given_rules(names, relations, {rule.relation for rule in rules})
-    rules += stand_ins(relations, own)
-    return infer(rules, relations, own.keys() - names.undeclared)
+    analysis.drafts = lowering.drafts
+    analysis.diagnostics += lowering.diagnostics
+    analysis.diagnostics += [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
+    analysis.relations = {**lowering.relations}
+    for name, relation in names.own().items():
+        analysis.relations.setdefault(name, relation)
 
 
-def input_of(program: CheckedProgram, name: str) -> RelationRef | None:
-    """The input that rows given under a name go to: the relation itself, or what stands beside its rules. A bare name
-    is that of the one module which has it. None if there is none. Errors: ValueError if several modules have it."""
+def _order_bodies(analysis: _Analysis) -> None:
+    """Order the literals of each body so that every variable is bound before it is needed.
+
+    ``p(x) :- x > 1, not r(x), q(x)`` => ``p(x) :- q(x), x > 1, not r(x)``; without ``q(x)``, `unsafe-variable`
+    """
+    for draft in analysis.drafts:
+        if rule := order(draft, analysis.diagnostics):
+            analysis.rules.append(rule)
+
+
+def _infer_kinds(analysis: _Analysis) -> None:
+    """Infer the kinds of all columns, and report comparisons and joins that can never hold.
+
+    ``q(1). p(x) :- q(x)`` => the columns of `q` and `p` hold numbers; ``q(x), x = "a"`` is a `kind-mismatch`
+    """
+    own = analysis.names.own()
+    analysis.rules += _given_rules(analysis)
+    analysis.rules += stand_ins(analysis.relations, own)
+    inference = infer(analysis.rules, analysis.relations, own.keys() - analysis.names.undeclared)
+    analysis.relations = inference.relations
+    analysis.diagnostics += inference.diagnostics
+
+
+def _find_unread_relations(analysis: _Analysis) -> None:
+    """Report relations that no policy is and no rule reads.
+
+    A query may read any relation, and so may a rule that could not be parsed: then nothing is reported.
+    """
+    if analysis.names.query is None and not analysis.unparsed:
+        analysis.diagnostics += analysis.names.unread(analysis.modules)
+
+
+def _collect_policies(analysis: _Analysis) -> None:
+    """Read the annotations: ``@deny("id", "message")`` makes a relation a policy, ``@unlock("service")`` an unlock."""
+    policies = Policies(analysis.modules, analysis.names, analysis.relations)
+    analysis.policies, analysis.unlocks = policies.policies, policies.unlocks
+    analysis.diagnostics += policies.diagnostics
+
+
+def _define_unlocked(analysis: _Analysis) -> None:
+    """Add a rule for `gate:unlocked` for each unlock.
+
+    ``@unlock("edge") open(g) :- ...`` => ``gate:unlocked("edge", r) :- open(g), gate:effective#(g),
+    gate:grant(g, "edge", _), gate:grant_scope(g, r)``
+    """
+    grant, resource = Var("grant"), Var("resource")
+    for unlock in analysis.unlocks:
+        service, span = Const(unlock.service), unlock.span
+        body = (
+            Match(unlock.relation, (grant,), span),
+            Match(EFFECTIVE.name, (grant,), span),
+            Match("gate:grant", (grant, service, None), span),
+            Match("gate:grant_scope", (grant, resource), span),
+        )
+        analysis.rules.append(CheckedRule(UNLOCKED, (service, resource), body, span))
+    for relation in (*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE):
+        analysis.relations[relation.name] = relation
+
+
+def _stratify(analysis: _Analysis) -> None:
+    """Divide the rules into strata: ``p :- not q`` => first `q`, then `p`; ``p :- not p`` is `unstratified`."""
+    analysis.strata, diagnostics = stratify(analysis.rules)
+    analysis.diagnostics += diagnostics
+
+
+def _copy_old_rules(analysis: _Analysis) -> None:
+    """Derive old versions of relations by copies of their rules, which read the state before the change.
+
+    ``q(s) :- old:p(s)`` and ``p(s) :- heat:resource(s)`` => ``old:p(s) :- old:heat:resource(s)`` in addition
+    """
+    catalogue = analysis.names.catalogue
+    analysis.old_state = with_old_state(analysis.rules, analysis.relations, {EFFECTIVE.name}, catalogue)
+    analysis.diagnostics += analysis.old_state.diagnostics
+
+
+def _check_services(analysis: _Analysis) -> None:
+    """Report a service that no rule unlocks: ``not gate:unlocked("egde", r)`` would always hold.
+
+    A rule that reads the grants of such a service is reported only if the name looks misspelt.
+    """
+    services = {unlock.service for unlock in analysis.unlocks}
+    columns = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}
+    for rule in analysis.rules:
+        for match in matches(rule.body):
+            name = relation_name(match.relation)
+            service = match.arguments[columns[name]] if name in columns else None
+            if not isinstance(service, Const) or service.value in services:
+                continue
+            if name == UNLOCKED or slip(str(service.value), services):
+                message = f"no rule unlocks the service {service.value}"
+                advice = did_you_mean(str(service.value), services, f'write a rule with @unlock("{service.value}")')
+                analysis.diagnostics.append(Diagnostic("unknown-service", message, match.span, advice))
+
+
+def _check_values(analysis: _Analysis) -> None:
+    """Report constants that no row holds: ``heat:resource(type="OS::Nova::Servr")``.
+
+    The values of derived columns are known only if the program has no error.
+    """
+    rules = [rule for stratum in analysis.strata for rule in stratum.rules]
+    analysis.diagnostics += check_values(rules, analysis.relations, analysis.names.catalogue, not analysis.failed)
+
+
+PASSES: tuple[Callable[[_Analysis], None], ...] = (
+    _translate_congress,
+    _find_rare_texts,
+    _lower_rules,
+    _order_bodies,
+    _infer_kinds,
+    _find_unread_relations,
+    _collect_policies,
+    _define_unlocked,
+    _stratify,
+    _copy_old_rules,
+    _check_services,
+    _check_values,
+)
+"""The passes in order. Each reports all that it finds: an error does not stop the later ones."""
+
+
+def _program(analysis: _Analysis) -> CheckedProgram:
+    """The program of an analysis without errors."""
+    rules, strata, relations = analysis.rules, analysis.strata, analysis.relations
+    old_state = analysis.old_state
+    if old_state and old_state.rules != rules:
+        rules, strata = old_state.rules, stratify(old_state.rules)[0]
+        relations = relations | old_state.relations
+    derived = {rule.relation for rule in rules}
+    used = {match.relation for rule in rules for match in matches(rule.body)}
+    inputs = (used | analysis.names.own().keys()) - derived
+    described = {name: relations[name] for name in sorted(inputs | derived, key=str)}
+    return CheckedProgram(described, frozenset(inputs), strata)
+
+
+def _given_rules(analysis: _Analysis) -> list[CheckedRule]:
+    """For each relation that has rules and may be given rows by facts, the rule ``p(...) :- p#given(...)``.
+
+    Facts whose rows have another width than the relation are refused where they are read.
+    """
+    rules = []
+    names = analysis.names
+    derived = {rule.relation for rule in analysis.rules}
+    for name in sorted(names.own().keys() & derived):
+        given = names.given.get(name) or names.given.get(name.rpartition(":")[2])
+        if name in names.undeclared and not given:
+            continue
+        relation = analysis.relations[name]
+        if given is None or len(given.columns) != len(relation.columns):
+            given = relation
+        source = given_version(name)
+        analysis.relations[source] = given
+        row = tuple(Var("", str(at)) for at in range(len(relation.columns)))
+        rules.append(CheckedRule(name, row, (Match(source, row, NOWHERE),), NOWHERE))
+    return rules
+
+
+def find_input(program: CheckedProgram, name: str) -> RelationRef | None:
+    """The input that takes the rows which facts give under a name, or None.
+
+    It is the relation itself, or the given version of one that has rules. A bare name means the relation of the one
+    module that has it. Errors: ValueError if several modules have it.
+    """
     inputs = {str(whole_version(relation)): relation for relation in program.inputs}
     if name in inputs:
         return inputs[name]
@@ -139,65 +323,5 @@ def input_of(program: CheckedProgram, name: str) -> RelationRef | None:
 
 
 def matches(body: Sequence[CheckedLiteral]) -> list[Match]:
-    """Every match of a body, those of its inner bodies too."""
+    """Every match of a body and of its inner bodies."""
     return [match for _, match in reads(body)]
-
-
-def _given_rules(names: Names, relations: dict[RelationRef, Relation], derived: set[RelationRef]) -> list[CheckedRule]:
-    """For each relation that has rules and may be given rows too, the rule that takes those rows in."""
-    rules = []
-    for full in sorted(names.own().keys() & derived):
-        given = names.given.get(full) or names.given.get(full.rpartition(":")[2])
-        if full in names.undeclared and not given:
-            continue
-        relation = relations[full]
-        if given is None or len(given.columns) != len(relation.columns):
-            given = relation  # rows of another width are refused where they stand
-        source = given_version(full)
-        relations[source] = given
-        row = tuple(Var("", str(at)) for at in range(len(relation.columns)))
-        rules.append(CheckedRule(full, row, (Match(source, row, NOWHERE),), NOWHERE))
-    return rules
-
-
-def _unlocking(unlocks: Sequence[Unlock]) -> list[CheckedRule]:
-    """What it means that a service is unlocked for a resource: an operator's rule derives a grant of this service that
-    is in effect, and the resource is in its scope."""
-    grant, resource = Var("grant"), Var("resource")
-    return [
-        CheckedRule(
-            UNLOCKED,
-            (Const(unlock.service), resource),
-            (
-                Match(unlock.relation, (grant,), unlock.span),
-                Match(EFFECTIVE.name, (grant,), unlock.span),
-                Match("gate:grant", (grant, Const(unlock.service), None), unlock.span),
-                Match("gate:grant_scope", (grant, resource), unlock.span),
-            ),
-            unlock.span,
-        )
-        for unlock in unlocks
-    ]
-
-
-def _of_grants() -> dict[RelationRef, Relation]:
-    relations = [*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE]
-    return {relation.ref: relation for relation in relations}
-
-
-def _unknown_services(rules: Sequence[CheckedRule], unlocks: Sequence[Unlock]) -> list[Diagnostic]:
-    """A rule that asks for a service which no rule unlocks would hold, or fail, for ever. One that reads grants of such
-    a service may be meant, but for a slip."""
-    services = {unlock.service for unlock in unlocks}
-    found = []
-    for rule in rules:
-        for match in matches(rule.body):
-            at = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}.get(relation_name(match.relation))
-            asked = None if at is None else match.arguments[at]
-            if not isinstance(asked, Const) or asked.value in services:
-                continue
-            if relation_name(match.relation) == UNLOCKED or slip(str(asked.value), services):
-                suggestion = did_you_mean(str(asked.value), services, f'write a rule with @unlock("{asked.value}")')
-                message = f"no rule unlocks the service {asked.value}"
-                found.append(Diagnostic("unknown-service", message, match.span, suggestion))
-    return found

@@ -1,102 +1,203 @@
-"""Which violation is which, before and after a change (layer 2).
+"""The key of a violation, which tells whether two states have the same one, and the order from better to worse.
 
-In: a checked program and a policy. Out: whether it judges the change itself, and else the names of its key columns:
-those that it names itself, or all whose values are read and not worked out and do not tell how bad it is, so that one
-violation keeps its key while its numbers change.
+The key columns of a policy are those that its annotation names (``key=["s"]``). Otherwise they are the columns whose
+values are read from facts, not computed, and do not measure the violation: so a violation keeps its key while its
+numbers change.
+
+What measures it is the column that the annotation names (``worse="n up"``). Otherwise it is the only column outside the
+key, if all rules compare that one with a bound in the same direction::
+
+    @deny("big", "{s} has {n} ports")
+    big(s, n) :- server(s), n = count{ p : port(p, s) }, n > 10.      key: s     worse: n up
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal as OneOf
 
+from datalog_gate.analysis.cache import ProgramCache
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import (
     Call,
+    CheckedLiteral,
     CheckedProgram,
     CheckedRule,
     Compare,
     Const,
+    Fold,
     Match,
     Operand,
     Pattern,
     Var,
+    Without,
 )
+from datalog_gate.base.values import Row
 from datalog_gate.schema.declaration import RelationRef, is_old
 from datalog_gate.schema.relations import TRANSITION
 
 INDEXES = frozenset({"_index", "_index2"})
-"""Columns of the catalogue that count the members of a list: any of them moves when another one goes."""
+"""Columns that number the members of a list: removing a member changes them."""
 Cell = tuple[RelationRef, int]
+"""A relation and the position of one of its columns."""
+Direction = OneOf[">", "<"]
+_MEASURES = ProgramCache["dict[str, Measure]"]()
 
 
-def judges_transition(policy: Policy, reads: Mapping[RelationRef, frozenset[RelationRef]]) -> bool:
-    """Whether a policy judges what an operation does, and not what is there after it: it rests on a relation that tells
-    so. `reads` is that of its policy set."""
-    return any(is_old(name) or name in TRANSITION for name in reads[policy.relation])
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The columns of a policy that identify a violation, and those that measure it.
+
+    With a `direction` one column measures it, and a number that compares so is worse. Without one, any other value is
+    worse.
+    """
+
+    keys: tuple[int, ...]
+    free: tuple[int, ...]
+    direction: Direction | None
+
+    def key(self, row: Row) -> Row:
+        """The values that identify the violation."""
+        return tuple(row[at] for at in self.keys)
+
+    def measured(self, row: Row) -> Row:
+        """The values that measure the violation."""
+        return tuple(row[at] for at in self.free)
+
+    def exceeds(self, measured: Row, other: Row) -> bool:
+        """Whether a measure is worse than another, different one."""
+        match self.direction, measured, other:
+            case ">", (int() | Decimal() as number,), (int() | Decimal() as than,):
+                return number > than
+            case "<", (int() | Decimal() as number,), (int() | Decimal() as than,):
+                return number < than
+        return True
 
 
-def compares(reads: Collection[RelationRef]) -> bool:
-    """Whether of these relations one tells what was, or what becomes of it."""
-    return any(is_old(name) or name in TRANSITION - {"gate:request"} for name in reads)
+def measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
+    """The measure of each policy, by id."""
+    return _MEASURES.get(program, tuple(policy.id for policy in policies), lambda: _measures(program, policies))
 
 
-def keys_of(policy: Policy, worked_out: Set[Cell]) -> tuple[str, ...]:
-    """The key columns of a policy, in its order. `worked_out` is `computed` of its program."""
+def key_columns(policy: Policy, computed: Set[Cell]) -> tuple[str, ...]:
+    """The names of a policy's key columns, in order. `computed` is `computed_cells` of its program."""
     if "key" in policy.lists:
         return policy.lists["key"]
     measure = policy.texts.get("worse", "").partition(" ")[0]
-    cells = ((policy.relation, at) for at in range(len(policy.columns)))
     return tuple(
         name
-        for name, cell in zip(policy.columns, cells, strict=True)
-        if name not in ("", measure) and cell not in worked_out
+        for at, name in enumerate(policy.columns)
+        if name not in ("", measure) and (policy.relation, at) not in computed
     )
 
 
-def computed(program: CheckedProgram, indexes: bool = True) -> set[Cell]:
-    """The columns of relations, by name and position, that some rule fills with what a builtin, an operator or an
-    aggregate gives, or, where `indexes` count, with a list's index, be it by way of other relations."""
-    found: set[Cell] = {
+def judges_transition(policy: Policy, reads: Mapping[RelationRef, frozenset[RelationRef]]) -> bool:
+    """Whether a policy judges an operation, not the state after it. `reads` is that of its policy set."""
+    return any(is_old(relation) or relation in TRANSITION for relation in reads[policy.relation])
+
+
+def compares_states(reads: Collection[RelationRef]) -> bool:
+    """Whether some of these relations depend on the state before the change."""
+    return any(is_old(relation) or relation in TRANSITION - {"gate:request"} for relation in reads)
+
+
+def computed_cells(program: CheckedProgram, indexes: bool = True) -> set[Cell]:
+    """The columns that some rule fills with the result of a builtin, an operator or an aggregate.
+
+    Such a result may reach a column through other relations. With `indexes` the index of a list counts as computed.
+    """
+    computed: set[Cell] = {
         (name, at)
         for name in program.inputs
         for at, column in enumerate(program.relations[name].columns)
         if indexes and column.name in INDEXES
     }
     for stratum in program.strata:
-        before = -1
-        while before < len(found):
-            before = len(found)
+        size = -1
+        while size < len(computed):
+            size = len(computed)
             for rule in stratum.rules:
-                read = _read(rule, found)
-                cells = ((rule.relation, at) for at in range(len(rule.arguments)))
-                found |= {
-                    cell
-                    for cell, term in zip(cells, rule.arguments, strict=True)
+                read = _read_variables(rule, computed)
+                computed |= {
+                    (rule.relation, at)
+                    for at, term in enumerate(rule.arguments)
                     if isinstance(term, Var) and term not in read
                 }
-    return found
+    return computed
 
 
-def _read(rule: CheckedRule, worked_out: Set[Cell]) -> set[Var]:
-    """The variables of a rule whose value a row or a constant gives; a default gives one of its two sides as it is."""
+def _measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
+    computed, computed_values = computed_cells(program), computed_cells(program, indexes=False)
+    rules = [rule for stratum in program.strata for rule in stratum.rules]
+    measure_of: dict[str, Measure] = {}
+    for policy in policies:
+        names = key_columns(policy, computed)
+        keys = tuple(at for at, name in enumerate(policy.columns) if name and name in names)
+        if named := _named_measure(policy):
+            measure_of[policy.id] = Measure(keys, *named)
+            continue
+        has_subject = policy.subject in keys  # without one an index does not tell whose list it numbers
+        cells = [(policy.relation, at) for at in range(len(policy.columns)) if at not in keys]
+        free = tuple(cell[1] for cell in cells if cell in computed_values or cell not in computed or not has_subject)
+        own = [rule for rule in rules if rule.relation == policy.relation]
+        measure_of[policy.id] = Measure(keys, free, _compared_direction(own, free))
+    return measure_of
+
+
+def _named_measure(policy: Policy) -> tuple[tuple[int], Direction] | None:
+    column, _, direction = policy.texts.get("worse", "").partition(" ")
+    return ((policy.columns.index(column),), ">" if direction == "up" else "<") if column else None
+
+
+def _compared_direction(rules: Sequence[CheckedRule], columns: Sequence[int]) -> Direction | None:
+    """The one direction in which rules bound the one column that measures.
+
+    None if there are several columns or directions: what is better in one may be worse in another.
+    """
+    directions = {
+        direction for rule in rules for at in columns for direction in _directions(rule.arguments[at], rule.body)
+    }
+    return directions.pop() if len(directions) == len(columns) == 1 else None
+
+
+def _directions(column: Operand, body: Iterable[CheckedLiteral]) -> Iterator[Direction | None]:
+    """The directions in which a body bounds the variable of a column; None for a condition without an order."""
+    for literal in body:
+        match literal:
+            case Compare("=", _, _):
+                pass
+            case Compare(comparator, left, right) if isinstance(column, Var) and column in (left, right):
+                up = comparator.startswith(">") == (left == column)
+                yield None if comparator == "!=" else ">" if up else "<"
+            case Without(inner, _) | Fold(_, _, inner, _, _) if any(True for _ in _directions(column, inner)):
+                yield None
+
+
+def _read_variables(rule: CheckedRule, computed: Set[Cell]) -> set[Var]:
+    """The variables of a rule that get their value from a row or a constant.
+
+    An equation passes the value of one side to the other; ``a ?? b`` gives one of its two values unchanged.
+    """
     read = {
         term
         for match in rule.body
         if isinstance(match, Match)
         for at, term in enumerate(match.arguments)
-        if isinstance(term, Var) and (match.relation, at) not in worked_out
+        if isinstance(term, Var) and (match.relation, at) not in computed
     }
-    given: list[tuple[Pattern, tuple[Operand, ...]]] = []
+    copies: list[tuple[Pattern, tuple[Operand, ...]]] = []
     for literal in rule.body:
         match literal:
             case Compare("=", left, right):
-                given += [(left, (right,)), (right, (left,))]
+                copies += [(left, (right,)), (right, (left,))]
             case Call("??", inputs, (output,)):
-                given.append((output, inputs))
-    before = -1
-    while before < len(read):
-        before = len(read)
-        for target, sources in given:
+                copies.append((output, inputs))
+    size = -1
+    while size < len(read):
+        size = len(read)
+        for target, sources in copies:
             if isinstance(target, Var) and all(isinstance(source, Const) or source in read for source in sources):
                 read.add(target)
     return read

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from datalog_gate.analysis.measure import Measure, measures
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.unknowns import possible
-from datalog_gate.analysis.violation_key import judges_transition
+from datalog_gate.analysis.violation_key import Measure, judges_transition, measures
 from datalog_gate.base.values import Row, row_key
 from datalog_gate.decision.decision import Change
 from datalog_gate.decision.evaluation import Evaluation, evaluation

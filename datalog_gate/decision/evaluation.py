@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from datalog_gate.analysis.cache import Kept
+from datalog_gate.analysis.cache import ProgramCache
 from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
 from datalog_gate.analysis.policy import LEVELS, Level, Policy
 from datalog_gate.analysis.program import CheckedProgram
@@ -109,7 +109,7 @@ def _with_inventory(facts: FactSet, inventory: Inventory | None) -> Summary:
     return Summary({**known.digests, **inventory.summary.digests}, {**known.unknown, **inventory.summary.unknown})
 
 
-_SPLIT = Kept[CheckedProgram]()
+_SPLIT = ProgramCache[CheckedProgram]()
 
 
 def _split(program: CheckedProgram, known: Summary, facts: FactSet) -> CheckedProgram:
@@ -143,7 +143,7 @@ def _evaluated(
 
 
 _Layers = tuple[list[tuple[Level, frozenset[RelationRef], CheckedProgram]], CheckedProgram]
-_LAYERS = Kept[_Layers]()
+_LAYERS = ProgramCache[_Layers]()
 
 
 def _layers(program: CheckedProgram, policies: Sequence[Policy]) -> _Layers:

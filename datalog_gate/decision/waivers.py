@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.violation_key import Cell, computed, keys_of
+from datalog_gate.analysis.violation_key import Cell, computed_cells, key_columns
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId, Row, Value
@@ -35,7 +35,7 @@ BOUNDS = ("subject", "key", "project", "while")
 
 def read_waivers(document: Document, rules: PolicySet) -> tuple[Waiver, ...]:
     """The waivers of a document, in its order. Errors: InputError."""
-    reader = _Reader(document, {policy.id: policy for policy in rules.policies}, computed(rules.program))
+    reader = _Reader(document, {policy.id: policy for policy in rules.policies}, computed_cells(rules.program))
     waivers = tuple(reader.waivers())
     if reader.found:
         raise InputError(reader.found, {document.file: document.text or ""})
@@ -159,7 +159,7 @@ class _Reader:
         if "subject" in entry and policy.subject is None:
             self._bad(f"{policy.id} blames no resource", (at, "subject"), "leave `subject` out")
         columns = [name for name in policy.columns if name]
-        keys = keys_of(policy, self.worked_out)
+        keys = key_columns(policy, self.worked_out)
         given = entry.get("key")
         for name, value in given.items() if isinstance(given, dict) else ():
             if name in columns and name not in keys:

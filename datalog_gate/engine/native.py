@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from datalog_gate.analysis.cache import Kept
+from datalog_gate.analysis.cache import ProgramCache
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.errors import BudgetError
@@ -173,7 +173,7 @@ class _SplitStratum:
         return any(map(filled.issuperset, self.needs))
 
 
-_SPLIT_STRATA = Kept[tuple[_SplitStratum, ...]]()
+_SPLIT_STRATA = ProgramCache[tuple[_SplitStratum, ...]]()
 
 
 def _split_strata(program: CheckedProgram) -> tuple[_SplitStratum, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate.analysis.cache import Kept
+from datalog_gate.analysis.cache import ProgramCache
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Compare, Const, Match, Operand, Stratum, Var
 from datalog_gate.analysis.safety import Scoped, binds
 from datalog_gate.base.values import Row, in_order
@@ -65,7 +65,7 @@ class _PreparedRule:
         return all(isinstance(term, Var) or term.value == value for term, value in pairs)
 
 
-_RULES = Kept[dict[RelationRef, tuple[Stratum, tuple[_PreparedRule, ...]]]]()
+_RULES = ProgramCache[dict[RelationRef, tuple[Stratum, tuple[_PreparedRule, ...]]]]()
 """The stratum of each relation, and its rules in the order of their places."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.policy import CHANGING
-from datalog_gate.analysis.violation_key import compares
+from datalog_gate.analysis.violation_key import compares_states
 from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.diagnostics import Diagnostic, Span, excerpt, printable
 from datalog_gate.decision.decision import SHORT, Decision, Violation, Waiver
@@ -82,7 +82,7 @@ def notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[
 
 def uncompared(inputs: Collection[RelationRef], decisions: Sequence[Decision]) -> Iterator[str]:
     """What to tell of rules that read what an update changes, where nothing says what was."""
-    read = sorted(str(relation) for relation in inputs if compares([relation]))
+    read = sorted(str(relation) for relation in inputs if compares_states([relation]))
     if read and any(decision.action in CHANGING and not decision.compared for decision in decisions):
         yield f"the rules read {', '.join(read)}, and nothing says what the stack was: give --against OLD"
 

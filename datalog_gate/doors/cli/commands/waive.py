@@ -14,7 +14,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from datalog_gate.analysis.violation_key import computed, keys_of
+from datalog_gate.analysis.violation_key import computed_cells, key_columns
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, UsageError
@@ -41,7 +41,7 @@ def waive(file: Path, rules: Rules, options: argparse.Namespace) -> tuple[str, l
         raise UsageError(f"the rules have no policy {found['policy']} like the one that found it: name them by --rules")
     row = {name: value for name, value in zip(policy.columns, found["row"], strict=True) if name}
     blamed = policy.columns[policy.subject] if policy.subject is not None and found["resource"] else ""
-    keys = keys_of(policy, computed(rules.program))
+    keys = key_columns(policy, computed_cells(rules.program))
     hidden = [name for name in keys if isinstance(row[name], dict)]
     key = {name: row[name] for name in keys if name not in (blamed, *hidden)}
     notes = [f"{name} is hidden or not known: the waiver holds whatever it is" for name in hidden]
