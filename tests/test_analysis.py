@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datalog_gate as dg
-from datalog_gate.analysis.check import input_of
+from datalog_gate.analysis.check import find_input
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from tests.sampling import sample
@@ -295,8 +295,8 @@ def test_an_unknown_resource_type_far_from_any_other_is_a_warning() -> None:
 def test_rows_given_under_a_bare_name_go_to_its_one_module() -> None:
     program = _load(a="relation racks(x: string). @deny p(x) :- racks(x).", b="relation racks(x: string).").program
     with pytest.raises(ValueError, match=r"^racks is a:racks and b:racks: write the full name$"):
-        input_of(program, "racks")
-    assert (input_of(program, "a:racks"), input_of(program, "rocks")) == ("a:racks", None)
+        find_input(program, "racks")
+    assert (find_input(program, "a:racks"), find_input(program, "rocks")) == ("a:racks", None)
 
 
 def _load(**texts: str) -> PolicySet:

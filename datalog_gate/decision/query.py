@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from datalog_gate.analysis.check import check, input_of
+from datalog_gate.analysis.check import check, find_input
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.resolve import MOST_SUGGESTIONS, Names
 from datalog_gate.analysis.types import NOT_NULL
@@ -96,7 +96,7 @@ def bind(
         try:
             if "#" in line.relation:
                 raise ValueError(f"{line.relation} is no name of a relation")
-            target = input_of(program, line.relation)
+            target = find_input(program, line.relation)
             if target is not None:
                 row_of = line.positional if lenient and not cloud_table else line.typed
                 inputs[target].setdefault(row_of(program.relations[relation_name(target)]), line.span)

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from datalog_gate.analysis.cache import Kept
+from datalog_gate.analysis.cache import ProgramCache
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.values import from_python
@@ -74,7 +74,7 @@ def read_request(
     )
 
 
-_EMPTY = Kept[Inventory]()
+_EMPTY = ProgramCache[Inventory]()
 
 
 def read_inventory(rules: PolicySet, source: FactSource, before: Inventory | None = None) -> Inventory:

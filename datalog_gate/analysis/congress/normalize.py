@@ -30,7 +30,7 @@ NO_VARIABLES = (*WORDS, "or", "in")
 COMPARATORS: Mapping[str, ast.Comparator] = {"lt": "<", "lteq": "<=", "gt": ">", "gteq": ">=", "equal": "="}
 
 
-def modern(
+def translate(
     modules: Sequence[ast.Module], names: Names, relations: Mapping[RelationRef, Relation]
 ) -> tuple[tuple[ast.Module, ...], list[Diagnostic]]:
     """The modules, those of Congress in our words, with notes. `relations` are those whose kinds are known by now."""

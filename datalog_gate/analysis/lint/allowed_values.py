@@ -54,7 +54,7 @@ Domains = dict[tuple[RelationRef, int], Domain | None]
 Held = dict[Var, Domain | None]
 
 
-def strangers(
+def check_values(
     rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation], catalogue: Catalogue, whole: bool
 ) -> list[Diagnostic]:
     """What is wrong with the constants of the rules, which best stand in the order of their strata. Of derived columns

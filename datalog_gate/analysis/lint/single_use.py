@@ -37,7 +37,7 @@ def once(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnost
     return [diagnostic for diagnostic in found if diagnostic]
 
 
-def texts_once(module: ast.Module) -> list[Diagnostic]:
+def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
     """A warning for each text that occurs once in the rules of a module, and but for a letter too few, too many, or two
     swapped would be another there; unless the two stand side by side, as facts of a relation or choices of a list."""
     places: dict[str, list[tuple[object, Span]]] = {}
