@@ -12,8 +12,7 @@ from types import MappingProxyType
 import pytest
 
 from datalog_gate.plugins.errors import PluginError, RefusedError
-from datalog_gate.services.approval import Approval
-from datalog_gate.services.approvals import ApprovalError, Approvals
+from datalog_gate.services.approval import Approval, ApprovalError, Approvals
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.conformance import Conformance, asked
 from datalog_gate.services.contract import Decision, Held, Request, Service
@@ -102,7 +101,7 @@ def test_what_is_refused_stays_refused_until_somebody_thinks_again(tmp_path: Pat
     assert desk.attempt(lambda: desk.service.facts(grant(""))) is None
     assert desk.reserve(grant("u3")) == GRANTED
     [approval] = desk.file.list(NOW)
-    assert [(vote.verdict, vote.who, vote.at) for vote in approval.said] == [
+    assert [(vote.verdict, vote.who, vote.at) for vote in approval.verdicts] == [
         ("refused", "bob", NOW),
         ("approved", "ann", NOW),
     ]

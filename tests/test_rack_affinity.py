@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bench import placement
 from datalog_gate.rack_affinity import process
-from datalog_gate.rack_affinity.conflict import premises, without
+from datalog_gate.rack_affinity.conflict import assumptions, without
 from datalog_gate.rack_affinity.problem import (
     Answer,
     Constraint,
@@ -70,8 +70,8 @@ TIGHT = Problem((host("h1", "r1"), host("h2", "r2")), (server("a", 3), server("b
 MANY = tuple(server(f"s{at}") for at in range(9))
 
 
-def reason(text: str, *premises: tuple[str, ...]) -> Reason:
-    return Reason(text, premises)
+def reason(text: str, *assumptions: tuple[str, ...]) -> Reason:
+    return Reason(text, assumptions)
 
 
 EXAMPLES: dict[str, tuple[Problem, Answer]] = {
@@ -297,10 +297,10 @@ def check(problem: Problem, answer: Answer) -> None:
         case Impossible(conflict, irreducible):
             assert irreducible
             assert not possible(problem)
-            every = set(premises(problem))
-            assert not possible(without(problem, every - {part for reason in conflict for part in reason.premises}))
+            every = set(assumptions(problem))
+            assert not possible(without(problem, every - {part for reason in conflict for part in reason.assumptions}))
             for left_out in conflict:
-                rest = {part for reason in conflict if reason is not left_out for part in reason.premises}
+                rest = {part for reason in conflict if reason is not left_out for part in reason.assumptions}
                 assert possible(without(problem, every - rest)), left_out.text
 
 
@@ -325,7 +325,7 @@ def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem,
 @settings(max_examples=sample(100))
 @given(problem=problems())
 def test_whatever_is_left_out_leaves_no_less_possible(problem: Problem) -> None:
-    every = premises(problem)
+    every = assumptions(problem)
     assert possible(without(problem, every))
     if possible(problem):
         assert [part for part in every if not possible(without(problem, [part]))] == []

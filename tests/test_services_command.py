@@ -16,8 +16,7 @@ from datalog_gate.doors.cli.commands.approval_requests import user
 from datalog_gate.doors.cli.commands.services import SCHEMA, render, settle
 from datalog_gate.doors.cli.main import main
 from datalog_gate.plugins.errors import RefusedError
-from datalog_gate.services.approval import Approval
-from datalog_gate.services.approvals import when
+from datalog_gate.services.approval import Approval, format_time
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import Claim, Journal
@@ -201,9 +200,9 @@ def test_reconcile_believes_heat_and_exits_with_1_for_what_is_stuck(
     leased = journal.lease("u", time.time(), 9.0)
     assert leased is not None
     journal.move(leased, "reserved", time.time())
-    stack = {"stack_name": "s", "id": "1b1b", "stack_status": "UPDATE_IN_PROGRESS", "creation_time": when(NOW)}
+    stack = {"stack_name": "s", "id": "1b1b", "stack_status": "UPDATE_IN_PROGRESS", "creation_time": format_time(NOW)}
     cloud.give(STACK, {"stack": stack})
-    cloud.give("GET /v1/p/stacks/s/1b1b/events?sort_dir=desc&limit=1", {"events": [{"event_time": when(0.0)}]})
+    cloud.give("GET /v1/p/stacks/s/1b1b/events?sort_dir=desc&limit=1", {"events": [{"event_time": format_time(0.0)}]})
     code, out, _ = run(capsys, "services", "reconcile", "--heat-conf", conf, "--format", "json")
     record = json.loads(out)
     assert record.pop("why").endswith("if no engine works on it: heat-manage reset_stack_status 1b1b")

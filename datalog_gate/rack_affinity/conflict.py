@@ -1,9 +1,9 @@
-"""The explanation of a problem that has no answer: a smallest set of premises that can't hold together, in words.
+"""The explanation of a problem that has no answer: a smallest set of assumptions that can't hold together, in words.
 
-QuickXplain (Junker, AAAI 2004) first searches few large groups of premises, such as all constraints `same: rack`, or
+QuickXplain (Junker, AAAI 2004) first searches few large groups of assumptions, such as all constraints `same: rack`, or
 the memory of all hosts. A group of the conflict is then taken apart if that is quick and stays short enough to read.
 
-Leaving out a premise changes the problem (`without`) instead of an assumption within the solver's model. So items that
+Leaving out an assumption changes the problem (`without`); constraints are not optional within the model. So items that
 must be together stay one unit, and a hundred questions cost less than one model in which each constraint is optional.
 """
 
@@ -15,13 +15,13 @@ from dataclasses import replace
 from itertools import chain
 from typing import get_args
 
-from datalog_gate.rack_affinity.problem import Item, Kind, Place, Premise, Problem, Reason
+from datalog_gate.rack_affinity.problem import Assumption, Item, Kind, Place, Problem, Reason
 
-Group = tuple[Premise, ...]
+Group = tuple[Assumption, ...]
 READABLE = 8
 """Reasons that a conflict may have after a group is taken apart."""
 PATIENCE = 16
-"""Questions that taking a group apart may cost: enough to find one of two hundred premises."""
+"""Questions that taking a group apart may cost: enough to find one of two hundred assumptions."""
 NAMED = 3
 """Names that a reason lists before it counts the others."""
 PLURAL = {"server": "hosts", "volume": "storage pools"}
@@ -35,11 +35,11 @@ class _OutOfPatienceError(Exception):
 def explain(problem: Problem, possible: Callable[[Problem], bool]) -> tuple[Reason, ...]:
     """Find a conflict in an impossible problem: no reason in it can be left out. `possible` may raise any error when
     its time is up."""
-    every = premises(problem)
+    every = assumptions(problem)
 
     def conflicts(groups: Iterable[Group]) -> bool:
         kept = set(chain.from_iterable(groups))
-        return not possible(without(problem, (premise for premise in every if premise not in kept)))
+        return not possible(without(problem, (assumption for assumption in every if assumption not in kept)))
 
     conflict = _quickxplain((), _group(problem, every), conflicts)
     for group in list(conflict):
@@ -51,12 +51,12 @@ def explain(problem: Problem, possible: Callable[[Problem], bool]) -> tuple[Reas
 
 
 def everything(problem: Problem) -> tuple[Reason, ...]:
-    """All premises in groups, for when the time is up before a conflict is found."""
-    return tuple(_reason(problem, group) for group in _group(problem, premises(problem)))
+    """All assumptions in groups, for when the time is up before a conflict is found."""
+    return tuple(_reason(problem, group) for group in _group(problem, assumptions(problem)))
 
 
-def premises(problem: Problem) -> list[Premise]:
-    """List all premises that can be left out of a problem.
+def assumptions(problem: Problem) -> list[Assumption]:
+    """List all assumptions that can be left out of a problem.
 
     ("constraint", INDEX)                   a constraint
     ("where", ITEM)                         the zone or place in which an item must be
@@ -64,7 +64,7 @@ def premises(problem: Problem) -> list[Premise]:
     ("room", KIND, RACK, RESOURCE_CLASS)    the capacity of the places of a rack
     ("demand", ITEM)                        what an item takes
     """
-    found: list[Premise] = [("constraint", str(index)) for index in range(len(problem.constraints))]
+    found: list[Assumption] = [("constraint", str(index)) for index in range(len(problem.constraints))]
     found += [("where", item.id) for item in problem.items if item.zone is not None or item.place is not None]
     for kind in sorted({item.kind for item in problem.items}):
         racks = {place.rack for place in problem.of(kind)}
@@ -75,9 +75,9 @@ def premises(problem: Problem) -> list[Premise]:
     return found + [("demand", item.id) for item in problem.items if any(item.demand.values())]
 
 
-def without(problem: Problem, left_out: Iterable[Premise]) -> Problem:
-    """The problem without some premises. Without `room`, each place in the rack has as much of the class as all items
-    demand. Without `missing`, the rack has one place with as much of everything in each of its zones."""
+def without(problem: Problem, left_out: Iterable[Assumption]) -> Problem:
+    """The problem without some assumptions. Without `room`, each place in the rack has as much of the class as all
+    items demand. Without `missing`, the rack has one place with as much of everything in each of its zones."""
     absent = set(left_out)
     total: Counter[str] = Counter()
     for item in problem.items:
@@ -91,7 +91,7 @@ def without(problem: Problem, left_out: Iterable[Premise]) -> Problem:
         places.append(place if capacity == place.capacity else replace(place, capacity=capacity))
     racks = problem.racks()
     for kind in get_args(Kind):
-        for rack in sorted(premise[2] for premise in absent if premise[:2] == ("missing", kind)):
+        for rack in sorted(assumption[2] for assumption in absent if assumption[:2] == ("missing", kind)):
             places += [Place(kind, f"one more in {rack} {zone}", rack, zone, total) for zone in racks.get(rack, {""})]
     items = [_loosened(item, absent) for item in problem.items]
     constraints = [
@@ -100,7 +100,7 @@ def without(problem: Problem, left_out: Iterable[Premise]) -> Problem:
     return Problem(tuple(places), tuple(items), tuple(constraints))
 
 
-def _loosened(item: Item, absent: set[Premise]) -> Item:
+def _loosened(item: Item, absent: set[Assumption]) -> Item:
     if ("where", item.id) in absent:
         item = replace(item, zone=None, place=None)
     if ("demand", item.id) in absent:
@@ -108,13 +108,13 @@ def _loosened(item: Item, absent: set[Premise]) -> Item:
     return item
 
 
-def _group(problem: Problem, every: Iterable[Premise]) -> list[Group]:
-    """Group premises that are alike."""
+def _group(problem: Problem, every: Iterable[Assumption]) -> list[Group]:
+    """Group assumptions that are alike."""
     items = {item.id: item for item in problem.items}
-    groups: dict[tuple[object, ...], list[Premise]] = {}
-    for premise in every:
+    groups: dict[tuple[object, ...], list[Assumption]] = {}
+    for assumption in every:
         key: tuple[object, ...]
-        match premise:
+        match assumption:
             case ("constraint", index):
                 constraint = problem.constraints[int(index)]
                 key = ("constraint", constraint.at_least is None, constraint.level)
@@ -126,7 +126,7 @@ def _group(problem: Problem, every: Iterable[Premise]) -> list[Group]:
                 key = ("room", kind, resource_class)
             case (name, kind, _):
                 key = (name, kind)
-        groups.setdefault(key, []).append(premise)
+        groups.setdefault(key, []).append(assumption)
     return [tuple(group) for group in groups.values()]
 
 
@@ -149,8 +149,8 @@ def _quickxplain(
 
 
 def _take_apart(others: list[Group], group: Group, conflicts: Callable[[Iterable[Group]], bool]) -> list[Group]:
-    """Find the premises of a group that matter, or nothing if that takes too many questions. Beside fewer premises the
-    other groups of the conflict are needed as much as before."""
+    """Find the assumptions of a group that matter, or nothing if that takes too many questions. Beside fewer of them
+    the other groups of the conflict are needed as much as before."""
     questions = PATIENCE
 
     def conflicts_soon(groups: Iterable[Group]) -> bool:
@@ -161,14 +161,14 @@ def _take_apart(others: list[Group], group: Group, conflicts: Callable[[Iterable
         return conflicts(groups)
 
     try:
-        return _quickxplain(tuple(others), [(premise,) for premise in group], conflicts_soon)
+        return _quickxplain(tuple(others), [(assumption,) for assumption in group], conflicts_soon)
     except _OutOfPatienceError:
         return []
 
 
 def _reason(problem: Problem, group: Group) -> Reason:
     """A group of a conflict in words."""
-    names = [premise[1] for premise in group]
+    names = [assumption[1] for assumption in group]
     match group[0]:
         case ("constraint", _):
             constraints = [problem.constraints[int(name)] for name in names]
@@ -189,14 +189,14 @@ def _reason(problem: Problem, group: Group) -> Reason:
         case ("demand", _):
             text = f"what {_list(names)} need"
         case ("room", kind, _, resource_class):
-            racks = sorted({premise[2] for premise in group})
+            racks = sorted({assumption[2] for assumption in group})
             free = [place.capacity.get(resource_class, 0) for place in problem.of(kind) if place.rack in racks]
             where = f"{PLURAL[kind]} in {_count('rack', racks)} {_list(racks)}"
             text = f"{resource_class} of the {where}: {sum(free)} free, at most {max(free)} on one"
         case (_, kind, ""):
             text = f"there is no {SINGULAR[kind]} with any room"
         case (_, kind, _):
-            racks = sorted({premise[2] for premise in group})
+            racks = sorted({assumption[2] for assumption in group})
             verb = "have" if len(racks) > 1 else "has"
             text = f"{_count('rack', racks)} {_list(racks)} {verb} no {SINGULAR[kind]} with any room"
     return Reason(text, group)

@@ -16,8 +16,8 @@ from datalog_gate.base.errors import GateError
 
 Kind = Literal["server", "volume"]
 Level = Literal["host", "rack", "zone"]
-Premise = tuple[str, ...]
-"""The smallest thing that can be left out of a problem, see `conflict.premises`."""
+Assumption = tuple[str, ...]
+"""The smallest thing that can be left out of a problem, see `conflict.assumptions`."""
 LARGEST = 10**12
 """The largest capacity or demand: sums of them stay exact in 64 bits."""
 
@@ -110,10 +110,10 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason of a conflict in words, and the premises that it stands for."""
+    """One reason of a conflict in words, and the assumptions that it stands for."""
 
     text: str
-    premises: tuple[Premise, ...]
+    assumptions: tuple[Assumption, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def read_answer(text: str) -> Answer:
         data = json.loads(text)
         if "places" in data:
             return Placed(dict(data["places"]), data["gap"])
-        conflict = [Reason(reason["text"], tuple(map(tuple, reason["premises"]))) for reason in data["conflict"]]
+        conflict = [Reason(reason["text"], tuple(map(tuple, reason["assumptions"]))) for reason in data["conflict"]]
         return Impossible(tuple(conflict), data["irreducible"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProblemError(f"this is no answer: {error}") from error

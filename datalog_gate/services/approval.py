@@ -1,112 +1,364 @@
-"""The service `approval` (layer 5): what is in the scope of a grant is made only once a person has approved it.
+"""The service `approval`: what is in the scope of a grant is made only once a person has approved it.
 
-A grant that nobody has answered fails with ``awaiting approval A-12``: once A-12 is approved, an update of the stack
-goes on. What was approved is what is made: another scope, or other options, are to be approved anew.
+A grant that nobody has answered fails with ``awaiting approval A-12``. Once A-12 is approved, an update of the stack
+goes on. An approval holds for the scope and the options that were asked for: others need a new one. Requests, verdicts
+and the claims that use them, one for each approval, are in an SQLite file.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
 
+from datalog_gate.base.errors import GateError
 from datalog_gate.plugins.errors import RefusedError, UnavailableError
-from datalog_gate.services.approvals import ApprovalError, Approvals, Asked
-from datalog_gate.services.contract import Decision, Held, Request, Service, Status
+from datalog_gate.services import database
+from datalog_gate.services.contract import Decision, Held, Request, Service, Status, digest, plain
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
+State = Literal["awaiting", "approved", "refused", "used", "superseded", "expired"]
 MODES = ("stop", "wait")
 DEFAULTS = {"file": "", "ask": "", "mode": "stop", "days": "7", "wait_seconds": "3600", "wait_number": "8"}
+OPEN = "('awaiting', 'approved', 'refused')"
+BUSY = 5.0
+"""Seconds that a transaction waits for others: less than a call of a service may take."""
+POLLED = 60.0
+"""Seconds after which a grant that has not asked again waits no more."""
+TABLES = """
+CREATE TABLE IF NOT EXISTS asked (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, digest, project, stack, stack_name, path, options, scope, at, state,
+    until, uuid DEFAULT '', since DEFAULT 0, polled DEFAULT 0);
+CREATE INDEX IF NOT EXISTS asked_by_digest ON asked (digest);
+CREATE TABLE IF NOT EXISTS said (number, verdict, who, at, why);
+CREATE TABLE IF NOT EXISTS claims (key PRIMARY KEY, number);
+"""
+"""`asked` holds requests, `said` verdicts. A claim without a number is dead."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    ask: str
-    mode: str
-    valid: float
-    wait_seconds: float
-    wait_number: int
+class ApprovalError(GateError):
+    """A request that does not exist or can't be answered any more, or a file that can't be read or written."""
 
 
 class Approval(Service):
-    """Its settings: `file`, where requests stand; `ask`, whom users are told to ask; `mode`, what a grant does that has
-    no option `mode`; `days`, for which a request and the answer to it count; `wait_seconds` and `wait_number`, how long
-    a grant of the mode `wait` waits, and how many may at once. A grant's options: `mode`, and `reason`, for who is to
-    approve it."""
+    """The service. Its settings:
+
+    file          the file of requests
+    ask           whom users are told to ask
+    mode          what a grant without the option `mode` does: stop or wait
+    days          for which a request and its verdict count
+    wait_seconds  that a grant of the mode `wait` waits
+    wait_number   of grants that may wait at once
+
+    The options of a grant are `mode`, and `reason`, for the person who approves it.
+    """
 
     def __init__(self, settings: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
         if unknown := sorted(settings.keys() - DEFAULTS.keys()):
             raise ValueError(f"approval has no setting {', '.join(unknown)}")
-        given = {**DEFAULTS, **settings}
-        if not given["file"]:
+        values = {**DEFAULTS, **settings}
+        if not values["file"]:
             raise ValueError("approval needs the setting file, where requests stand")
-        if given["mode"] not in MODES:
-            raise ValueError(f"approval.mode is {given['mode']}, and not one of {', '.join(MODES)}")
-        seconds = {name: _positive(name, given[name]) for name in ("days", "wait_seconds", "wait_number")}
-        self._settings = _Settings(
-            given["ask"], given["mode"], seconds["days"] * 86400, seconds["wait_seconds"], int(seconds["wait_number"])
-        )
-        self._file, self._clock = Approvals(given["file"]), clock
+        if values["mode"] not in MODES:
+            raise ValueError(f"approval.mode is {values['mode']}, and not one of {', '.join(MODES)}")
+        self._ask, self._default_mode = values["ask"], values["mode"]
+        self._valid_seconds = _read_positive("days", values["days"]) * 86400
+        self._wait_seconds = _read_positive("wait_seconds", values["wait_seconds"])
+        self._wait_number = int(_read_positive("wait_number", values["wait_number"]))
+        self._file, self._clock = Approvals(values["file"]), clock
 
     def facts(self, request: Request) -> None:
-        """Refuses what was refused; what is to be approved yet can be asked for only by trying."""
+        """Refuse what a person refused. Only `reserve` asks for approval."""
         self._mode(request)
-        asked = self._done(lambda: self._file.find(request, self._clock()))
-        if asked and asked.state == "refused":
-            raise RefusedError(_said(asked))
+        approval = self._call(lambda: self._file.find(request, self._clock()))
+        if approval and approval.state == "refused":
+            raise RefusedError(f"{approval.name} was {approval.answer}")
 
     def waits(self, request: Request) -> str:
+        """As `Service.waits`."""
         if self._mode(request) != "wait":
             return ""
-        now, chosen = self._clock(), self._settings
-        asked = self._done(lambda: self._file.ask(request, now, chosen.valid))
-        if asked.state == "awaiting" and self._done(
-            lambda: self._file.wait(asked, request.uuid, now, chosen.wait_seconds, chosen.wait_number)
+        now = self._clock()
+        approval = self._call(lambda: self._file.ask(request, now, self._valid_seconds))
+        if approval.state == "awaiting" and self._call(
+            lambda: self._file.wait(approval, request.uuid, now, self._wait_seconds, self._wait_number)
         ):
-            return self._awaiting(asked)
+            return self._awaiting(approval)
         return ""
 
     def reserve(self, request: Request) -> Decision:
+        """As `Service.reserve`."""
         self._mode(request)
-        held, asked = self._done(lambda: self._file.use(request, self._clock(), self._settings.valid))
-        if asked is None:
+        held, approval = self._call(lambda: self._file.use(request, self._clock(), self._valid_seconds))
+        if approval is None:
             raise RefusedError("this was given back before")
         if held:
-            told = {"approval": asked.name, "approved_by": asked.said[-1].who}
-            return {part.id.rpartition("/")[2]: told for part in request.scope}
-        raise RefusedError(_said(asked) if asked.state == "refused" else self._awaiting(asked))
+            attributes = {"approval": approval.name, "approved_by": approval.verdicts[-1].who}
+            return {part.id.rpartition("/")[2]: attributes for part in request.scope}
+        if approval.state == "refused":
+            raise RefusedError(f"{approval.name} was {approval.answer}")
+        raise RefusedError(self._awaiting(approval))
 
     def release(self, held: Held) -> None:
-        self._done(lambda: self._file.release(held.key))
+        """As `Service.release`."""
+        self._call(lambda: self._file.release(held.key))
 
     def status(self, held: Held) -> Status:
-        return "held" if self._done(lambda: self._file.holds(held.key)) else "absent"
+        """As `Service.status`."""
+        return "held" if self._call(lambda: self._file.holds(held.key)) else "absent"
 
     def _mode(self, request: Request) -> str:
         """Whether the grant stops or waits. Errors: RefusedError for wrong options."""
         if unknown := sorted(map(str, request.options.keys() - {"mode", "reason"})):
             raise RefusedError(f"there is no option {', '.join(unknown)}, only mode and reason")
-        mode = request.options.get("mode", self._settings.mode)
+        mode = request.options.get("mode", self._default_mode)
         if mode not in MODES:
             raise RefusedError("mode is stop or wait")
         return str(mode)
 
-    def _awaiting(self, asked: Asked) -> str:
-        return f"awaiting approval {asked.name}" + (f" of {self._settings.ask}" if self._settings.ask else "")
+    def _awaiting(self, approval: ApprovalRequest) -> str:
+        return f"awaiting approval {approval.name}" + (f" of {self._ask}" if self._ask else "")
 
-    def _done(self, step: Callable[[], Answer]) -> Answer:
+    def _call(self, step: Callable[[], Result]) -> Result:
         try:
             return step()
         except ApprovalError as error:
             raise UnavailableError(str(error)) from error
 
 
-def _said(asked: Asked) -> str:
-    return f"{asked.name} was {asked.answer}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer of a person to a request."""
+
+    verdict: str
+    who: str
+    at: float
+    why: str
 
 
-def _positive(name: str, text: str) -> float:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """A request for approval."""
+
+    number: int
+    project: str
+    stack: str
+    stack_name: str
+    path: str
+    """The path of the grant that asked."""
+    options: dict[str, Any]
+    scope: list[dict[str, Any]]
+    at: float
+    """When it was asked, in seconds since 1970."""
+    state: State
+    until: float
+    """When it expires, unless it is used before."""
+    verdicts: tuple[Verdict, ...]
+    """All verdicts in order: the last holds."""
+
+    @property
+    def name(self) -> str:
+        """The name that people use."""
+        return f"A-{self.number}"
+
+    @property
+    def answer(self) -> str:
+        """The state in words."""
+        if self.state not in ("approved", "refused", "used"):
+            return f"{self.state} approval" if self.state == "awaiting" else self.state
+        last = self.verdicts[-1]
+        return f"{self.state} by {last.who}" + (f": {last.why}" if last.why else "")
+
+    def to_json(self) -> dict[str, object]:
+        """The request as JSON data."""
+        return {
+            "id": self.name,
+            "state": self.state,
+            "project": self.project,
+            "stack": self.stack,
+            "stack_name": self.stack_name,
+            "grant": self.path,
+            "options": self.options,
+            "scope": self.scope,
+            "asked": format_time(self.at),
+            "until": format_time(self.until),
+            "said": [
+                {"verdict": verdict.verdict, "who": verdict.who, "at": format_time(verdict.at), "why": verdict.why}
+                for verdict in self.verdicts
+            ],
+        }
+
+
+class Approvals:
+    """The file of requests, created when it is needed. Times are seconds since 1970. Errors of all: ApprovalError."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def find(self, request: Request, now: float) -> ApprovalRequest | None:
+        """The last request for the same that still counts."""
+        with self._transaction() as rows:
+            return _find(rows, request, now)
+
+    def ask(self, request: Request, now: float, seconds: float) -> ApprovalRequest:
+        """The request for the same, or a new one that counts for so many seconds. A new one supersedes all requests of
+        the grant that nobody has answered."""
+        with self._transaction() as rows:
+            return _find(rows, request, now) or _insert(rows, request, now, seconds)
+
+    def use(self, request: Request, now: float, seconds: float) -> tuple[bool, ApprovalRequest | None]:
+        """Whether a claim may be held, and the request that it needs, or None if its key is dead. It may be held if it
+        is held already, if a claim that it replaces holds the same, or if it was approved: that uses up the approval.
+        Else as `ask`."""
+        with self._transaction() as rows:
+            claim = rows.execute("SELECT number FROM claims WHERE key = ?", (request.key,)).fetchone()
+            if claim:
+                return claim["number"] is not None, _get(rows, claim["number"], now)
+            for key in request.replaces:
+                replaced = rows.execute(
+                    "SELECT number, digest FROM claims JOIN asked USING (number) WHERE key = ?", (key,)
+                ).fetchone()
+                if replaced and replaced["digest"] == _digest(request):
+                    rows.execute("INSERT INTO claims VALUES (?, ?)", (request.key, replaced["number"]))
+                    return True, _get(rows, replaced["number"], now)
+            approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
+            if approval.state != "approved":
+                return False, approval
+            rows.execute("UPDATE asked SET state = 'used' WHERE number = ?", (approval.number,))
+            rows.execute("INSERT INTO claims VALUES (?, ?)", (request.key, approval.number))
+            return True, _get(rows, approval.number, now)
+
+    def wait(self, approval: ApprovalRequest, uuid: str, now: float, seconds: float, number: int) -> bool:
+        """Whether the grant's resource of this uuid may go on waiting: for so many seconds, while fewer than this
+        number of others wait."""
+        with self._transaction() as rows:
+            row = rows.execute("SELECT * FROM asked WHERE number = ?", (approval.number,)).fetchone()
+            since = row["since"] if row["uuid"] == uuid else now
+            others = "SELECT count(*) FROM asked WHERE number != ? AND polled > ?"
+            waiting = rows.execute(others, (approval.number, now - POLLED)).fetchone()[0]
+            allowed = now - since < seconds and waiting < number
+            values = uuid, since, now if allowed else 0, approval.number
+            rows.execute("UPDATE asked SET uuid = ?, since = ?, polled = ? WHERE number = ?", values)
+            return allowed
+
+    def release(self, key: str) -> None:
+        """Hold nothing under the key any more, nor ever again."""
+        with self._transaction() as rows:
+            rows.execute("INSERT OR REPLACE INTO claims VALUES (?, NULL)", (key,))
+
+    def holds(self, key: str) -> bool:
+        """Whether anything is held under the key."""
+        with self._transaction() as rows:
+            return bool(rows.execute("SELECT 1 FROM claims WHERE key = ? AND number NOT NULL", (key,)).fetchone())
+
+    def say(
+        self, name: str, verdict: Literal["approved", "refused"], who: str, why: str, now: float
+    ) -> ApprovalRequest:
+        """Add the verdict of a person. The last one holds until it is used."""
+        with self._transaction() as rows:
+            approval = _find_by_name(rows, name, now)
+            if approval is None:
+                raise ApprovalError(f"there is no request {name}")
+            if approval.state not in ("awaiting", "approved", "refused"):
+                raise ApprovalError(f"{approval.name} can't be {verdict} any more: it is {approval.answer}")
+            rows.execute("INSERT INTO said VALUES (?, ?, ?, ?, ?)", (approval.number, verdict, who, now, why))
+            rows.execute("UPDATE asked SET state = ? WHERE number = ?", (verdict, approval.number))
+            return _must_get(rows, approval.number, now)
+
+    def list(self, now: float) -> tuple[ApprovalRequest, ...]:
+        """All requests in order."""
+        with self._transaction() as rows:
+            numbers = rows.execute("SELECT number FROM asked ORDER BY number").fetchall()
+            return tuple(_must_get(rows, number["number"], now) for number in numbers)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            database.create(self._path)
+        except (OSError, sqlite3.Error) as error:
+            raise ApprovalError(f"{os.path.basename(self._path)}: {error}") from error
+        with database.transaction(self._path, BUSY, ApprovalError) as rows:
+            for statement in TABLES.split(";"):
+                rows.execute(statement)
+            yield rows
+
+
+def format_time(seconds: float) -> str:
+    """A time in ISO 8601, to the second."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _digest(request: Request) -> str:
+    """The digest of what is approved: all but the uuid, which is new if a grant is tried again."""
+    return digest(request.project, request.stack, request.grant, request.reserved)
+
+
+def _find(rows: sqlite3.Connection, request: Request, now: float) -> ApprovalRequest | None:
+    last = f"SELECT max(number) FROM asked WHERE digest = ? AND until > ? AND state IN {OPEN}"
+    return _get(rows, rows.execute(last, (_digest(request), now)).fetchone()[0], now)
+
+
+def _insert(rows: sqlite3.Connection, request: Request, now: float, seconds: float) -> ApprovalRequest:
+    older = "project = ? AND stack = ? AND path = ? AND state = 'awaiting'"
+    grant = request.project, request.stack, request.grant
+    rows.execute(f"UPDATE asked SET state = 'superseded' WHERE {older}", grant)
+    scope = [{"resource": part.id, "type": part.type, "properties": part.properties} for part in request.scope]
+    values = {
+        "digest": _digest(request),
+        "project": request.project,
+        "stack": request.stack,
+        "stack_name": request.stack_name,
+        "path": request.grant,
+        "options": json.dumps(request.options, default=plain),
+        "scope": json.dumps(scope, default=plain),
+        "at": now,
+        "state": "awaiting",
+        "until": now + seconds,
+    }
+    columns, marks = ", ".join(values), ", ".join("?" * len(values))
+    inserted = rows.execute(f"INSERT INTO asked ({columns}) VALUES ({marks})", tuple(values.values()))
+    return _must_get(rows, inserted.lastrowid, now)
+
+
+def _find_by_name(rows: sqlite3.Connection, name: str, now: float) -> ApprovalRequest | None:
+    letter, _, number = name.upper().rpartition("A-")
+    return _get(rows, int(number), now) if not letter and number.isdecimal() and len(number) < 16 else None
+
+
+def _must_get(rows: sqlite3.Connection, number: int | None, now: float) -> ApprovalRequest:
+    approval = _get(rows, number, now)
+    assert approval is not None
+    return approval
+
+
+def _get(rows: sqlite3.Connection, number: int | None, now: float) -> ApprovalRequest | None:
+    row = rows.execute("SELECT * FROM asked WHERE number = ?", (number,)).fetchone()
+    if row is None:
+        return None
+    verdicts = rows.execute("SELECT verdict, who, at, why FROM said WHERE number = ? ORDER BY rowid", (number,))
+    expired = row["until"] <= now and row["state"] not in ("used", "superseded")
+    return ApprovalRequest(
+        number=row["number"],
+        project=row["project"],
+        stack=row["stack"],
+        stack_name=row["stack_name"],
+        path=row["path"],
+        options=json.loads(row["options"]),
+        scope=json.loads(row["scope"]),
+        at=row["at"],
+        state="expired" if expired else row["state"],
+        until=row["until"],
+        verdicts=tuple(Verdict(**dict(verdict)) for verdict in verdicts),
+    )
+
+
+def _read_positive(name: str, text: str) -> float:
     """A number above zero. Errors: ValueError."""
     try:
         number = float(text)

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import random
 import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
@@ -70,8 +69,8 @@ class Claims:
         if not file:
             raise ValueError("the service needs a file, in which it writes down what it holds")
         self.path, self.placement = file, placement
-        database.make(file)
-        with self._rows() as rows:
+        database.create(file)
+        with self._transaction() as rows:
             rows.execute(f"CREATE TABLE IF NOT EXISTS claims ({', '.join(COLUMNS)}, PRIMARY KEY (key))")
 
     def account(self, request: Request) -> Account:
@@ -109,7 +108,7 @@ class Claims:
 
     def select(self, where: str, *values: str) -> list[Claim]:
         """The claims of which this is true."""
-        with self._rows() as rows:
+        with self._transaction() as rows:
             found = rows.execute(f"SELECT * FROM claims WHERE {where} ORDER BY grant, key", values).fetchall()
         return [
             Claim(**{**dict(row), "items": json.loads(row["items"]), "decision": json.loads(row["decision"])})
@@ -123,24 +122,18 @@ class Claims:
             row = {**asdict(claim), "since": time.time()}.values()
             values.append([*(json.dumps(one) if isinstance(one, dict) else one for one in row), claim.state, claim.key])
         alive = f"? IN {GONE} OR NOT EXISTS (SELECT 1 FROM claims WHERE key = ? AND state IN {GONE})"
-        with self._rows() as rows:
+        with self._transaction() as rows:
             rows.executemany(f"DELETE FROM claims WHERE key = ? AND state NOT IN {GONE}", [(key,) for key in keys])
             columns = ", ".join("?" * len(COLUMNS))
             rows.executemany(f"INSERT OR REPLACE INTO claims SELECT {columns} WHERE {alive}", values)
 
     def _forget(self) -> None:
         """Dead keys for which nothing can arrive any more."""
-        with self._rows() as rows:
+        with self._transaction() as rows:
             rows.execute("DELETE FROM claims WHERE state = 'dead' AND since < ?", (time.time() - MEMORY,))
 
-    @contextmanager
-    def _rows(self) -> Iterator[sqlite3.Connection]:
-        """One transaction."""
-        try:
-            with database.transaction(self.path, PATIENCE) as rows:
-                yield rows
-        except sqlite3.Error as error:
-            raise UnavailableError(f"{os.path.basename(self.path)}: {error}") from error
+    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        return database.transaction(self.path, PATIENCE, UnavailableError)
 
 
 class Account:

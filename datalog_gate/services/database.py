@@ -1,19 +1,22 @@
-"""SQLite files that the processes of a host share (layer 5): how one is made, and a transaction in one."""
+"""SQLite files that the processes of a host share."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
 
-def make(path: str, *statements: str) -> None:
-    """Make a file that nobody else can read, with what these statements put into it, if there is none: whole from the
-    first moment, since SQLite's own locks can't keep processes apart before. It is closed before it is there: to close
-    it would end the locks that another thread has on it by then. Errors: OSError, sqlite3.Error."""
+def create(path: str, statements: Iterable[str] = ()) -> None:
+    """Create a file that nobody else can read and run these statements in it, unless there is one. Errors: OSError,
+    sqlite3.Error.
+
+    The file appears complete, since SQLite's own locks can't keep processes apart before it exists. It is closed before
+    it appears, since closing it later would release the locks that another thread has on it by then.
+    """
     if os.path.exists(path):
         return
     fresh = Path(f"{path}.{uuid4().hex}")
@@ -22,19 +25,22 @@ def make(path: str, *statements: str) -> None:
         with closing(sqlite3.connect(fresh, isolation_level=None)) as rows:
             for statement in statements:
                 rows.execute(statement)
-        with suppress(FileExistsError):  # somebody else was faster
+        with suppress(FileExistsError):  # another process was faster
             os.link(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)
 
 
 @contextmanager
-def transaction(path: str, seconds: float) -> Iterator[sqlite3.Connection]:
-    """One transaction, undone if it is left by an exception, which waits so long for others; on a connection of its
-    own: they survive neither forks nor changes of thread. Errors: sqlite3.Error."""
-    with closing(sqlite3.connect(path, timeout=seconds, isolation_level=None)) as rows:
-        rows.row_factory = sqlite3.Row
-        rows.execute("PRAGMA synchronous = FULL")
-        rows.execute("BEGIN IMMEDIATE")
-        yield rows
-        rows.execute("COMMIT")
+def transaction(path: str, seconds: float, error_type: Callable[[str], Exception]) -> Iterator[sqlite3.Connection]:
+    """One transaction, which is undone if an exception leaves it and waits at most `seconds` for others. It has a
+    connection of its own, since connections survive neither forks nor changes of thread. Errors: `error_type`."""
+    try:
+        with closing(sqlite3.connect(path, timeout=seconds, isolation_level=None)) as rows:
+            rows.row_factory = sqlite3.Row
+            rows.execute("PRAGMA synchronous = FULL")
+            rows.execute("BEGIN IMMEDIATE")
+            yield rows
+            rows.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise error_type(f"{os.path.basename(path)}: {error}") from error

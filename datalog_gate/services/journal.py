@@ -9,10 +9,9 @@ who has lost the lease; only that a claim is to be given back is written without
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 from uuid import uuid4
@@ -103,10 +102,10 @@ class Journal:
     def __init__(self, path: str, late: float = 300.0) -> None:
         self._path, self.late = path, late
         try:
-            database.make(path, *TABLES)
+            database.create(path, TABLES)
         except (OSError, sqlite3.Error) as error:
             raise JournalError(f"{path} can't be made: {error}") from error
-        with self._step() as rows:
+        with self._transaction() as rows:
             version = rows.execute("PRAGMA user_version").fetchone()[0]
         if version != VERSION:
             raise JournalError(f"{path} is a journal of version {version}, and this package writes {VERSION}")
@@ -116,7 +115,7 @@ class Journal:
         with the lease. What is replaced counts only if it is the same project's, in the same stack or abandoned.
         Errors: LostError if somebody else asks for it now, or if it is over or of another key."""
         assert request.uuid, "what is asked at the door reserves nothing"
-        with self._step() as rows:
+        with self._transaction() as rows:
             claim = _get(rows, request.uuid)
             if claim is None:
                 old = _get(rows, replaces)
@@ -151,12 +150,12 @@ class Journal:
 
     def replaced(self, claim: Claim) -> tuple[Claim, ...]:
         """The claims that this one replaces, one after another, that are not over; newest first."""
-        with self._step() as rows:
+        with self._transaction() as rows:
             return tuple(_replaced(rows, claim))
 
     def lease(self, uuid: str, now: float, seconds: float) -> Claim | None:
         """The claim, leased; None if there is none, somebody else has it, or it is over."""
-        with self._step() as rows:
+        with self._transaction() as rows:
             claim = _get(rows, uuid)
             if claim is None or claim.until > now or claim.state in OVER:
                 return None
@@ -165,7 +164,7 @@ class Journal:
     def move(self, claim: Claim, state: State, now: float, why: str = "", **changes: object) -> None:
         """What became of a leased claim, with the columns that changed: the lease ends. One that is committed gives
         back those that it replaces. Errors: LostError."""
-        with self._step() as rows:
+        with self._transaction() as rows:
             mine = _mine(rows, claim)
             if mine.state != claim.state:
                 raise LostError("what this grant asked for was given back meanwhile")
@@ -177,14 +176,14 @@ class Journal:
     def again(self, claim: Claim, due: float, problem: str = "") -> None:
         """A leased claim stays in its state, to be tried again when `due`; with a `problem` this was a failed attempt.
         The lease ends. Errors: LostError."""
-        with self._step() as rows:
+        with self._transaction() as rows:
             mine = _mine(rows, claim)
             _set(rows, mine, problem=problem, **{**FREE, "due": due, "attempts": mine.attempts + bool(problem)})
 
     def give_back(self, uuid: str, now: float, why: str, state: State | None = None) -> Claim | None:
         """The claim, which is to be released from now on whoever has the lease; None if nothing is to do, or it is not
         in this `state` any more."""
-        with self._step() as rows:
+        with self._transaction() as rows:
             claim = _get(rows, uuid)
             if claim is None or claim.state in OVER or state not in (None, claim.state):
                 return None
@@ -192,36 +191,36 @@ class Journal:
 
     def expire(self, uuid: str, expires: float | None) -> None:
         """The time of a grant was changed."""
-        with self._step() as rows:
+        with self._transaction() as rows:
             rows.execute("UPDATE claims SET expires = ? WHERE uuid = ?", (expires, uuid))
 
     def claim(self, uuid: str) -> Claim | None:
         """The claim of a grant's resource."""
-        with self._step() as rows:
+        with self._transaction() as rows:
             return _get(rows, uuid)
 
     def claims(self, stack: str | None = None) -> tuple[Claim, ...]:
         """All claims that are not over, or those of a stack, oldest state first."""
-        with self._step() as rows:
+        with self._transaction() as rows:
             return tuple(_select(rows, f"state NOT IN {OVER} AND stack = ifnull(?, stack) ORDER BY since, uuid", stack))
 
     def of_stack(self, stack: str, project: str, name: str) -> tuple[Claim, ...]:
         """The claims of the stack of this id, and of all within it, that are not over, newest first. One of a stack
         within has that one's id, and is known by its path; so is any where the id is not known."""
-        with self._step() as rows:
+        with self._transaction() as rows:
             return tuple(_of_stack(rows, stack, project, name))
 
     def abandon(self, stack: str, project: str, name: str) -> None:
         """The user takes the stack out of Heat, with all within it, and keeps its resources: only once Heat has it no
         more does that count."""
-        with self._step() as rows:
+        with self._transaction() as rows:
             for claim in tuple(_of_stack(rows, stack, project, name)):
                 _set(rows, claim, abandoned=True)
 
     def forget(self, before: float) -> None:
         """Claims that were over before this time are no longer kept, unless they lead to one that is."""
         old = f"state IN {OVER} AND since < ? AND replaces NOT IN (SELECT uuid FROM claims)"
-        with self._step() as rows:
+        with self._transaction() as rows:
             rows.execute(f"DELETE FROM claims WHERE {old}", (before,))
 
     def _give_back(self, rows: sqlite3.Connection, claim: Claim, now: float, why: str) -> Claim:
@@ -231,20 +230,13 @@ class Journal:
         late = now + self.late if claim.state == "intent" else claim.late
         return _set(rows, claim, state=_checked(claim, "releasing"), since=now, late=late, why=why, attempts=0)
 
-    @contextmanager
-    def _step(self) -> Iterator[sqlite3.Connection]:
-        with transaction(self._path) as rows:
-            yield rows
+    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        return transaction(self._path)
 
 
-@contextmanager
-def transaction(path: str) -> Iterator[sqlite3.Connection]:
+def transaction(path: str) -> AbstractContextManager[sqlite3.Connection]:
     """One transaction in the file of a journal. Errors: JournalError."""
-    try:
-        with database.transaction(path, BUSY) as rows:
-            yield rows
-    except sqlite3.Error as error:
-        raise JournalError(f"{os.path.basename(path)}: {error}") from error
+    return database.transaction(path, BUSY, JournalError)
 
 
 def _get(rows: sqlite3.Connection, uuid: str) -> Claim | None:

@@ -86,7 +86,7 @@ def test_a_machine_is_made_once_a_person_approves_it(here: Ground) -> None:
     assert here.heat.resources(name)["model"] == "INIT_COMPLETE"
     approved = answer(configured, approval.name, "approved", "")
     assert here.updated(name, **sample("approval")) == UPDATED
-    assert here.outputs(name) == {"approved_by": approved.said[-1].who}
+    assert here.outputs(name) == {"approved_by": approved.verdicts[-1].who}
     assert here.heat.resources(name)["model"] == "CREATE_COMPLETE"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.services.approvals import Approvals
+from datalog_gate.services.approval import Approvals
 from datalog_gate.services.journal import Journal
 from tests.heat.doors.rig import Heat, running, wait
 from tests.heat.doors.templates import string, template

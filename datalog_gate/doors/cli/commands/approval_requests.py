@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.heat_conf import service_setting
-from datalog_gate.services.approvals import ApprovalError, Approvals, Asked, when
+from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, format_time
 
 SCHEMA = "datalog-gate/approvals/1"
 Answer = TypeVar("Answer")
@@ -31,26 +31,26 @@ def run(options: argparse.Namespace) -> None:
         print(line)
 
 
-def answer(heat_conf: Path, name: str, verdict: Literal["approved", "refused"], why: str) -> Asked:
+def answer(heat_conf: Path, name: str, verdict: Literal["approved", "refused"], why: str) -> ApprovalRequest:
     """The request of that name, with the word on it of whoever runs this. Errors: InputError, UsageError."""
     file = _approvals(heat_conf)
     return _done(lambda: file.say(name, verdict, user(), why, time.time()))
 
 
-def listed(heat_conf: Path, everything: bool = False) -> list[Asked]:
+def listed(heat_conf: Path, everything: bool = False) -> list[ApprovalRequest]:
     """What awaits an answer, or else everything that was asked. Errors: as `answer`."""
     file = _approvals(heat_conf)
     return [one for one in _done(lambda: file.list(time.time())) if everything or one.state == "awaiting"]
 
 
-def render(asked: list[Asked], form: str) -> Iterator[str]:
+def render(asked: list[ApprovalRequest], form: str) -> Iterator[str]:
     """The requests in a format, text or json, by lines."""
     if form == "json":
         yield json.dumps({"schema": SCHEMA, "requests": [one.to_json() for one in asked]}, ensure_ascii=False)
         return
     for one in asked:
         yield printable(
-            f"{one.name} {when(one.at)} {one.path} of project {one.project}, stack {one.stack}: {one.answer}"
+            f"{one.name} {format_time(one.at)} {one.path} of project {one.project}, stack {one.stack}: {one.answer}"
         )
         for part in one.scope:
             yield printable(f"  for   {part['resource']} ({part['type']}) {_text(part['properties'])}")
