@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.doors.cli.decision_text import uncompared
+from datalog_gate.doors.cli.decision_text import format_comparison_notes
 from datalog_gate.doors.cli.main import main
 from datalog_gate.schema.declaration import RelationRef, old_version
 from tests.sampling import ALL
@@ -337,6 +337,6 @@ def test_rules_that_read_what_was_are_told_to_have_nothing(folder: Path) -> None
     create = rules.decide(stack({}), now=NOW)
     inputs: set[RelationRef] = {old_version("os:nova:server"), "heat:change", "gate:request", "heat:stack"}
     message = "the rules read heat:change, old:os:nova:server, and nothing says what the stack was: give --against OLD"
-    assert list(uncompared(inputs, [create, update, compared])) == [message]
-    assert list(uncompared(inputs, [create, compared])) == []
-    assert list(uncompared({"gate:request"}, [update])) == []
+    assert list(format_comparison_notes(inputs, [create, update, compared])) == [message]
+    assert list(format_comparison_notes(inputs, [create, compared])) == []
+    assert list(format_comparison_notes({"gate:request"}, [update])) == []

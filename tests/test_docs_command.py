@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.doors.cli.commands.docs import handbook, pages
+from datalog_gate.doors.cli.commands.docs import format_document, format_pages
 from datalog_gate.doors.cli.main import main
 
 RULES = """\
@@ -96,7 +96,7 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dg.Rules:
 
 
 def test_a_page_holds_what_the_policy_says_its_text_and_the_cases_that_name_it(rules: dg.Rules) -> None:
-    assert pages(rules) == {
+    assert format_pages(rules) == {
         "index.md": "# Policies\n\n- [index](%2569ndex.md): deny, other\n"
         "- [net.a_b\\_](net.a_b_.md): warn, \\# {s} \\<b\\>\\*all\\*\\</b\\>\n",
         "net.a_b_.md": PAGE,
@@ -106,22 +106,22 @@ def test_a_page_holds_what_the_policy_says_its_text_and_the_cases_that_name_it(r
 
 def test_all_pages_are_one_document(rules: dg.Rules) -> None:
     deeper = [page.replace("\n## ", "\n### ").replace("# ", "## ", 1) for page in (OTHER, PAGE)]
-    assert handbook(rules) == "# Policies\n\n" + "\n".join(deeper)
+    assert format_document(rules) == "# Policies\n\n" + "\n".join(deeper)
 
 
 def test_lines_are_those_of_diagnostics_whatever_ends_them(rules: dg.Rules) -> None:
     Path("r/m.dl").write_text("// a\u2028\n" + RULES)
-    assert pages(dg.load_rules("r")) == pages(rules)
+    assert format_pages(dg.load_rules("r")) == format_pages(rules)
 
 
 def test_the_command_prints_the_document_or_writes_the_pages(
     rules: dg.Rules, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["docs", "--rules", "r"]) == 0
-    assert capsys.readouterr() == (handbook(rules), "")
+    assert capsys.readouterr() == (format_document(rules), "")
     assert main(["docs", "--rules", "r", "--output", "a/b"]) == 0
     assert capsys.readouterr() == ("", "")
-    assert {path.name: path.read_text() for path in Path("a/b").iterdir()} == pages(rules)
+    assert {path.name: path.read_text() for path in Path("a/b").iterdir()} == format_pages(rules)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from stevedore.extension import ExtensionManager
 
 import datalog_gate
 from datalog_gate.base.errors import InputError
-from datalog_gate.doors.cli.doctor import CANARY, examine, render
-from datalog_gate.doors.cli.doctor.health import SHIM
+from datalog_gate.doors.cli.commands.doctor import PREVIEW, examine
+from datalog_gate.doors.cli.doctor.check_result import format_results
+from datalog_gate.doors.cli.doctor.installation import SHIM
 from datalog_gate.doors.cli.main import main
 from tests.cloud import Answer, running
 from tests.pages import assert_written
@@ -105,7 +106,8 @@ def run_doctor(folder: Path, cfn: bool = True, log: Path | None = None) -> list[
     """What the doctor says, without the folder's own name."""
     signs = examine(folder / "heat.conf", log=log, cfn=cfn, now=NOW)
     package = str(Path(datalog_gate.__file__).parent)
-    return [line.replace(str(folder), "DIR").replace(package, "PACKAGE") for line in render(signs, "text").splitlines()]
+    text = format_results(signs, "text").replace(str(folder), "DIR").replace(package, "PACKAGE")
+    return text.splitlines()
 
 
 def edit(folder: Path, file: str, old: str, new: str) -> None:
@@ -192,7 +194,7 @@ def test_the_doctor_says_what_is_in_order_and_what_each_change_breaks(folder: Pa
     assert_written(GOLDEN, "\n\n".join(pages) + "\n")
 
 
-def test_a_broken_glass_and_rules_that_anybody_writes_are_findings(folder: Path) -> None:
+def test_break_glass_and_rules_that_anybody_writes_are_findings(folder: Path) -> None:
     well = run_doctor(folder)
     edit(folder, "heat.conf", "decision_log", "break_glass = DIR/glass\ndecision_log")
     (folder / "glass").write_text("2027-03-01T18:00 the licence server is down")
@@ -200,10 +202,10 @@ def test_a_broken_glass_and_rules_that_anybody_writes_are_findings(folder: Path)
     (folder / "rules").chmod(0o775)
     (folder / "rules" / "m.dl").chmod(0o666)
     assert [line for line in run_doctor(folder) if line not in well] == [
-        "DIR/heat.conf:7: finding[glass] the glass is broken until 2027-03-01T18:00:00+00:00 (the licence server is "
-        "down): refused requests may pass",
-        "  fix   remove DIR/glass once it is not needed",
-        "DIR/heat.conf:6: finding[rules] others than the owner may write DIR/rules and 1 more below it",
+        "DIR/heat.conf:7: finding[break_glass] break-glass is in force until 2027-03-01T18:00:00+00:00 (the licence "
+        "server is down): refused requests may pass",
+        "  fix   remove DIR/glass when it is not needed any more",
+        "DIR/heat.conf:6: finding[rules] users other than the owner may write DIR/rules and 1 more below it",
         "  fix   chmod -R go-w DIR/rules",
         "DIR/heat.conf:8: ok[log] DIR/log can be written",
         "2 findings, 2 notes, 4 in order",
@@ -243,7 +245,7 @@ def test_the_log_tells_what_was_decided_and_which_rules_each_host_has(folder: Pa
             ]
         )
     )
-    fix = "  fix   give all hosts the same rules, and restart the service where they don't load"
+    fix = "  fix   give all hosts the same rules, and restart the services that can't load them"
     assert [line for line in run_doctor(folder, log=folder / "collected") if line not in well] == [
         "note[log] DIR/collected: allowed 2, broken_glass 1, dropped 12, loaded 4, reload_failed 2, undecided 1, "
         "unreadable lines 1",
@@ -254,7 +256,7 @@ def test_the_log_tells_what_was_decided_and_which_rules_each_host_has(folder: Pa
         "finding[rules] two has had f00df00df00d in force since 2027-03-01T11:00:00+00:00",
         fix,
         "finding[rules] two could not load the rules at 2027-03-01T12:00:00+00:00, and keeps older ones",
-        "  fix   look for reload_failed in DIR/collected, and mend the rules",
+        "  fix   look for reload_failed in DIR/collected, and correct the rules",
         "4 findings, 3 notes, 4 in order",
     ]
 
@@ -276,7 +278,7 @@ def test_an_api_that_is_not_deployed_needs_no_door(folder: Path) -> None:
     edit(folder, "api-paste.ini", "context datalog_gate_cfn", "context")
     lines = [line for line in run_doctor(folder, cfn=False) if "cfn" in line or "finding" in line]
     assert lines == [
-        "DIR/api-paste.ini:13: note[door] [composite:api-cfn] default is said not to be deployed",
+        "DIR/api-paste.ini:13: note[door] [composite:api-cfn] default is not checked: by --no-cfn it is not deployed",
         "0 findings, 3 notes, 3 in order",
     ]
 
@@ -287,15 +289,16 @@ MARKED = {"Datalog-Gate": "deny 7f3a91; flavor: web takes huge"}
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ((200, {"stack": {}}, MARKED), ["ok[canary] a door is live: it says deny 7f3a91"]),
-        ((403, {}, MARKED), ["ok[canary] a door is live: it says deny 7f3a91"]),
+        ((200, {"stack": {}}, MARKED), ["ok[preview] a door is live: it answers deny 7f3a91"]),
+        ((403, {}, MARKED), ["ok[preview] a door is live: it answers deny 7f3a91"]),
         ((200, {"stack": {}}, {}), [
-            "finding[canary] no door is live: a preview was answered with 200 and no Datalog-Gate",
-            "  fix   mend what is found at the doors and restart the API; or Heat refused who asks before a door could",
+            "finding[preview] no door is live: a preview was answered with 200 and no Datalog-Gate",
+            "  fix   correct the findings about doors and restart the API; or Heat rejected the caller before a door "
+            "could answer",
         ]),
     ],
 )  # fmt: skip
-def test_a_canary_tells_whether_a_door_is_live(
+def test_a_preview_tells_whether_a_door_is_live(
     folder: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, expected: list[str]
 ) -> None:
     well = run_doctor(folder)
@@ -304,13 +307,13 @@ def test_a_canary_tells_whether_a_door_is_live(
         monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/p")
         cloud.answers["POST /v1/p/stacks/preview"] = answer
         assert [line for line in run_doctor(folder)[:-1] if line not in well] == expected
-        assert cloud.bodies == [json.dumps(CANARY).encode()]
+        assert cloud.bodies == [json.dumps(PREVIEW).encode()]
 
 
-def test_a_canary_that_finds_no_heat_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preview_that_finds_no_heat_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OS_AUTH_URL", "nowhere")
     assert run_doctor(folder)[-3] == (
-        "finding[canary] Heat can't be reached with these credentials: Could not find requested endpoint in Service "
+        "finding[preview] Heat can't be reached with these credentials: Could not find requested endpoint in Service "
         "Catalog."
     )
 

@@ -15,7 +15,7 @@ from datalog_gate.api import ExplainedDecision
 from datalog_gate.decision import judgement
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.request import Request
-from datalog_gate.doors.cli.decision_text import text
+from datalog_gate.doors.cli.decision_text import format_decision
 from datalog_gate.doors.cli.main import main
 from datalog_gate.engine import engine
 from datalog_gate.engine.budget import UNLIMITED
@@ -74,7 +74,7 @@ def test_the_text_of_a_finding_says_why_what_to_do_and_what_else_was_looked_at()
     quiet = '@deny("quiet", "q")\nquiet(s) :- heat:resource(id=s), os:nova:server(_id=s, flavor="huge").\n'
     decision = judge(SSH + quiet, GROUP)
     assert (
-        text(decision)
+        format_decision(decision)
         == f"""\
 <template>:6:34: deny[ssh] web_sg lets 0.0.0.0/0 in
   6 |       rules: [{{remote_ip_prefix: 0.0.0.0/0, port_range_min: 22}}]
@@ -269,7 +269,10 @@ def test_what_the_other_engine_finds_is_explained_byte_for_byte_alike(stack: str
         rules.decide(read, now="2027-03-01", services=("edge",), engine=name, explain=True, budget=UNLIMITED)
         for name in ("native", "pydatalog")
     )
-    assert (text(native), json.dumps(native.to_json())) == (text(other), json.dumps(other.to_json()))
+    assert (format_decision(native), json.dumps(native.to_json())) == (
+        format_decision(other),
+        json.dumps(other.to_json()),
+    )
 
 
 QUESTION = """\

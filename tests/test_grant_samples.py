@@ -7,7 +7,7 @@ import pytest
 import datalog_gate as dg
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.decision.grants import problems_of
-from datalog_gate.doors.cli.grant_preview import asks
+from datalog_gate.doors.cli.commands.check_stacks import format_grant_requests
 from tests.pages import DOCS
 from tests.test_decision import NOW
 
@@ -30,9 +30,9 @@ def test_every_template_of_the_folder_is_told_of() -> None:
 def test_a_template_is_allowed_with_its_service(name: str, service: str, line: str, without: str) -> None:
     stack = dg.read_stack(SAMPLES / f"{name}.yaml")
     decision = RULES.decide(stack, services=[service], now=NOW)
-    assert (decision.outcome, asks([stack], decision)) == ("allow", (f"grant {name}/{line}",))
+    assert (decision.outcome, format_grant_requests([stack], decision)) == ("allow", (f"grant {name}/{line}",))
     locked = RULES.decide(stack, now=NOW)
-    assert (locked.outcome, asks([stack], locked)) == (without, ())
+    assert (locked.outcome, format_grant_requests([stack], locked)) == (without, ())
 
 
 WRONG = problems_of(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.doors.cli.heat_client import Heat
-from datalog_gate.doors.cli.stack_states import ended
+from datalog_gate.doors.cli.stack_states import find_outcome
 from datalog_gate.plugins.errors import UnavailableError
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
@@ -247,11 +247,11 @@ def test_what_became_of_an_operation_is_what_the_events_of_its_stack_tell(
     cloud: Cloud, action: str, events: list[str], outcome: Outcome | None
 ) -> None:
     shows(cloud, *events)
-    assert ended(Heat(), Pending(1, taken(action), ("a",), NOW + 10.9), NOW + 40) == outcome
+    assert find_outcome(Heat(), Pending(1, taken(action), ("a",), NOW + 10.9), NOW + 40) == outcome
 
 
 def test_an_event_in_the_second_in_which_an_operation_was_asked_for_may_be_of_the_one_before(cloud: Cloud) -> None:
-    ask = partial(ended, Heat(), Pending(1, taken("update"), ("a",), NOW + 10.9))
+    ask = partial(find_outcome, Heat(), Pending(1, taken("update"), ("a",), NOW + 10.9))
     shows(cloud, "10 UPDATE_IN_PROGRESS", "10 UPDATE_COMPLETE")
     assert [ask(NOW + at) for at in (70, 71)] == [None, "complete"]
     shows(cloud, "10 UPDATE_COMPLETE", "11 UPDATE_IN_PROGRESS", "12 UPDATE_FAILED")
@@ -265,4 +265,4 @@ def test_an_event_in_the_second_in_which_an_operation_was_asked_for_may_be_of_th
 )  # fmt: skip
 def test_an_answer_that_tells_nothing_is_asked_for_again(cloud: Cloud, status: int, answer: object) -> None:
     cloud.give(EVENTS, answer, status)
-    assert ended(Heat(), Pending(1, taken(), ("a",), NOW), NOW + 40) is None
+    assert find_outcome(Heat(), Pending(1, taken(), ("a",), NOW), NOW + 40) is None

@@ -12,7 +12,7 @@ import datalog_gate as dg
 from datalog_gate.base.errors import UsageError
 from datalog_gate.decision_point.policy_reload import PolicyReloader
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.cli.commands.packs import Pack, copy_packs, packs
+from datalog_gate.doors.cli.commands.packs import Pack, copy_packs, find_packs
 from datalog_gate.doors.cli.main import main
 
 DECLARED = 'relation most(servers: number) "How many".\nrelation offer(name: string, gb: number) "What is there".\n'
@@ -176,7 +176,7 @@ def test_each_pack_says_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare/m.dl").write_text('@deny("m", "{s}") m(s) :- heat:stack(id=s).\n')
     (tmp_path / "empty").mkdir()
-    assert packs(tmp_path) == [
+    assert find_packs(tmp_path) == [
         Pack("bare", "", 1, "", str(tmp_path / "bare")),
         Pack("cap", "2.1", 2, "what we may hold", str(tmp_path / "cap")),
     ]
@@ -187,7 +187,7 @@ def test_the_packs_of_this_project_are_listed(
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[1])
     folder = Path("rules")
-    ours = packs(folder)
+    ours = find_packs(folder)
     assert [mine.name for mine in ours] == sorted(path.name for path in folder.iterdir() if path.is_dir())
     assert all(mine.version and mine.summary and mine.policies for mine in ours)
     assert main(["rules"]) == 0
@@ -223,5 +223,5 @@ def test_packs_are_copied_into_a_new_folder_alone(tmp_path: Path, capsys: pytest
         copy_packs(ours, tmp_path / "more", ["nett"])
     assert not (tmp_path / "more").exists()
     assert {copy_pack.name for copy_pack in copy_packs(ours, tmp_path / "all", [])} == {
-        pack.name for pack in packs(ours)
+        pack.name for pack in find_packs(ours)
     }

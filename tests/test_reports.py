@@ -15,7 +15,7 @@ from datalog_gate import __version__
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import EngineError, GateError, RulesError
 from datalog_gate.doors.cli.main import main
-from datalog_gate.doors.cli.reports import Judged, report
+from datalog_gate.doors.cli.reports import ReportEntry, format_report
 from tests.pages import assert_written
 from tests.sampling import sample
 
@@ -119,11 +119,11 @@ no column a, b:\ufffd100% (did you mean c?)</error>
 
 @pytest.mark.parametrize("form", OF_ERROR)
 def test_diagnostics_are_told_in_every_format(form: str) -> None:
-    assert report(form, [Judged("rules", ERROR)]) == OF_ERROR[form]
+    assert format_report(form, [ReportEntry("rules", ERROR)]) == OF_ERROR[form]
 
 
 def test_diagnostics_are_results_of_a_run_that_failed() -> None:
-    [run] = json.loads(report("sarif", [Judged("rules", ERROR)]))["runs"]
+    [run] = json.loads(format_report("sarif", [ReportEntry("rules", ERROR)]))["runs"]
     codes = {"syntax": "The text is not a statement of the language.",
              "unknown-column": "A column that the relation does not have."}  # fmt: skip
     region = {"startLine": 2, "startColumn": 5, "endLine": 2, "endColumn": 9}
@@ -149,7 +149,7 @@ def test_diagnostics_are_results_of_a_run_that_failed() -> None:
 )  # fmt: skip
 def test_files_are_uris_from_the_working_directory(file: str, uri: str) -> None:
     wrong = RulesError([Diagnostic("syntax", "m", Span(file.replace("HERE", str(Path.cwd())), 1, 1, 1, 2))])
-    assert place_of("sarif", report("sarif", [Judged("rules", wrong)])) == f"{uri}:1:1"
+    assert place_of("sarif", format_report("sarif", [ReportEntry("rules", wrong)])) == f"{uri}:1:1"
 
 
 @pytest.mark.parametrize(
@@ -158,18 +158,18 @@ def test_files_are_uris_from_the_working_directory(file: str, uri: str) -> None:
 )
 def test_an_engine_that_gives_up_is_told(form: str, expected: str) -> None:
     answers: list[GateError] = [EngineError("slow")]
-    assert "".join(report(form, [Judged("web", answer)]) for answer in answers) == expected
+    assert "".join(format_report(form, [ReportEntry("web", answer)]) for answer in answers) == expected
 
 
 @settings(max_examples=sample(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text() | st.text("\x00\x1b\r\n\u2028\ud800\uffff]]><&:,%[](){}"))
 def test_no_text_breaks_a_document(name: str) -> None:
-    wrong = [Judged(name, RulesError([Diagnostic("syntax", name, Span(f"d/{name}", 1, 1, 1, 2), name)]))]
-    [case] = ElementTree.fromstring(report("junit", wrong)).findall("testsuite/testcase")
+    wrong = [ReportEntry(name, RulesError([Diagnostic("syntax", name, Span(f"d/{name}", 1, 1, 1, 2), name)]))]
+    [case] = ElementTree.fromstring(format_report("junit", wrong)).findall("testsuite/testcase")
     assert [element.tag for element in case] == ["error"]
-    [run] = json.loads(report("sarif", wrong))["runs"]
+    [run] = json.loads(format_report("sarif", wrong))["runs"]
     assert [(result["ruleId"], result["level"]) for result in run["results"]] == [("syntax", "error")]
-    line = report("github", wrong)
+    line = format_report("github", wrong)
     properties = line.split("::", 2)[1]
     assert (line[:-1].isprintable(), [entry.partition("=")[0] for entry in properties.split(",")]) == (
         True, ["error file", "line", "col", "title"])  # fmt: skip

@@ -19,7 +19,7 @@ from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.values import SECRET, Unknown
 from datalog_gate.decision_point.point import DecisionPoint
-from datalog_gate.doors.cli.decision_text import compact, text
+from datalog_gate.doors.cli.decision_text import format_compact, format_decision
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.wsgi import wrap
 from datalog_gate.facts.flatten import flatten
@@ -156,7 +156,7 @@ def shown_by_all_doors(
         for row in (["x"] * width, [..., *["x"] * (width - 1)]):
             output.write(repr(decision.explanation.why_not(name, row)))
     every = {name: decision.rows(name) for name in decision.derived}
-    output.write(text(decision) + compact(decision) + json.dumps(decision.to_json()))
+    output.write(format_decision(decision) + format_compact(decision) + json.dumps(decision.to_json()))
     output.write(report({"rows": dict.fromkeys(every, ())}, Answer((), every), {}))
     output.write(repr((decision.violations, decision.undetermined, decision.derived)))
     output.write(repr(snapshot(action="create", stack_name="s", project="p", decision_id=decision.id, stack=stack)))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.doors.cli.commands.approval_requests import SCHEMA as APPROVALS
-from datalog_gate.doors.cli.commands.approval_requests import user
-from datalog_gate.doors.cli.commands.services import SCHEMA, render, settle
+from datalog_gate.doors.cli.commands.approval_requests import find_user
+from datalog_gate.doors.cli.commands.services import SCHEMA, format_claims, settle_claims
 from datalog_gate.doors.cli.main import main
 from datalog_gate.plugins.errors import RefusedError
 from datalog_gate.services.approval import Approval, format_time
@@ -141,12 +141,12 @@ ALARM = "not released for 3600 seconds: nobody there"
     ],
 )
 def test_a_claim_is_shown_with_its_age_and_what_is_wrong(claim: Claim, after: float, lines: list[str]) -> None:
-    assert list(render((claim,), NOW + after, "text")) == lines
+    assert list(format_claims((claim,), NOW + after, "text")) == lines
 
 
 def test_the_claims_are_shown_as_json() -> None:
     claim = replace(CLAIM, state="releasing", problem="nobody there", why="it was deleted", attempts=7)
-    [line] = render((claim,), NOW + 3600, "json")
+    [line] = format_claims((claim,), NOW + 3600, "json")
     assert json.loads(line) == {
         "schema": SCHEMA,
         "claims": [
@@ -218,7 +218,7 @@ def test_reconcile_goes_on_and_on_also_when_the_journal_can_not_be_read(conf: Pa
         slept.append(seconds)
         (conf.parent / "journal").write_text("no database" * 99)
 
-    runs = settle(conf, 5.0, sleep)
+    runs = settle_claims(conf, 5.0, sleep)
     first, second, third = next(runs), next(runs), next(runs)
     broken = Done("", "", "failed", "journal: file is not a database")
     assert [settled.done for settled in first] == ["releasing"]
@@ -339,7 +339,7 @@ def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys:
         '  with  {"reason": "a demo\\u001b[31m"}',
     ]
     assert (code, out.splitlines(), err) == (0, listing, "")
-    approved = f"A-1 {asked_at} s/grant of project p, stack 1b1b: approved by {user()}: for March"
+    approved = f"A-1 {asked_at} s/grant of project p, stack 1b1b: approved by {find_user()}: for March"
     assert run(capsys, "approval", "approve", "A-1", "--why", "for March", "--heat-conf", conf) == (
         0,
         "\n".join([approved, *listing[1:], ""]),
@@ -357,17 +357,17 @@ def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys:
     assert run(capsys, "approval", "refuse", "A-1", "--heat-conf", conf) == (
         3,
         "",
-        f"error[unreadable] A-1 can't be refused any more: it is used by {user()}: for March\n",
+        f"error[unreadable] A-1 can't be refused any more: it is used by {find_user()}: for March\n",
     )
 
 
 def test_a_request_is_refused_with_why(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     request = awaiting(conf)
     code, out, _ = run(capsys, "approval", "refuse", "a-1", "--why", "too big", "--heat-conf", conf)
-    assert (code, out.splitlines()[0].partition(": ")[2]) == (0, f"refused by {user()}: too big")
+    assert (code, out.splitlines()[0].partition(": ")[2]) == (0, f"refused by {find_user()}: too big")
     with pytest.raises(RefusedError) as error:
         Approval({"file": str(conf.parent / "approvals")}).reserve(request)
-    assert str(error.value) == f"A-1 was refused by {user()}: too big"
+    assert str(error.value) == f"A-1 was refused by {find_user()}: too big"
 
 
 @pytest.mark.parametrize(
@@ -401,4 +401,4 @@ def test_who_answers_is_whom_the_kernel_names(
     monkeypatch.setattr(os, "getuid", lambda: uid)
     monkeypatch.setenv("SUDO_USER", sudo)
     monkeypatch.setenv("LOGNAME", "somebody")
-    assert user() == expected
+    assert find_user() == expected

@@ -15,7 +15,7 @@ from datalog_gate.services.outcomes import Outcomes
 
 
 def load_preflight(settings: Settings) -> Chain | None:
-    """Load the preflight plugins with their options; None if none are enabled. Errors: ChainError, ValueError."""
+    """Load the preflight plugins with their options; None if none are enabled. Errors: PluginLoadError, ValueError."""
     options = parse_plugin_options("preflight_option", settings.preflight_option)
     return load_chain(settings.preflight, options) if settings.preflight or options else None
 
@@ -34,7 +34,7 @@ def create_broker(settings: Settings, clock: Callable[[], float] = time.time) ->
 
 
 def load_enabled_services(settings: Settings) -> dict[str, Service]:
-    """Load the enabled services, in their order. Errors: ChainError, and ValueError for a setting."""
+    """Load the enabled services, in their order. Errors: PluginLoadError, and ValueError for a setting."""
     options = parse_plugin_options("service_option", settings.service_option)
     if not settings.services and not options:
         return {}

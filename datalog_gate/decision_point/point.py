@@ -56,7 +56,7 @@ COUNTERS_INTERVAL = 300.0
 
 
 class DecisionPoint:
-    """The gate in a service. Errors on creation: RulesError, InputError, ChainError, JournalError, ValueError."""
+    """The gate in a service. Errors on creation: RulesError, InputError, PluginLoadError, JournalError, ValueError."""
 
     def __init__(
         self,

@@ -26,8 +26,8 @@ YAML = (".yaml", ".yml")
 GROUP = "datalog_gate.rules"
 """The entry points of packs that are Python packages: each names the package that holds the rules."""
 DECLARES = "limits.dl"
-ABOUT = "pack.yaml"
-NO_RULES = ("test.yaml", ABOUT, FILE)
+PACK_FILE = "pack.yaml"
+NO_RULES = ("test.yaml", PACK_FILE, FILE)
 """What stands beside rules: their tests, what a pack says of itself, and its limits, which belong to `DECLARES`."""
 
 
@@ -56,7 +56,7 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
             try:
                 if rules := _rule_file(file, module, congress, alone=file == path):
                     files.append(rules)
-                    packs.append(path.resolve().name if not pack and (path / ABOUT).is_file() else "")
+                    packs.append(path.resolve().name if not pack and (path / PACK_FILE).is_file() else "")
             except InputError as error:
                 found += error.diagnostics
                 sources |= error.sources

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from datalog_gate.decision_point.enabled_plugins import create_broker
-from datalog_gate.doors.cli.commands.services import claims_of
+from datalog_gate.doors.cli.commands.services import read_claims
 from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.heat_conf import read_settings
 from datalog_gate.doors.cli.main import main
@@ -110,4 +110,4 @@ def test_the_reconciler_gives_back_what_a_deleted_stack_held_and_leaves_the_rest
     committed = f"committed: {resource['physical_resource_id']} of stack {kept}: its stack is complete"
     released = f"released: u-went of stack {deleted_stack}: its stack is gone"
     assert outputs == [("alice", 0, []), ("root", 0, [committed, released]), ("root", 0, [])]
-    assert [(claim.stack, claim.state) for claim in claims_of(conf)] == [(kept, "committed")]
+    assert [(claim.stack, claim.state) for claim in read_claims(conf)] == [(kept, "committed")]

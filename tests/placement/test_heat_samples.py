@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from heatclient.common import template_utils
 
-from datalog_gate.doors.cli.commands.approval_requests import answer, listed
+from datalog_gate.doors.cli.commands.approval_requests import answer_request, list_requests
 from tests.heat.doors.templates import refusal
 from tests.placement.placement_heat import SAMPLES, Ground, emptied, ground
 from tests.placement.rig import Cloud
@@ -80,11 +80,11 @@ def test_a_database_takes_two_seats(here: Ground) -> None:
 def test_a_machine_is_made_once_a_person_approves_it(here: Ground) -> None:
     name, *ended = here.made(**sample("approval"))
     configured = here.folder / "heat.conf"
-    [approval] = listed(configured)
+    [approval] = list_requests(configured)
     why = f"GrantError: resources.approved: the service approval refuses this: awaiting approval {approval.name}"
     assert tuple(ended) == ("CREATE_FAILED", f"Resource CREATE failed: {why}")
     assert here.heat.resources(name)["model"] == "INIT_COMPLETE"
-    approved = answer(configured, approval.name, "approved", "")
+    approved = answer_request(configured, approval.name, "approved", "")
     assert here.updated(name, **sample("approval")) == UPDATED
     assert here.outputs(name) == {"approved_by": approved.verdicts[-1].who}
     assert here.heat.resources(name)["model"] == "CREATE_COMPLETE"

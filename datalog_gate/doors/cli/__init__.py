@@ -1,7 +1,7 @@
 """The command line `datalog-gate`.
 
-`arguments` declares the options, `main` turns errors into exit codes, `commands` has a module for each larger command,
-`doctor` examines the doors into a Heat.
+`option_parser` declares the options, `main` runs a command of `commands` and turns errors into exit codes, `doctor` has
+the checks of the command of that name.
 
 >>> from datalog_gate.doors.cli.main import main
 >>> main(["query", "offered_flavor(name)", "--rules", "rules/security/limits.dl"])

@@ -1,4 +1,4 @@
-"""A decision as text for people (layer 6), used by the command line and, bounded, by doors with little room."""
+"""Decisions as text for people."""
 
 from __future__ import annotations
 
@@ -21,38 +21,37 @@ PREEXISTING = "preexisting"
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
 
 
-def text(decision: Decision, asks: Sequence[str] = ()) -> str:
-    """All findings with excerpts, what grants ask for, those that unlock nothing, and the counts."""
+def format_decision(decision: Decision, grant_requests: Sequence[str] = ()) -> str:
+    """Format all findings with excerpts, the requests of grants, grants that unlock nothing, and the counts."""
     lines: list[str] = []
     explanation = decision.explanation if isinstance(decision, ExplainedDecision) else None
     for violation in decision.violations:
-        lines += _finding(violation, _word(violation), decision.sources, explanation)
+        lines += _format_violation(violation, _word(violation), decision.sources, explanation)
     for violation in decision.undetermined:
-        lines += _finding(violation, "undetermined", decision.sources, explanation)
+        lines += _format_violation(violation, "undetermined", decision.sources, explanation)
     for violation in decision.waived:
-        lines += _finding(violation, "waived", decision.sources, explanation)
+        lines += _format_violation(violation, "waived", decision.sources, explanation)
     for error in decision.errors:
         lines.append(f"{_at(error.place)}error[{error.policy}] {error.message}")
     if explanation:
-        lines += [f"clean[{policy}] {_looked_at(rows)}" for policy, rows in explanation.clean().items()]
-    lines += asks
+        lines += [f"clean[{policy}] {_format_examined(rows)}" for policy, rows in explanation.clean().items()]
+    lines += grant_requests
     for grant in decision.grants:
         if not grant.unlocked:
             lines.append(f"grant {grant.grant.path} unlocks nothing of {grant.service}: {grant.reason}")
-    return "\n".join(map(printable, [*lines, summary(decision)]))
+    return "\n".join(map(printable, [*lines, _format_counts(decision)]))
 
 
-def compact(decision: Decision) -> str:
-    """One line for each finding, and the counts."""
+def format_compact(decision: Decision) -> str:
+    """Format one line for each finding, and the counts."""
     lines = [_head(violation, _word(violation)) for violation in decision.violations]
     lines += [_head(violation, "undetermined") for violation in decision.undetermined]
     lines += [_head(violation, "waived") for violation in decision.waived]
     lines += [f"{_at(error.place)}error[{error.policy}] {error.message}" for error in decision.errors]
-    return "\n".join(map(printable, [*lines, summary(decision)]))
+    return "\n".join(map(printable, [*lines, _format_counts(decision)]))
 
 
-def summary(decision: Decision) -> str:
-    """The counts in one line."""
+def _format_counts(decision: Decision) -> str:
     levels = Counter(_word(violation) for violation in decision.violations)
     counts = [f"{levels['deny']} denied", f"{levels['warn']} warning{'' if levels['warn'] == 1 else 's'}"]
     if decision.compared:
@@ -69,30 +68,30 @@ def summary(decision: Decision) -> str:
     return f"{', '.join(counts)}; {size}; {decision.outcome}; decision {decision.id[:SHORT]}"
 
 
-def notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[str]:
-    """What to tell after a run of its waivers: which it met that end soon, and which met nothing."""
-    met = {waiver: decision.now for decision in decisions for waiver in decision.waivers}
-    yield from (
-        f"waiver {waiver.id} ends soon: {waiver.left(now)}" for waiver, now in met.items() if waiver.ends_soon(now)
-    )
-    if rest := [waiver.id for waiver in waivers if waiver not in met]:
-        more = ", ..." if rest[10:] else ""
-        yield f"{len(rest)} of {len(waivers)} waivers met nothing here: {', '.join(rest[:10])}{more}"
+def format_waiver_notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[str]:
+    """Format notes on the waivers of a run: which of those used end soon, and which were unused."""
+    used = {waiver: decision.now for decision in decisions for waiver in decision.waivers}
+    for waiver, now in used.items():
+        if waiver.ends_soon(now):
+            yield f"waiver {waiver.id} ends soon: {waiver.left(now)}"
+    if unused := [waiver.id for waiver in waivers if waiver not in used]:
+        more = ", ..." if unused[10:] else ""
+        yield f"{len(unused)} of {len(waivers)} waivers met nothing here: {', '.join(unused[:10])}{more}"
 
 
-def uncompared(inputs: Collection[RelationRef], decisions: Sequence[Decision]) -> Iterator[str]:
-    """What to tell of rules that read what an update changes, where nothing says what was."""
+def format_comparison_notes(inputs: Collection[RelationRef], decisions: Sequence[Decision]) -> Iterator[str]:
+    """Format a note if rules read what an update changes, and the old stack is not given."""
     read = sorted(str(relation) for relation in inputs if compares_states([relation]))
     if read and any(decision.action in CHANGING and not decision.compared for decision in decisions):
         yield f"the rules read {', '.join(read)}, and nothing says what the stack was: give --against OLD"
 
 
-def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
-    """Errors in rules or input as JSON, in one line."""
+def format_diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
+    """Format errors in rules or input as one line of JSON."""
     return json.dumps({"schema": DIAGNOSTICS, "diagnostics": [diagnostic.to_json() for diagnostic in diagnostics]})
 
 
-def _finding(
+def _format_violation(
     violation: Violation, word: str, sources: Mapping[str, str], explanation: Explanation | None
 ) -> Iterator[str]:
     mode = f" ({violation.mode} only)" if violation.mode != "enforce" else ""
@@ -115,22 +114,22 @@ def _finding(
 
 
 def _head(violation: Violation, word: str) -> str:
-    message = violation.full_message if word == PREEXISTING else said(violation)
+    message = violation.full_message if word == PREEXISTING else format_message(violation)
     return f"{_at(violation.place)}{word}[{violation.policy}] {message}"
 
 
 def _word(violation: Violation) -> str:
-    """What a certain finding is: what its policy says of it, unless it was there before."""
+    """The level of a violation, or `preexisting`."""
     return PREEXISTING if violation.tolerated else violation.level
 
 
-def said(violation: Violation) -> str:
-    """The message, on what the finding hangs, and that it was there before."""
+def format_message(violation: Violation) -> str:
+    """Format the message of a violation, and whether it was there before."""
     return f"{violation.full_message} ({PREEXISTING})" if violation.change == PREEXISTING else violation.full_message
 
 
-def _looked_at(rows: Mapping[str, int]) -> str:
-    """How many rows a policy had to look at."""
+def _format_examined(rows: Mapping[str, int]) -> str:
+    """Format how many rows a policy examined."""
     if not any(rows.values()):
         return f"looked at nothing: there is no row of {', '.join(rows) or 'anything'}"
     counts = ", ".join(f"{name} {count}" for name, count in rows.items() if count)

@@ -1,7 +1,6 @@
-"""What was found, in the formats that other programs read (layer 6): JUnit XML, SARIF 2.1.0, GitHub's annotations.
+"""Reports of decisions for people and programs: text, JSON, JUnit XML, SARIF 2.1.0, and annotations of GitHub.
 
-In: for each request the decision, or the error that came in its place. Out: one document. Whatever a template's author
-can name is text in it and nothing else.
+Names from templates are escaped, so that they cannot change the structure of a report.
 """
 
 from __future__ import annotations
@@ -17,43 +16,52 @@ from urllib.parse import quote
 
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import LEVELS, Policy
-from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.base.diagnostics import CODES, Diagnostic, Severity, Span, printable
+from datalog_gate.base.diagnostics import CODES, Severity, Span, printable
 from datalog_gate.base.errors import DiagnosticsError, GateError
 from datalog_gate.decision.decision import Change, Decision, Violation
-from datalog_gate.doors.cli.decision_text import compact, diagnostics_json, said, text
+from datalog_gate.doors.cli.decision_text import (
+    format_compact,
+    format_decision,
+    format_diagnostics_json,
+    format_message,
+)
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""From the gravest on, as the levels of policies are."""
-WHOLE = ("junit", "sarif")
-"""The formats that say everything in one document. Of the others each answer is a part of its own."""
+"""From the most severe, in the order of the levels of policies."""
+WHOLE_DOCUMENTS = ("junit", "sarif")
+"""The formats that hold all answers in one document. In the other formats each answer stands alone."""
+State = OneOf["holds", "waived", "preexisting", "unknown", "broken"]
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What was judged, as it was named, the answer, and lines on what grants ask for."""
+class ReportEntry:
+    """The answer for one template, or for templates that were judged together."""
 
     name: str
     answer: Decision | GateError
-    asks: tuple[str, ...] = ()
+    grant_requests: tuple[str, ...] = ()
+    """Lines on what grants ask of their services."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing to show. `rule` is a policy's id or a diagnostic's code; `state` says whether it holds, or holds and is
-    waived or was there before, or could not be told for what is not known yet, or because something is broken. `change`
-    is what a violation has where there is an older state."""
+class ReportedFinding:
+    """One finding of a report: a violation, or a diagnostic."""
 
     rule: str
+    """The id of a policy, or the code of a diagnostic."""
     level: Severity
-    state: OneOf["holds", "waived", "preexisting", "unknown", "broken"]
+    state: State
+    """Whether it holds, is waived, was there before, is unknown, or could not be evaluated."""
     message: str
     place: Span | None
     help: str = ""
     resource: str = ""
+    """The path of the resource."""
     because: tuple[tuple[str, Span | None], ...] = ()
+    """The unknown expressions that it depends on, with their places."""
     change: Change | None = None
+    """Whether a change introduced it; None without an old stack."""
 
     def __str__(self) -> str:
         word = {"waived": "waived", "unknown": "undetermined", "broken": "error"}.get(self.state, self.level)
@@ -61,201 +69,183 @@ class Finding:
         return printable(f"{place}{word}[{self.rule}] {self.message}" + (f" ({self.help})" if self.help else ""))
 
 
-def report(
-    form: str, judged: Sequence[Judged], policies: Sequence[Policy] = (), fails: Sequence[Severity] = SEVERITIES[:1]
+def format_report(
+    form: str,
+    entries: Sequence[ReportEntry],
+    policies: Sequence[Policy] = (),
+    failing: Sequence[Severity] = SEVERITIES[:1],
 ) -> str:
-    """The document of a format. `policies` are those that judged, `fails` the levels of findings that fail a test."""
+    """Format entries as a document. `policies` are those that judged, `failing` the levels that fail a test."""
     match form:
         case "junit":
-            return junit(judged, policies, fails)
+            return _format_junit(entries, policies, failing)
         case "sarif":
-            return sarif([found for one in judged for found in findings(one.answer)], policies)
-    return "".join(_part(form, one.answer, one.asks) for one in judged)
+            return _format_sarif([finding for entry in entries for finding in _findings(entry.answer)], policies)
+    return "".join(_format_entry(form, entry.answer, entry.grant_requests) for entry in entries)
 
 
-def unfilled(program: CheckedProgram, given: str | None) -> list[Diagnostic]:
-    """A warning if policies may pass only because no inventory fills what they read. Packs may say that theirs do
-    without one."""
-    from datalog_gate.analysis.check import matches
-    from datalog_gate.doors.cli.commands.packs import does_without
-    from datalog_gate.schema import cloud
-
-    found: dict[Path, set[str]] = {}
-    for rule in () if given else (rule for stratum in program.strata for rule in stratum.rules):
-        if read := {str(match.relation) for match in matches(rule.body) if cloud.relation(str(match.relation))}:
-            found.setdefault(Path(rule.span.file).parent, set()).update(read)
-    needed = sorted({one for folder, read in found.items() if not does_without(folder) for one in read})
-    message = f"the rules read {', '.join(needed)}, which nothing fills"
-    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")] if needed else []
-
-
-def _part(form: str, answer: Decision | GateError, asks: Sequence[str]) -> str:
+def _format_entry(form: str, answer: Decision | GateError, grant_requests: Sequence[str]) -> str:
     match form, answer:
         case "github", _:
-            return "".join(f"{github(finding)}\n" for finding in findings(answer))
+            return "".join(f"{_format_annotation(finding)}\n" for finding in _findings(answer))
         case "json", Decision():
             return f"{json.dumps(answer.to_json(), ensure_ascii=False)}\n"
         case "json", DiagnosticsError():
-            return f"{diagnostics_json(answer.diagnostics)}\n"
-        case "json", _:  # an engine that gave up has no object in JSON
+            return f"{format_diagnostics_json(answer.diagnostics)}\n"
+        case "json", _:  # the failure of an engine has no JSON
             return ""
         case "compact", Decision():
-            return f"{compact(answer)}\n"
+            return f"{format_compact(answer)}\n"
         case _, Decision():
-            return f"{text(answer, asks)}\n"
+            return f"{format_decision(answer, grant_requests)}\n"
     return f"{answer}\n"
 
 
-def severity(violation: Violation) -> Severity:
-    """How grave a finding is: a deny in warn mode is a warning."""
+def compute_severity(violation: Violation) -> Severity:
+    """Compute how severe a finding is: a deny in warn mode is a warning."""
     return SEVERITIES[max(LEVELS.index(violation.level), ("enforce", "warn", "record").index(violation.mode))]
 
 
-def findings(answer: Decision | GateError) -> Iterator[Finding]:
-    """What is found in an answer: its violations, what is undetermined, waived, its errors."""
+def _findings(answer: Decision | GateError) -> Iterator[ReportedFinding]:
+    """The violations, undetermined and waived findings, and errors of an answer."""
     if isinstance(answer, DiagnosticsError):
         for wrong in answer.diagnostics:
-            state: OneOf["holds", "broken"] = "broken" if wrong.severity == "error" else "holds"
-            yield Finding(wrong.code, wrong.severity, state, wrong.message, wrong.span, wrong.suggestion or "")
+            state: State = "broken" if wrong.severity == "error" else "holds"
+            yield ReportedFinding(wrong.code, wrong.severity, state, wrong.message, wrong.span, wrong.suggestion or "")
         return
     if isinstance(answer, GateError):
-        yield Finding("engine", "error", "broken", str(answer), None)
+        yield ReportedFinding("engine", "error", "broken", str(answer), None)
         return
     for violation in answer.violations:
-        resource = violation.resource.path if violation.resource else ""
-        kind: OneOf["holds", "preexisting"] = "preexisting" if violation.tolerated else "holds"
-        yield Finding(
-            violation.policy,
-            severity(violation),
-            kind,
-            said(violation),
-            violation.place,
-            violation.hint,
-            resource,
-            change=violation.change,
-        )
+        state = "preexisting" if violation.tolerated else "holds"
+        yield _finding(violation, compute_severity(violation), state, violation.hint)
     for violation in answer.undetermined:
-        refused = violation.enforced and violation.on_unknown == "deny"
-        deferred = SEVERITIES[max(SEVERITIES.index(severity(violation)), 2 if violation.on_unknown == "allow" else 1)]
-        grave: Severity = "error" if refused else deferred
         because = tuple((unknown.expression, unknown.place) for unknown in violation.because)
-        resource = violation.resource.path if violation.resource else ""
-        unsure: OneOf["holds", "unknown"] = "holds" if refused else "unknown"
-        yield Finding(
-            violation.policy,
-            grave,
-            unsure,
-            said(violation),
-            violation.place,
-            violation.hint,
-            resource,
-            because,
-            violation.change,
-        )
+        if violation.enforced and violation.on_unknown == "deny":
+            yield _finding(violation, "error", "holds", violation.hint, because)
+        else:
+            most = 2 if violation.on_unknown == "allow" else 1
+            level = SEVERITIES[max(SEVERITIES.index(compute_severity(violation)), most)]
+            yield _finding(violation, level, "unknown", violation.hint, because)
     for violation in answer.waived:
-        resource = violation.resource.path if violation.resource else ""
-        by = f"waived by {violation.waiver}"
-        yield Finding(
-            violation.policy,
-            severity(violation),
-            "waived",
-            said(violation),
-            violation.place,
-            by,
-            resource,
-            change=violation.change,
+        yield _finding(violation, compute_severity(violation), "waived", f"waived by {violation.waiver}")
+    for failure in answer.errors:
+        yield ReportedFinding(
+            failure.policy,
+            "error" if failure.enforced else "warning",
+            "broken",
+            failure.message,
+            failure.place,
+            change="introduced" if answer.compared else None,  # SARIF: all results of a run have it, or none
         )
-    for failed in answer.errors:
-        grave = "error" if failed.enforced else "warning"
-        change: Change | None = "introduced" if answer.compared else None  # all results of a run say it, or none
-        yield Finding(failed.policy, grave, "broken", failed.message, failed.place, change=change)
 
 
-def github(finding: Finding) -> str:
-    """The finding as a workflow command, which annotates the line."""
+def _finding(
+    violation: Violation, level: Severity, state: State, help_: str, because: tuple[tuple[str, Span | None], ...] = ()
+) -> ReportedFinding:
+    return ReportedFinding(
+        rule=violation.policy,
+        level=level,
+        state=state,
+        message=format_message(violation),
+        place=violation.place,
+        help=help_,
+        resource=violation.resource.path if violation.resource else "",
+        because=because,
+        change=violation.change,
+    )
+
+
+def _format_annotation(finding: ReportedFinding) -> str:
+    """Format a finding as a workflow command of GitHub, which annotates the line."""
     properties = {"title": finding.rule}
     if finding.place:
         place = {"file": _relative(finding.place.file), "line": finding.place.line, "col": finding.place.column}
         properties = {key: str(value) for key, value in place.items()} | properties
-    said = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
-    word = "notice" if finding.level == "note" or finding.state in ("waived", "preexisting") else finding.level
-    return f"::{word} {said}::{_escaped(finding.message + (f' ({finding.help})' if finding.help else ''))}"
+    arguments = ",".join(f"{key}={_escape(value, ':,')}" for key, value in properties.items())
+    command = "notice" if finding.level == "note" or finding.state in ("waived", "preexisting") else finding.level
+    return f"::{command} {arguments}::{_escape(finding.message + (f' ({finding.help})' if finding.help else ''))}"
 
 
-def _escaped(value: str, more: str = "") -> str:
-    """The value as the runner of workflows reads it back."""
+def _escape(value: str, more: str = "") -> str:
+    """Escape a value as the workflow runner reads it back."""
     value = value.replace("%", "%25")
     for char in f"\r\n{more}":
         value = value.replace(char, f"%{ord(char):02X}")
     return printable(value)
 
 
-def junit(judged: Sequence[Judged], policies: Sequence[Policy], fails: Sequence[Severity]) -> str:
-    """A suite for each stack, or set of stacks, with a case for each policy. A case fails by its findings of the levels
-    `fails`, is skipped if it is undetermined, waived or pre-existing, and is an error if the policy, or the request,
-    could not be judged."""
+def _format_junit(entries: Sequence[ReportEntry], policies: Sequence[Policy], failing: Sequence[Severity]) -> str:
+    """Format a test suite for each entry, with a case for each policy.
+
+    A case fails for findings of the levels `failing`, is skipped for what is undetermined, waived or pre-existing, and
+    is an error if the policy or the stack could not be judged.
+    """
     from xml.etree import ElementTree as Xml
 
-    top = Xml.Element("testsuites", name="datalog-gate")
-    for one in judged:
-        found = list(findings(one.answer))
-        decided = isinstance(one.answer, Decision)
-        names = [policy.id for policy in policies] if decided else ["readable"]
-        stacks = printable(", ".join(one.answer.stacks) if isinstance(one.answer, Decision) else one.name)
-        suite = Xml.SubElement(top, "testsuite", name=stacks)
-        for name in names:
-            mine = [each for each in found if each.rule == name or not decided]
+    root = Xml.Element("testsuites", name="datalog-gate")
+    for entry in entries:
+        findings = list(_findings(entry.answer))
+        if isinstance(entry.answer, Decision):
+            stacks = printable(", ".join(entry.answer.stacks))
+            cases = {policy.id: [finding for finding in findings if finding.rule == policy.id] for policy in policies}
+        else:
+            stacks = printable(entry.name)
+            cases = {"readable": findings}
+        suite = Xml.SubElement(root, "testsuite", name=stacks)
+        for name, case_findings in cases.items():
             case = Xml.SubElement(suite, "testcase", classname=stacks, name=printable(name))
-            _outcome(case, mine, fails)
+            _add_outcome(case, case_findings, failing)
         for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(key, str(len(suite.findall(f"testcase/{tag}"))))
-        suite.set("tests", str(len(names)))
-    Xml.indent(top)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(top, encoding="unicode")}\n'
+        suite.set("tests", str(len(cases)))
+    Xml.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'
 
 
-def _outcome(case: Any, found: Sequence[Finding], fails: Sequence[Severity]) -> None:
+def _add_outcome(case: Any, findings: Sequence[ReportedFinding], failing: Sequence[Severity]) -> None:
     from xml.etree import ElementTree as Xml
 
-    failed = [finding for finding in found if finding.state == "holds" and finding.level in fails]
-    broken = [finding for finding in found if finding.state == "broken"]
-    unknown = [finding for finding in found if finding.state in ("unknown", "waived", "preexisting")]
-    shown: Sequence[Finding] = ()
-    for tag, some in (("error", broken), ("failure", failed), ("skipped", unknown)):
-        if some and not shown:
-            shown = some
-            more = f" (and {len(some) - 1} more)" if some[1:] else ""
-            node = Xml.SubElement(case, tag, message=printable(some[0].message) + more)
-            node.text = "\n".join(map(str, some))
-            if tag != "skipped":
-                node.set("type", printable(some[0].rule))
-    if rest := [finding for finding in found if finding not in shown]:
+    broken = [finding for finding in findings if finding.state == "broken"]
+    failed = [finding for finding in findings if finding.state == "holds" and finding.level in failing]
+    skipped = [finding for finding in findings if finding.state in ("unknown", "waived", "preexisting")]
+    shown: Sequence[ReportedFinding] = broken or failed or skipped
+    if shown:
+        tag = "error" if broken else "failure" if failed else "skipped"
+        more = f" (and {len(shown) - 1} more)" if shown[1:] else ""
+        node = Xml.SubElement(case, tag, message=printable(shown[0].message) + more)
+        node.text = "\n".join(map(str, shown))
+        if tag != "skipped":
+            node.set("type", printable(shown[0].rule))
+    if rest := [finding for finding in findings if finding not in shown]:
         Xml.SubElement(case, "system-out").text = "\n".join(map(str, rest))
 
 
-def sarif(found: Sequence[Finding], policies: Sequence[Policy]) -> str:
-    """One run. Its rules are the policies, and the codes of diagnostics that occur. What is undetermined is a result of
-    kind `open`, which by SARIF 2.1.0 (3.27.10) has the level `none`."""
-    rules = [_policy(policy) for policy in policies]
-    known = {policy.id: at for at, policy in enumerate(policies)}
-    for finding in found:
-        if finding.rule not in known:
-            known[finding.rule] = len(rules)
+def _format_sarif(findings: Sequence[ReportedFinding], policies: Sequence[Policy]) -> str:
+    """Format one run of SARIF, whose rules are the policies, and the codes of diagnostics that occur.
+
+    An undetermined finding is a result of kind `open`, which has the level `none` (SARIF 2.1.0, 3.27.10).
+    """
+    rules = [_policy_rule(policy) for policy in policies]
+    index = {policy.id: position for position, policy in enumerate(policies)}
+    for finding in findings:
+        if finding.rule not in index:
+            index[finding.rule] = len(rules)
             meaning = CODES.get(finding.rule, "The engine could not answer.")
             rules.append({"id": finding.rule, "shortDescription": {"text": meaning}})
     declared = {policy.id: policy.span for policy in policies}
     run = {
         "tool": {"driver": {"name": "datalog-gate", "version": __version__, "rules": rules}},
-        "invocations": [{"executionSuccessful": not any(finding.state == "broken" for finding in found)}],
+        "invocations": [{"executionSuccessful": not any(finding.state == "broken" for finding in findings)}],
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(finding, known[finding.rule], finding.place or declared.get(finding.rule)) for finding in found
+            _result(finding, index[finding.rule], finding.place or declared.get(finding.rule)) for finding in findings
         ],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _policy(policy: Policy) -> dict[str, object]:
+def _policy_rule(policy: Policy) -> dict[str, object]:
     default = dict(zip(LEVELS, SEVERITIES, strict=True))[policy.level]
     rule: dict[str, object] = {
         "id": policy.id,
@@ -273,7 +263,7 @@ def _policy(policy: Policy) -> dict[str, object]:
     return rule
 
 
-def _result(finding: Finding, index: int, place: Span | None) -> dict[str, object]:
+def _result(finding: ReportedFinding, index: int, place: Span | None) -> dict[str, object]:
     location = _location(place)
     if finding.resource:
         location["logicalLocations"] = [{"fullyQualifiedName": printable(finding.resource), "kind": "resource"}]
@@ -288,13 +278,14 @@ def _result(finding: Finding, index: int, place: Span | None) -> dict[str, objec
         "locations": [location] if location else [],
     }
     if finding.state == "waived":
-        justified = printable(finding.help)
-        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justified}]
+        justification = printable(finding.help)
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
     if finding.change:
         result["baselineState"] = "new" if finding.change == "introduced" else "unchanged"
     if finding.because:
         result["relatedLocations"] = [
-            {**_location(where), "message": _message(what)} for what, where in dict.fromkeys(finding.because)
+            {**_location(unknown_place), "message": _message(expression)}
+            for expression, unknown_place in dict.fromkeys(finding.because)
         ]
     return result
 
@@ -311,9 +302,9 @@ def _location(place: Span | None) -> dict[str, object]:
     return {"physicalLocation": {"artifactLocation": {"uri": _uri(place.file)}, "region": region}}
 
 
-def _message(said: str) -> dict[str, str]:
+def _message(text: str) -> dict[str, str]:
     """A message of SARIF, in which ``[a](b)`` would be a link (3.11.6)."""
-    return {"text": printable(said).replace("](", "] (")}
+    return {"text": printable(text).replace("](", "] (")}
 
 
 def _uri(file: str) -> str:

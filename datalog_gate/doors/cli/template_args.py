@@ -1,13 +1,10 @@
-"""The templates, or the live stack, that a command line names, and their stacks (layer 6).
-
-In: the options of a command. Out: its roots, which are read one by one or all together.
-"""
+"""The templates, or the stack in Heat, that the options of a command name."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,66 +15,71 @@ from datalog_gate.files.templates import read_before, read_stack, root_name
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Data, Stack
 
-LIVE = "stack:"
-"""How an older state is named that Heat holds."""
+LIVE_PREFIX = "stack:"
+"""The prefix of `--against` for a stack in Heat."""
 
 
-class Root(NamedTuple):
-    """A template to read as a root: with environments of its own, and the stack's name if it is not the usual one. One
-    that is `live` is the name of a stack in Heat."""
+class RootTemplate(NamedTuple):
+    """A template to read as a root stack."""
 
     template: str
+    """The path, or the name of a stack in Heat if it is `live`."""
     environments: tuple[str, ...]
+    """Environments of its own, over those of all."""
     name: str | None
+    """The name of the stack; None for the usual one."""
     live: bool = False
 
 
-def roots(options: argparse.Namespace) -> list[Root]:
-    """The templates, then the modules. Of those that are judged together no two have one name: the second `web` is
-    `web-2`."""
-    given = [*((template, ()) for template in options.template), *options.module]
-    if options.against and (options.stack or len(given) != 1):
+def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
+    """Find the templates, then the modules. Errors: UsageError.
+
+    Names are unique among templates that are judged together: the second `web` is `web-2`.
+    """
+    templates = [*((template, ()) for template in options.template), *options.module]
+    if options.against and (options.stack or len(templates) != 1):
         raise UsageError("check takes --against with one TEMPLATE")
     if options.against and options.action not in (None, *CHANGING):
         raise UsageError(f"check takes --against with the actions {' and '.join(CHANGING)}, not {options.action}")
     if options.stack:
         more = options.environment or options.parameter or options.assume or options.files_root
-        if given or more or options.stack[1:]:
+        if templates or more or options.stack[1:]:
             raise UsageError(
                 "check takes one --stack, and then no template, environment, parameter, assumption or file"
             )
-        return [Root(options.stack[0], (), options.stack_name, live=True)]
-    if not given:
+        return [RootTemplate(options.stack[0], (), options.stack_name, live=True)]
+    if not templates:
         raise UsageError("check takes a TEMPLATE, a --module or a --stack")
-    named: list[Root] = []
-    for template, environments in given:
+    roots: list[RootTemplate] = []
+    for template, environments in templates:
         name = options.stack_name
         if options.together:
             stem = name or root_name(Path(template))
-            taken = {root.name for root in named}
-            name = next(one for at in count(1) if (one := stem if at == 1 else f"{stem}-{at}") not in taken)
-        named.append(Root(template, environments, name))
-    return named
+            taken = {root.name for root in roots}
+            candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
+            name = next(candidate for candidate in candidates if candidate not in taken)
+        roots.append(RootTemplate(template, environments, name))
+    return roots
 
 
-def read_all(roots: Sequence[Root], options: argparse.Namespace, catalogue: Catalogue) -> list[Stack]:
-    """The stacks of all roots. Errors: InputError with what is wrong with any."""
+def read_stacks(roots: Sequence[RootTemplate], options: argparse.Namespace, catalogue: Catalogue) -> list[Stack]:
+    """Read the stacks of all roots. Errors: InputError with the diagnostics of all of them."""
     stacks: list[Stack] = []
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     sources: dict[str, str] = {}
     for root in roots:
         try:
-            stacks.append(read(root, options, catalogue))
+            stacks.append(read_root(root, options, catalogue))
         except InputError as error:
-            found += error.diagnostics
+            diagnostics += error.diagnostics
             sources |= error.sources
-    if found:
-        raise InputError(found, sources)
+    if diagnostics:
+        raise InputError(diagnostics, sources)
     return stacks
 
 
-def read(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
-    """The stack of a root, which has a resource. Errors: InputError."""
+def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
+    """Read the stack of a root. Errors: InputError, also for a stack without resources."""
     if root.live:
         from datalog_gate.doors.cli.heat_client import read_live
 
@@ -88,10 +90,10 @@ def read(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> Stack
         parameters=dict(options.parameter),
         files_root=options.files_root,
         stack_name=root.name,
-        assume=_assumed(root, options),
+        assume=_assumptions(root, options),
         catalogue=catalogue,
     )
-    if not any(one.resources for one in stack.walk()):
+    if not any(nested.resources for nested in stack.walk()):
         message = (
             f"{root.template} leaves nothing to judge: it has no resource, or its conditions switch all of them off"
         )
@@ -99,12 +101,12 @@ def read(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> Stack
     return stack
 
 
-def _assumed(root: Root, options: argparse.Namespace) -> dict[str, Data]:
-    """What is assumed of the root: all but what names the stack of another. Errors: InputError."""
+def _assumptions(root: RootTemplate, options: argparse.Namespace) -> dict[str, Data]:
+    """The assumptions for a root: all except those that name the stack of another root. Errors: InputError."""
     from datalog_gate.template.document import read_document
 
     own = root.name or root_name(Path(root.template))
-    others = {root.name or root_name(Path(root.template)) for root in roots(options)} - {own}
+    others = {root.name or root_name(Path(root.template)) for root in find_roots(options)} - {own}
     return {
         expression: read_document(text, "--assume").data if text else None
         for expression, text in options.assume
@@ -112,17 +114,20 @@ def _assumed(root: Root, options: argparse.Namespace) -> dict[str, Data]:
     }
 
 
-def read_older(root: Root, options: argparse.Namespace, catalogue: Catalogue) -> tuple[Stack, ...]:
-    """The stack of a root as it was, if the command line says what that is: a template, or a stack in Heat. It has the
-    root's name, and what is assumed of a scalar holds for it too where it uses that. Errors: InputError."""
+def read_old_stack(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> tuple[Stack, ...]:
+    """Read the stack of a root as it was, if `--against` names a template or a stack in Heat. Errors: InputError.
+
+    It has the name of the root, and the assumptions about scalar values hold for it too.
+    """
     if not options.against:
         return ()
     name = root.name or root_name(Path(root.template))
-    if options.against.startswith(LIVE):
+    if options.against.startswith(LIVE_PREFIX):
         from datalog_gate.doors.cli.heat_client import read_live
 
-        return (read_live(options.against.removeprefix(LIVE), name, catalogue),)
-    scalars = {text: value for text, value in _assumed(root, options).items() if not isinstance(value, dict | list)}
+        return (read_live(options.against.removeprefix(LIVE_PREFIX), name, catalogue),)
+    assumptions = _assumptions(root, options)
+    scalars = {text: value for text, value in assumptions.items() if not isinstance(value, dict | list)}
     stack = read_before(
         Path(options.against),
         Path(root.template),
@@ -136,8 +141,8 @@ def read_older(root: Root, options: argparse.Namespace, catalogue: Catalogue) ->
     return (stack,)
 
 
-def caller_in(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
-    """Who asks, checked before anything else is read; or that the file can't be read, which bad rules outweigh."""
+def read_caller_file(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
+    """Read and check the caller; return an error if the file cannot be read, since invalid rules come before it."""
     from datalog_gate.decision.request import read_caller
     from datalog_gate.files.templates import read_json
 

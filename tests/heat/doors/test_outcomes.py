@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.doors.cli.commands.services import settle
+from datalog_gate.doors.cli.commands.services import settle_claims
 from datalog_gate.doors.cli.main import main
 from tests.heat.doors.conftest import API, CFN
 from tests.heat.doors.rig import PROJECT, Heat, running
@@ -111,7 +111,7 @@ def test_what_is_asked_of_a_stack_later_is_told_each_for_itself(door: Door) -> N
     assert door.heat.ended(name)[0] == "UPDATE_FAILED"
     door.heat.on(name, "DELETE")
     door.heat.ended(name, deleted=True)
-    settled = settle(door.folder / "heat.conf", None, clock=lambda: time.time() + 60)
+    settled = settle_claims(door.folder / "heat.conf", None, clock=lambda: time.time() + 60)
     assert [claim.done for claims in settled for claim in claims] == ["told"] * 3
     assert door.told(name) == [
         ("create", "accepted"), ("update", "accepted"), ("delete", "accepted"),

@@ -1,7 +1,7 @@
 """Commands of the command line, a module for each.
 
 >>> from pathlib import Path
->>> from datalog_gate.doors.cli.commands.packs import packs
->>> [pack.name for pack in packs(Path("rules"))][:3]
+>>> from datalog_gate.doors.cli.commands.packs import find_packs
+>>> [pack.name for pack in find_packs(Path("rules"))][:3]
 ['breakpoints', 'capacity', 'congress']
 """

@@ -1,4 +1,4 @@
-"""Who approves or refuses what grants ask for (layer 6): in, heat.conf and a word on a request; out, how it stands."""
+"""The command `approval`: lists, approves and refuses requests of grants."""
 
 from __future__ import annotations
 
@@ -7,80 +7,81 @@ import json
 import os
 import pwd
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.base.errors import InputError
-from datalog_gate.doors.cli.heat_conf import service_setting
+from datalog_gate.doors.cli.common import OK
+from datalog_gate.doors.cli.heat_conf import read_service_option
 from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, format_time
 
 SCHEMA = "datalog-gate/approvals/1"
-Answer = TypeVar("Answer")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Print what the part of the command `approval` says. Errors: InputError, UsageError."""
+def run(options: argparse.Namespace) -> int:
+    """Run a part of the command. Errors: InputError, UsageError."""
     if options.part == "list":
-        asked = listed(options.heat_conf, options.all)
+        requests = list_requests(options.heat_conf, options.all)
     else:
         verdict: Literal["approved", "refused"] = "approved" if options.part == "approve" else "refused"
-        asked = [answer(options.heat_conf, options.request, verdict, options.why)]
-    for line in render(asked, options.format):
+        requests = [answer_request(options.heat_conf, options.request, verdict, options.why)]
+    for line in _format_requests(requests, options.format):
         print(line)
+    return OK
 
 
-def answer(heat_conf: Path, name: str, verdict: Literal["approved", "refused"], why: str) -> ApprovalRequest:
-    """The request of that name, with the word on it of whoever runs this. Errors: InputError, UsageError."""
-    file = _approvals(heat_conf)
-    return _done(lambda: file.say(name, verdict, user(), why, time.time()))
+def list_requests(heat_conf: Path, everything: bool = False) -> list[ApprovalRequest]:
+    """List the requests that await an answer, or all requests. Errors: InputError, UsageError."""
+    approvals = _open_approvals(heat_conf)
+    try:
+        requests = approvals.list(time.time())
+    except ApprovalError as error:
+        raise InputError([Diagnostic("unreadable", str(error))]) from None
+    return [request for request in requests if everything or request.state == "awaiting"]
 
 
-def listed(heat_conf: Path, everything: bool = False) -> list[ApprovalRequest]:
-    """What awaits an answer, or else everything that was asked. Errors: as `answer`."""
-    file = _approvals(heat_conf)
-    return [one for one in _done(lambda: file.list(time.time())) if everything or one.state == "awaiting"]
+def answer_request(heat_conf: Path, name: str, verdict: Literal["approved", "refused"], why: str) -> ApprovalRequest:
+    """Answer the request of that name as the current user, and return it. Errors: InputError, UsageError."""
+    approvals = _open_approvals(heat_conf)
+    try:
+        return approvals.say(name, verdict, find_user(), why, time.time())
+    except ApprovalError as error:
+        raise InputError([Diagnostic("unreadable", str(error))]) from None
 
 
-def render(asked: list[ApprovalRequest], form: str) -> Iterator[str]:
-    """The requests in a format, text or json, by lines."""
-    if form == "json":
-        yield json.dumps({"schema": SCHEMA, "requests": [one.to_json() for one in asked]}, ensure_ascii=False)
-        return
-    for one in asked:
-        yield printable(
-            f"{one.name} {format_time(one.at)} {one.path} of project {one.project}, stack {one.stack}: {one.answer}"
-        )
-        for part in one.scope:
-            yield printable(f"  for   {part['resource']} ({part['type']}) {_text(part['properties'])}")
-        if one.options:
-            yield printable(f"  with  {_text(one.options)}")
-
-
-def user() -> str:
-    """Who runs this: the kernel's word, not the environment's, but for who became root to do it."""
+def find_user() -> str:
+    """The current user by the kernel, not by the environment; with `sudo` also the user before it."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         name = str(os.getuid())
-    behind = os.environ.get("SUDO_USER", "")
-    return f"{behind} as {name}" if behind and os.getuid() == 0 else name
+    sudo_user = os.environ.get("SUDO_USER", "")
+    return f"{sudo_user} as {name}" if sudo_user and os.getuid() == 0 else name
 
 
-def _approvals(heat_conf: Path) -> Approvals:
-    path = service_setting(heat_conf, "approval", "file")
+def _open_approvals(heat_conf: Path) -> Approvals:
+    path = read_service_option(heat_conf, "approval", "file")
     if not Path(path).is_file():
         raise InputError([Diagnostic("unreadable", f"{path} is not there: nothing was asked yet")])
     return Approvals(path)
 
 
-def _text(data: object) -> str:
+def _format_requests(requests: list[ApprovalRequest], form: str) -> Iterator[str]:
+    """Format the requests by lines, as text or json."""
+    if form == "json":
+        data = [request.to_json() for request in requests]
+        yield json.dumps({"schema": SCHEMA, "requests": data}, ensure_ascii=False)
+        return
+    for request in requests:
+        origin = f"{request.path} of project {request.project}, stack {request.stack}"
+        yield printable(f"{request.name} {format_time(request.at)} {origin}: {request.answer}")
+        for part in request.scope:
+            yield printable(f"  for   {part['resource']} ({part['type']}) {_format_json(part['properties'])}")
+        if request.options:
+            yield printable(f"  with  {_format_json(request.options)}")
+
+
+def _format_json(data: object) -> str:
     return json.dumps(data, ensure_ascii=False, sort_keys=True)
-
-
-def _done(step: Callable[[], Answer]) -> Answer:
-    try:
-        return step()
-    except ApprovalError as error:
-        raise InputError([Diagnostic("unreadable", str(error))]) from None

@@ -1,60 +1,71 @@
-"""What the policies say of themselves, as Markdown (layer 6): a page for each, from its metadata, text and cases.
+"""The command `docs`: prints a Markdown page for each policy.
 
-In: loaded rules, and the `test.yaml` beside the files of their policies. Out: text that depends on nothing else. What
-rules say is text in it: none of it can make a heading, a link or HTML.
+A page holds the metadata and the rules of its policy, and the cases of the `test.yaml` beside it. Text from rules is
+escaped, so that it cannot make a heading, a link or HTML.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Span, printable
 from datalog_gate.base.errors import UsageError
-from datalog_gate.doors.cli.output_files import write
+from datalog_gate.doors.cli.common import OK, load_rules, write_file
 from datalog_gate.language.ast import Rule
 from datalog_gate.language.parser import parse
 from datalog_gate.policytest.testfile import Case, read_cases
 
 INDEX = "index.md"
-FOUND = ("violations", "undetermined")
+EXPECTATIONS = {"violations": "violated", "undetermined": "undetermined"}
+"""The words for the expectations of a case."""
 
 
-def handbook(rules: Rules) -> str:
-    """One document with a section for each policy. Errors: InputError for a test file."""
-    sections = ("\n".join(_page(rules, policy, cases, 2)) for policy, cases in _policies(rules))
+def docs(options: argparse.Namespace) -> int:
+    """Print one document, or write a page for each policy into a folder."""
+    rules = load_rules(options)
+    if options.folder is None:
+        print(format_document(rules), end="")
+    else:
+        _write_pages(rules, options.folder)
+    return OK
+
+
+def format_document(rules: Rules) -> str:
+    """Format one document with a section for each policy. Errors: InputError for a test file."""
+    sections = ("\n".join(_format_policy(rules, policy, cases, 2)) for policy, cases in _policies(rules))
     return "# Policies\n\n" + "\n".join(sections)
 
 
-def pages(rules: Rules) -> dict[str, str]:
-    """A page for each policy by the name of its file, and `INDEX`. Errors: InputError for a test file."""
-    found = {}
+def format_pages(rules: Rules) -> dict[str, str]:
+    """Format the index, and a page for each policy, by file name. Errors: InputError for a test file."""
+    pages = {}
     lines = ["# Policies", ""]
     for policy, cases in _policies(rules):
         name = f"{quote(policy.id, safe='') if policy.id != 'index' else '%69ndex'}.md"
-        found[name] = "\n".join(_page(rules, policy, cases, 1))
-        lines.append(f"- [{_plain(policy.id)}]({quote(name)}): {policy.level}, {_plain(policy.message)}")
-    return {INDEX: "\n".join([*lines, ""]), **found}
+        pages[name] = "\n".join(_format_policy(rules, policy, cases, 1))
+        lines.append(f"- [{_escape(policy.id)}]({quote(name)}): {policy.level}, {_escape(policy.message)}")
+    return {INDEX: "\n".join([*lines, ""]), **pages}
 
 
-def write_pages(rules: Rules, folder: Path) -> None:
-    """Write the pages into a folder, which is made if it is not there. Errors: UsageError, and as `pages`."""
+def _write_pages(rules: Rules, folder: Path) -> None:
+    """Write the pages into a folder, and create it if needed. Errors: UsageError, and as `format_pages`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"can't write to {folder}: {error.strerror}") from None
-    for name, text in pages(rules).items():
-        write(folder / name, text)
+    for name, text in format_pages(rules).items():
+        write_file(folder / name, text)
 
 
 def _policies(rules: Rules) -> Iterator[tuple[Policy, list[tuple[Path, Case]]]]:
-    """The policies in order of id, each with the cases of the test file beside it that name it."""
+    """The policies in order of id, each with the cases of its test file that name it."""
     tests: dict[Path, Sequence[Case]] = {}
     for policy in rules.policies:
         file = Path(policy.span.file).parent / "test.yaml"
@@ -63,10 +74,10 @@ def _policies(rules: Rules) -> Iterator[tuple[Policy, list[tuple[Path, Case]]]]:
         yield policy, [(file, case) for case in tests[file] if list(_expected(case, policy.id))]
 
 
-def _page(rules: Rules, policy: Policy, cases: Sequence[tuple[Path, Case]], depth: int) -> Iterator[str]:
-    """The lines of a policy's page; headings start at that depth."""
+def _format_policy(rules: Rules, policy: Policy, cases: Sequence[tuple[Path, Case]], depth: int) -> Iterator[str]:
+    """Format a policy by lines, with headings from that depth on."""
     subject = "" if policy.subject is None else policy.columns[policy.subject]
-    told = {
+    fields = {
         "Level": policy.level,
         "Message": policy.message,
         "Hint": policy.hint,
@@ -78,19 +89,19 @@ def _page(rules: Rules, policy: Policy, cases: Sequence[tuple[Path, Case]], dept
         "Subject": subject,
         "Relation": policy.relation,
     }
-    yield from (f"{'#' * depth} {_plain(policy.id)}", "")
-    yield from (f"- {name}: {_plain(text)}" for name, text in told.items() if text)
-    text = "\n".join(_texts(rules, policy))
+    yield from (f"{'#' * depth} {_escape(policy.id)}", "")
+    yield from (f"- {name}: {_escape(text)}" for name, text in fields.items() if text)
+    text = "\n".join(_rule_lines(rules, policy))
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     yield from ("", f"{'#' * depth}# Rule", "", f"{fence}prolog", text, fence, "")
     if cases:
         yield from (f"{'#' * depth}# Cases", "")
-        yield from (_case(file, case, policy.id) for file, case in cases)
+        yield from (_format_case(file, case, policy.id) for file, case in cases)
         yield ""
 
 
-def _texts(rules: Rules, policy: Policy) -> Iterator[str]:
-    """The rules of a policy as they are written, the one that is annotated with its annotation."""
+def _rule_lines(rules: Rules, policy: Policy) -> Iterator[str]:
+    """The rules of a policy as written, with their annotations."""
     text = rules.sources[policy.span.file]
     spans = {
         rule.span for stratum in rules.program.strata for rule in stratum.rules if rule.relation == policy.relation
@@ -115,27 +126,24 @@ def _cut(text: str, start: Span, end: Span) -> list[str]:
     return lines
 
 
-def _case(file: Path, case: Case, policy: str) -> str:
+def _format_case(file: Path, case: Case, policy: str) -> str:
     stack = case.given["stack"]
-    where = os.path.relpath(stack, file.parent) if isinstance(stack, Path) else f"inline, line {case.line}"
-    return f"- {_plain(case.name)} ({_plain(where)}): {_plain('; '.join(_expected(case, policy)))}"
+    source = os.path.relpath(stack, file.parent) if isinstance(stack, Path) else f"inline, line {case.line}"
+    return f"- {_escape(case.name)} ({_escape(source)}): {_escape('; '.join(_expected(case, policy)))}"
 
 
 def _expected(case: Case, policy: str) -> Iterator[str]:
     """What a case expects of the policy, in words."""
-    for kind, word in zip(FOUND, ("violated", "undetermined"), strict=True):
-        for one in case.expect.get(kind, ()):
-            if one["policy"] == policy:
-                yield word + _where(one)
+    for kind, word in EXPECTATIONS.items():
+        for expected in case.expect.get(kind, ()):
+            if expected["policy"] == policy:
+                resource = f" by {expected['resource']}" if "resource" in expected else ""
+                line = f" in line {expected['line']}" if "line" in expected else ""
+                yield f"{word}{resource}{line}"
 
 
-def _where(one: Mapping[str, Any]) -> str:
-    resource = f" by {one['resource']}" if "resource" in one else ""
-    return resource + (f" in line {one['line']}" if "line" in one else "")
-
-
-def _plain(text: str) -> str:
-    """The text as one line that Markdown shows as it is; an address is a link."""
+def _escape(text: str) -> str:
+    """Escape a text as one line of Markdown; an address becomes a link."""
     line = printable(text.replace("\n", " ").strip())
     if re.fullmatch(r"https?://[^\s<>\\]+", line):
         return f"<{line}>"

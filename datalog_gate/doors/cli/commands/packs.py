@@ -1,10 +1,8 @@
-"""The packs of rules that there are, and copies of them to change (layer 6).
-
-In: a folder of packs, and what is installed. Out: a line about each; or a folder with copies.
-"""
+"""The command `rules`: lists the packs of rules, and copies them."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 from collections.abc import Sequence
@@ -14,18 +12,19 @@ from pathlib import Path
 from datalog_gate.api import Rules, load_rules
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.base.errors import InputError, UsageError
-from datalog_gate.files.rules import ABOUT, GROUP, find_rules
+from datalog_gate.doors.cli.common import OK
+from datalog_gate.files.rules import GROUP, PACK_FILE, default_rules, find_rules
 from datalog_gate.files.templates import read_text
 from datalog_gate.template.document import read_document
 
 SCHEMA = "datalog-gate/rules/1"
-SAYS = ("version", "summary")
-MAY_SAY = ("inventory",)
+REQUIRED_FIELDS = ("version", "summary")
+OPTIONAL_FIELDS = ("inventory",)
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A pack, with how many policies it holds."""
+    """A pack of rules, with its number of policies."""
 
     name: str
     version: str
@@ -33,67 +32,75 @@ class Pack:
     summary: str
     folder: str
 
-    def to_json(self) -> dict[str, object]:
-        """As JSON data."""
-        return asdict(self)
+
+def rules(options: argparse.Namespace) -> int:
+    """List the packs, or copy them."""
+    if options.init:
+        print(*copy_packs(default_rules(), options.folder, options.pack), sep="\n")
+    else:
+        print(_format_packs(find_packs(default_rules()), options.format))
+    return OK
 
 
-def packs(folder: Path) -> list[Pack]:
-    """Those in the folder, and those installed, by name. Errors: RulesError, InputError."""
+def find_packs(folder: Path) -> list[Pack]:
+    """Find the packs in the folder, then the installed ones, by name. Errors: RulesError, InputError."""
     from importlib.metadata import entry_points
 
     rules = load_rules(folder)
-    found = [_pack(path.name, path, rules) for path in sorted(folder.iterdir()) if any(path.rglob("*.dl"))]
+    packs = [_read_pack(name, path, rules) for name, path in _pack_folders(folder).items()]
     for name in sorted({entry_point.name for entry_point in entry_points(group=GROUP)}):
-        _, place = find_rules(Path(name))
-        found.append(_pack(name, place, load_rules(name)))
-    return found
+        _, path = find_rules(Path(name))
+        packs.append(_read_pack(name, path, load_rules(name)))
+    return packs
 
 
-def listed(packs: Sequence[Pack], form: str) -> str:
-    """A line for each pack, or all as JSON."""
+def _pack_folders(folder: Path) -> dict[str, Path]:
+    return {path.name: path for path in sorted(folder.iterdir()) if any(path.rglob("*.dl"))}
+
+
+def _read_pack(name: str, folder: Path, rules: Rules) -> Pack:
+    fields = _read_pack_file(folder / PACK_FILE)
+    policies = [policy for policy in rules.policies if Path(policy.span.file).is_relative_to(folder)]
+    return Pack(name, fields["version"], len(policies), fields["summary"], str(folder))
+
+
+def _format_packs(packs: Sequence[Pack], form: str) -> str:
+    """Format a line for each pack, or all as JSON."""
     if form == "json":
-        return json.dumps({"schema": SCHEMA, "packs": [pack.to_json() for pack in packs]})
+        return json.dumps({"schema": SCHEMA, "packs": [asdict(pack) for pack in packs]})
     return "\n".join(f"{pack.name:12} {pack.version:8} {pack.policies:4}  {pack.summary}" for pack in packs)
 
 
-def copy_packs(folder: Path, to: Path, names: Sequence[str]) -> list[Path]:
-    """Copy packs of the folder, all if none is named, into one that is not there yet, or empty. Gives the copies.
-    Errors: UsageError."""
-    there = {path.name: path for path in sorted(folder.iterdir()) if any(path.rglob("*.dl"))}
+def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
+    """Copy the named packs of the folder, or all, into a new or empty folder. Return the copies. Errors: UsageError."""
+    folders = _pack_folders(folder)
     for name in names:
-        if name not in there:
-            near = did_you_mean(name, there, f"there are {', '.join(there)}")
-            raise UsageError(f"there is no pack {name}: {near}")
-    if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise UsageError(f"{to} is there already, and nothing of it is overwritten: name a new folder")
+        if name not in folders:
+            similar = did_you_mean(name, folders, f"there are {', '.join(folders)}")
+            raise UsageError(f"there is no pack {name}: {similar}")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} is there already, and nothing of it is overwritten: name a new folder")
     try:
-        return [Path(shutil.copytree(there[name], to / name)) for name in names or there]
+        return [Path(shutil.copytree(folders[name], target / name)) for name in names or folders]
     except OSError as error:
-        raise UsageError(f"{to} can't be written: {error}") from None
+        raise UsageError(f"{target} can't be written: {error}") from None
 
 
-def does_without(folder: Path) -> bool:
-    """Whether the pack of that folder says that its rules are worth having without an inventory. Errors: InputError."""
-    return _about(folder / ABOUT).get("inventory") == "optional"
+def has_optional_inventory(folder: Path) -> bool:
+    """Whether the pack in the folder says that its rules are useful without an inventory. Errors: InputError."""
+    return _read_pack_file(folder / PACK_FILE).get("inventory") == "optional"
 
 
-def _pack(name: str, folder: Path, rules: Rules) -> Pack:
-    about = _about(folder / ABOUT)
-    policies = [policy for policy in rules.policies if Path(policy.span.file).is_relative_to(folder)]
-    return Pack(name, about["version"], len(policies), about["summary"], str(folder))
-
-
-def _about(file: Path) -> dict[str, str]:
-    """What a pack says of itself; of one that says nothing neither is known. Errors: InputError."""
+def _read_pack_file(file: Path) -> dict[str, str]:
+    """Read the fields of a ``pack.yaml``; empty ones if there is no such file. Errors: InputError."""
     if not file.exists():
-        return dict.fromkeys(SAYS, "")
+        return dict.fromkeys(REQUIRED_FIELDS, "")
     text = read_text(file)
     document = read_document(text, str(file))
     data = document.data if isinstance(document.data, dict) else {}
-    if set(data) - {*MAY_SAY} != set(SAYS) or not all(isinstance(one, str) for one in data.values()):
-        what = f"{ABOUT} has {' and '.join(SAYS)}, each a text"
-        raise InputError(
-            [Diagnostic("bad-pack", what, document.place(()), 'write `version: "1.0"`')], {str(file): text}
-        )
-    return {one: str(text) for one, text in data.items()}
+    has_fields = set(data) - {*OPTIONAL_FIELDS} == set(REQUIRED_FIELDS)
+    if not has_fields or not all(isinstance(value, str) for value in data.values()):
+        message = f"{PACK_FILE} has {' and '.join(REQUIRED_FIELDS)}, each a text"
+        diagnostic = Diagnostic("bad-pack", message, document.place(()), 'write `version: "1.0"`')
+        raise InputError([diagnostic], {str(file): text})
+    return {name: str(value) for name, value in data.items()}

@@ -1,4 +1,4 @@
-"""Policy tests on the command line (layer 6): run by pytest, measured, or written."""
+"""The command `test`: runs, measures and writes policy tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.base.errors import GateError, UsageError
-from datalog_gate.doors.cli.output_files import replace
+from datalog_gate.doors.cli.common import OK, replace_file
 from datalog_gate.files.templates import read_text
 from datalog_gate.policytest.suite import FAILED, Suite, read_suite, run, suite_of, test_files
 from datalog_gate.policytest.testfile import Case
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from datalog_gate.policytest.coverage import Coverage
     from datalog_gate.policytest.mutation import Mutation
 
-OK = 0
-
 
 def test(options: argparse.Namespace) -> int:
-    """Do what the options ask for and return the exit code."""
+    """Run the policy tests below the paths, measure them, or write them."""
     measured = options.coverage or options.mutate or options.min_coverage is not None or options.min_score is not None
     if options.pytest and (measured or options.init or options.update):
         raise UsageError(f"test: {' '.join(options.pytest)} is for pytest, which only runs the cases")
@@ -38,28 +36,28 @@ def test(options: argparse.Namespace) -> int:
 
 
 def _measure(options: argparse.Namespace) -> int:
-    """Say what the cases never show of the rules, or which faults in them they would not notice."""
-    found: Coverage | Mutation
+    """Print what of the rules the cases do not cover, or which faults in the rules they do not detect."""
+    measure: Coverage | Mutation
     suites = _suites(options)
     if _failing(suites):
         return FAILED
     if options.mutate or options.min_score is not None:
         from datalog_gate.policytest.mutation import mutate
 
-        found = mutate(suites, options.seed, options.mutants, options.agree_on)
-        reached, least = found.score, options.min_score
+        measure = mutate(suites, options.seed, options.mutants, options.agree_on)
+        value, minimum = measure.score, options.min_score
     else:
         from datalog_gate.policytest.coverage import cover
 
-        found = cover(suites)
-        reached, least = found.percent, options.min_coverage
-    lines = [json.dumps(found.to_json())] if options.format == "json" else found.to_text()
+        measure = cover(suites)
+        value, minimum = measure.percent, options.min_coverage
+    lines = [json.dumps(measure.to_json())] if options.format == "json" else measure.to_text()
     print(*lines, sep="\n")
-    return OK if reached >= (least or 0) else FAILED
+    return OK if value >= (minimum or 0) else FAILED
 
 
 def _init(options: argparse.Namespace) -> int:
-    """Write a case of a template behind the others, and print it."""
+    """Append a case for a template to the test file, and print it."""
     from datalog_gate.policytest.editor import with_case
 
     if len(options.path) != 1:
@@ -74,15 +72,14 @@ def _init(options: argparse.Namespace) -> int:
     case = Case(name, 1, {"stack": template}, {})
     suite = suite_of(file.resolve(), (case,), options.catalogue, options.path)
     answer = suite.answer(case, suite.stacks(case))
-    given = {"stack": os.path.relpath(template, file.parent)}
-    after = with_case(before, str(file), name, given, answer.found)
-    replace(file, after)
+    after = with_case(before, str(file), name, {"stack": os.path.relpath(template, file.parent)}, answer.found)
+    replace_file(file, after)
     print(after.removeprefix(before.rstrip("\n")).lstrip("\n"), end="")
     return OK
 
 
 def _update(options: argparse.Namespace) -> int:
-    """Print what would change; then do it if told so."""
+    """Print what would change, and write it if the user agrees."""
     from datalog_gate.policytest.editor import updated
 
     changed: dict[Path, str] = {}
@@ -94,16 +91,18 @@ def _update(options: argparse.Namespace) -> int:
             name = os.path.relpath(suite.file)
             sides = before.splitlines(keepends=True), after.splitlines(keepends=True)
             sys.stdout.writelines(unified_diff(*sides, name, name))
-    if changed and not options.yes and not _agreed():
+    if changed and not options.yes and not _confirm():
         return FAILED
     for file, text in changed.items():
-        replace(file, text)
+        replace_file(file, text)
     return FAILED if _failing(_suites(options)) else OK
 
 
 def _answer(suite: Suite, case: Case) -> Answer | None:
-    """What is found in a case; None for what the gate can't judge, or read unless the case says so: most often it is
-    a slip, and nobody means to expect it."""
+    """The answer to a case; None if the gate cannot judge it, or cannot read it though the case does not expect that.
+
+    Such a case is most often a mistake, which must not become an expectation.
+    """
     try:
         answer = suite.answer(case)
     except GateError:
@@ -111,7 +110,7 @@ def _answer(suite: Suite, case: Case) -> Answer | None:
     return answer if answer.judgement or "diagnostics" in case.expect else None
 
 
-def _agreed() -> bool:
+def _confirm() -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("datalog-gate: nothing is written: say --yes", file=sys.stderr)
         return False
@@ -124,7 +123,7 @@ def _suites(options: argparse.Namespace) -> list[Suite]:
 
 
 def _failing(suites: Sequence[Suite]) -> bool:
-    """Whether a case fails, which is told: of such a suite nobody can say what it shows."""
+    """Whether a case fails; print those that do. A suite with failing cases cannot be measured."""
     failed = False
     for suite in suites:
         for case in suite.cases:

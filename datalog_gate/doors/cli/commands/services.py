@@ -1,5 +1,4 @@
-"""What services hold (layer 6): in, heat.conf, whose journal tells it; out, the claims, and what was settled of them by
-what Heat says of their stacks."""
+"""The command `services`: lists and reconciles the claims of services."""
 
 from __future__ import annotations
 
@@ -15,55 +14,91 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.base.errors import InputError
+from datalog_gate.doors.cli.common import FINDINGS, OK
 from datalog_gate.doors.cli.heat_client import Heat
-from datalog_gate.doors.cli.heat_conf import read_settings, wrong
-from datalog_gate.doors.cli.stack_states import HeatStacks, ended
+from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
+from datalog_gate.doors.cli.stack_states import HeatStacks, find_outcome
 from datalog_gate.plugins.errors import PluginLoadError
 from datalog_gate.services.journal import Claim, Journal, JournalError
 from datalog_gate.services.outcomes import tell
 from datalog_gate.services.reconcile import Ages, Done, reconcile
 
 SCHEMA = "datalog-gate/services/1"
-GRAVE = ("stuck", "alarm", "failed")
-"""What a person has to look at."""
+FAILURES = ("stuck", "alarm", "failed")
+"""The results of a reconciliation that need a person."""
 AGES = Ages()
 
 
-def run(options: argparse.Namespace) -> bool:
-    """Print what the part of the command `services` says; whether a person has to look at any of it. Errors:
-    InputError, UsageError."""
-    if options.part == "list":
-        names = offered(options.heat_conf, options.for_me)
-        lines = [json.dumps({"schema": SCHEMA, "services": names})] if options.format == "json" else names
-        print("\n".join(lines), end="\n" if lines else "")
-        return False
-    if options.part == "status":
-        claims, now = claims_of(options.heat_conf), time.time()
-        print("\n".join(render(claims, now, options.format)))
-        return any(alarm(claim, now) for claim in claims)
-    grave = False
-    for settled in settle(options.heat_conf, options.every):
-        for one in settled:
-            print(told(one, options.format), flush=True)
-            grave = grave or one.done in GRAVE
-    return grave
+def run(options: argparse.Namespace) -> int:
+    """Run a part of the command. Errors: InputError, UsageError."""
+    match options.part:
+        case "list":
+            return _list(options)
+        case "status":
+            return _status(options)
+    return _reconcile(options)
 
 
-def claims_of(heat_conf: Path) -> tuple[Claim, ...]:
-    """What services may hold, oldest first. Errors: InputError, UsageError."""
-    chosen, _ = read_settings(heat_conf)
-    path = chosen.service_journal
+def _list(options: argparse.Namespace) -> int:
+    names = list_services(options.heat_conf, options.for_me)
+    lines = [json.dumps({"schema": SCHEMA, "services": names})] if options.format == "json" else names
+    print("\n".join(lines), end="\n" if lines else "")
+    return OK
+
+
+def list_services(heat_conf: Path, for_me: bool) -> list[str]:
+    """List the enabled services, or those that the user of ``OS_*`` may grant. Errors: InputError, UsageError."""
+    settings, conf = read_settings(heat_conf)
+    if not for_me:
+        return list(settings.services)
+    from datalog_gate.decision_point.roles import Entitlements
+
+    caller = Heat().caller()
+    try:
+        allowed = Entitlements(conf, settings.services).services(str(caller["project_id"]), caller)
+    except (OSError, ValueError) as error:
+        raise invalid_file(heat_conf, error) from None
+    return [service for service in settings.services if service in allowed]
+
+
+def _status(options: argparse.Namespace) -> int:
+    claims, now = read_claims(options.heat_conf), time.time()
+    print("\n".join(format_claims(claims, now, options.format)))
+    return FINDINGS if any(_find_alarm(claim, now) for claim in claims) else OK
+
+
+def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
+    """Read the claims of all services, oldest first. Errors: InputError, UsageError."""
+    settings, _ = read_settings(heat_conf)
+    path = settings.service_journal
     if not path or not Path(path).is_file():
         message = f"the journal {path} is not there: nothing was granted yet" if path else "no service_journal is set"
         raise InputError([Diagnostic("unreadable", f"{heat_conf}: {message}")])
     try:
         return Journal(path).claims()
     except JournalError as error:
-        raise wrong(heat_conf, error) from None
+        raise invalid_file(heat_conf, error) from None
 
 
-def alarm(claim: Claim, now: float) -> str:
-    """What is wrong with a claim that is neither held nor over for too long; empty if nothing is."""
+def format_claims(claims: tuple[Claim, ...], now: float, form: str) -> Iterator[str]:
+    """Format the claims by lines, as text or json."""
+    if form == "json":
+        yield json.dumps({"schema": SCHEMA, "claims": [_to_json(claim, now) for claim in claims]}, ensure_ascii=False)
+        return
+    for claim in claims:
+        name = f"{claim.service} {claim.path} of project {claim.project}, stack {claim.stack}"
+        abandoned = ", abandoned" if claim.abandoned else ""
+        yield printable(f"{claim.state} for {_format_age(now - claim.since)}: {name}{abandoned}")
+        if alarm := _find_alarm(claim, now):
+            yield printable(f"  alarm {alarm}")
+        elif claim.problem:
+            yield printable(f"  last  {claim.problem}")
+    alarms = sum(bool(_find_alarm(claim, now)) for claim in claims)
+    yield f"{len(claims)} claim{'' if len(claims) == 1 else 's'}, {alarms} to look at"
+
+
+def _find_alarm(claim: Claim, now: float) -> str:
+    """Why a person has to look at the claim: it is neither live nor released for too long; "" if all is well."""
     age = now - claim.since
     if claim.live or age < AGES.alarm:
         return ""
@@ -72,105 +107,90 @@ def alarm(claim: Claim, now: float) -> str:
     return f"broken off {age:.0f} seconds ago, and nobody has settled it: is `services reconcile` running?"
 
 
-def render(claims: tuple[Claim, ...], now: float, form: str) -> Iterator[str]:
-    """The claims in a format, text or json, by lines."""
-    if form == "json":
-        yield json.dumps({"schema": SCHEMA, "claims": [_to_json(claim, now) for claim in claims]}, ensure_ascii=False)
-        return
-    for claim in claims:
-        name = f"{claim.service} {claim.path} of project {claim.project}, stack {claim.stack}"
-        yield printable(
-            f"{claim.state} for {_age(now - claim.since)}: {name}{', abandoned' if claim.abandoned else ''}"
-        )
-        if said := alarm(claim, now):
-            yield printable(f"  alarm {said}")
-        elif claim.problem:
-            yield printable(f"  last  {claim.problem}")
-    grave = sum(bool(alarm(claim, now)) for claim in claims)
-    yield f"{len(claims)} claim{'' if len(claims) == 1 else 's'}, {grave} to look at"
+def _to_json(claim: Claim, now: float) -> dict[str, object]:
+    return {
+        "uuid": claim.uuid,
+        "service": claim.service,
+        "project": claim.project,
+        "stack": claim.stack,
+        "stack_name": claim.stack_name,
+        "grant": claim.path,
+        "state": claim.state,
+        "expires": claim.expires,
+        "abandoned": claim.abandoned,
+        "attempts": claim.attempts,
+        "age": round(now - claim.since),
+        "why": claim.why,
+        "problem": claim.problem,
+        "alarm": _find_alarm(claim, now),
+    }
 
 
-def settle(
+def _format_age(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"
+
+
+def _reconcile(options: argparse.Namespace) -> int:
+    code = OK
+    for settlements in settle_claims(options.heat_conf, options.every):
+        for settlement in settlements:
+            print(_format_settlement(settlement, options.format), flush=True)
+            if settlement.done in FAILURES:
+                code = FINDINGS
+    return code
+
+
+def settle_claims(
     heat_conf: Path,
     every: float | None,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[list[Done]]:
-    """What was done, each time that claims are settled and plugins told what became of operations: once, or each so
-    many seconds. Errors: InputError, UsageError; where it goes on, only those at the start."""
+    """Settle claims and tell plugins the outcome of operations, once or `every` so many seconds; yield what was done.
+
+    Errors: InputError, UsageError. A repeated run raises them only at its start, and yields later ones.
+    """
     from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
 
-    chosen, conf = read_settings(heat_conf)
+    settings, conf = read_settings(heat_conf)
     try:
-        chain, broker, outcomes = load_preflight(chosen), create_broker(chosen), open_outcomes(chosen)
+        chain, broker, outcomes = load_preflight(settings), create_broker(settings), open_outcomes(settings)
     except (PluginLoadError, JournalError, ValueError) as error:
-        raise wrong(heat_conf, error) from None
+        raise invalid_file(heat_conf, error) from None
     if not (broker or outcomes):
         message = "no services are enabled, nor plugins of preflight with a service_journal"
         raise InputError([Diagnostic("unreadable", f"{heat_conf}: {message}")])
     heat = Heat()
-    stacks = HeatStacks(heat, broker.journal, _host(conf)) if broker else None
+    stacks = HeatStacks(heat, broker.journal, _read_host(conf)) if broker else None
     while True:
         try:
             done = reconcile(broker, stacks, AGES) if broker and stacks else []
             if chain and outcomes:
-                done += tell(outcomes, chain.plugins, partial(ended, heat), clock())
+                done += tell(outcomes, chain.plugins, partial(find_outcome, heat), clock())
             yield done
         except JournalError as error:
             if every is None:
-                raise wrong(heat_conf, error) from None
+                raise invalid_file(heat_conf, error) from None
             yield [Done("", "", "failed", str(error))]
         if every is None:
             return
         sleep(every)
 
 
-def told(done: Done, form: str) -> str:
-    """One thing that was done, as a line in a format, text or json."""
+def _format_settlement(settlement: Done, form: str) -> str:
+    """Format one thing that was done as a line, as text or json."""
     if form == "json":
-        return json.dumps({"schema": SCHEMA, **asdict(done)}, ensure_ascii=False)
-    return printable(
-        f"{done.done}: {done.uuid or 'nothing'}{f' of stack {done.stack}' if done.stack else ''}: {done.why}"
-    )
+        return json.dumps({"schema": SCHEMA, **asdict(settlement)}, ensure_ascii=False)
+    stack = f" of stack {settlement.stack}" if settlement.stack else ""
+    return printable(f"{settlement.done}: {settlement.uuid or 'nothing'}{stack}: {settlement.why}")
 
 
-def offered(heat_conf: Path, for_me: bool) -> list[str]:
-    """The services that are enabled, or else those of them that whoever the credentials name may grant. Errors: as
-    `claims_of`."""
-    chosen, conf = read_settings(heat_conf)
-    if not for_me:
-        return list(chosen.services)
-    from datalog_gate.decision_point.roles import Entitlements
-
-    caller = Heat().caller()
-    try:
-        allowed = Entitlements(conf, chosen.services).services(str(caller["project_id"]), caller)
-    except (OSError, ValueError) as error:
-        raise wrong(heat_conf, error) from None
-    return [service for service in chosen.services if service in allowed]
-
-
-def _host(conf: Any) -> str:
+def _read_host(conf: Any) -> str:
     """The name under which Heat's engine on this host reports (heat/common/config.py, `host`)."""
     from oslo_config import cfg
 
     conf.register_opts([cfg.StrOpt("host", default=socket.gethostname())])
     return str(conf.host)
-
-
-def _to_json(claim: Claim, now: float) -> dict[str, object]:
-    shown = ("uuid", "service", "project", "stack", "stack_name", "path", "state", "expires", "abandoned", "attempts")
-    return {
-        **{"grant" if name == "path" else name: getattr(claim, name) for name in shown},
-        "age": round(now - claim.since),
-        "why": claim.why,
-        "problem": claim.problem,
-        "alarm": alarm(claim, now),
-    }
-
-
-def _age(seconds: float) -> str:
-    for name, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size:.0f} {name}"
-    return f"{max(seconds, 0):.0f} s"

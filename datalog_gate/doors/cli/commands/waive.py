@@ -1,13 +1,9 @@
-"""Waivers for people (layer 6): written for a violation that was found, and looked at before they end.
-
-In: a decision, or a file of waivers. Out: the file's new text, what needs a look, notes.
-"""
+"""The commands `waive` and `waivers check`: write a waiver, and list waivers that need attention."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,102 +17,129 @@ from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.decision.decision import SCHEMA, Waiver
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.replay import find_record
-from datalog_gate.doors.cli.output_files import replace, write
+from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_rules, print_note, replace_file, write_file
 from datalog_gate.files.templates import read_text
 from datalog_gate.template.document import read_document
 
-NUMBERED = re.compile(r"W-(\d{1,9})")
+NUMBERED_ID = re.compile(r"W-(\d{1,9})")
 
 
-def waive(file: Path, rules: Rules, options: argparse.Namespace) -> tuple[str, list[str]]:
-    """Write a waiver for the violation that the options name at the end of the file, and give its entry and what to
-    think of. Errors: InputError, UsageError."""
-    decision, project = _decision(options.decision, options.log or os.environ.get("DATALOG_GATE_LOG"))
+def waive(options: argparse.Namespace) -> int:
+    """Append a waiver of a violation to the file, and print it. Errors: InputError, UsageError."""
+    file, rules = Path(options.waivers), load_rules(options)
+    fields, notes = _create_waiver(rules, options)
+    text, entry = _append_waiver(file, rules, fields)
+    if file.exists():
+        replace_file(file, text)
+    else:
+        write_file(file, text)
+    print(entry, end="")
+    for note in notes:
+        print_note(note)
+    return OK
+
+
+def _create_waiver(rules: Rules, options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Create the fields of a waiver for the violation that the options name, and notes for its author."""
+    decision, project = _read_decision(options)
     violations = dict(enumerate(decision["violations"], 1))
-    found = violations.get(options.number)
-    if found is None:
+    violation = violations.get(options.number)
+    if violation is None:
         raise UsageError(f"the decision has no violation {options.number}, but {len(violations)} of them")
-    policy = next((policy for policy in rules.policies if policy.id == found["policy"]), None)
-    if policy is None or len(policy.columns) != len(found["row"]):
-        raise UsageError(f"the rules have no policy {found['policy']} like the one that found it: name them by --rules")
-    row = {name: value for name, value in zip(policy.columns, found["row"], strict=True) if name}
-    blamed = policy.columns[policy.subject] if policy.subject is not None and found["resource"] else ""
+    policy = next((policy for policy in rules.policies if policy.id == violation["policy"]), None)
+    if policy is None or len(policy.columns) != len(violation["row"]):
+        message = f"the rules have no policy {violation['policy']} like the one that found it: name them by --rules"
+        raise UsageError(message)
+    row = {name: value for name, value in zip(policy.columns, violation["row"], strict=True) if name}
+    subject = policy.columns[policy.subject] if policy.subject is not None and violation["resource"] else ""
     keys = key_columns(policy, computed_cells(rules.program))
     hidden = [name for name in keys if isinstance(row[name], dict)]
-    key = {name: row[name] for name in keys if name not in (blamed, *hidden)}
+    key = {name: row[name] for name in keys if name not in (subject, *hidden)}
     notes = [f"{name} is hidden or not known: the waiver holds whatever it is" for name in hidden]
-    free = [name for name, value in row.items() if name not in keys and type(value) in (int, float)]
-    for name in free if not options.bound else ():
-        notes.append(f"the waiver holds however {name} changes: bound it, --while '{name} <= {row[name]}'")
-    texts = {name: getattr(options, name) for name in ("owner", "reason", "ticket", "expires")}
-    named = {"policy": policy.id, "subject": found["resource"], "key": key, "project": project}
-    entry = {name: value for name, value in {**named, **texts, "while": options.bound}.items() if value}
-    new, written = _appended(file, rules, entry)
-    replace(file, new) if file.exists() else write(file, new)
-    return written, notes
+    if not options.bound:
+        for name, value in row.items():
+            if name not in keys and type(value) in (int, float):
+                notes.append(f"the waiver holds however {name} changes: bound it, --while '{name} <= {value}'")
+    fields = {
+        "policy": policy.id,
+        "subject": violation["resource"],
+        "key": key,
+        "project": project,
+        "owner": options.owner,
+        "reason": options.reason,
+        "ticket": options.ticket,
+        "expires": options.expires,
+        "while": options.bound,
+    }
+    return {name: value for name, value in fields.items() if value}, notes
 
 
-def looked_at(file: str, rules: Rules, now: datetime | None, log: Path | None) -> tuple[list[str], bool]:
-    """A line for each waiver that is expired, ends soon, or met nothing in the log, and one on all; whether all is
-    well. Errors: InputError."""
-    document = read_document(read_text(file), file)
-    waivers = rules.waivers(document)
-    now = (now or datetime.now(UTC)).replace(tzinfo=UTC)
-    met = [one for record in (read_log(log) if log else ()) if isinstance(record, dict) for one in _met(record)]
-    lines = []
-    for at, waiver in enumerate(waivers):
-        said = [f"expired[{waiver.id}] on {waiver.expires}"] if now >= waiver.until else []
-        said += [f"soon[{waiver.id}] {waiver.left(now)}"] if waiver.ends_soon(now) else []
-        said += [f"unused[{waiver.id}] by any decision of {log}"] if log and waiver.id not in met else []
-        subject = f" of {waiver.subject}" if waiver.subject else ""
-        what = f"{waiver.policy}{subject}, {', '.join(filter(None, (waiver.owner, waiver.ticket)))}"
-        lines += [f"{document.place(('waivers', at))}: {each}: {what}" for each in said]
-    expired = sum(now >= waiver.until for waiver in waivers)
-    return [*lines, f"{len(waivers)} waiver{'' if len(waivers) == 1 else 's'}, {expired} expired"], not expired
-
-
-def _decision(named: str, log: str | None) -> tuple[dict[str, Any], str]:
-    """The JSON of a decision in a file or a log, and the project that asked, if it is told."""
-    record: Any
-    if Path(named).is_file():
+def _read_decision(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Read the JSON of a decision from a file or a log, and the project of its caller if it is known."""
+    file = options.decision
+    if Path(file).is_file():
         try:
-            record = {"decision": json.loads(read_text(named))}
+            decision: Any = json.loads(read_text(file))
         except (ValueError, RecursionError):
-            record = {"decision": None}
-        if not isinstance(record["decision"], dict) or record["decision"].get("schema") != SCHEMA:
-            raise InputError([Diagnostic("unreadable", f"{named} is no decision as `check --format json` writes it")])
-        return record["decision"], ""
-    if not log:
-        raise UsageError("waive: name the decision log with --log, or in DATALOG_GATE_LOG")
-    record = find_record(Path(log), named)
+            decision = None
+        if not isinstance(decision, dict) or decision.get("schema") != SCHEMA:
+            raise InputError([Diagnostic("unreadable", f"{file} is no decision as `check --format json` writes it")])
+        return decision, ""
+    record: Any = find_record(find_log(options), options.decision)
     if "decision" not in record:
-        raise InputError([Diagnostic("unreadable", f"{named} was not judged: there is nothing to waive")])
+        raise InputError([Diagnostic("unreadable", f"{file} was not judged: there is nothing to waive")])
     return record["decision"], (record["inputs"]["caller"] or {}).get("project") or ""
 
 
-def _met(record: Any) -> list[str]:
-    """The ids of the waivers that a decision of the log met."""
-    return [one["id"] for one in record.get("inputs", {}).get("waivers", ())]
-
-
-def _appended(file: Path, rules: Rules, entry: dict[str, Any]) -> tuple[str, str]:
-    """The text of the file with the entry below what is there, which stays as it is; and the entry."""
+def _append_waiver(file: Path, rules: Rules, fields: dict[str, Any]) -> tuple[str, str]:
+    """Append a waiver to the text of the file, which stays as it is. Return the new text, and the entry alone."""
     text = read_text(file) if file.exists() else "waivers:\n"
     document = read_document(text, str(file))
     before = rules.waivers(document)
-    taken = [int(found[1]) for waiver in before if (found := NUMBERED.fullmatch(waiver.id))]
-    entry = {"id": f"W-{max(taken, default=0) + 1}", **entry}
+    numbers = [int(match[1]) for waiver in before if (match := NUMBERED_ID.fullmatch(waiver.id))]
+    fields = {"id": f"W-{max(numbers, default=0) + 1}", **fields}
     place = document.place(("waivers", 0)) if before else None
     margin = text.splitlines()[place.line - 1][: place.column - 1].rfind("-") if place else 2
-    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in entry.items()]
-    written = f"- {'  '.join(lines)}"
-    new = f"{text}{'' if text.endswith(chr(10)) else chr(10)}{indent(written, ' ' * margin)}"
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items()]
+    entry = f"- {'  '.join(lines)}"
+    new_text = f"{text}{'' if text.endswith(chr(10)) else chr(10)}{indent(entry, ' ' * margin)}"
     after: tuple[Waiver, ...] = ()
     try:
-        after = rules.waivers(read_document(new, str(file)))
+        after = rules.waivers(read_document(new_text, str(file)))
     except InputError as error:
         if all(diagnostic.code == "bad-waiver" for diagnostic in error.diagnostics):
             raise
-    if after != (*before, Waiver.from_json(entry)):
+    if after != (*before, Waiver.from_json(fields)):
         raise UsageError(f"{file}: nothing can be added below: write the list with a dash for each waiver")
-    return new, written
+    return new_text, entry
+
+
+def check_waivers(options: argparse.Namespace) -> int:
+    """Print each waiver that is expired, ends soon or is unused in the log, and the counts. Errors: InputError."""
+    file, log = options.waivers, options.log
+    rules = load_rules(options)
+    document = read_document(read_text(file), file)
+    waivers = rules.waivers(document)
+    now = (options.now or datetime.now(UTC)).replace(tzinfo=UTC)
+    used = _used_waivers(log) if log else set()
+    for index, waiver in enumerate(waivers):
+        subject = f" of {waiver.subject}" if waiver.subject else ""
+        description = f"{waiver.policy}{subject}, {', '.join(filter(None, (waiver.owner, waiver.ticket)))}"
+        problems = []
+        if now >= waiver.until:
+            problems.append(f"expired[{waiver.id}] on {waiver.expires}")
+        if waiver.ends_soon(now):
+            problems.append(f"soon[{waiver.id}] {waiver.left(now)}")
+        if log and waiver.id not in used:
+            problems.append(f"unused[{waiver.id}] by any decision of {log}")
+        for problem in problems:
+            print(f"{document.place(('waivers', index))}: {problem}: {description}")
+    expired = sum(now >= waiver.until for waiver in waivers)
+    print(f"{len(waivers)} waiver{'' if len(waivers) == 1 else 's'}, {expired} expired")
+    return FINDINGS if expired else OK
+
+
+def _used_waivers(log: Path) -> set[str]:
+    """The ids of the waivers that decisions of the log used."""
+    records: list[Any] = [record for record in read_log(log) if isinstance(record, dict)]
+    return {waiver["id"] for record in records for waiver in record.get("inputs", {}).get("waivers", ())}

@@ -1,0 +1,180 @@
+"""The command `check`: judges templates or live stacks by the rules."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.api import Rules
+from datalog_gate.base.diagnostics import Diagnostic, Severity, render
+from datalog_gate.base.errors import EngineError, GateError, InputError
+from datalog_gate.base.values import ResourceId, Unknown, show
+from datalog_gate.decision.decision import Decision, Waiver
+from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
+from datalog_gate.doors.cli.decision_text import format_comparison_notes, format_waiver_notes
+from datalog_gate.doors.cli.option_parser import FAIL_ON
+from datalog_gate.doors.cli.reports import (
+    SEVERITIES,
+    WHOLE_DOCUMENTS,
+    ReportEntry,
+    compute_severity,
+    format_report,
+)
+from datalog_gate.doors.cli.template_args import RootTemplate, find_roots, read_caller_file, read_old_stack, read_stacks
+from datalog_gate.stack.model import Data, Stack
+
+if TYPE_CHECKING:
+    from datalog_gate.services.contract import Request
+
+PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
+"""The exit code for several templates is the first of these that any of them gives."""
+
+
+def check(options: argparse.Namespace) -> int:
+    """Judge each template, or all together, and print each decision."""
+    roots = find_roots(options)
+    caller, caller_error = read_caller_file(options.caller)
+    rules = load_rules(options)
+    for warning in (*rules.warnings, *_unfilled_relations(rules.program, options.inventory)):
+        print(render(warning, rules.sources), file=sys.stderr)
+    if caller_error:
+        raise caller_error
+    waivers = rules.waivers(options.waivers or ())
+    failing = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
+    entries = []
+    for group in [roots] if options.together else [[root] for root in roots]:
+        entry = _check_group(group, options, rules, caller, waivers)
+        entries.append(entry)
+        if options.format not in WHOLE_DOCUMENTS:
+            _print_entry(entry, options.format)
+    failing_tests = failing or SEVERITIES[:1]
+    if options.format in WHOLE_DOCUMENTS:
+        print(format_report(options.format, entries, rules.policies, failing_tests), end="")
+    decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
+    for note in (*format_waiver_notes(waivers, decisions), *format_comparison_notes(rules.program.inputs, decisions)):
+        print_note(note)
+    for form, path in options.output:
+        write_file(path, format_report(form, entries, rules.policies, failing_tests))
+    return min((_exit_code(entry.answer, failing, options) for entry in entries), key=PRECEDENCE.index)
+
+
+def _check_group(
+    group: list[RootTemplate],
+    options: argparse.Namespace,
+    rules: Rules,
+    caller: dict[str, object] | None,
+    waivers: tuple[Waiver, ...],
+) -> ReportEntry:
+    """Judge templates as one set of facts."""
+    name = ", ".join(root.template for root in group)
+    try:
+        stacks = read_stacks(group, options, rules.catalogue)
+        decision = rules.decide(
+            stacks,
+            action=options.action,
+            against=read_old_stack(group[0], options, rules.catalogue),
+            caller=caller,
+            services=options.services,
+            inventory=options.inventory,
+            waivers=waivers,
+            now=options.now,
+            engine=options.engine,
+            mode=options.mode,
+            explain=options.explain,
+        )
+        return ReportEntry(name, decision, format_grant_requests(stacks, decision))
+    except InputError as error:
+        return ReportEntry(name, error)
+    except EngineError as error:
+        print_note(f"{name}: {error}")
+        return ReportEntry(name, error)
+
+
+def _print_entry(entry: ReportEntry, form: str) -> None:
+    """Print an answer to stdout. In a format for people invalid input goes to stderr."""
+    if form not in ("text", "compact") or isinstance(entry.answer, Decision):
+        print(format_report(form, [entry]), end="", flush=True)
+    elif isinstance(entry.answer, InputError):
+        print(entry.answer, file=sys.stderr)
+
+
+def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], options: argparse.Namespace) -> int:
+    """The exit code of one answer. `failing` are the levels of `--fail-on`."""
+    if isinstance(answer, GateError):
+        return INPUT if isinstance(answer, InputError) else UNDECIDED
+    levels = {compute_severity(violation) for violation in answer.violations if not violation.tolerated}
+    unknown = any(not violation.tolerated for violation in answer.undetermined)
+    if options.fail_on != "never" and (answer.outcome == "deny" or levels & set(failing)):
+        return DENIED
+    if answer.outcome == "indeterminate" or (options.strict_unknown and unknown):
+        return UNDECIDED
+    return OK
+
+
+def _unfilled_relations(program: CheckedProgram, inventory: str | None) -> list[Diagnostic]:
+    """Warn if policies may pass only because no inventory fills what they read.
+
+    The ``pack.yaml`` of a pack may say that its rules need none.
+    """
+    from datalog_gate.analysis.check import matches
+    from datalog_gate.doors.cli.commands.packs import has_optional_inventory
+    from datalog_gate.schema import cloud
+
+    if inventory:
+        return []
+    relations: dict[Path, set[str]] = {}
+    for stratum in program.strata:
+        for rule in stratum.rules:
+            if read := {str(match.relation) for match in matches(rule.body) if cloud.relation(str(match.relation))}:
+                relations.setdefault(Path(rule.span.file).parent, set()).update(read)
+    needed = sorted(
+        {name for folder, names in relations.items() if not has_optional_inventory(folder) for name in names}
+    )
+    if not needed:
+        return []
+    message = f"the rules read {', '.join(needed)}, which nothing fills"
+    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
+
+
+def format_grant_requests(stacks: Sequence[Stack], decision: Decision) -> tuple[str, ...]:
+    """Format what each unlocked grant asks of its service, in the order of the decision's grants.
+
+    Resources are named as in the grant's own stack, without the resources inside them.
+    """
+    if not any(grant.unlocked for grant in decision.grants):
+        return ()
+    from datalog_gate.decision_point.grant_requests import build_requests
+
+    requests: dict[str, Request] = {}
+    for stack in stacks:
+        requests |= build_requests(stack, decision.grants, "")
+    lines = []
+    for grant in decision.grants:
+        if grant.unlocked:
+            request = requests[grant.grant.path]
+            home = f"{request.grant.rpartition('/')[0]}/"
+            names = dict.fromkeys(part.id.removeprefix(home).partition("/")[0] for part in request.scope)
+            options = f" ({_format_map(request.options)})" if request.options else ""
+            lines.append(f"grant {request.grant} asks {request.service} for {', '.join(names)}{options}")
+    return tuple(lines)
+
+
+def _format_map(data: Mapping[str, Data]) -> str:
+    return ", ".join(f"{name}: {_format_data(value)}" for name, value in data.items())
+
+
+def _format_data(data: Data) -> str:
+    match data:
+        case None | Unknown() | ResourceId():  # a ResourceId is a tuple too
+            return show(data)
+        case Mapping():
+            return f"{{{_format_map(data)}}}"
+        case tuple():
+            return f"[{', '.join(map(_format_data, data))}]"
+        case bool():
+            return str(data).lower()
+    return str(data)

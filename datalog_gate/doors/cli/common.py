@@ -1,0 +1,82 @@
+"""Exit codes, rules and output files, which all commands share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from datalog_gate.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from datalog_gate.api import Rules
+    from datalog_gate.decision.cloud_state import Inventory
+    from datalog_gate.decision.decision import Waiver
+
+OK, DENIED, RULES, INPUT, UNDECIDED, USAGE = 0, 1, 2, 3, 4, 64
+FINDINGS = 1
+"""The exit code of `fmt --check`, `replay`, `services`, `waivers` and `doctor` if they find a problem."""
+
+
+def load_rules(options: argparse.Namespace) -> Rules:
+    """Load the rules that the options name, or the default ones. Errors: RulesError, InputError."""
+    from datalog_gate import api
+    from datalog_gate.files.rules import default_rules
+    from datalog_gate.files.templates import read_catalogue
+
+    catalogue = read_catalogue(*options.catalogue)
+    return api.load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
+
+
+def load_inventory(rules: Rules, options: argparse.Namespace) -> Inventory | None:
+    """Load the inventory that the options name, if any. Errors: InputError."""
+    return rules.inventory(Path(options.inventory)) if options.inventory else None
+
+
+def load_waivers(rules: Rules, options: argparse.Namespace) -> tuple[Waiver, ...] | None:
+    """Load the waivers that the options name, if any. Errors: InputError."""
+    return rules.waivers(options.waivers) if options.waivers else None
+
+
+def find_log(options: argparse.Namespace) -> Path:
+    """The decision log that the options or the environment name. Errors: UsageError if neither does."""
+    path = options.log or os.environ.get("DATALOG_GATE_LOG")
+    if not path:
+        raise UsageError(f"{options.command}: name the decision log with --log, or in DATALOG_GATE_LOG")
+    return Path(path)
+
+
+def print_note(message: str) -> None:
+    """Print a message for people on stderr."""
+    print(f"datalog-gate: {message}", file=sys.stderr)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a text to a file. Errors: UsageError."""
+    try:
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from None
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Replace a file atomically. Its mode stays, and a link still leads to it. Errors: UsageError."""
+    from shutil import copymode
+    from tempfile import NamedTemporaryFile
+
+    target = path.resolve()
+    try:
+        target.touch()
+        with NamedTemporaryFile("w", encoding="utf-8", newline="", dir=target.parent, delete=False) as file:
+            try:
+                file.write(text)
+                file.close()
+                copymode(target, file.name)
+                os.replace(file.name, target)
+            except OSError:
+                os.unlink(file.name)
+                raise
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from None

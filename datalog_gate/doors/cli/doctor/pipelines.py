@@ -1,0 +1,200 @@
+"""Checks of the pipelines of api-paste.ini: which requests to Heat pass a door of the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.doors.cli.doctor.check_result import CheckResult
+from datalog_gate.doors.cli.heat_conf import IniFile
+
+Api = Literal["api", "cfn"]
+APPS: dict[str, Api] = {"heat.api.openstack.v1:API": "api", "heat.api.cfn.v1:API": "cfn"}
+"""Heat's two applications by their factories (etc/heat/api-paste.ini)."""
+DOORS: dict[Api, str] = {"api": "datalog_gate", "cfn": "datalog_gate_cfn"}
+"""The entry point of each API's filter, which is also the name of its section in the documentation."""
+FACTORIES: dict[str, Api] = {
+    "egg:datalog-gate#datalog_gate": "api",
+    "datalog_gate.doors.wsgi:filter_factory": "api",
+    "egg:datalog-gate#datalog_gate_cfn": "cfn",
+    "datalog_gate.doors.wsgi:cfn_filter_factory": "cfn",
+}
+SERVICES: dict[Api, str] = {"api": "heat-api", "cfn": "heat-api-cfn"}
+COMPOSITES: dict[Api, str] = {"api": "composite:api", "cfn": "composite:api-cfn"}
+NO_CFN: dict[Api, str] = {"api": "", "cfn": ", or give --no-cfn if it is not deployed"}
+PIPELINE_FACTORY = "heat.api:pipeline_factory"
+CONTEXT = "heat.common.context:ContextMiddleware_filter_factory"
+AUTHTOKEN = "keystonemiddleware.auth_token:filter_factory"
+"""The only filter that leaves a proof of the credentials that it verified, which the door looks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A pipeline that leads to one of Heat's APIs."""
+
+    api: Api
+    name: str
+    """Its section and key, as shown in messages."""
+    filters: Sequence[str]
+    app: str
+    used: bool
+    """Whether heat.conf chooses it."""
+    place: Span
+
+    def with_door(self, door: str) -> str:
+        """The names of the pipeline with the door in its right place."""
+        others = [name for name in self.filters if name not in (door, *DOORS.values())]
+        return " ".join([*others, door, self.app])
+
+
+def check_pipelines(paste: IniFile, flavor: str, cfn: bool, unverified: bool) -> Iterator[CheckResult]:
+    """Check each pipeline.
+
+    Without `cfn` heat-api-cfn is not deployed; with `unverified` a door trusts contexts that nobody verified.
+    """
+    pipelines = _find_pipelines(paste, flavor)
+    for api in ("api", "cfn") if cfn else ("api",):
+        used = any(pipeline.used for pipeline in pipelines if pipeline.api == api)
+        if not used and (api == "api" or _has_service(paste, api)):
+            message = f"{SERVICES[api]} has no pipeline of the flavor {flavor or 'default'}"
+            fix = f"write `{flavor or 'default'} = ... {DOORS[api]} APPLICATION` under [{COMPOSITES[api]}]{NO_CFN[api]}"
+            yield CheckResult("finding", "door", message, paste.place(COMPOSITES[api]), fix)
+    for pipeline in pipelines:
+        if pipeline.api == "cfn" and not cfn:
+            message = f"{pipeline.name} is not checked: by --no-cfn it is not deployed"
+            yield CheckResult("note", "door", message, pipeline.place)
+        else:
+            yield from _check_pipeline(pipeline, paste, unverified)
+
+
+def find_door_options(paste: IniFile, flavor: str) -> dict[str, dict[str, str]]:
+    """Find the options in the sections of the doors in use, by section."""
+    used = {name for pipeline in _find_pipelines(paste, flavor) if pipeline.used for name in pipeline.filters}
+    return {
+        f"filter:{name}": {
+            key: value
+            for key, value in paste.sections[f"filter:{name}"].options.items()
+            if key != "use" and not key.startswith("paste.")
+        }
+        for name in sorted(used)
+        if _factory(paste, name) in FACTORIES
+    }
+
+
+def _find_pipelines(paste: IniFile, flavor: str) -> list[Pipeline]:
+    """All pipelines to Heat's APIs: flavors of composites, plain pipelines, and applications mounted directly."""
+    pipelines: list[Pipeline] = []
+    for section, content in paste.sections.items():
+        kind, _, name = section.partition(":")
+        keys: list[tuple[str, str, bool]] = []  # option, label, used
+        if kind == "pipeline":
+            keys = [("pipeline", "", name in _started(paste, flavor) or not name.startswith("heat-api"))]
+        elif kind in ("composite", "composit") and content.options.get("paste.composite_factory") == PIPELINE_FACTORY:
+            keys = [(key, f" {key}", key == (flavor or "default")) for key in content.options if "." not in key]
+        elif kind in ("composite", "composit"):
+            keys = [(key, f" {key}", True) for key in content.options if key.startswith("/") or "://" in key]
+        for key, label, used in keys:
+            *filters, app = content.options.get(key, "").split() or [""]
+            if api := _api(paste, app):
+                pipelines.append(Pipeline(api, f"[{section}]{label}", filters, app, used, paste.place(section, key)))
+    return pipelines
+
+
+def _started(paste: IniFile, flavor: str) -> set[str]:
+    """The applications that Heat starts: those of the flavor where they exist (heat/common/config.py:544-557)."""
+    names = {section.partition(":")[2] for section in paste.sections}
+    flavored = {service: f"{service}-{flavor}" for service in SERVICES.values()}
+    return {name if name in names else service for service, name in flavored.items()}
+
+
+def _has_service(paste: IniFile, api: Api) -> bool:
+    return any(section.partition(":")[2] == SERVICES[api] for section in paste.sections)
+
+
+def _check_pipeline(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Iterator[CheckResult]:
+    findings = list(_pipeline_findings(pipeline, paste, unverified))
+    if not pipeline.used:
+        state = "has no effective door" if findings else "has its door"
+        yield CheckResult("note", "door", f"{pipeline.name}, which is not in use, {state}", pipeline.place)
+    elif findings:
+        yield from findings
+    else:
+        yield CheckResult("ok", "door", f"{pipeline.name} has its door", pipeline.place)
+
+
+def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Iterator[CheckResult]:
+    """What is wrong with the doors of a pipeline."""
+    api, place = pipeline.api, pipeline.place
+    factories = [_factory(paste, name) for name in pipeline.filters]
+    defined = (section.removeprefix("filter:") for section in paste.sections if section.startswith("filter:"))
+    door = next((name for name in defined if FACTORIES.get(_factory(paste, name)) == api), None)
+    fix = f"write `{pipeline.with_door(door or DOORS[api])}` there"
+    if not pipeline.filters:
+        fix = "let a pipeline with a door lead there, or nothing"
+    wrong_doors = list(_wrong_doors(pipeline, factories, paste, fix))
+    yield from wrong_doors
+    positions = [position for position, factory in enumerate(factories) if FACTORIES.get(factory) == api]
+    if not positions:
+        if not wrong_doors:
+            message = f"no door stands before {pipeline.app} in {pipeline.name}: its requests are not judged"
+            section = f", and a section [filter:{DOORS[api]}] with `use = egg:datalog-gate#{DOORS[api]}`"
+            yield CheckResult("finding", "door", message, place, fix + ("" if door else section) + NO_CFN[api])
+        return
+    if between := pipeline.filters[positions[-1] + 1 :]:
+        names = ", ".join(between)
+        message = f"{names} between the door and {pipeline.app} in {pipeline.name}: changes made there are not judged"
+        yield CheckResult("finding", "door", message, place, fix)
+    if AUTHTOKEN not in factories[: factories.index(CONTEXT) if CONTEXT in factories else 0]:
+        effect = "any caller is believed" if unverified else "no caller is believed, and no operation can be judged"
+        message = f"in {pipeline.name} no authtoken verifies the caller before the context is made: {effect}"
+        fix = "choose a flavor with `authtoken context` in this order, in [paste_deploy] of heat.conf"
+        yield CheckResult("finding", "door", message, place, fix)
+
+
+def _wrong_doors(pipeline: Pipeline, factories: Sequence[str], paste: IniFile, fix: str) -> Iterator[CheckResult]:
+    """Doors of the other API, and filters named like a door that are none."""
+    for name, factory in zip(pipeline.filters, factories, strict=True):
+        section = f"filter:{name}"
+        if factory in FACTORIES and FACTORIES[factory] != pipeline.api:
+            message = f"{name} in {pipeline.name} is the door of {SERVICES[FACTORIES[factory]]}"
+            yield CheckResult("finding", "door", message, pipeline.place, fix)
+        elif name.startswith("datalog_gate") and factory not in FACTORIES:
+            problem = f"names {factory}" if factory else "is missing"
+            message = f"{name} in {pipeline.name} is no door: [{section}] {problem}"
+            place = paste.place(section) if factory else pipeline.place
+            use = f"write `use = egg:datalog-gate#{DOORS[pipeline.api]}` under [{section}]"
+            yield CheckResult("finding", "door", message, place, use)
+
+
+def _api(paste: IniFile, app: str) -> Api | None:
+    """The API of the application of that name."""
+    for kind in ("app", "application"):
+        for name in _used_names(paste, kind, app):
+            if api := APPS.get(paste.get(f"{kind}:{name}", "heat.app_factory")):
+                return api
+    return None
+
+
+def _factory(paste: IniFile, name: str) -> str:
+    """The factory of a filter: ``module:function``, or ``egg:distribution#entry``; empty if there is none."""
+    for used in _used_names(paste, "filter", name):
+        if factory := paste.get(f"filter:{used}", "paste.filter_factory"):
+            return factory
+        scheme, colon, rest = paste.get(f"filter:{used}", "use").partition(":")
+        if scheme == "egg":
+            distribution, _, entry = rest.partition("#")
+            return f"egg:{distribution.lower().replace('_', '-')}#{entry or 'main'}"
+        if colon:
+            return rest if scheme == "call" else f"{scheme}:{rest}"
+    return ""
+
+
+def _used_names(paste: IniFile, kind: str, name: str) -> Iterator[str]:
+    """The name, and the names of the sections that it uses in turn."""
+    seen: set[str] = set()
+    while name and name not in seen:
+        seen.add(name)
+        yield name
+        name = paste.get(f"{kind}:{name}", "use")

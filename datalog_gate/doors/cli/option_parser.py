@@ -1,0 +1,419 @@
+"""The options of the command line, as a namespace whose `command` names the command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from datalog_gate import __version__
+from datalog_gate.analysis.policy import ACTIONS, LEVELS
+from datalog_gate.doors.cli.common import USAGE
+
+WAIVERS = "DATALOG_GATE_WAIVERS"
+FAIL_ON = (*LEVELS, "never")
+FORMATS = ("text", "compact", "json", "junit", "sarif", "github")
+DIAGNOSTIC_FORMATS = ("text", "json", "sarif", "github")
+MODES = ("record", "warn", "enforce")
+COMMANDS = {
+    "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
+    "facts": ("print the facts of templates", "web.yaml --relation os:nova:server --format jsonl"),
+    "query": ("query rules and facts", "'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"),
+    "test": ("run the policy tests (test.yaml) below the paths", "rules/ -- -k ssh -n 2"),
+    "fmt": ("format rule files, and print those that changed", "--check rules/"),
+    "check-rules": ("print the rules that an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
+    "rules": ("list the packs of rules, or copy them to change them", "init rules placement security"),
+    "docs": ("print a page for each policy, in Markdown", "--rules rules --output docs/policies"),
+    "explain": ("explain a decision of a decision log", "7f3a91 --log decisions.jsonl --rules rules"),
+    "replay": ("print the decisions of a log that these rules would change", "decisions.jsonl --rules rules"),
+    "waive": (
+        "waive a violation of a decision until a day",
+        "7f3a91 1 --owner net --reason scanner --expires 2027-03-01",
+    ),
+    "waivers": ("list waivers that are expired, end soon, or are unused", "check waivers.yaml --log decisions.jsonl"),
+    "lint": ("print what is valid in rules, but probably a mistake", "rules/"),
+    "services": ("list and reconcile the claims of services", "status --heat-conf heat.conf"),
+    "approval": ("approve or refuse requests of grants", "approve A-12 --why 'for March' --heat-conf heat.conf"),
+    "doctor": ("check that the gate stands in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
+}
+"""What each command does, and an example of its arguments."""
+
+
+class _ArgumentParser(argparse.ArgumentParser):
+    """An argument parser that exits with `USAGE` for wrong usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the arguments of a command. Those after ``--`` of `test` are for pytest."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    end = words.index("--") if words[:1] == ["test"] and "--" in words else len(words)
+    options = _create_parser().parse_args(words[:end])
+    options.pytest = words[end + 1 :]
+    return options
+
+
+def _create_parser() -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = _ArgumentParser(
+        prog="datalog-gate", description="A datalog policy gate for OpenStack Heat.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_check_options(_add_command(commands, "check"))
+    _add_facts_options(_add_command(commands, "facts"))
+    _add_query_options(_add_command(commands, "query"))
+    _add_test_options(_add_command(commands, "test"))
+    _add_fmt_options(_add_command(commands, "fmt"))
+    _add_check_rules_options(_add_command(commands, "check-rules"))
+    _add_rules_options(_add_command(commands, "rules"))
+    _add_docs_options(_add_command(commands, "docs"))
+    _add_explain_options(_add_command(commands, "explain"))
+    _add_replay_options(_add_command(commands, "replay"))
+    _add_waive_options(_add_command(commands, "waive"))
+    _add_waivers_options(_add_command(commands, "waivers"))
+    _add_lint_options(_add_command(commands, "lint"))
+    _add_services_options(_add_command(commands, "services"))
+    _add_approval_options(_add_command(commands, "approval"))
+    _add_doctor_options(_add_command(commands, "doctor"))
+    return parser
+
+
+def _add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str) -> argparse.ArgumentParser:
+    summary, arguments = COMMANDS[name]
+    example = f"example: datalog-gate {name} {arguments}"
+    return commands.add_parser(name, help=summary, description=_sentence(summary), epilog=example, allow_abbrev=False)
+
+
+def _sentence(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."
+
+
+def _add_check_options(check: argparse.ArgumentParser) -> None:
+    _add_template(check, "*")
+    check.add_argument("--together", action="store_true", help="judge all templates as one set of facts")
+    check.add_argument(
+        "--module",
+        type=_module,
+        action="append",
+        default=[],
+        metavar="T[,ENV]...",
+        help="another template, with environments of its own over those of -e",
+    )
+    check.add_argument(
+        "--stack",
+        action="append",
+        metavar="NAME",
+        help="judge a stack of Heat, by name or id; the credentials are the variables OS_*",
+    )
+    _add_rules(check)
+    _add_catalogue(check)
+    check.add_argument(
+        "--action", choices=ACTIONS, help="the operation on the stack (default: create, or update with --against)"
+    )
+    check.add_argument(
+        "--against",
+        metavar="OLD",
+        help="the stack before an update: a template, a folder with a template.yaml, or stack:NAME for one in Heat",
+    )
+    check.add_argument("--caller", metavar="FILE.json", help="the caller: user, project, domain, roles")
+    check.add_argument("--services", type=_list, default=(), metavar="A,B", help="services enabled for the caller")
+    check.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
+    check.add_argument(
+        "--waivers",
+        default=os.environ.get(WAIVERS),
+        metavar="FILE.yaml",
+        help=f"waivers (default: ${WAIVERS}, or none)",
+    )
+    check.add_argument("--now", type=_time, metavar="ISO", help="the time to judge at (default: now, in UTC)")
+    check.add_argument("--fail-on", choices=FAIL_ON, help="exit 1 for findings of this level or a more severe one")
+    check.add_argument("--strict-unknown", action="store_true", help="exit 4 if a finding is undetermined")
+    check.add_argument("--mode", choices=MODES, default="enforce", help="the most severe effect of a policy")
+    check.add_argument("--engine", choices=("native", "pydatalog", "both"), default="native")
+    check.add_argument("--explain", action="store_true", help="explain each finding, and show what was examined")
+    check.add_argument("--format", choices=FORMATS, default="text")
+    check.add_argument(
+        "--output", type=_output, action="append", default=[], metavar="FMT=FILE", help="also write a format to a file"
+    )
+
+
+def _add_facts_options(facts: argparse.ArgumentParser) -> None:
+    _add_template(facts, "+")
+    facts.add_argument("--relation", action="append", metavar="NAME", help="only this relation (default: all)")
+    facts.add_argument("--format", choices=("text", "jsonl"), default="text")
+    facts.set_defaults(module=[], stack=None, together=False, against=None)
+    _add_catalogue(facts)
+
+
+def _add_query_options(query: argparse.ArgumentParser) -> None:
+    query.add_argument("query", metavar="QUERY", help="an atom, p(x, _), or a body, :- a(x), b(y)")
+    query.add_argument(
+        "--rules", action="extend", nargs="+", required=True, metavar="FILE", help="rule files or folders"
+    )
+    _add_congress(query)
+    query.add_argument(
+        "--facts", action="append", default=[], metavar="FILE.jsonl", help="facts, as `facts` writes them"
+    )
+    query.add_argument(
+        "--undefined", choices=("error", "empty"), default="empty", help="how an undefined relation is read"
+    )
+    query.add_argument("--engine", choices=("native", "pydatalog"), default="native")
+    query.add_argument("--format", choices=("text", "json"), default="text")
+    _add_catalogue(query)
+
+
+def _add_test_options(test: argparse.ArgumentParser) -> None:
+    test.add_argument("path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: here)")
+    job = test.add_mutually_exclusive_group()
+    job.add_argument("--coverage", action="store_true", help="print the parts of the rules that no case covers")
+    job.add_argument("--mutate", action="store_true", help="print the faults in the rules that no case detects")
+    job.add_argument("--init", metavar="TEMPLATE", help="write a case with the current findings of a template")
+    job.add_argument("--update", action="store_true", help="rewrite expectations that differ, after showing the change")
+    test.add_argument("--min-coverage", type=float, metavar="PERCENT", help="exit 5 below it")
+    test.add_argument("--min-score", type=float, metavar="PERCENT", help="exit 5 below it")
+    test.add_argument("--mutants", type=int, metavar="N", help="try N mutants (default: all)")
+    test.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of mutants (default: 0)")
+    test.add_argument(
+        "--agree-on",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="templates: a mutant with the same findings on all of them does not count as a fault",
+    )
+    test.add_argument("--yes", action="store_true", help="update without asking")
+    test.add_argument("--format", choices=("text", "json"), default="text")
+    _add_catalogue(test)
+
+
+def _add_fmt_options(fmt: argparse.ArgumentParser) -> None:
+    fmt.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: ./rules)")
+    fmt.add_argument("--check", action="store_true", help="only print files that would change; exit 1 if any")
+    fmt.add_argument("--from-congress", action="store_true", help="convert files of Congress to rules, and print them")
+    fmt.set_defaults(format="text")
+
+
+def _add_check_rules_options(check_rules: argparse.ArgumentParser) -> None:
+    _add_rules(check_rules)
+    _add_catalogue(check_rules)
+    check_rules.add_argument("--format", choices=DIAGNOSTIC_FORMATS, default="text")
+
+
+def _add_rules_options(rules: argparse.ArgumentParser) -> None:
+    rules.add_argument("--format", choices=("text", "json"), default="text")
+    rules.set_defaults(init=False)
+    init = rules.add_subparsers(metavar="init").add_parser(
+        "init", help="copy packs into a new folder", allow_abbrev=False
+    )
+    init.add_argument("folder", type=Path, metavar="DIR", help="a new or an empty folder")
+    init.add_argument("pack", nargs="*", metavar="PACK", help="the packs (default: all)")
+    init.set_defaults(init=True)
+
+
+def _add_docs_options(docs: argparse.ArgumentParser) -> None:
+    _add_rules(docs)
+    _add_catalogue(docs)
+    docs.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
+    docs.set_defaults(format="text")
+
+
+def _add_explain_options(explain: argparse.ArgumentParser) -> None:
+    explain.add_argument("decision", metavar="DECISION", help="its id, or the beginning of it")
+    explain.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
+    _add_replay(explain)
+
+
+def _add_replay_options(replay: argparse.ArgumentParser) -> None:
+    replay.add_argument("log", type=Path, metavar="LOG", help="a decision log")
+    replay.add_argument("--mode", choices=MODES, default="", help="decide as in this mode")
+    _add_replay(replay)
+
+
+def _add_waive_options(waive: argparse.ArgumentParser) -> None:
+    waive.add_argument("decision", metavar="DECISION", help="the beginning of its id, or a file of check --format json")
+    waive.add_argument("number", type=int, metavar="N", help="which of its violations, as listed, from 1")
+    waive.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
+    waive.add_argument("--owner", required=True, metavar="TEXT", help="who answers for it")
+    waive.add_argument("--reason", required=True, metavar="TEXT", help="why")
+    waive.add_argument("--expires", required=True, metavar="TEXT", help="the first day without it")
+    waive.add_argument("--ticket", default="", metavar="TEXT", help="where it was agreed")
+    waive.add_argument(
+        "--while", dest="bound", default="", metavar="EXPR", help="a bound, like 'servers <= 120', beyond which it ends"
+    )
+    waive.add_argument("--waivers", **_waivers_file())
+    _add_rules(waive)
+    _add_catalogue(waive)
+    waive.set_defaults(format="text")
+
+
+def _add_waivers_options(waivers: argparse.ArgumentParser) -> None:
+    actions = waivers.add_subparsers(dest="action", required=True, metavar="check")
+    check = actions.add_parser("check", help="list waivers that need attention", allow_abbrev=False)
+    check.add_argument("waivers", nargs="?", **_waivers_file())
+    check.add_argument("--log", type=Path, metavar="FILE.jsonl", help="also list waivers unused in this decision log")
+    check.add_argument("--now", type=_time, metavar="ISO", help="the time to compare with (default: now, in UTC)")
+    _add_rules(check)
+    _add_catalogue(check)
+    check.set_defaults(format="text")
+
+
+def _add_lint_options(lint: argparse.ArgumentParser) -> None:
+    lint.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
+    _add_catalogue(lint)
+    lint.add_argument("--format", choices=DIAGNOSTIC_FORMATS, default="text")
+
+
+def _add_services_options(services: argparse.ArgumentParser) -> None:
+    parts = services.add_subparsers(dest="part", required=True, metavar="PART")
+    _add_heat_conf(_add_part(parts, "status", "list the claims of services; exit 1 if one needs attention"))
+    reconcile = _add_part(
+        parts, "reconcile", "settle claims that a crash left open, by the state of their stacks; OS_* are an admin's"
+    )
+    reconcile.add_argument("--every", type=_seconds, metavar="SECONDS", help="repeat at this interval")
+    _add_heat_conf(reconcile)
+    names = _add_part(parts, "list", "list the enabled services")
+    names.add_argument("--for-me", action="store_true", help="only those that the user of OS_* may grant")
+    _add_heat_conf(names)
+
+
+def _add_approval_options(approval: argparse.ArgumentParser) -> None:
+    parts = approval.add_subparsers(dest="part", required=True, metavar="PART")
+    for name in ("approve", "refuse"):
+        answer = _add_part(parts, name, f"{name} a request")
+        answer.add_argument("request", metavar="ID", help="as A-12")
+        answer.add_argument("--why", default="", metavar="TEXT", help="the reason, for the user")
+        _add_heat_conf(answer)
+    requests = _add_part(parts, "list", "list the requests that await an answer")
+    requests.add_argument("--all", action="store_true", help="list all requests, with their answers")
+    _add_heat_conf(requests)
+
+
+def _add_doctor_options(doctor: argparse.ArgumentParser) -> None:
+    _add_heat_conf(doctor)
+    doctor.add_argument("--paste", type=Path, metavar="FILE", help="api-paste.ini (default: as in heat.conf)")
+    doctor.add_argument("--log", type=Path, metavar="FILE", help="a decision log (default: as in heat.conf)")
+    doctor.add_argument("--no-cfn", dest="cfn", action="store_false", help="heat-api-cfn is not deployed")
+
+
+def _add_part(
+    parts: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
+) -> argparse.ArgumentParser:
+    return parts.add_parser(name, help=summary, description=_sentence(summary), allow_abbrev=False)
+
+
+def _waivers_file() -> dict[str, Any]:
+    default = os.environ.get(WAIVERS, "waivers.yaml")
+    return {"metavar": "FILE", "default": default, "help": f"the file (default: ${WAIVERS}, else waivers.yaml)"}
+
+
+def _add_heat_conf(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--heat-conf", type=Path, required=True, metavar="FILE", help="heat.conf of the services")
+    command.add_argument("--format", choices=("text", "json"), default="text")
+
+
+def _add_rules(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--rules",
+        action="append",
+        metavar="PATH",
+        help="rule file or folder (default: ./rules, else $DATALOG_GATE_RULES, else the packs of the package)",
+    )
+    _add_congress(command)
+
+
+def _add_replay(command: argparse.ArgumentParser) -> None:
+    _add_rules(command)
+    _add_catalogue(command)
+    command.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
+    command.add_argument("--waivers", metavar="FILE.yaml", help="waivers (default: those of the record)")
+    command.add_argument("--format", choices=("text", "json"), default="text")
+
+
+def _add_congress(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--congress", action="store_true", help="read rule files as OpenStack Congress reads them")
+
+
+def _add_catalogue(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--catalogue",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="resource types of a plugin, or of another version of Heat as schema/data/harvest.py prints them",
+    )
+
+
+def _add_template(command: argparse.ArgumentParser, how_many: str) -> None:
+    command.add_argument("template", nargs=how_many, metavar="TEMPLATE", help="template file")
+    command.add_argument("-e", dest="environment", action="append", default=[], metavar="ENV", help="environment file")
+    command.add_argument(
+        "-P", dest="parameter", type=_pair, action="append", default=[], metavar="KEY=VALUE", help="a parameter's value"
+    )
+    command.add_argument(
+        "--assume",
+        type=_assumption,
+        action="append",
+        default=[],
+        metavar="EXPR=VALUE",
+        help="the value of an unknown, named by its expression",
+    )
+    command.add_argument("--stack-name", metavar="N", help="the root stack's name (default: the file's stem)")
+    command.add_argument(
+        "--files-root", metavar="DIR", help="folder that files may be read from (default: that of the template)"
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return name, value
+
+
+def _assumption(text: str) -> tuple[str, str]:
+    """An expression, which ends with the path of a stack, and its value. Both may contain an equals sign."""
+    if match := re.fullmatch(r"(.+? in [^\s=]+)=(.*)", text, re.DOTALL):
+        return match[1], match[2]
+    return _pair(text)
+
+
+def _module(text: str) -> tuple[str, tuple[str, ...]]:
+    template, *environments = text.split(",")
+    if not template or "" in environments:
+        raise argparse.ArgumentTypeError(f"{text!r} is not T[,ENV]...")
+    return template, tuple(environments)
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(",") if part)
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+        return time.astimezone(UTC) if time.tzinfo else time
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an ISO time like 2027-03-01T12:00") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds of at least 1")
+    return seconds
+
+
+def _output(text: str) -> tuple[str, Path]:
+    form, equals, path = text.partition("=")
+    if not equals or not path or form not in FORMATS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not FMT=FILE with one of {', '.join(FORMATS)}")
+    return form, Path(path)
