@@ -22,7 +22,7 @@ class Cloud:
 
     url: str
     answers: dict[str, Answer] = field(default_factory=dict)
-    seen: list[tuple[str, str | None]] = field(default_factory=list)
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
 
     def give(self, request: str, body: object, status: int = 200, **headers: str) -> None:
@@ -49,7 +49,7 @@ def running() -> Iterator[Cloud]:
             if sent := self.rfile.read(int(self.headers.get("Content-Length") or 0)):
                 cloud.bodies.append(sent)
             request = f"{self.command} {self.path}"
-            cloud.seen.append((request, self.headers.get("X-Auth-Token")))
+            cloud.requests.append((request, self.headers.get("X-Auth-Token")))
             status, body, headers = cloud.answers.get(request, (404, {"error": {"message": "not here"}}, {}))
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)

@@ -41,7 +41,7 @@ class FakeHeat:
     def __init__(self, stack: Mapping[str, Any] | None = None, hidden: Iterable[str] = ()) -> None:
         self.stack: dict[str, Any] = {"tags": None, "snapshots": {}, **(stack or {})}
         self.hidden = set(hidden)
-        self.seen: list[tuple[str, str, bytes, str | None]] = []
+        self.requests: list[tuple[str, str, bytes, str | None]] = []
         self.contexts: list[object] = []
         self.answer: tuple[str, Any] | Exception | None = None
         self.reading: Exception | None = None
@@ -54,7 +54,7 @@ class FakeHeat:
         if method == "GET" and path.startswith(STACK):
             self.contexts.append(environ.get("webob.adhoc_attrs", {}).get("context"))
             return self._read(path.removeprefix(STACK).strip("/"), start_response)
-        self.seen.append((method, path, body, environ.get("CONTENT_LENGTH")))
+        self.requests.append((method, path, body, environ.get("CONTENT_LENGTH")))
         if isinstance(self.answer, Exception):
             raise self.answer
         if self.answer is None and method in ("PUT", "PATCH") and path == STACK:
@@ -67,7 +67,7 @@ class FakeHeat:
     @property
     def bodies(self) -> list[Any]:
         """What came in the requests that change something."""
-        return [json.loads(body) for _, _, body, _ in self.seen]
+        return [json.loads(body) for _, _, body, _ in self.requests]
 
     def _read(self, part: str, start_response: StartResponse) -> Iterable[bytes]:
         if self.reading:
@@ -146,7 +146,7 @@ class Client:
     def message(self, body: bytes, **environ: Any) -> tuple[int, str]:
         """The code and message of a refusal, after which nothing may have reached Heat."""
         _, _, content = self.send(body, **environ)
-        assert self.heat.seen == []
+        assert self.heat.requests == []
         return int(json.loads(content)["code"]), _message(content)
 
 

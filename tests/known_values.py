@@ -27,7 +27,7 @@ from datalog_gate.stack.model import Data, Parameter, Stack
 ROOT = Path(__file__).parents[1]
 CORPUS = Path(os.environ.get("DATALOG_GATE_SHARED", ROOT.parent / "shared")) / "corpus" / "templates"
 NOW = "2027-01-01T00:00:00"
-Found = set[tuple[str, str | None]]
+PolicySubjects = set[tuple[str, str | None]]
 """Findings by policy and subject."""
 
 
@@ -105,7 +105,7 @@ def rows(stack: Stack) -> set[tuple[RelationRef, Row]]:
     return {(name, row) for name, row, _ in flatten(stack, SHIPPED) if name != "heat:parameter"}
 
 
-def read_findings(findings: Sequence[Violation]) -> Found:
+def read_findings(findings: Sequence[Violation]) -> PolicySubjects:
     """The findings by policy and subject."""
     return {(finding.policy, finding.resource.path if finding.resource else None) for finding in findings}
 

@@ -242,7 +242,7 @@ def outcome(rule: str, facts: Mapping[RelationRef, Collection[Row]], width: int,
     }
     finished = split(program, {"q": frozenset(unknown_columns)} if unknown_columns else {}, ())
     model = native.evaluate(finished, {name: facts.get(certain_version(name), ()) for name in finished.inputs})
-    return _told(model)
+    return _format_cell(model)
 
 
 def truth_page() -> str:
@@ -278,7 +278,7 @@ name no offset. The time is `gate:now`. `matches` and `validate_string` need goo
 """
 
 
-def _told(model: Model) -> str:
+def _format_cell(model: Model) -> str:
     for (value,) in model.rows("m:p"):
         open_ = isinstance(value, Unknown) and value.bounds == OPEN
         return "unknown" if open_ else show(value) or '""'

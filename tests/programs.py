@@ -96,26 +96,26 @@ class Draw:
     own: dict[str, int]
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def one(self, choices: Sequence[T]) -> T:
+    def pick(self, choices: Sequence[T]) -> T:
         return choices[self.choose(len(choices))]
 
     def place(self) -> Span:
         return place(next(self.numbers))
 
     def unsure(self) -> bool:
-        return self.words.fails and self.one((False, True))
+        return self.words.fails and self.pick((False, True))
 
     def match(self, known: Sequence[Var], names: Mapping[str, int]) -> Match:
         """A match that mostly joins or has new variables; at times a variable twice, a constant, or anything."""
-        name = self.one(
+        name = self.pick(
             [*sorted(names), *sorted(names.keys() & {*INPUTS, *self.own}), *sorted(names.keys() & self.own) * 4]
         )
         terms: list[Pattern] = []
         for _ in range(names[name]):
             bound_terms = [*known, *known, *(term for term in terms if isinstance(term, Var))]
             new = Var(f"x.{next(self.numbers)}")
-            rare = self.one([None, Const(self.one(self.words.often))])
-            terms.append(self.one([new] * 7 + ([self.one(bound_terms)] * 4 if bound_terms else []) + [rare]))
+            rare = self.pick([None, Const(self.pick(self.words.often))])
+            terms.append(self.pick([new] * 7 + ([self.pick(bound_terms)] * 4 if bound_terms else []) + [rare]))
         return Match(name, tuple(terms), self.place())
 
     def body(self, bound: list[Var], depth: int) -> tuple[list[CheckedLiteral], list[Var]]:
@@ -127,11 +127,11 @@ class Draw:
         kinds += ["not", "fold"] if depth < 2 and not self.words.positive else []
 
         def operand() -> Operand:
-            choices: list[Operand] = [*known, *known, *known, Const(self.one(self.words.often))]
-            return self.one(choices)
+            choices: list[Operand] = [*known, *known, *known, Const(self.pick(self.words.often))]
+            return self.pick(choices)
 
-        more = self.one((0, 1, 0, 1, 0, 2, 3 - depth))
-        for kind in ["match"] * self.one([1, 2]) + [self.one(kinds) for _ in range(more)]:
+        more = self.pick((0, 1, 0, 1, 0, 2, 3 - depth))
+        for kind in ["match"] * self.pick([1, 2]) + [self.pick(kinds) for _ in range(more)]:
             at, new = self.place(), Var(f"v{depth}.{next(self.numbers)}")
             match kind:
                 case "match":
@@ -143,28 +143,28 @@ class Draw:
                         if isinstance(argument, Var) and argument not in known
                     )
                 case "compare":
-                    comparator = self.one(self.words.comparators)
+                    comparator = self.pick(self.words.comparators)
                     body.append(Compare(comparator, operand(), operand(), at, self.unsure()))
                 case "alias":
-                    left, right = self.one([(new, operand()), (operand(), new)])
+                    left, right = self.pick([(new, operand()), (operand(), new)])
                     body.append(Compare("=", left, right, at))  # one that holds of unknowns never binds
                     known.append(new)
                 case "test":
                     body.append(Call("starts_with", (operand(), operand()), (), at, self.unsure()))
                 case "call":
                     outputs: list[Pattern] = [*[new] * 8, *known, *((None, Const(2)) if self.words.fails else ())]
-                    target = self.one(outputs)
-                    body.append(Call(self.one(self.words.builtins), (operand(), operand()), (target,), at))
+                    target = self.pick(outputs)
+                    body.append(Call(self.pick(self.words.builtins), (operand(), operand()), (target,), at))
                     known += [new] if target == new else []
                 case "not":
                     body.append(Without(tuple(self.body(known, depth + 1)[0]), at))
                 case "fold":
                     inner, inside = self.body(known, depth + 1)
                     local: list[Operand] = [Const(1), *(var for var in inside if var not in known)]
-                    terms = tuple(self.one(local[-2:]) for _ in range(self.one([1, 2])))
+                    terms = tuple(self.pick(local[-2:]) for _ in range(self.pick([1, 2])))
                     used = {variable for literal in inner for variable in variables(literal)}
-                    result = self.one([new] * 8 + [var for var in known if var not in used])
-                    body.append(Fold(self.one(self.words.functions), terms, tuple(inner), result, at))
+                    result = self.pick([new] * 8 + [var for var in known if var not in used])
+                    body.append(Fold(self.pick(self.words.functions), terms, tuple(inner), result, at))
                     known += [new] if result == new else []
         return body, known
 
@@ -175,14 +175,14 @@ def draw_program(choose: Choose, words: Vocabulary = EVERYTHING) -> CheckedProgr
     drawn = Draw(choose, words, below, {})
     rules: list[CheckedRule] = []
     for name in ("p", "q", "r", "s")[: 1 + choose(4)]:
-        own = {relation: drawn.one((1, 2, 2, 1, 3, 0, 5)) for relation in (name, name * 2)[: 1 + choose(2)]}
+        own = {relation: drawn.pick((1, 2, 2, 1, 3, 0, 5)) for relation in (name, name * 2)[: 1 + choose(2)]}
         recursive = choose(2)
-        for head_name, at in [(relation, at) for relation in own for at in range(drawn.one((1, 2, 3)))]:
+        for head_name, at in [(relation, at) for relation in own for at in range(drawn.pick((1, 2, 3)))]:
             drawn.own = own if recursive and (at or not choose(4)) else {}  # most begin with a rule that is not
             body, known = drawn.body([], 0)
             matched = {argument for literal in body if isinstance(literal, Match) for argument in literal.arguments}
             heads: list[Operand] = [var for var in known if not recursive or var in matched] or [Const(1)]
-            head = tuple(drawn.one([*heads, *heads, Const(drawn.one(words.values))]) for _ in range(own[head_name]))
+            head = tuple(drawn.pick([*heads, *heads, Const(drawn.pick(words.values))]) for _ in range(own[head_name]))
             shuffled_body = tuple(body.pop(choose(len(body))) for _ in range(len(body)))
             rule = order(Draft(head_name, head, shuffled_body, drawn.place(), {}), [])
             if rule is None:  # x = null, y = null, x = y

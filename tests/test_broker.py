@@ -86,7 +86,7 @@ def names(rig: Rig) -> list[str]:
     return [name for name, _ in rig.service.calls]
 
 
-THERE = ("UnavailableError", "seats: nobody there")
+NOBODY_THERE = ("UnavailableError", "seats: nobody there")
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ THERE = ("UnavailableError", "seats: nobody there")
         ([NOBODY, GOOD], ["held"], GOOD, "reserved", ["reserve", "status", "reserve"]),
         ([NOBODY, GOOD], ["committed"], GOOD, "reserved", ["reserve", "status", "reserve"]),
         # the request got lost on its way there, or so the service says
-        ([NOBODY], ["absent"], THERE, "releasing", ["reserve", "status"]),
-        ([NOBODY], ["unknown"], THERE, "releasing", ["reserve", "status"]),
-        ([NOBODY], [NOBODY], THERE, "releasing", ["reserve", "status"]),
-        ([NOBODY], ["nonsense"], THERE, "releasing", ["reserve", "status"]),
+        ([NOBODY], ["absent"], NOBODY_THERE, "releasing", ["reserve", "status"]),
+        ([NOBODY], ["unknown"], NOBODY_THERE, "releasing", ["reserve", "status"]),
+        ([NOBODY], [NOBODY], NOBODY_THERE, "releasing", ["reserve", "status"]),
+        ([NOBODY], ["nonsense"], NOBODY_THERE, "releasing", ["reserve", "status"]),
         # it contradicts itself: what it may hold is released all the same
-        ([NOBODY, RefusedError("no")], ["held"], THERE, "releasing", ["reserve", "status", "reserve"]),
-        ([NOBODY, NOBODY], ["held"], THERE, "releasing", ["reserve", "status", "reserve"]),
+        ([NOBODY, RefusedError("no")], ["held"], NOBODY_THERE, "releasing", ["reserve", "status", "reserve"]),
+        ([NOBODY, NOBODY], ["held"], NOBODY_THERE, "releasing", ["reserve", "status", "reserve"]),
         (
             [KeyError("s3cret")],
             ["absent"],
@@ -218,14 +218,14 @@ def test_all_calls_together_have_their_time(tmp_path: Path) -> None:
     ticks = iter([0.0, 0.0, 0.9, 1.0])
     rig = Rig(tmp_path, reserve=[NOBODY], status=["held"])
     rig.broker.ticks = lambda: next(ticks)
-    assert (rig.reserve(), rig.state(), names(rig)) == (THERE, "releasing", ["reserve", "status"])
+    assert (rig.reserve(), rig.state(), names(rig)) == (NOBODY_THERE, "releasing", ["reserve", "status"])
 
 
 def test_a_service_that_fails_again_and_again_is_left_alone_and_holds_nothing_then(tmp_path: Path) -> None:
     rig = Rig(tmp_path, reserve=[NOBODY] * 3, status=[NOBODY] * 3)
     answers = [rig.reserve(f"u{at}") for at in range(4)]
     assert answers == [
-        *([THERE] * 3),
+        *([NOBODY_THERE] * 3),
         ("UnavailableError", "seats: has not answered for a while and is not asked now"),
     ]
     assert [rig.state(f"u{at}") for at in range(4)] == ["releasing", "releasing", "releasing", "failed"]
@@ -258,7 +258,7 @@ def test_who_comes_back_after_the_lease_has_asked_in_vain(tmp_path: Path) -> Non
         ((), {}, ("UnavailableError", "nothing is held for this grant, or it is at work"), "none"),
         (("reserve",), {"commit": [None]}, None, "committed"),
         (("reserve", "commit"), {"commit": [None]}, None, "committed"),
-        (("reserve",), {"commit": [NOBODY]}, THERE, "reserved"),
+        (("reserve",), {"commit": [NOBODY]}, NOBODY_THERE, "reserved"),
         (("reserve",), {"commit": [RefusedError("no")]}, ("RefusedError", "seats: no"), "reserved"),
         (
             ("reserve", "release"),

@@ -51,7 +51,7 @@ class Deadly(Journal):
     the moment is named, at the first one."""
 
     def __init__(self, path: str, deadly: str) -> None:
-        self._deadly, self.seen = deadly, list[str]()
+        self._deadly, self.states = deadly, list[str]()
         super().__init__(path, late=60.0)
 
     @contextmanager
@@ -67,7 +67,7 @@ class Deadly(Journal):
         if changed and self._deadly in (f"{changed} {moment}", moment):
             os.kill(os.getpid(), signal.SIGKILL)
         if changed and moment == "after":
-            self.seen.append(changed)
+            self.states.append(changed)
 
 
 def _states(rows: sqlite3.Connection) -> set[tuple[str, str]]:
@@ -103,7 +103,7 @@ def live(folder: Path, deadly: str = "") -> list[str]:
     heat.say("deleting", "u3", STACK)
     now.release("u3")
     assert isinstance(now.journal, Deadly)
-    return now.journal.seen
+    return now.journal.states
 
 
 def dies(work: Callable[[], object]) -> bool:

@@ -40,15 +40,15 @@ def grant(service: object = "edge", **properties: Any) -> dict[str, Any]:
     return {"type": "DatalogGate::Policy", "properties": {"service": service, **properties}}
 
 
-class Told(Service):
+class ScriptedService(Service):
     """A service that does as it is told, and notes which grants it was asked about, in what it replaces."""
 
     def __init__(self) -> None:
         self.facts_say: Callable[[Request], None] = lambda _request: None
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
 
     def facts(self, request: Request) -> None:
-        self.asked.append(request)
+        self.requests.append(request)
         self.facts_say(request)
 
     def reserve(self, request: Request) -> Decision:
@@ -76,7 +76,7 @@ class Rig:
         self.point = DecisionPoint(
             chosen, Entitlements(conf, ["edge", "seats"]), now=lambda: datetime(2027, 3, 1, tzinfo=UTC)
         )
-        self.edge, self.seats = Told(), Told()
+        self.edge, self.seats = ScriptedService(), ScriptedService()
         self.seats.sticky = sticky
         self.journal = Journal(str(folder / "journal"))
         limits = Limits(0.2, 0.3, 30.0)
@@ -144,7 +144,7 @@ def test_a_grant_that_can_not_be_is_refused_before_any_service_is_asked(
         for dry_run in (False, True):
             assert rig.ask(resources, action, dry_run=dry_run) == ("denied", reason)
     assert rig.ask(resources, "suspend") == ("allowed", "")
-    assert rig.edge.asked == []
+    assert rig.edge.requests == []
 
 
 def test_a_caller_who_may_not_use_the_service_is_refused(rig: Rig) -> None:
@@ -168,7 +168,7 @@ PERHAPS = {"condition": {"equals": [{"get_param": "f"}, "x"]}}
     ],
 )
 def test_a_grant_that_nobody_can_tell_of_yet_is_locked_and_passes(rig: Rig, resources: dict[str, Any]) -> None:
-    assert (rig.ask(resources), rig.edge.asked) == (("allowed", ""), [])
+    assert (rig.ask(resources), rig.edge.requests) == (("allowed", ""), [])
 
 
 def test_the_engine_s_door_leaves_grants_to_their_own_resource(rig: Rig) -> None:
@@ -184,7 +184,7 @@ def test_without_services_a_grant_is_refused_where_policies_judge(tmp_path: Path
     assert rig.ask({"g": grant(), **AB}) == ("allowed", "")
 
 
-SAID = [
+ANSWERS = [
     (lambda _request: None, "allowed", ""),
     (raises(RefusedError("the edge\nis full")), "denied", "edge refuses the grant s/g: the edge is full"),
     (raises(UnavailableError("down")), "undecided", "edge could not be asked for the grant s/g: down"),
@@ -194,7 +194,7 @@ SAID = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("say", "verdict", "reason"), SAID)
+@pytest.mark.parametrize(("say", "verdict", "reason"), ANSWERS)
 def test_what_a_service_would_refuse_is_refused_at_the_door(
     rig: Rig, say: Callable[[Request], None], verdict: str, reason: str
 ) -> None:
@@ -205,7 +205,8 @@ def test_what_a_service_would_refuse_is_refused_at_the_door(
     assert rig.ask(resources, "create", dry_run=True) == (verdict, reason)
     assert rig.ask(resources, "suspend") == ("allowed", "")
     assert [
-        (request.grant, request.uuid, request.project, request.stack, request.stack_name) for request in rig.edge.asked
+        (request.grant, request.uuid, request.project, request.stack, request.stack_name)
+        for request in rig.edge.requests
     ] == [("s/g", "", "p", stack, "s" if stack else "") for stack in ("", "", "id", "id", "")]
     assert rig.journal.claims() == ()
 
@@ -213,7 +214,7 @@ def test_what_a_service_would_refuse_is_refused_at_the_door(
 def test_no_service_is_asked_without_a_grant_nor_of_a_stack_that_policies_deny(rig: Rig) -> None:
     bad = {"type": "OS::Nova::KeyPair", "properties": {"name": "bad"}}
     verdicts = [rig.ask(AB)[0], rig.ask({"g": grant(), "a": bad})[0], rig.ask({"g": grant("seats"), **AB})[0]]
-    assert (verdicts, rig.edge.asked, len(rig.seats.asked)) == (["allowed", "denied", "allowed"], [], 1)
+    assert (verdicts, rig.edge.requests, len(rig.seats.requests)) == (["allowed", "denied", "allowed"], [], 1)
 
 
 def test_all_services_of_a_request_are_asked_within_one_step(rig: Rig) -> None:
@@ -256,10 +257,10 @@ def test_what_the_stack_holds_counts_as_free_when_it_changes(rig: Rig) -> None:
     rig.hold("8", "s/h", "b", service="seats")
     free = {"s/g": tuple(sorted({old, new})), "s/h": (), "s/tr/own": (within,)}
     for action, expected in (("create", dict.fromkeys(free, ())), ("update", free), ("restore", free)):
-        rig.edge.asked.clear()
+        rig.edge.requests.clear()
         assert rig.ask(resources, action, files={"tr.yaml": NESTED}) == ("allowed", "")
-        assert {request.grant: tuple(sorted(request.replaces)) for request in rig.edge.asked} == expected
-        for request in rig.edge.asked:
+        assert {request.grant: tuple(sorted(request.replaces)) for request in rig.edge.requests} == expected
+        for request in rig.edge.requests:
             assert {other.grant: tuple(sorted(other.replaces)) for other in request.together} == {
                 path: keys for path, keys in expected.items() if path != request.grant
             }
@@ -271,19 +272,19 @@ def test_what_an_abandoned_stack_held_counts_as_free_for_one_of_its_name_that_is
     rig.hold("2", "s/g", "a", stack="one after it")
     resources = {"g": grant(scope=["a"]), **AB}
     answers = [rig.ask(resources, action) for action in ("create", "adopt", "update")]
-    assert (answers, [request.replaces for request in rig.edge.asked]) == ([("allowed", "")] * 3, [(), (key,), ()])
+    assert (answers, [request.replaces for request in rig.edge.requests]) == ([("allowed", "")] * 3, [(), (key,), ()])
 
 
 @pytest.mark.parametrize(("action", "count"), [("update", 1), ("restore", 1), ("adopt", 2), ("create", 2)])
 def test_a_grant_that_stays_as_it_is_asks_nobody(rig: Rig, action: str, count: int) -> None:
     rig.ask({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB})
-    first, second = rig.edge.asked
+    first, second = rig.edge.requests
     rig.hold("1", "s/g", "a", scope=first.scope, options=first.options)
     rig.hold("2", "s/h", "b", scope=first.scope, options=first.options)
     rig.hold("3", "s/g", "b", scope=second.scope, options=second.options)
-    rig.edge.asked.clear()
+    rig.edge.requests.clear()
     rig.ask({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB}, action)
-    assert [request.grant for request in rig.edge.asked] == ["s/g", "s/h"][2 - count :]
+    assert [request.grant for request in rig.edge.requests] == ["s/g", "s/h"][2 - count :]
     assert second.scope != first.scope
 
 
@@ -291,7 +292,7 @@ def test_a_stack_that_is_known_by_its_name_alone_has_its_claims_too(rig: Rig) ->
     key = rig.hold("1", "s/g", "a")
     rig.hold("2", "t/g", "a")
     rig.ask({"g": grant(scope=["a"]), **AB}, "update", stack_id="")
-    assert [request.replaces for request in rig.edge.asked] == [(key,)]
+    assert [request.replaces for request in rig.edge.requests] == [(key,)]
 
 
 STAYS = "the grant s/g of seats can't go while s/a stays"

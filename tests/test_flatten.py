@@ -38,8 +38,8 @@ def stack(*resources: Resource, id: str = WEB, depth: int = 0) -> Stack:
 
 def facts(of: Stack, *wanted: str) -> dict[RelationRef, dict[Row, bool]]:
     """The rows by relation, each with whether it is a maybe row; all relations if none is wanted."""
-    found = flatten(of, SHIPPED, wanted or None)
-    maybe, shown = found.maybe, {name: rows for name, rows in found.rows.items() if rows}
+    factset = flatten(of, SHIPPED, wanted or None)
+    maybe, shown = factset.maybe, {name: rows for name, rows in factset.rows.items() if rows}
     return {name: {as_words(row): row in maybe[name] for row in rows} for name, rows in shown.items()}
 
 
@@ -58,7 +58,7 @@ OTHERS = st.sampled_from(["7", "true", 2**70, [1], {"a": 1}, NETWORK, ResourceId
 
 @given(st.lists(st.dictionaries(st.sampled_from(["name", "read_only", "size"]), SCALARS | OTHERS), min_size=1))
 def test_a_resource_has_the_rows_among_others_of_its_type_that_it_has_alone(properties: list[dict[str, Data]]) -> None:
-    volumes = [resource(str(at), "OS::Cinder::Volume", **given) for at, given in enumerate(properties)]
+    volumes = [resource(str(at), "OS::Cinder::Volume", **values) for at, values in enumerate(properties)]
     alone = [facts(stack(volume), "os:cinder:volume")["os:cinder:volume"] for volume in volumes]
     assert facts(stack(*volumes), "os:cinder:volume") == {"os:cinder:volume": dict(chain(*map(dict.items, alone)))}
 
@@ -131,12 +131,12 @@ def test_a_small_stack_gives_these_facts() -> None:
     }
 
 
-def values(relation: RelationRef, given: dict[str, Value]) -> Row:
+def values(relation: RelationRef, columns: dict[str, Value]) -> Row:
     """The values of the columns after `_id` and `_stack`, null where none is given."""
     described = SHIPPED.relation(relation)
     assert described is not None
-    assert given.keys() <= described.positions.keys()
-    return tuple(given.get(column.name) for column in described.columns[2:])
+    assert columns.keys() <= described.positions.keys()
+    return tuple(columns.get(column.name) for column in described.columns[2:])
 
 
 def test_only_wanted_relations_are_produced() -> None:
@@ -165,10 +165,12 @@ def test_every_row_has_a_value_for_each_column() -> None:
     deep: dict[str, Data] = {"networks": [{"port_extra_properties": {"allowed_address_pairs": [{}, Unknown("p")]}}]}
     deep |= {"block_device_mapping": Unknown("b"), "metadata": {"a": Unknown("m")}, "scheduler_hints": "nonsense"}
     group = replace(resource("g", "OS::Heat::ResourceGroup"), open_members=Unknown("count"))
-    found = flatten(stack(resource("s", "OS::Nova::Server", **deep), group), SHIPPED)
-    described = {name: SHIPPED.relation(name) for name in found.rows}
+    factset = flatten(stack(resource("s", "OS::Nova::Server", **deep), group), SHIPPED)
+    described = {name: SHIPPED.relation(name) for name in factset.rows}
     wrong = [
-        (name, row) for name, row, _ in found if not (relation := described[name]) or len(relation.columns) != len(row)
+        (name, row)
+        for name, row, _ in factset
+        if not (relation := described[name]) or len(relation.columns) != len(row)
     ]
     assert wrong == []
     assert set(SHIPPED.names()) - set(cloud.names()) - set(described) == {
@@ -254,8 +256,8 @@ def test_an_unknown_in_a_free_map_may_be_a_map() -> None:
 def test_lists_carry_their_indexes_and_null_says_nothing(
     kind: str, properties: dict[str, Data], relation: str, rows: list[Row]
 ) -> None:
-    one = resource("x", kind, **properties)
-    assert facts(stack(one), relation) == {relation: certain(*((one.id, *row) for row in rows))}
+    item = resource("x", kind, **properties)
+    assert facts(stack(item), relation) == {relation: certain(*((item.id, *row) for row in rows))}
 
 
 def test_a_null_switches_a_boolean_off_but_not_one_with_a_default() -> None:
@@ -265,17 +267,17 @@ def test_a_null_switches_a_boolean_off_but_not_one_with_a_default() -> None:
             (port.id, "port_security_enabled", FALSE), (port.id, "admin_state_up", TRUE), (port.id, "name", None)
         )
     }
-    described, found = SHIPPED.relation("os:neutron:port"), flatten(stack(port), SHIPPED, ["os:neutron:port"])
+    described, factset = SHIPPED.relation("os:neutron:port"), flatten(stack(port), SHIPPED, ["os:neutron:port"])
     assert described is not None
-    (row,) = found.rows["os:neutron:port"]
+    (row,) = factset.rows["os:neutron:port"]
     wanted = ("port_security_enabled", "admin_state_up", "name", "propagate_uplink_status")
     assert [row[described.positions[name]] for name in wanted] == [FALSE, TRUE, None, None]
 
 
 def test_what_stands_under_an_undecided_condition_is_maybe_with_all_that_it_holds() -> None:
     inner = resource("kp", "OS::Cinder::QoSAssociation", "web/tr", qos_specs="q")
-    held = stack(inner, id="web/tr", depth=1)
-    outer = replace(resource("tr", "tr.yaml"), maybe=Unknown("equals [a, b]"), nested=held)
+    nested_stack = stack(inner, id="web/tr", depth=1)
+    outer = replace(resource("tr", "tr.yaml"), maybe=Unknown("equals [a, b]"), nested=nested_stack)
     other = replace(resource("b", "OS::Heat::None"), requires={"tr": "explicit", "gone": "explicit"})
     wanted = ("heat:stack", "heat:nested", "heat:requires", "os:cinder:qos_association")
     assert facts(stack(outer, other), *wanted) == {
@@ -328,12 +330,12 @@ def test_an_open_group_may_hold_more_members_of_the_types_that_were_read() -> No
         "heat:stack": certain((WEB, WEB, None, 0, "2021-04-16", None), ("web/g", "g", group.id, 1, "2021-04-16", None)),
         "heat:member": {
             (group.id, member.id, 0): False,
-            (group.id, *(any_of("heat:member", one, f"web/g {where}", count) for one in ("id", "index"))): True,
+            (group.id, *(any_of("heat:member", column, f"web/g {where}", count) for column in ("id", "index"))): True,
         },
         "os:cinder:qos_association": {
             (member.id, "web/g", "q"): False,
             tuple(
-                any_of("os:cinder:qos_association", one, where, count) for one in ("_id", "_stack", "qos_specs")
+                any_of("os:cinder:qos_association", column, where, count) for column in ("_id", "_stack", "qos_specs")
             ): True,
         },
     }
@@ -370,11 +372,11 @@ def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
     )
     hidden = Unknown("hidden value of key in web")
     digest = "4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c"
-    found = facts(of)
+    relations = facts(of)
     assert flatten(of, SHIPPED, ["heat:parameter"]).hidden == {
         "heat:parameter": {(WEB, "key", "string", "s3cret", "environment", TRUE): {3}}
     }
-    assert found == {
+    assert relations == {
         "heat:stack": certain((WEB, WEB, None, 0, "2021-04-16", None)),
         "heat:root": certain((WEB,)),
         "heat:parameter": certain(
@@ -414,9 +416,9 @@ def test_a_grant_without_a_scope_is_for_all_but_grants_and_what_grants_require()
     key, config, server = (resource(name, "OS::Heat::None") for name in ("key", "config", "server"))
     config = replace(config, requires={"key": "reference"})
     volume = replace(resource("volume", "OS::Heat::None"), maybe=Unknown("c"))
-    one, two = grant(), replace(grant("h", scope=["server"]), requires={"config": "attribute"})
-    assert facts(stack(key, config, server, volume, one, two), "gate:grant_scope") == {
-        "gate:grant_scope": {(one.id, server.id): False, (one.id, volume.id): True, (two.id, server.id): False}
+    first, two = grant(), replace(grant("h", scope=["server"]), requires={"config": "attribute"})
+    assert facts(stack(key, config, server, volume, first, two), "gate:grant_scope") == {
+        "gate:grant_scope": {(first.id, server.id): False, (first.id, volume.id): True, (two.id, server.id): False}
     }
 
 
@@ -424,31 +426,31 @@ def test_a_scope_names_resources_of_the_grants_own_stack() -> None:
     server, template, dotted = (resource(name, "OS::Heat::None") for name in ("server", "tr", "a.b"))
     unknown = Unknown("get_param s")
     scope = ["tr.srv", "a.b", server.id, ResourceId("other/server"), "gone", unknown]
-    one = grant(scope=scope)
-    assert facts(stack(server, template, dotted, one), "gate:grant_scope") == {
+    policy = grant(scope=scope)
+    assert facts(stack(server, template, dotted, policy), "gate:grant_scope") == {
         "gate:grant_scope": {
-            (one.id, template.id): False,
-            (one.id, dotted.id): False,
-            (one.id, server.id): False,
-            (one.id, any_of("gate:grant_scope", "resource", "web/g properties.scope.5", unknown)): True,
+            (policy.id, template.id): False,
+            (policy.id, dotted.id): False,
+            (policy.id, server.id): False,
+            (policy.id, any_of("gate:grant_scope", "resource", "web/g properties.scope.5", unknown)): True,
         }
     }
 
 
 @pytest.mark.parametrize(("scope", "wild"), [("server", False), (Unknown("e"), True)])
 def test_a_scope_that_is_no_list_is_for_nothing_for_certain(scope: Data, wild: bool) -> None:
-    one = grant(scope=scope)
-    row = (one.id, any_of("gate:grant_scope", "resource", "web/g properties.scope", Unknown("e")))
+    policy = grant(scope=scope)
+    row = (policy.id, any_of("gate:grant_scope", "resource", "web/g properties.scope", Unknown("e")))
     expected = {"gate:grant_scope": {row: True}} if wild else {}
-    assert facts(stack(resource("server", "OS::Heat::None"), one), "gate:grant_scope") == expected
+    assert facts(stack(resource("server", "OS::Heat::None"), policy), "gate:grant_scope") == expected
 
 
 def test_each_row_knows_where_it_was_written() -> None:
-    asked: list[Path] = []
+    paths: list[Path] = []
 
-    class Asked:
+    class Recorder:
         def __call__(self, path: Path) -> None:
-            asked.append(path)
+            paths.append(path)
 
         def hides(self, path: Path, partly: bool) -> bool:
             raise AssertionError(path, partly)
@@ -459,13 +461,13 @@ def test_each_row_knows_where_it_was_written() -> None:
     group = replace(
         resource("sg", "OS::Neutron::SecurityGroup", rules=[{"protocol": "tcp"}], name="n"),
         requires={"sg": "explicit"},
-        defined=lambda _: Asked(),
+        defined=lambda _: Recorder(),
     )
     wanted = ("heat:resource", "heat:property", "heat:requires", RULES, "os:neutron:security_group")
     for name, _, origin in flatten(stack(group), SHIPPED, wanted):
         assert origin is not None
         place_of(origin, None if str(name).startswith("heat") else "protocol")
-    assert asked == [
+    assert paths == [
         (),
         ("properties", "rules", 0, "protocol"),
         ("properties", "name"),
@@ -480,7 +482,7 @@ SAME = object()
 
 
 @pytest.mark.parametrize(
-    ("kind", "made"),
+    ("kind", "pairs"),
     [
         ("string", [(80, "80"), (True, "True"), (1.5, Decimal("1.5")), ([1], "[1]"), (ResourceId("a/b"), SAME)]),
         ("integer", [("8080", 8080), (" 80 ", 80), (80.9, 80), (True, 1), ("many", SAME), (None, SAME)]),
@@ -490,10 +492,10 @@ SAME = object()
         ("any", [({"b": 1, "a": [None]}, '{"a":[null],"b":1}'), (False, FALSE), ("1", SAME)]),
     ],
 )
-def test_a_value_is_what_heat_makes_of_it_or_stays_as_it_is(kind: str, made: list[tuple[Data, Data]]) -> None:
-    found = [typed(kind, data) for data, _ in made]
-    expected = [data if value is SAME else value for data, value in made]
-    assert [(type(value), value) for value in found] == [(type(one), one) for one in expected]
+def test_a_value_is_what_heat_makes_of_it_or_stays_as_it_is(kind: str, pairs: list[tuple[Data, Data]]) -> None:
+    values = [typed(kind, data) for data, _ in pairs]
+    expected = [data if value is SAME else value for data, value in pairs]
+    assert [(type(value), value) for value in values] == [(type(value), value) for value in expected]
 
 
 PLAIN = st.recursive(
@@ -509,8 +511,8 @@ def test_no_data_is_refused_and_what_is_typed_stays_so(kind: str, data: Data) ->
 
 
 @given(st.lists(st.text(), min_size=1), st.lists(st.text(), min_size=1))
-def test_two_paths_have_two_texts(one: list[str], other: list[str]) -> None:
-    assert (path_text(tuple(one)) == path_text(tuple(other))) == (one == other)
+def test_two_paths_have_two_texts(first: list[str], other: list[str]) -> None:
+    assert (path_text(tuple(first)) == path_text(tuple(other))) == (first == other)
 
 
 @given(st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
@@ -520,10 +522,10 @@ def test_the_text_of_known_data_is_its_json(data: Data) -> None:
 
 def test_the_text_of_data_that_holds_an_unknown_is_unknown() -> None:
     place = Span("web.yaml", 2, 3, 2, 4)
-    found = as_text({"a": [Unknown("e", place), Unknown("f", unread=True)]})
-    assert as_words(found) == Unknown('json({"a":[{"$unknown":"e"},{"$unknown":"f"}]})')
-    assert isinstance(found, Unknown)
-    assert (found.place, found.unread) == (place, True)
+    text = as_text({"a": [Unknown("e", place), Unknown("f", unread=True)]})
+    assert as_words(text) == Unknown('json({"a":[{"$unknown":"e"},{"$unknown":"f"}]})')
+    assert isinstance(text, Unknown)
+    assert (text.place, text.unread) == (place, True)
 
 
 def test_the_leaves_of_data_are_its_scalars_in_order() -> None:

@@ -13,7 +13,7 @@ from tests.test_decision import NOW
 
 SAMPLES = DOCS / "samples" / "grants"
 RULES = dg.load_rules(DOCS.parent / "rules", SAMPLES / "unlock.dl")
-ASKED = {
+REQUESTS = {
     "same_rack": ("rack_affinity", "placement asks rack_affinity for db, db_volume (same: rack)", "allow"),
     "spread": ("rack_affinity", "apart asks rack_affinity for web (spread: {level: rack, at_least: 3})", "allow"),
     "licence": ("licence", "seats asks licence for db (name: acme_db, seats: 2)", "deny"),
@@ -23,10 +23,10 @@ ASKED = {
 
 
 def test_every_template_of_the_folder_is_told_of() -> None:
-    assert {path.stem for path in SAMPLES.glob("*.yaml")} - {"test", "spread_member"} == ASKED.keys()
+    assert {path.stem for path in SAMPLES.glob("*.yaml")} - {"test", "spread_member"} == REQUESTS.keys()
 
 
-@pytest.mark.parametrize(("name", "service", "line", "without"), [(name, *sample) for name, sample in ASKED.items()])
+@pytest.mark.parametrize(("name", "service", "line", "without"), [(name, *sample) for name, sample in REQUESTS.items()])
 def test_a_template_is_allowed_with_its_service(name: str, service: str, line: str, without: str) -> None:
     stack = dg.read_stack(SAMPLES / f"{name}.yaml")
     decision = RULES.decide(stack, services=[service], now=NOW)
@@ -47,9 +47,9 @@ WRONG = problems_of(
 )  # fmt: skip
 
 
-SAID = {reason.partition(":")[0].replace("needed", "...").replace("2020-01-01", "...") for reason in WRONG}
+REASONS = {reason.partition(":")[0].replace("needed", "...").replace("2020-01-01", "...") for reason in WRONG}
 
 
-@pytest.mark.parametrize("reason", sorted(SAID))
+@pytest.mark.parametrize("reason", sorted(REASONS))
 def test_the_page_says_what_to_change_for_each_thing_that_is_wrong(reason: str) -> None:
     assert reason in (DOCS / "grants.md").read_text("utf-8")

@@ -38,7 +38,7 @@ NAMES = ("a", "b", "c")
 
 
 @dataclass(frozen=True)
-class Asked:
+class GrantDraw:
     """A grant of a template: without a `scope` it is for all."""
 
     service: str
@@ -65,7 +65,7 @@ class Level:
     """A stack: the flavour of each of its servers, its grants, and the stack that it holds as ``tr``."""
 
     servers: dict[str, str]
-    grants: tuple[Asked, ...]
+    grants: tuple[GrantDraw, ...]
     within: Level | None
 
     def texts(self, granted: bool, at: int = 0) -> dict[str, str]:
@@ -93,7 +93,7 @@ def levels(depth: int) -> st.SearchStrategy[Level]:
         st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["tiny", "huge"]), max_size=3),
         st.lists(
             st.builds(
-                Asked,
+                GrantDraw,
                 st.sampled_from(["rack", "edge", "other"]),
                 st.none() | st.lists(st.sampled_from([*NAMES, "tr", "tr.a", "gone"]), max_size=3).map(tuple),
                 st.booleans(),

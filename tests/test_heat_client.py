@@ -112,7 +112,7 @@ def test_a_live_stack_is_judged_with_what_heat_says_of_its_resources(
     assert main(["check", "--stack", "web", "--rules", "m.dl", "--format", "compact"]) == 1
     printed = capsys.readouterr()
     assert (re.sub(r"[0-9a-f]{6}$", "{}", printed.out, flags=re.M), printed.err) == (JUDGED, "")
-    assert [token for request, token in cloud.seen if "/v1/" in request] == ["t-1"] * 6
+    assert [token for request, token in cloud.requests if "/v1/" in request] == ["t-1"] * 6
 
 
 @pytest.mark.usefixtures("cloud")
@@ -154,7 +154,7 @@ def test_a_heat_without_keystone_is_asked_by_its_address(
     assert main(["check", "--stack", "web", "--stack-name", "s", "--rules", "m.dl", "--action", "delete"]) == 0
     printed = capsys.readouterr()
     assert (re.sub(r"[0-9a-f]{6}$", "{}", printed.out, flags=re.M), printed.err) == (NOTHING, "")
-    assert {token for _, token in cloud.seen} == {"notused"}
+    assert {token for _, token in cloud.requests} == {"notused"}
 
 
 @pytest.mark.parametrize(

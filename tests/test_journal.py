@@ -250,7 +250,7 @@ class Wild(Service):
     status when told to."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.held: dict[str, frozenset[str]] = {}
+        self.seats_by_key: dict[str, frozenset[str]] = {}
         self.late: list[Late] = []
         self.fate, self.lie = "fine", False
         self._clock = clock
@@ -271,11 +271,13 @@ class Wild(Service):
     def reserve(self, request: Request) -> Decision:
         def effect() -> Decision:
             mine = frozenset(part.id for part in request.scope)
-            taken = frozenset().union(*self.held.values())
-            shared = frozenset().union(*(self.held.get(key, frozenset()) for key in (request.key, *request.replaces)))
+            taken = frozenset().union(*self.seats_by_key.values())
+            shared = frozenset().union(
+                *(self.seats_by_key.get(key, frozenset()) for key in (request.key, *request.replaces))
+            )
             if mine & taken - shared or len(taken | mine) > SIZE:
                 raise RefusedError("no seat is left")
-            self.held[request.key] = mine
+            self.seats_by_key[request.key] = mine
             return {seat: {} for seat in sorted(mine)}
 
         return self._call(effect)
@@ -285,13 +287,13 @@ class Wild(Service):
 
     def release(self, held: Held) -> None:
         def effect() -> Decision:
-            self.held.pop(held.key, None)
+            self.seats_by_key.pop(held.key, None)
             return {}
 
         self._call(effect)
 
     def status(self, held: Held) -> Status:
-        return "held" if (held.key in self.held) != self.lie else "absent"
+        return "held" if (held.key in self.seats_by_key) != self.lie else "absent"
 
 
 class Clouds(RuleBasedStateMachine):
@@ -305,7 +307,7 @@ class Clouds(RuleBasedStateMachine):
         self.journal = Journal(str(Path(self.folder.name) / "journal"), late=LATE)
         self.stacks: dict[str, list[str]] = {}
         self.status: dict[str, str] = {}
-        self.asked: dict[str, Request] = {}
+        self.requests: dict[str, Request] = {}
         self.restart()
 
     def restart(self) -> None:
@@ -333,8 +335,8 @@ class Clouds(RuleBasedStateMachine):
         uuid = f"u{self.number}"
         mine = self.stacks.setdefault(stack, [])
         self.status[stack] = "failed"
-        self.asked[uuid] = request(uuid, *sorted(seats), stack=stack)
-        if self.tried(fate, lambda: self.broker.reserve(self.asked[uuid], mine[-1] if mine else "")):
+        self.requests[uuid] = request(uuid, *sorted(seats), stack=stack)
+        if self.tried(fate, lambda: self.broker.reserve(self.requests[uuid], mine[-1] if mine else "")):
             mine.append(uuid)
 
     @precondition(lambda self: any(self.stacks.values()))
@@ -390,9 +392,9 @@ class Clouds(RuleBasedStateMachine):
         if not hasattr(self, "stacks"):
             return
         for uuid in (uuid for mine in self.stacks.values() for uuid in mine):
-            request = self.asked[uuid]
-            assert self.service.held[request.key] == {part.id for part in request.scope}
-        assert len(frozenset().union(*self.service.held.values())) <= SIZE
+            request = self.requests[uuid]
+            assert self.service.seats_by_key[request.key] == {part.id for part in request.scope}
+        assert len(frozenset().union(*self.service.seats_by_key.values())) <= SIZE
 
     def teardown(self) -> None:
         if not hasattr(self, "stacks"):
@@ -401,8 +403,8 @@ class Clouds(RuleBasedStateMachine):
         for seconds in (LATE, LATE + LEASE, 7200.0):
             self.wait(seconds)
             self.reconcile()
-        living = {self.asked[uuid].key for mine in self.stacks.values() for uuid in mine}
-        assert self.service.held.keys() == living
+        living = {self.requests[uuid].key for mine in self.stacks.values() for uuid in mine}
+        assert self.service.seats_by_key.keys() == living
         assert {claim.key for claim in self.journal.claims()} == living
         self.folder.cleanup()
 

@@ -30,11 +30,11 @@ class Teller(Plugin):
     """Writes down what it is told, and then raises as often as it is told to."""
 
     def __init__(self, name: str, messages: list[str], raises: int = 0) -> None:
-        self.name, self.said, self.raises = name, messages, raises
+        self.name, self.messages, self.raises = name, messages, raises
 
     def post(self, snapshot: Snapshot, outcome: Outcome) -> None:
         """As `Plugin.post`."""
-        self.said.append(f"{self.name}: {snapshot.action} {outcome}")
+        self.messages.append(f"{self.name}: {snapshot.action} {outcome}")
         self.raises -= 1
         if self.raises >= 0:
             raise UnavailableError("nobody there")

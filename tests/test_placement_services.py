@@ -119,7 +119,7 @@ def of(*scope: Part, **options: Any) -> Request:
 VOLUME = part("s/v", "OS::Cinder::Volume", size=10, availability_zone="z1")
 WORD = "the option spread must be {level: rack, at_least: 2}, with a whole number from 1"
 FLAVORS = {"large": {"VCPU": 8, "MEMORY_MB": 16}}
-ASKED: dict[str, tuple[Request, Asked]] = {
+REQUESTS: dict[str, tuple[Request, Asked]] = {
     "a server and a volume in a rack": (
         of(part("s/a", flavor="large"), VOLUME, part("s/n", "OS::Neutron::Net"), same="rack"),
         Asked(
@@ -161,9 +161,9 @@ ASKED: dict[str, tuple[Request, Asked]] = {
 }
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", REQUESTS)
 def test_a_grant_is_read(name: str) -> None:
-    request, expected = ASKED[name]
+    request, expected = REQUESTS[name]
     assert asked(request, FLAVORS) == expected
 
 

@@ -190,7 +190,7 @@ def test_reconcile_settles_once_and_says_what_was_done(
     )
     assert [(claim.uuid, claim.state) for claim in journal.claims()] == [("u", "releasing")]
     assert run(capsys, "services", "reconcile", "--heat-conf", conf) == (0, "", "")
-    assert [request for request, _ in cloud.seen if "/stacks" in request] == []
+    assert [request for request, _ in cloud.requests if "/stacks" in request] == []
 
 
 def test_reconcile_believes_heat_and_exits_with_1_for_what_is_stuck(

@@ -173,7 +173,7 @@ def test_heat_that_is_down_tells_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_stack_without_a_claim_is_not_asked_about(cloud: Cloud, tmp_path: Path) -> None:
     shows(cloud, "DELETE_COMPLETE")
     assert HeatStacks(Heat(), claimed(tmp_path), "aio")(ID) is None
-    assert [request_line for request_line, _ in cloud.seen if "/stacks/" in request_line] == []
+    assert [request_line for request_line, _ in cloud.requests if "/stacks/" in request_line] == []
 
 
 def test_what_heat_says_settles_the_claims(cloud: Cloud, tmp_path: Path) -> None:

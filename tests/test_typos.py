@@ -246,7 +246,7 @@ TYPOS: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("what", TYPOS)
 def test_a_misspelling_is_said_with_its_place_and_what_was_meant(what: str) -> None:
     text, *expected = TYPOS[what]
-    assert [_told(diagnostic) for diagnostic in _found(text)] == expected
+    assert [_format_diagnostic(diagnostic) for diagnostic in _read_diagnostics(text)] == expected
 
 
 def test_a_policy_that_a_test_file_misspells_is_an_error_of_that_file(tmp_path: Path) -> None:
@@ -386,14 +386,14 @@ def _reason(text: str, module: str, line: int) -> str:
     return f"line {line}"
 
 
-def _found(text: str) -> tuple[Diagnostic, ...]:
+def _read_diagnostics(text: str) -> tuple[Diagnostic, ...]:
     try:
         return load([RuleFile("m", "m.dl", text)]).warnings
     except RulesError as error:
         return error.diagnostics
 
 
-def _told(diagnostic: Diagnostic) -> str:
+def _format_diagnostic(diagnostic: Diagnostic) -> str:
     assert diagnostic.span
     severity = "" if diagnostic.severity == "error" else f"{diagnostic.severity} "
     place = f"{diagnostic.span.line}:{diagnostic.span.column}-{diagnostic.span.end_column}"

@@ -250,10 +250,10 @@ def test_every_engine_bounds_alike(limit: int) -> None:
     unsure: Facts = {"e": [(1, 2)]}
     text = f"p(g, k) :- f(g, _), k = count{{ y : e(g, y) }}. q(g) :- p(g, k), k < {limit}."
     finished = divided(checked(text), facts, unsure)
-    given_ = filled(finished, facts, unsure)
-    native = {name: set(table.rows) for name, table in evaluate(finished, given_).tables.items()}
-    assert naive.evaluate(finished, given_)[0] == native
-    assert {name: set(rows) for name, rows in worker.answer(finished, given_).items()} == native
+    all_facts = filled(finished, facts, unsure)
+    native = {name: set(table.rows) for name, table in evaluate(finished, all_facts).tables.items()}
+    assert naive.evaluate(finished, all_facts)[0] == native
+    assert {name: set(rows) for name, rows in worker.answer(finished, all_facts).items()} == native
 
 
 def test_each_set_is_known_by_what_groups_it() -> None:

@@ -64,7 +64,7 @@ def test_a_denial_has_the_shape_of_heats_faults_and_heat_sees_nothing(door: Clie
     status, headers, content = door.send(body_of(template(flavor="huge")))
     fault = json.loads(content)
     message = f"{DENIAL.format('s/web')} [decision {fault['explanation'][-7:-1]}]"
-    assert (status, fault, door.heat.seen) == (
+    assert (status, fault, door.heat.requests) == (
         "403 Forbidden",
         {"code": 403, "title": "Forbidden", "explanation": message,
          "error": {"type": "Forbidden", "message": message, "traceback": None}},
@@ -80,7 +80,7 @@ def test_what_is_allowed_goes_on_byte_for_byte_and_the_answer_names_the_decision
     status, headers, content = door.send(body)
     assert (status, headers["Content-Type"], content) == ("201 Created", "application/json", ANSWER)
     assert re.fullmatch("allow [0-9a-f]{16}", headers["Datalog-Gate"])
-    assert door.heat.seen == [("POST", "/v1/p/stacks", body, str(len(body)))]
+    assert door.heat.requests == [("POST", "/v1/p/stacks", body, str(len(body)))]
 
 
 def test_warnings_go_into_the_header_and_the_log_in_plain_characters(
@@ -182,7 +182,7 @@ def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, A
     hangs = "depends on what http://example.org/web.yaml holds"
     denied = f"The policies deny this stack: count: ? has a bad count: {hangs}"
     assert door.message(body_of(fetched)) == (403, denied)
-    assert door.heat.seen == []
+    assert door.heat.requests == []
 
 
 @pytest.mark.parametrize(
@@ -240,13 +240,13 @@ def test_a_chunked_body_is_judged_whole_and_forwarded_with_its_length(door: Clie
     body = body_of()
     chunked = {"CONTENT_LENGTH": None, "HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True}
     assert door.send(body, **chunked, **{"wsgi.input": Slow(body)})[2] == ANSWER
-    assert door.heat.seen == [("POST", "/v1/p/stacks", body, str(len(body)))]
+    assert door.heat.requests == [("POST", "/v1/p/stacks", body, str(len(body)))]
 
 
 def test_what_follows_the_length_is_neither_judged_nor_forwarded(door: Client) -> None:
     body = body_of()
     assert door.send(body, **{"wsgi.input": Slow(body + b'{"more": 1}')})[2] == ANSWER
-    assert door.heat.seen == [("POST", "/v1/p/stacks", body, str(len(body)))]
+    assert door.heat.requests == [("POST", "/v1/p/stacks", body, str(len(body)))]
 
 
 def test_more_than_heat_takes_is_refused(point: DecisionPoint) -> None:
@@ -325,7 +325,7 @@ def test_every_other_request_passes_untouched(door: Client, method: str, path: s
     body = body_of(template(flavor="huge"))
     answer = door.send(body, REQUEST_METHOD=method, PATH_INFO=path, QUERY_STRING=query, CONTENT_LENGTH=None)
     assert answer == ("201 Created", {"Content-Type": "application/json"}, ANSWER)
-    assert door.heat.seen == [(method, path, body, None)]
+    assert door.heat.requests == [(method, path, body, None)]
 
 
 def test_where_nobody_vouches_for_who_asks_only_what_builds_nothing_goes_on(point: DecisionPoint) -> None:
@@ -333,7 +333,7 @@ def test_where_nobody_vouches_for_who_asks_only_what_builds_nothing_goes_on(poin
     door = Client(wrap(heat, point=point), heat, known=False)
     reason = "Nobody vouches for who asks: no authtoken came before the gate."
     assert door.ask("POST", "/v1/p/stacks", {"stack_name": "s", "template": template()}) == (503, reason)
-    assert heat.seen == []
+    assert heat.requests == []
     assert door.ask("DELETE", "/v1/p/stacks/s/1") == (201, "")
 
 

@@ -44,7 +44,7 @@ class Door:
     @property
     def forms(self) -> list[dict[str, str]]:
         """What reached Heat, each a form."""
-        return [dict(parse_qsl(body.decode(), keep_blank_values=True)) for _, _, body, _ in self.heat.seen]
+        return [dict(parse_qsl(body.decode(), keep_blank_values=True)) for _, _, body, _ in self.heat.requests]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_each_action_is_asked_for_and_forwarded_as_one_form(
             answer = door.send("", urlencode(form), CONTENT_TYPE=f"{FORM}; charset=utf-8")
         case _:
             answer = door.send(urlencode(action), urlencode(rest), PATH_INFO="/v1/")
-    [operation] = point.asked
+    [operation] = point.operations
     assert (
         operation.door,
         operation.action,
@@ -82,7 +82,7 @@ def test_each_action_is_asked_for_and_forwarded_as_one_form(
         operation.stack_id,
         operation.project,
     ) == ("cfn", *expected)
-    assert (answer[0], door.forms, [request[0] for request in door.heat.seen]) == (201, [form], ["POST"])
+    assert (answer[0], door.forms, [request[0] for request in door.heat.requests]) == (201, [form], ["POST"])
     assert point.finished == [(ALLOWED.id, "accepted")]
 
 
@@ -92,7 +92,7 @@ def test_the_parameters_of_a_stack_are_its_members() -> None:
                "Parameters.member.02.ParameterKey": "g", "Parameters.member.2.ParameterValue": "x;y",
                "Parameters.member.3.ParameterKey": "alone"}  # fmt: skip
     Door(point).send("", urlencode({**NEW, **members}))
-    assert point.asked[0].definition() == StackDefinition(TEMPLATE, None, {"f": "huge", "g": "x;y"})
+    assert point.operations[0].definition() == StackDefinition(TEMPLATE, None, {"f": "huge", "g": "x;y"})
 
 
 P1 = {"Parameters.member.1.ParameterKey": "f", "Parameters.member.1.ParameterValue": "x"}
@@ -118,7 +118,7 @@ def test_what_can_not_be_read_in_one_way_is_no_definition(form: dict[str, str], 
     point = Point()
     Door(point).send("", urlencode(form))
     with pytest.raises(InputError) as error:
-        point.asked[0].definition()
+        point.operations[0].definition()
     assert [diagnostic.message for diagnostic in error.value.diagnostics] == [message]
 
 
@@ -139,7 +139,7 @@ def test_what_can_not_be_read_in_one_way_is_no_definition(form: dict[str, str], 
 def test_what_heat_might_read_in_another_way_is_refused(query: str, form: str, environ: dict[str, str]) -> None:
     door = Door(Point())
     code, _, content = door.send(query, form, **environ)
-    assert (code, UNCLEAR in content, door.heat.seen, door.point.asked) == (400, True, [], [])
+    assert (code, UNCLEAR in content, door.heat.requests, door.point.operations) == (400, True, [], [])
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_form_that_can_not_be_read_is_refused(form: bytes, environ: dict[str, 
     door = Door(Point(), body_limit=50)
     length = {"CONTENT_LENGTH": str(len(form)), "wsgi.input": io.BytesIO(form)}
     code, _, content = door.send("", "", **{**length, **environ})
-    assert (code, message in content.replace("&apos;", "'"), door.heat.seen) == (400, True, [])
+    assert (code, message in content.replace("&apos;", "'"), door.heat.requests) == (400, True, [])
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_form_that_can_not_be_read_is_refused(form: bytes, environ: dict[str, 
 def test_every_other_request_passes(query: str, environ: dict[str, str]) -> None:
     door = Door(Point(DENIED))
     assert door.send(query, "a=b", **environ)[0] == 201
-    assert ([request[2] for request in door.heat.seen], door.point.asked) == ([b"a=b"], [])
+    assert ([request[2] for request in door.heat.requests], door.point.operations) == ([b"a=b"], [])
 
 
 @pytest.mark.parametrize(
@@ -188,14 +188,14 @@ def test_a_refusal_has_the_shape_of_that_apis_errors(verdict: Any, code: int, na
     code_, type_, text = door.send("", urlencode({**NEW, "ContentType": "JSON"}))
     error = {"Type": kind, "Code": name, "Message": "a < b & c [decision 012345]"}
     assert (code_, type_, json.loads(text)) == (code, "application/json", {"ErrorResponse": {"Error": error}})
-    assert door.heat.seen == []
+    assert door.heat.requests == []
 
 
 def test_a_deletion_that_a_policy_would_judge_is_refused_where_nobody_can_read_the_stack() -> None:
     door = Door(Point(look=True))
     code, _, content = door.send("Action=DeleteStack&StackName=web")
     message = "delete the stack over the orchestration API, where the policies can read it"
-    assert (code, message in content, door.heat.seen) == (400, True, [])
+    assert (code, message in content, door.heat.requests) == (400, True, [])
 
 
 def test_a_rollback_is_never_stopped() -> None:

@@ -20,7 +20,7 @@ from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat
 WEB = {"type": "OS::Nova::Server", "properties": {"image": "debian", "flavor": "small"}}
 TEMPLATE = {"heat_template_version": "2018-08-31", "resources": {"web": WEB}}
 UUID = "6a6a6a6a-0000-4000-8000-000000000001"
-HELD = {"template": TEMPLATE, "environment": {"parameters": {}}, "files": {}}
+STORED = {"template": TEMPLATE, "environment": {"parameters": {}}, "files": {}}
 NEW = {"stack_name": "web", "template": TEMPLATE}
 ALLOWED = Answer("allowed", "0123456789")
 DENIED = Answer("denied", "0123456789", "The policies deny this stack: too big")
@@ -31,15 +31,15 @@ class Point:
     """A decision point that answers what it is told to, and keeps what it was asked."""
 
     answer: Answer | Exception = ALLOWED
-    asked: list[Operation] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
     finished: list[tuple[str, Outcome]] = field(default_factory=list)
-    made: list[str] = field(default_factory=list)
+    created: list[str] = field(default_factory=list)
     left: list[tuple[str, str, str]] = field(default_factory=list)
     look: bool = False
 
     def judge(self, operation: Operation) -> Answer:
         """As `Judge.judge`."""
-        self.asked.append(operation)
+        self.operations.append(operation)
         if self.look:
             operation.definition()
         if isinstance(self.answer, Exception):
@@ -49,7 +49,7 @@ class Point:
     def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
         """As `Judge.finish`."""
         self.finished.append((answer.id, outcome))
-        self.made.append(stack_id)
+        self.created.append(stack_id)
 
     def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
         """As `Judge.abandon`."""
@@ -57,7 +57,7 @@ class Point:
 
 
 def client(point: Point, **settings: Any) -> Client:
-    heat = FakeHeat(HELD)
+    heat = FakeHeat(STORED)
     return Client(wrap(heat, point=point, settings=Settings(**settings)), heat, known=False)
 
 
@@ -91,11 +91,11 @@ def test_each_operation_is_asked_for_and_forwarded_as_it_came(
     point = Point()
     door = client(point)
     assert door.ask(method, path, body) == (201, "")
-    [operation] = point.asked
+    [operation] = point.operations
     assert (operation.action, operation.dry_run, operation.stack_name, operation.stack_id) == expected
     assert (operation.door, operation.project, operation.credentials, operation.request_id) == ("api", "p", None, "")
     text = b"" if body is None else json.dumps(body).encode()
-    assert door.heat.seen == [(method, path, text, str(len(text)))]
+    assert door.heat.requests == [(method, path, text, str(len(text)))]
     assert (door.heat.contexts, point.finished) == ([], [(ALLOWED.id, "accepted")])
 
 
@@ -108,7 +108,7 @@ def test_each_operation_is_stopped_in_heats_shape_but_a_rollback(
     door = client(point)
     rollback = expected[0] == "rollback"
     assert door.ask(method, path, body) == ((201, "") if rollback else (code, "x"))
-    assert (len(door.heat.seen), point.finished) == ((1, [("0123456789", "accepted")]) if rollback else (0, []))
+    assert (len(door.heat.requests), point.finished) == ((1, [("0123456789", "accepted")]) if rollback else (0, []))
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ def test_a_stack_is_abandoned_even_where_that_can_not_be_noted(caplog: pytest.Lo
 def test_other_actions_are_heats_own(body: object) -> None:
     point = Point(DENIED)
     assert client(point).ask("POST", STACK + "/actions", body) == (201, "")
-    assert point.asked == []
+    assert point.operations == []
 
 
 @pytest.mark.parametrize("body", [b"[]", b'{"check": null, "check": null}', b" " * 2_000_000])
 def test_an_action_that_can_not_be_read_is_refused(body: bytes) -> None:
     point = Point()
     assert client(point).message(body, PATH_INFO=STACK + "/actions")[0] == 400
-    assert point.asked == []
+    assert point.operations == []
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_decision_point_hears_what_heat_answered(answer: Any, outcome: Outco
             door.ask("DELETE", STACK)
     else:
         assert door.ask("DELETE", STACK)[0] == int(answer[0][:3])
-    assert (point.finished, point.made) == ([(ALLOWED.id, outcome)], [""])
+    assert (point.finished, point.created) == ([(ALLOWED.id, outcome)], [""])
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_the_decision_point_hears_which_stack_was_made(status: str, href: str, s
     point = Point()
     door = client(point)
     door.heat.answer = status, {"stack": {"id": UUID, "links": [{"href": href, "rel": "self"}]}}
-    door.ask("POST", "/v1/p/stacks", {"stack_name": "web", "template": HELD["template"]})
-    assert point.made == [stack_id]
+    door.ask("POST", "/v1/p/stacks", {"stack_name": "web", "template": STORED["template"]})
+    assert point.created == [stack_id]
 
 
 def test_the_header_holds_the_decision_and_its_warnings(caplog: pytest.LogCaptureFixture) -> None:
@@ -237,7 +237,7 @@ def test_only_a_context_made_of_a_valid_token_is_vouched_for(
     if context:
         environ["webob.adhoc_attrs"] = {"context": context}
     client(point, allow_unverified_context=unverified).send(json.dumps(NEW).encode(), **environ)
-    [operation] = point.asked
+    [operation] = point.operations
     project = "own" if context else "p"
     assert (operation.credentials, operation.project, operation.request_id) == (credentials, project, "req-1")
 
@@ -283,7 +283,7 @@ def test_where_heat_takes_no_such_stack_the_denial_is_a_refusal(answer: Any) -> 
 def test_only_a_denied_creation_becomes_a_stack(path: str, body: object, verdict: Any) -> None:
     door = client(Point(Answer(verdict, "0123456789", "x")), create_denial="failed_stack")
     assert door.ask("POST", path, body)[0] in (400, 403, 503)
-    assert door.heat.seen == []
+    assert door.heat.requests == []
 
 
 # What should not happen
@@ -298,7 +298,7 @@ def test_a_failure_within_the_gate_is_never_a_500(
     closed = expected[0] in ("create", "update", "adopt", "restore")
     reason = "The gate failed (ZeroDivisionError)."
     assert door.ask(method, path, body) == ((503, reason) if closed else (201, ""))
-    assert (len(door.heat.seen), point.finished) == (0 if closed else 1, [])
+    assert (len(door.heat.requests), point.finished) == (0 if closed else 1, [])
     errors = [record.getMessage().partition(": ")[2] for record in caplog.records if record.levelname == "ERROR"]
     assert errors[0] == f"the gate failed at {expected[0]}"
 
@@ -361,7 +361,7 @@ def looked(body: dict[str, Any], method: str = "POST", path: str = "/v1/p/stacks
     door.heat.answer = ("202 Accepted", {})
     door.ask(method, path, body)
     try:
-        point.asked[0].definition()
+        point.operations[0].definition()
     except InputError as error:
         return error
     return None
@@ -441,7 +441,7 @@ def test_adopted_data_are_the_stack_beside_whatever_template() -> None:
     body = {"stack_name": "web", "template": other, "adopt_stack_data": json.dumps(ADOPTED), "files": {"f": "x"},
             "environment": "parameters: {b: body, c: body}", "parameters": {"c": "given"}}  # fmt: skip
     client(point).ask("POST", "/v1/p/stacks", body)
-    assert point.asked[0].definition() == StackDefinition(
+    assert point.operations[0].definition() == StackDefinition(
         TEMPLATE, "parameters: {b: body, c: body}", {"a": "adopted", "b": "body", "c": "given"}, {"f": "x"}
     )
 
@@ -452,7 +452,7 @@ def test_environment_files_stand_in_the_environments_place() -> None:
     body = {**NEW, "environment": {"parameters": {"a": "body"}}, "parameters": {"a": "given"}, "files": files,
             "environment_files": ["e", "g"]}  # fmt: skip
     client(point).ask("POST", "/v1/p/stacks", body)
-    assert point.asked[0].definition() == StackDefinition(TEMPLATE, None, {"a": "given"}, files, ("e", "g"))
+    assert point.operations[0].definition() == StackDefinition(TEMPLATE, None, {"a": "given"}, files, ("e", "g"))
 
 
 # The options of the paste section

@@ -31,14 +31,14 @@ TEMPLATE = {
 }  # fmt: skip
 FIXED = json.loads(json.dumps(TEMPLATE).replace('{"get_param": "f"}', '"huge"'))
 NONE: dict[str, Any] = {"parameters": {}, "parameter_defaults": {}, "resource_registry": {}, "event_sinks": []}
-HELD: dict[str, Any] = {
+STORED: dict[str, Any] = {
     "template": TEMPLATE,
     "environment": {**NONE, "parameters": {"f": "tiny"}, "encrypted_param_names": []},
     "files": {"a.txt": "a"},
 }
 QUIET = json.loads(json.dumps(TEMPLATE).replace('"key_name"', '"admin_pass"'))
 SECRET: dict[str, Any] = {
-    **HELD,
+    **STORED,
     "template": QUIET,
     "environment": {**NONE, "parameters": {"f": "tiny", "key": "clear"}},
 }
@@ -51,7 +51,7 @@ def point(tmp_path_factory: pytest.TempPathFactory) -> DecisionPoint:
     return point_of(path)
 
 
-def client(point: DecisionPoint, stored: dict[str, Any] = HELD, limit: int = 9000) -> Client:
+def client(point: DecisionPoint, stored: dict[str, Any] = STORED, limit: int = 9000) -> Client:
     heat = FakeHeat(json.loads(json.dumps(stored)), {"key"})
     return Client(wrap(heat, point=point, settings=Settings(body_limit=limit)), heat)
 
@@ -90,13 +90,13 @@ FILE = "parameters: {f: huge}"
 def test_an_update_is_judged_as_heat_would_build_it(point: DecisionPoint, method: str, body: dict[str, Any]) -> None:
     door = client(point)
     assert door.update(method, **body) == DENIED
-    assert door.heat.seen == []
+    assert door.heat.requests == []
     assert door.update(method, STACK + "/preview", **body) == DENIED
-    assert door.heat.seen == []
+    assert door.heat.requests == []
 
 
 def test_what_the_stack_holds_is_judged_with_what_changes(point: DecisionPoint) -> None:
-    door = client(point, {**HELD, "environment": {**NONE, "parameters": {"f": "small", "gone": "x"}}})
+    door = client(point, {**STORED, "environment": {**NONE, "parameters": {"f": "small", "gone": "x"}}})
     second = json.loads(json.dumps(TEMPLATE).replace('"web"', '"api"'))
     assert door.update(template=second, parameters={"f": "huge"}) == (DENIED[0], DENIED[1].replace("web", "api"))
     assert door.update(parameters={"f": "micro"}) == (201, "")
@@ -104,7 +104,7 @@ def test_what_the_stack_holds_is_judged_with_what_changes(point: DecisionPoint) 
 
 
 def test_what_was_wrong_before_is_told_and_stops_nothing(point: DecisionPoint) -> None:
-    stored = {**HELD, "environment": {**NONE, "parameters": {"f": "huge"}}}
+    stored = {**STORED, "environment": {**NONE, "parameters": {"f": "huge"}}}
     body = json.dumps({"template": FIXED}).encode()
     for method, path in (("PUT", STACK), ("PATCH", STACK), ("PUT", STACK + "/preview")):
         status, headers, _ = client(point, stored).send(body, REQUEST_METHOD=method, PATH_INFO=path)
@@ -118,23 +118,23 @@ def test_what_was_wrong_before_is_told_and_stops_nothing(point: DecisionPoint) -
 
 
 def test_an_update_of_what_cannot_be_read_is_refused(point: DecisionPoint) -> None:
-    door = client(point, {**HELD, "template": {"resources": 1}})
+    door = client(point, {**STORED, "template": {"resources": 1}})
     assert door.update("PUT", template=TEMPLATE) == (
         400,
         READ + "as it was: this is no template: heat_template_version is missing",
     )
-    assert door.heat.seen == []
+    assert door.heat.requests == []
 
 
 def test_a_whole_update_is_forwarded_byte_for_byte(point: DecisionPoint) -> None:
     door = client(point)
     body = b' {"template": ' + json.dumps(json.dumps(TEMPLATE)).encode() + b', "existing": 0}'
     assert door.send(body, REQUEST_METHOD="PUT", PATH_INFO=STACK)[0] == "201 Created"
-    assert door.heat.seen == [("PUT", STACK, body, str(len(body)))]
+    assert door.heat.requests == [("PUT", STACK, body, str(len(body)))]
 
 
 def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point: DecisionPoint) -> None:
-    stored = {**HELD, "tags": ["x", "y"], "environment": {**NONE, "parameters": {"f": "tiny", "gone": 1},
+    stored = {**STORED, "tags": ["x", "y"], "environment": {**NONE, "parameters": {"f": "tiny", "gone": 1},
             "parameter_defaults": {"f": "d"}, "event_sinks": [{"type": "z", "target": "1"}],
             "resource_registry": {"A::B": "C::D", "E::F": "G::H", "resources": {"web": {"I::J": "K::L"}}}}}  # fmt: skip
     door = client(point, stored)
@@ -145,7 +145,7 @@ def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point:
     }
     body: dict[str, Any] = {"environment": environment, "files": {"b": "\u00fc"}, "timeout_mins": 5, "converge": True}
     assert door.update(**body) == (201, "")
-    [(method, path, _, _)] = door.heat.seen
+    [(method, path, _, _)] = door.heat.requests
     registry = {"E::F": "G::H", "M::N": "O::P", "resources": {"web": {"Q::R": "S::T"}}}
     assert (method, path, door.heat.bodies) == ("PUT", STACK, [{
         "tags": "x,y", "timeout_mins": 5, "converge": True, "template": TEMPLATE,
@@ -157,7 +157,7 @@ def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point:
 
 @pytest.mark.parametrize(("change", "kept"), [({}, "x,y"), ({"tags": None}, "x,y"), ({"tags": "z"}, "z")])
 def test_a_merging_update_keeps_the_tags(point: DecisionPoint, change: dict[str, Any], kept: str) -> None:
-    door = client(point, {**HELD, "tags": ["x", "y"]})
+    door = client(point, {**STORED, "tags": ["x", "y"]})
     assert door.update(files={"b": "b"}, **change) == (201, "")
     assert door.heat.bodies[0]["tags"] == kept
 
@@ -165,7 +165,7 @@ def test_a_merging_update_keeps_the_tags(point: DecisionPoint, change: dict[str,
 def test_an_update_that_changes_nothing_stays_as_it_is(point: DecisionPoint) -> None:
     door = client(point)
     assert door.update(environment={}, files={}) == (201, "")
-    assert door.heat.seen == [("PATCH", STACK, b'{"environment": {}, "files": {}}', "32")]
+    assert door.heat.requests == [("PATCH", STACK, b'{"environment": {}, "files": {}}', "32")]
 
 
 def test_another_update_between_reading_and_merging_changes_nothing_of_what_was_judged(point: DecisionPoint) -> None:
@@ -182,13 +182,13 @@ def test_a_masked_value_that_a_policy_hangs_on_must_be_sent_again(point: Decisio
     body: dict[str, Any] = {"template": TEMPLATE, "parameters": {"f": "small"}}
     assert door.update(**body) == (400, "The policies can't judge what depends on {get_param: key} in web yet.")
     assert door.update(template=TEMPLATE, parameters={"f": "small", "key": "k"}) == (201, "")
-    assert [request[0] for request in door.heat.seen] == ["PUT"]
+    assert [request[0] for request in door.heat.requests] == ["PUT"]
 
 
 def test_a_masked_value_is_unknown_and_never_forwarded(point: DecisionPoint, caplog: pytest.LogCaptureFixture) -> None:
     door = client(point, SECRET)
     assert door.update(files={"b": "b"}) == (201, "")
-    assert [(request[0], request[1]) for request in door.heat.seen] == [("PATCH", STACK)]
+    assert [(request[0], request[1]) for request in door.heat.requests] == [("PATCH", STACK)]
     assert door.heat.bodies == [{
         "template": QUIET, "files": {"a.txt": "a", "b": "b"}, "existing": True, "clear_parameters": [],
         "environment": {**NONE, "parameters": {"f": "tiny"}},
@@ -226,7 +226,7 @@ def test_a_registry_entry_that_is_taken_away_is_taken_away_beside_a_masked_value
     assert door.heat.bodies[0]["environment"]["resource_registry"] == {"A::B": None}
 
 
-@pytest.mark.parametrize("stored", [HELD, {**SECRET, "template": TEMPLATE}])
+@pytest.mark.parametrize("stored", [STORED, {**SECRET, "template": TEMPLATE}])
 def test_stars_that_the_user_sends_are_just_stars(point: DecisionPoint, stored: dict[str, Any]) -> None:
     assert client(point, stored).update(parameters={"key": "******"}) == (
         403, "The policies deny this stack: key: web has no real key")  # fmt: skip
@@ -235,11 +235,11 @@ def test_stars_that_the_user_sends_are_just_stars(point: DecisionPoint, stored: 
 def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
     point: DecisionPoint, caplog: pytest.LogCaptureFixture
 ) -> None:
-    door = client(point, {**HELD, "files": {"a.txt": "a" * 900}}, 1000)
+    door = client(point, {**STORED, "files": {"a.txt": "a" * 900}}, 1000)
     assert door.update(parameters={"f": "micro"}) == (201, "")
     door.heat.meanwhile = {"files": {"a.txt": "b"}}
     assert door.update(parameters={"f": "micro"}) == (201, "")
-    assert [(request[0], request[2]) for request in door.heat.seen] == [
+    assert [(request[0], request[2]) for request in door.heat.requests] == [
         ("PATCH", b'{"parameters": {"f": "micro"}}')
     ] * 2
     errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
@@ -273,7 +273,7 @@ def test_an_update_that_can_not_be_judged_is_refused(
 ) -> None:
     door = client(point)
     assert door.update(method, **body) == (400, READ + message)
-    assert door.heat.seen == []
+    assert door.heat.requests == []
 
 
 def test_heats_own_refusal_of_a_reading_is_the_users_answer(point: DecisionPoint) -> None:
@@ -284,7 +284,7 @@ def test_heats_own_refusal_of_a_reading_is_the_users_answer(point: DecisionPoint
     door.heat.reading = LookupError("a fault of Heat's own")
     with pytest.raises(LookupError):
         door.update(parameters={"f": "micro"})
-    assert door.heat.seen == []
+    assert door.heat.requests == []
 
 
 def test_readings_are_made_in_the_context_of_the_request(point: DecisionPoint) -> None:
@@ -297,10 +297,10 @@ def test_readings_are_made_in_the_context_of_the_request(point: DecisionPoint) -
 @pytest.mark.parametrize(
     ("data", "answer"),
     [
-        ({**HELD, "template": FIXED}, DENIED),
-        ({**HELD, "environment": {"parameters": {"f": "huge"}}}, DENIED),
-        (HELD, (201, "")),
-        ({**HELD, "environment": {"parameters": {"key": "******"}}},
+        ({**STORED, "template": FIXED}, DENIED),
+        ({**STORED, "environment": {"parameters": {"f": "huge"}}}, DENIED),
+        (STORED, (201, "")),
+        ({**STORED, "environment": {"parameters": {"key": "******"}}},
          (403, "The policies deny this stack: key: web has no real key")),
         (None, (400, READ + "Heat holds no whole definition to judge by")),
     ],
@@ -308,5 +308,5 @@ def test_readings_are_made_in_the_context_of_the_request(point: DecisionPoint) -
 def test_a_restoration_is_judged_by_what_the_snapshot_holds(
     point: DecisionPoint, data: object, answer: tuple[int, str]
 ) -> None:
-    stored = {**HELD, "snapshots": {"snapshots/2": {"status": "COMPLETE", "data": data}}}
+    stored = {**STORED, "snapshots": {"snapshots/2": {"status": "COMPLETE", "data": data}}}
     assert client(point, stored).ask("POST", STACK + "/snapshots/2/restore") == answer

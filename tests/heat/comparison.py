@@ -16,7 +16,7 @@ from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Resource, Stack
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.template.nesting import GROUPS
-from tests.heat.heat_side import Refused, Seen, SeenResource, reference
+from tests.heat.heat_side import HeatResource, HeatStack, Refused, reference
 from tests.heat.verdicts import Contradiction
 
 Shaped = Mapping[str, Any]
@@ -48,10 +48,10 @@ class Report:
         self.differences.append(Difference(at, ours, heat))
 
 
-def compare(ours: Stack | list[str], heat: Mapping[str, Seen | Refused]) -> Report:
+def compare(ours: Stack | list[str], heat: Mapping[str, HeatStack | Refused]) -> Report:
     """The report for one template; `ours` is the stack, or the diagnostics with which we refuse it."""
     report = Report()
-    accepted_by_shape = {shape: answer for shape, answer in heat.items() if isinstance(answer, Seen)}
+    accepted_by_shape = {shape: answer for shape, answer in heat.items() if isinstance(answer, HeatStack)}
     if isinstance(ours, list):
         if accepted := [shape for shape, answer in accepted_by_shape.items() if not refusals(answer)]:
             report.differ("", ours, f"accepts it where the cloud says {', '.join(accepted)}")
@@ -62,13 +62,13 @@ def compare(ours: Stack | list[str], heat: Mapping[str, Seen | Refused]) -> Repo
     return report
 
 
-def refusals(answer: Seen) -> list[Refused]:
+def refusals(answer: HeatStack) -> list[Refused]:
     """Everything in the stack that Heat can't resolve: it would fail before or while it builds it."""
     errors: list[Refused] = []
     parts: list[Any] = [answer.conditions, answer.outputs]
     for resource in answer.resources.values():
         parts += [resource.properties, resource.metadata, resource.deletion_policy, resource.update_policy]
-        if isinstance(resource.nested, Seen):
+        if isinstance(resource.nested, HeatStack):
             errors += refusals(resource.nested)
         else:
             parts.append(resource.nested)
@@ -84,7 +84,7 @@ def refusals(answer: Seen) -> list[Refused]:
 
 
 def _stack(
-    report: Report, ours: Stack, answers: Mapping[str, Seen], *, group: bool = False, open_: bool = False
+    report: Report, ours: Stack, answers: Mapping[str, HeatStack], *, group: bool = False, open_: bool = False
 ) -> None:
     if not group:
         parameters = {parameter.name: parameter.value for parameter in ours.parameters}
@@ -117,7 +117,7 @@ def _own(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if not name.startswith(("OS::", "AWS::"))}
 
 
-def _resource(report: Report, ours: Resource, answers: Mapping[str, SeenResource]) -> None:
+def _resource(report: Report, ours: Resource, answers: Mapping[str, HeatResource]) -> None:
     def part(part_name: str, mine: object, theirs: str) -> None:
         _value(
             report, f"{ours.id.path} {part_name}", mine, {at: getattr(answer, theirs) for at, answer in answers.items()}
@@ -137,7 +137,7 @@ def _resource(report: Report, ours: Resource, answers: Mapping[str, SeenResource
         report.differ(
             f"{ours.id.path} requires", sorted(ours.requires), [sorted(answer.requires) for answer in answers.values()]
         )
-    nested = {at: answer.nested for at, answer in answers.items() if isinstance(answer.nested, Seen)}
+    nested = {at: answer.nested for at, answer in answers.items() if isinstance(answer.nested, HeatStack)}
     if ours.nested is None:
         if nested and ours.open_members is None:
             report.differ(f"{ours.id.path} nested", None, sorted(nested))
@@ -149,7 +149,7 @@ def _resource(report: Report, ours: Resource, answers: Mapping[str, SeenResource
         report.differ(f"{ours.id.path} nested", "holds a stack", next(iter(answers.values())).nested)
 
 
-def _filled(resource: SeenResource) -> dict[str, Any]:
+def _filled(resource: HeatResource) -> dict[str, Any]:
     """As Heat's definition answers: what is not there is an empty map."""
     parts = {"properties": resource.properties, "metadata": resource.metadata, "update_policy": resource.update_policy}
     return {name: {} if part is None else part for name, part in parts.items()}

@@ -1,9 +1,9 @@
-"""What Heat itself makes of a template: its own Template, Environment and stack definition, with no engine running.
+"""Resolve a template with Heat's own classes, without an engine.
 
-In: a template as the API gets it (its text, `files`, one environment). Out: a `Seen`, the tree of what Heat resolves.
-Nothing exists yet, so an attribute or a reference has no value: every template is resolved once per `SHAPES`, and each
-time what only the cloud knows has another value of another form. What then differs hangs on the cloud; what stays is
-known. The members of groups, nested stacks and what their attributes echo are computed by Heat's own classes.
+A template is what the API gets: its text, `files` and one environment. Nothing exists yet, so an attribute or a
+reference has no value: every template is resolved once per `SHAPES`, and each time what only the cloud knows has
+another value of another form. What then differs depends on the cloud; what stays is known. The members of groups,
+nested stacks and what their attributes echo are computed by Heat's own classes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from datalog_gate.stack.model import Resource
 from datalog_gate.template.functions.arguments import Undecided
 from datalog_gate.template.functions.echo import echo
 
-_MADE = (stack_resource.StackResource, remote_stack.RemoteStack, value.Value, LaunchConfiguration)
+_INSTANTIATED = (stack_resource.StackResource, remote_stack.RemoteStack, value.Value, LaunchConfiguration)
 """The classes of which an instance is made: it needs no cloud to say what it holds."""
 
 SHAPES = ("none", "digits", "word", "list", "map", "flag", "a")
@@ -61,7 +61,7 @@ class Refused:
 
 
 @dataclass
-class SeenResource:
+class HeatResource:
     """One resource, its functions resolved. `nested` is what it holds, or why Heat could not make it."""
 
     type: str
@@ -70,16 +70,16 @@ class SeenResource:
     deletion_policy: Data
     update_policy: Data
     requires: frozenset[str]
-    nested: Seen | Refused | None = None
+    nested: HeatStack | Refused | None = None
 
 
 @dataclass
-class Seen:
+class HeatStack:
     """One stack as Heat resolves it, by name of parameter, condition, resource and output."""
 
     parameters: dict[str, Data] = field(default_factory=dict)
     conditions: dict[str, Data] = field(default_factory=dict)
-    resources: dict[str, SeenResource] = field(default_factory=dict)
+    resources: dict[str, HeatResource] = field(default_factory=dict)
     outputs: dict[str, Data] = field(default_factory=dict)
 
 
@@ -88,7 +88,7 @@ def reference(path: str, shape: str) -> str:
     return path.rpartition("/")[2] if shape == "none" else f"{shape}:{path}"
 
 
-def resolve(text: str, files: Mapping[str, str], env: Mapping[str, Data], name: str, shape: str) -> Seen | Refused:
+def resolve(text: str, files: Mapping[str, str], env: Mapping[str, Data], name: str, shape: str) -> HeatStack | Refused:
     """The stack of that name, or why Heat refuses it."""
     try:
         parsed = template.Template(template_format.parse(text), files=dict(files), env=_environment(env))
@@ -105,7 +105,7 @@ def _context(shape: str) -> context.RequestContext:
     return context.RequestContext(username="user", project_id=shape, roles=[], is_admin=False)
 
 
-def _stack(own: stack.Stack, path: str, shape: str) -> Seen:
+def _stack(own: stack.Stack, path: str, shape: str) -> HeatStack:
     own.t.validate()
     own.parameters.validate(context=own.context, validate_value=True)
     parameter_groups.ParameterGroups(own.t).validate()
@@ -113,7 +113,7 @@ def _stack(own: stack.Stack, path: str, shape: str) -> Seen:
     conditions = own.t.conditions(own.defn)
     conditions.validate()
     own._resources = {}
-    answer = Seen(
+    answer = HeatStack(
         parameters={name: own.parameters[name] for name in own.parameters},
         conditions={name: conditions.is_enabled(name) for name in conditions._conditions},
     )
@@ -145,7 +145,7 @@ def _in_order(needed: Mapping[str, set[str]]) -> list[str]:
     return ordered
 
 
-def _resource(own: stack.Stack, name: str, requires: frozenset[str], path: str, shape: str) -> SeenResource:
+def _resource(own: stack.Stack, name: str, requires: frozenset[str], path: str, shape: str) -> HeatResource:
     definition = own.defn.resource_definition(name)
     try:
         info = own.env.get_resource_info(definition.resource_type, resource_name=name)
@@ -153,7 +153,7 @@ def _resource(own: stack.Stack, name: str, requires: frozenset[str], path: str, 
         info = None
     template_of = getattr(info, "template_name", None)
     kind = template_of or (info.name if info else definition.resource_type)
-    resource = SeenResource(
+    resource = HeatResource(
         type=kind,
         properties=_resolved(definition._properties),
         metadata=_resolved(definition._metadata),
@@ -166,7 +166,7 @@ def _resource(own: stack.Stack, name: str, requires: frozenset[str], path: str, 
     own.defn._resources.pop(name, None)
     own._resources[name] = node
     cls = info.get_class_to_instantiate() if info else None
-    if cls and issubclass(cls, _MADE):
+    if cls and issubclass(cls, _INSTANTIATED):
         try:
             own._resources[name] = instance = cls(name, definition, own)
             instance.FnGetRefId = node.reference_id
@@ -176,7 +176,7 @@ def _resource(own: stack.Stack, name: str, requires: frozenset[str], path: str, 
     return resource
 
 
-def _nested(instance: Any, node: _Node, path: str, shape: str) -> Seen | None:
+def _nested(instance: Any, node: _Node, path: str, shape: str) -> HeatStack | None:
     match instance:
         case value.Value():
             node.echo = instance.FnGetAtt
@@ -207,14 +207,14 @@ def _nested(instance: Any, node: _Node, path: str, shape: str) -> Seen | None:
     return None
 
 
-def _remote(instance: Any, path: str, shape: str) -> Seen:
+def _remote(instance: Any, path: str, shape: str) -> HeatStack:
     child = environment.get_child_environment(instance.stack.env, instance.properties["parameters"])
     text, files = instance.properties["template"], dict(instance.stack.t.files)
     parsed = template.Template(template_format.parse(text), files=files, env=_environment(child.user_env_as_dict()))
     return _stack(stack.Stack(instance.context, f"{instance.stack.name}-{shape}", parsed), path, shape)
 
 
-def _output(answer: Seen, instance: Any, name: str) -> Data:
+def _output(answer: HeatStack, instance: Any, name: str) -> Data:
     if name not in answer.outputs:
         raise exception.NotFound(f"no output {name}")
     if isinstance(answer.outputs[name], Refused):
@@ -285,9 +285,9 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
 
     action, status, state, primary_key, uuid = "CREATE", "COMPLETE", ("CREATE", "COMPLETE"), None, None
 
-    def __init__(self, path: str, shape: str, resource: SeenResource, names: Collection[str]) -> None:
+    def __init__(self, path: str, shape: str, resource: HeatResource, names: Collection[str]) -> None:
         self.path, self.shape, self.name = path, shape, path.rpartition("/")[2]
-        self.seen, self.names = resource, names
+        self.resolved, self.names = resource, names
         self.echo: Any = None
         self.failed: Refused | None = None
 
@@ -314,11 +314,11 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
     def _stored(self, *keys: Data) -> Data:
         """What the cloud will say, or where the catalogue knows that it gives back a property: Heat's own value of it,
         by the rule of `echo`, which `test_echo` holds to Heat's classes."""
-        properties = self.seen.properties if isinstance(self.seen.properties, dict) else {}
+        properties = self.resolved.properties if isinstance(self.resolved.properties, dict) else {}
         marked = {name: ResourceId(value) if self._refers(value) else value for name, value in properties.items()}
-        resource = Resource(ResourceId(self.path), self.name, self.seen.type, self.seen.type, marked)
+        resource = Resource(ResourceId(self.path), self.name, self.resolved.type, self.resolved.type, marked)
         try:
-            value = echo(resource, SHIPPED.type(self.seen.type), list(keys))
+            value = echo(resource, SHIPPED.type(self.resolved.type), list(keys))
         except (Undecided, LookupError, ValueError, TypeError):
             key = keys[0] if len(keys) == 1 else keys
             return of_the_cloud(f"{self.path} {key}", self.shape)

@@ -15,7 +15,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Stack
 from tests.heat.comparison import Report, compare
-from tests.heat.heat_side import SHAPES, Refused, Seen, resolve
+from tests.heat.heat_side import SHAPES, HeatStack, Refused, resolve
 from tests.heat.verdicts import contradictions
 
 template_utils.template_format.parse = template_format.parse  # the client's own drops a text's last line break
@@ -73,7 +73,7 @@ def compare_body(text: str, environment: Mapping[str, Any], files: Mapping[str, 
     return _report(ours, _heat(text, files, environment, name))
 
 
-def _report(ours: Stack | list[str], heat: Mapping[str, Seen | Refused]) -> Report:
+def _report(ours: Stack | list[str], heat: Mapping[str, HeatStack | Refused]) -> Report:
     report = compare(ours, heat)
     report.contradictions = contradictions(ours, heat) if isinstance(ours, Stack) else []
     return report

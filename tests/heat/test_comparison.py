@@ -9,7 +9,7 @@ import pytest
 
 from datalog_gate.files.templates import read_stack
 from tests.heat.comparison import Report, compare
-from tests.heat.heat_side import SHAPES, Refused, Seen, resolve
+from tests.heat.heat_side import SHAPES, HeatStack, Refused, resolve
 
 TEMPLATE = """\
 heat_template_version: 2018-08-31
@@ -30,19 +30,19 @@ outputs: {one: {value: {get_attr: [group, resource.1.value]}}}
 """
 
 
-def both(change: Callable[[Seen], object] = lambda _: None, text: str = TEMPLATE) -> Report:
+def both(change: Callable[[HeatStack], object] = lambda _: None, text: str = TEMPLATE) -> Report:
     """The report of the template, after something is changed in what Heat says in every shape."""
     heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
     for answer in heat.values():
-        assert isinstance(answer, Seen)
+        assert isinstance(answer, HeatStack)
         change(answer)
     return compare(read_stack(template=text, stack_name="web"), heat)
 
 
-def put(resource: str, part: str, value: Any) -> Callable[[Seen], None]:
+def put(resource: str, part: str, value: Any) -> Callable[[HeatStack], None]:
     """Another value for a part of a resource, or for one of its properties."""
 
-    def change(answer: Seen) -> None:
+    def change(answer: HeatStack) -> None:
         part_of = answer.resources[resource]
         if hasattr(part_of, part):
             setattr(part_of, part, value)
@@ -74,7 +74,7 @@ def test_the_same_template_has_no_difference() -> None:
         (put("vm", "deletion_policy", "Delete"), "web/vm deletion_policy"),
         (put("vm", "update_policy", {}), "web/vm update_policy"),
         (put("vm", "requires", frozenset()), "web/vm requires"),
-        (put("net", "nested", Seen()), "web/net nested"),
+        (put("net", "nested", HeatStack()), "web/net nested"),
         (put("group", "nested", Refused("no")), "web/group nested"),
         (lambda answer: answer.resources.pop("net"), "web/net"),
         (lambda answer: answer.resources.update(other=answer.resources["net"]), "web/other"),
@@ -93,7 +93,7 @@ def test_a_difference_is_seen_at_its_place(change: Callable[[Any], object], at: 
 def test_what_differs_in_a_single_shape_is_seen() -> None:
     heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
     last = heat["flag"]
-    assert isinstance(last, Seen)
+    assert isinstance(last, HeatStack)
     put("vm", "count", 2)(last)
     report = compare(read_stack(template=TEMPLATE, stack_name="web"), heat)
     assert [difference.at for difference in report.differences] == ["web/vm properties.count"]

@@ -28,7 +28,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "data": {"type": "json", "default": {"a": ["b", {"c": 1}], "k": "v"}},
     "flag": {"type": "boolean", "default": True},
 }
-GIVEN: dict[str, Any] = {
+VALUES_OF_TYPE: dict[str, Any] = {
     "text": st.sampled_from(["", "a", "x y", "7"]),
     "number": st.sampled_from([0, 3, "4", 1.5]),
     "items": st.sampled_from(["", "p", "p,q", ["r", "s"], [1]]),
@@ -226,7 +226,7 @@ def test_heat_resolves_a_generated_template_as_we_do(shard: int) -> None:
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate],  # to shrink one takes minutes, since Heat reads each seven times
     )
-    @given(templates(), templates(nested=True), st.fixed_dictionaries({}, optional=GIVEN))
+    @given(templates(), templates(nested=True), st.fixed_dictionaries({}, optional=VALUES_OF_TYPE))
     def compared(template: dict[str, Any], below: dict[str, Any], parameters: dict[str, Any]) -> None:
         files = {"below.yaml": json.dumps(below), "note.txt": "a note, of two"}
         report = compare_body(json.dumps(template), {"parameters": parameters}, files)

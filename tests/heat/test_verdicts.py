@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from datalog_gate.stack.model import Stack
-from tests.heat.heat_side import SHAPES, Refused, Seen, SeenResource, resolve
+from tests.heat.heat_side import SHAPES, HeatResource, HeatStack, Refused, resolve
 from tests.heat.inputs import compare_body, ours_of
 from tests.heat.verdicts import contradictions
 
@@ -34,13 +34,13 @@ resources:
 STATED = [shape for shape in SHAPES if shape != "none"]
 
 
-def judged(change: Callable[[dict[str, SeenResource]], object]) -> list[tuple[str, str | None, bool]]:
+def judged(change: Callable[[dict[str, HeatResource]], object]) -> list[tuple[str, str | None, bool]]:
     """The contradictions after something is changed in what Heat says in every shape; the same in all of them."""
     ours = ours_of(template=TEMPLATE, stack_name="web")
     heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
     assert isinstance(ours, Stack)
     for answer in heat.values():
-        assert isinstance(answer, Seen)
+        assert isinstance(answer, HeatStack)
         change(answer.resources)
     reported = contradictions(ours, heat)
     by_shape = {
@@ -56,16 +56,16 @@ def judged(change: Callable[[dict[str, SeenResource]], object]) -> list[tuple[st
     return by_shape["word"]
 
 
-def put(name: str, key: str, value: Any) -> Callable[[dict[str, SeenResource]], object]:
+def put(name: str, key: str, value: Any) -> Callable[[dict[str, HeatResource]], object]:
     return lambda resources: resources[name].properties.update({key: value})
 
 
-def more(holder: str) -> Callable[[dict[str, SeenResource]], object]:
+def more(holder: str) -> Callable[[dict[str, HeatResource]], object]:
     """Another member in a group, with a flavor that is not on offer."""
 
-    def change(resources: dict[str, SeenResource]) -> None:
+    def change(resources: dict[str, HeatResource]) -> None:
         nested = resources[holder].nested = copy.deepcopy(resources["group"].nested)
-        assert isinstance(nested, Seen)
+        assert isinstance(nested, HeatStack)
         nested.resources["99"] = resources["bad"]
 
     return change
@@ -89,7 +89,7 @@ def more(holder: str) -> Callable[[dict[str, SeenResource]], object]:
     ],
 )  # fmt: skip
 def test_a_verdict_that_heats_values_do_not_bear_out_is_seen(
-    change: Callable[[dict[str, SeenResource]], object], expected: list[tuple[str, str, bool]]
+    change: Callable[[dict[str, HeatResource]], object], expected: list[tuple[str, str, bool]]
 ) -> None:
     assert judged(change) == expected
 

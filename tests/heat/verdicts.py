@@ -1,7 +1,8 @@
-"""What the shipped rules say of our stack, and what they say of the same stack with Heat's own values in it.
+"""Compare the shipped rules on our stack and on Heat's values.
 
-In: our `Stack` and what Heat `Seen` in each shape of what only the cloud knows. Out: the `Contradiction`s: what we are
-certain of and Heat's values do not show, and what Heat's values show and we neither report nor call undetermined.
+Heat resolves the stack once for each shape of what only the cloud knows. A `Contradiction` is a finding that we are
+certain of and that Heat's values do not have, or one that Heat's values have and that we neither report nor call
+undetermined.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from datalog_gate import Rules, load_rules
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.decision.decision import Violation
 from datalog_gate.stack.model import Data, Resource, Stack
-from tests.heat.heat_side import Refused, Seen, SeenResource, reference
+from tests.heat.heat_side import HeatResource, HeatStack, Refused, reference
 
 _RULES = Path(__file__).parents[2] / "rules"
 
@@ -32,13 +33,13 @@ class Contradiction(NamedTuple):
     certain: bool
 
 
-def contradictions(ours: Stack, heat: Mapping[str, Seen | Refused]) -> list[Contradiction]:
+def contradictions(ours: Stack, heat: Mapping[str, HeatStack | Refused]) -> list[Contradiction]:
     """Every disagreement. A shape in which Heat refuses the whole has no stack to judge; `none` writes a reference like
     any other text, so nobody could tell the two apart there."""
     judged = {
         shape: _rules().decide(heat_stack(ours, answer, shape))
         for shape, answer in heat.items()
-        if shape != "none" and isinstance(answer, Seen)
+        if shape != "none" and isinstance(answer, HeatStack)
     }
     mine = _rules().decide(ours)
     certain, possible = set(map(_finding, mine.violations)), set(map(_finding, mine.undetermined))
@@ -72,7 +73,7 @@ def _finding(violation: Violation) -> Finding:
     return violation.policy, violation.resource.path if violation.resource else None
 
 
-def heat_stack(ours: Stack, answer: Seen, shape: str) -> Stack:
+def heat_stack(ours: Stack, answer: HeatStack, shape: str) -> Stack:
     """Our stack with what Heat says in that shape. What Heat can't resolve stays as we have it."""
     return _Filled(shape, ours.id, answer).stack(ours, answer)
 
@@ -80,10 +81,10 @@ def heat_stack(ours: Stack, answer: Seen, shape: str) -> Stack:
 class _Filled:
     """Puts Heat's values in place of ours; the texts that are ids of resources in that shape become references."""
 
-    def __init__(self, shape: str, root: str, answer: Seen) -> None:
+    def __init__(self, shape: str, root: str, answer: HeatStack) -> None:
         self._ids = {reference(path, shape): ResourceId(path) for path in _paths(root, answer)}
 
-    def stack(self, ours: Stack, answer: Seen) -> Stack:
+    def stack(self, ours: Stack, answer: HeatStack) -> Stack:
         mine = {resource.name: resource for resource in ours.resources}
         resources = tuple(
             self._resource(mine.get(name) or _unheard(f"{ours.id}/{name}", resource), resource)
@@ -104,9 +105,9 @@ class _Filled:
             },
         )
 
-    def _resource(self, ours: Resource, built: SeenResource) -> Resource:
+    def _resource(self, ours: Resource, built: HeatResource) -> Resource:
         nested, unsure = ours.nested, ours.open_members
-        if isinstance(built.nested, Seen):
+        if isinstance(built.nested, HeatStack):
             path = ours.id.path
             empty = Stack(path, path.replace("/", "-"), ours.id, path.count("/"), "heat_template_version", None)
             nested, unsure = self.stack(nested or empty, built.nested), None
@@ -137,10 +138,10 @@ class _Filled:
         return ours  # refused, or a set or something else that only yaql knows
 
 
-def _paths(root: str, answer: Seen) -> Iterator[str]:
+def _paths(root: str, answer: HeatStack) -> Iterator[str]:
     for name, resource in answer.resources.items():
         yield f"{root}/{name}"
-        if isinstance(resource.nested, Seen):
+        if isinstance(resource.nested, HeatStack):
             yield from _paths(f"{root}/{name}", resource.nested)
 
 
@@ -149,6 +150,6 @@ def _refuses(value: Any) -> bool:
     return isinstance(value, Refused) or any(map(_refuses, parts))
 
 
-def _unheard(path: str, resource: SeenResource) -> Resource:
+def _unheard(path: str, resource: HeatResource) -> Resource:
     """A resource that only Heat has."""
     return Resource(ResourceId(path), path.rpartition("/")[2], resource.type, resource.type, {})

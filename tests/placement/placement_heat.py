@@ -38,12 +38,12 @@ class Ground:
     uuids: Mapping[str, str]
 
     @property
-    def held(self) -> list[tuple[str, int]]:
+    def holdings(self) -> list[tuple[str, int]]:
         """What Placement says that each consumer holds, by the name of the provider."""
         return [
             (name, amount)
             for name, uuid in self.uuids.items()
-            for allocation in self.cloud.held(uuid)
+            for allocation in self.cloud.allocations(uuid)
             for amount in allocation.values()
         ]
 
@@ -52,7 +52,7 @@ class Ground:
         """All that is not over."""
         return Journal(f"{self.folder}/journal").claims()
 
-    def made(self, template: Any, **fields: Any) -> tuple[str, str, str]:
+    def create(self, template: Any, **fields: Any) -> tuple[str, str, str]:
         """The name of a new stack, how it ended, and why."""
         name, answer = self.heat.create(template, **fields)
         assert answer.status_code == 201, answer.text
@@ -64,7 +64,7 @@ class Ground:
         assert answer.status_code == 202, answer.text
         return self.heat.ended(name)
 
-    def given(self, name: str, resource: str) -> dict[str, Any]:
+    def properties(self, name: str, resource: str) -> dict[str, Any]:
         """The properties with which a stand-in was made."""
         properties: dict[str, Any] = self.attributes(name, resource)["given"]
         return properties
@@ -88,11 +88,11 @@ class Ground:
     @contextmanager
     def watched(self) -> Iterator[list[list[tuple[str, int]]]]:
         """All that was held meanwhile."""
-        holdings, over = [self.held], threading.Event()
+        holdings, over = [self.holdings], threading.Event()
 
         def look() -> None:
             while not over.wait(0.02):
-                holdings.append(self.held)
+                holdings.append(self.holdings)
 
         thread = threading.Thread(target=look)
         thread.start()
@@ -101,7 +101,7 @@ class Ground:
         finally:
             over.set()
             thread.join()
-            holdings.append(self.held)
+            holdings.append(self.holdings)
 
 
 @contextmanager
@@ -134,4 +134,4 @@ def emptied(ground: Ground) -> None:
     """Without stacks nothing is held."""
     for stack in ground.heat.ask("GET", "stacks").json()["stacks"]:
         ground.gone(stack["stack_name"])
-    assert (ground.held, ground.claims) == ([], ())
+    assert (ground.holdings, ground.claims) == ([], ())

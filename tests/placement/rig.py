@@ -49,7 +49,7 @@ class Cloud:
         self.ask("PUT", f"/resource_providers/{uuid}/inventories",
                  {"resource_provider_generation": generation, "inventories": body})  # fmt: skip
 
-    def held(self, uuid: str) -> list[dict[str, int]]:
+    def allocations(self, uuid: str) -> list[dict[str, int]]:
         """What each consumer holds of a provider."""
         allocations = self.ask("GET", f"/resource_providers/{uuid}/allocations")["allocations"]
         return sorted((allocation["resources"] for allocation in allocations.values()), key=str)

@@ -14,7 +14,7 @@ from tests.placement.placement_heat import Ground, emptied, ground
 from tests.placement.rig import Cloud
 
 FULL = "the licence acme_db has 0 of 2 seats left, and 1 is asked for"
-DONE = "Stack CREATE completed successfully"
+COMPLETE = "Stack CREATE completed successfully"
 GROUP = {"security_groups": ["internal"]}
 
 
@@ -75,37 +75,37 @@ def failed(why: str, service: str = "licence") -> tuple[str, str]:
 def test_of_two_seats_two_stacks_are_made_and_the_third_fails_until_one_is_gone(here: Ground) -> None:
     names = []
     for seats in ([1], [1, 1]):
-        name, *ended = here.made(licensed("db"))
-        assert (ended, here.held) == (["CREATE_COMPLETE", DONE], [("acme_db", count) for count in seats])
-        assert here.given(name, "db")["metadata"] == {"decision": {"licence": "acme_db", "seats": 1}}
+        name, *ended = here.create(licensed("db"))
+        assert (ended, here.holdings) == (["CREATE_COMPLETE", COMPLETE], [("acme_db", count) for count in seats])
+        assert here.properties(name, "db")["metadata"] == {"decision": {"licence": "acme_db", "seats": 1}}
         names.append(name)
-    third, *ended = here.made(licensed("db"))
+    third, *ended = here.create(licensed("db"))
     assert tuple(ended) == failed(FULL)
     assert here.heat.resources(third) == {"g": "CREATE_FAILED", "db": "INIT_COMPLETE"}
-    assert here.held == [("acme_db", 1)] * 2
+    assert here.holdings == [("acme_db", 1)] * 2
     here.gone(names[0])
-    assert here.held == [("acme_db", 1)]
-    assert here.made(licensed("db"))[1:] == ("CREATE_COMPLETE", DONE)
-    assert here.held == [("acme_db", 1)] * 2
+    assert here.holdings == [("acme_db", 1)]
+    assert here.create(licensed("db"))[1:] == ("CREATE_COMPLETE", COMPLETE)
+    assert here.holdings == [("acme_db", 1)] * 2
 
 
 def test_of_two_seats_the_third_is_refused_at_the_door_until_one_is_gone(behind: Ground) -> None:
-    first, _ = (behind.made(licensed("db"))[0] for _ in range(2))
+    first, _ = (behind.create(licensed("db"))[0] for _ in range(2))
     name = behind.heat.name()
     with behind.heat.unchanged():
         _, answer = behind.heat.create(licensed("db"), name)
         assert refusal(answer) == (403, f"licence refuses the grant {name}/g: {FULL}")
-    assert behind.held == [("acme_db", 1)] * 2
+    assert behind.holdings == [("acme_db", 1)] * 2
     behind.gone(first)
-    assert behind.made(licensed("db"))[1:] == ("CREATE_COMPLETE", DONE)
-    assert behind.held == [("acme_db", 1)] * 2
+    assert behind.create(licensed("db"))[1:] == ("CREATE_COMPLETE", COMPLETE)
+    assert behind.holdings == [("acme_db", 1)] * 2
 
 
 @pytest.mark.parametrize("filtered", [False, True])
 def test_the_last_seats_survive_a_replacing_update_and_a_rollback(here: Ground, behind: Ground, filtered: bool) -> None:
     ground = behind if filtered else here
-    name, *ended = ground.made(licensed("db", seats=2))
-    assert ended == ["CREATE_COMPLETE", DONE]
+    name, *ended = ground.create(licensed("db", seats=2))
+    assert ended == ["CREATE_COMPLETE", COMPLETE]
     [old] = ground.claims
     with ground.watched() as holdings:
         assert ground.updated(name, licensed("db", "web", seats=2))[0] == "UPDATE_COMPLETE"
@@ -143,16 +143,16 @@ def racked(zone: object = None) -> dict[str, Any]:
 
 
 def test_a_server_and_its_volume_are_made_in_the_rack_that_was_decided_on(here: Ground) -> None:
-    name, *ended = here.made(racked())
-    assert ended == ["CREATE_COMPLETE", DONE]
+    name, *ended = here.create(racked())
+    assert ended == ["CREATE_COMPLETE", COMPLETE]
     decision = {"db": rack(here, "h2", "r2", "z2"), "data": rack(here, "p2", "r2", "z2")}
     assert here.attributes(name, "g") == {"decision": decision}
-    db = here.given(name, "db")
+    db = here.properties(name, "db")
     assert (db["availability_zone"], db["scheduler_hints"]) == ("z2", {"rack": "r2"})
-    assert here.given(name, "data") == {"size": 10, "availability_zone": "z2"}
-    assert here.held == [("h2", 1), ("p2", 10)]
+    assert here.properties(name, "data") == {"size": 10, "availability_zone": "z2"}
+    assert here.holdings == [("h2", 1), ("p2", 10)]
     here.gone(name)
-    assert (here.held, here.claims) == ([], ())
+    assert (here.holdings, here.claims) == ([], ())
 
 
 IMPOSSIBLE = (
@@ -163,10 +163,10 @@ IMPOSSIBLE = (
 
 
 def test_what_is_impossible_fails_with_what_can_not_be_had_together(here: Ground) -> None:
-    name, *ended = here.made(racked("z1"))
+    name, *ended = here.create(racked("z1"))
     assert tuple(ended) == failed(IMPOSSIBLE.format(name), "rack_affinity")
     assert here.heat.resources(name) == {"g": "CREATE_FAILED"} | dict.fromkeys(("db", "data"), "INIT_COMPLETE")
-    assert (here.held, here.claims) == ([], ())
+    assert (here.holdings, here.claims) == ([], ())
 
 
 def test_what_is_impossible_is_refused_at_the_door(behind: Ground) -> None:
@@ -174,4 +174,4 @@ def test_what_is_impossible_is_refused_at_the_door(behind: Ground) -> None:
     with behind.heat.unchanged():
         _, answer = behind.heat.create(racked("z1"), name)
     assert refusal(answer) == (403, f"rack_affinity refuses the grant {name}/g: {IMPOSSIBLE.format(name)}")
-    assert (behind.held, behind.claims) == ([], ())
+    assert (behind.holdings, behind.claims) == ([], ())

@@ -15,7 +15,7 @@ from tests.heat.doors.templates import refusal
 from tests.placement.placement_heat import SAMPLES, Ground, emptied, ground
 from tests.placement.rig import Cloud
 
-DONE = ("CREATE_COMPLETE", "Stack CREATE completed successfully")
+COMPLETE = ("CREATE_COMPLETE", "Stack CREATE completed successfully")
 UPDATED = ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
 
 
@@ -42,15 +42,15 @@ def sample(name: str) -> dict[str, Any]:
 
 
 def test_a_server_and_its_volume_are_in_one_rack(here: Ground) -> None:
-    name, *ended = here.made(**sample("same_rack"))
-    assert tuple(ended) == DONE
-    assert [here.given(name, resource)["availability_zone"] for resource in ("db", "db_volume")] == ["z2", "z2"]
-    assert here.held == [("h2", 1), ("p2", 100)]
+    name, *ended = here.create(**sample("same_rack"))
+    assert tuple(ended) == COMPLETE
+    assert [here.properties(name, resource)["availability_zone"] for resource in ("db", "db_volume")] == ["z2", "z2"]
+    assert here.holdings == [("h2", 1), ("p2", 100)]
 
 
 def test_a_group_of_servers_is_over_three_racks(here: Ground) -> None:
-    name, *ended = here.made(**sample("spread"))
-    assert tuple(ended) == DONE
+    name, *ended = here.create(**sample("spread"))
+    assert tuple(ended) == COMPLETE
     decision = here.attributes(name, "apart")["decision"]
     assert decision.keys() == {f"web.{at}.server" for at in range(6)}
     nested = here.heat.on(name, "GET", "/resources?nested_depth=2&with_detail=True").json()["resources"]
@@ -61,14 +61,14 @@ def test_a_group_of_servers_is_over_three_racks(here: Ground) -> None:
     }
     assert zones == {str(at): decision[f"web.{at}.server"]["availability_zone"] for at in range(6)}
     assert set(zones.values()) == {"z1", "z2", "z3"}
-    assert Counter(dict(here.held)) == Counter(place["host"].partition("-")[0] for place in decision.values())
+    assert Counter(dict(here.holdings)) == Counter(place["host"].partition("-")[0] for place in decision.values())
 
 
 def test_a_database_takes_two_seats(here: Ground) -> None:
-    name, *ended = here.made(**sample("licence"))
-    assert tuple(ended) == DONE
-    assert here.given(name, "db")["metadata"] == {"licence": "acme_db"}
-    assert here.held == [("acme_db", 2)]
+    name, *ended = here.create(**sample("licence"))
+    assert tuple(ended) == COMPLETE
+    assert here.properties(name, "db")["metadata"] == {"licence": "acme_db"}
+    assert here.holdings == [("acme_db", 2)]
     with here.heat.unchanged():
         other, refused = here.heat.create(**sample("licence"))
         reason = (
@@ -78,7 +78,7 @@ def test_a_database_takes_two_seats(here: Ground) -> None:
 
 
 def test_a_machine_is_made_once_a_person_approves_it(here: Ground) -> None:
-    name, *ended = here.made(**sample("approval"))
+    name, *ended = here.create(**sample("approval"))
     configured = here.folder / "heat.conf"
     [approval] = list_requests(configured)
     why = f"GrantError: resources.approved: the service approval refuses this: awaiting approval {approval.name}"
@@ -91,8 +91,8 @@ def test_a_machine_is_made_once_a_person_approves_it(here: Ground) -> None:
 
 
 def test_a_public_address_has_a_place_at_the_edge(here: Ground) -> None:
-    name, *ended = here.made(**sample("edge"))
-    assert tuple(ended) == DONE
+    name, *ended = here.create(**sample("edge"))
+    assert tuple(ended) == COMPLETE
     assert here.outputs(name) == {"place": 1}
 
 

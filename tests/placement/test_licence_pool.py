@@ -36,7 +36,7 @@ class Licences:
             self.settings["providers"] = self.name
         self.service = Licence(self.settings)
 
-    def asked(self, uuid: str, *seats: str, stack: str = "s", replaces: tuple[Request, ...] = ()) -> Request:
+    def request(self, uuid: str, *seats: str, stack: str = "s", replaces: tuple[Request, ...] = ()) -> Request:
         """A request for one seat for each of these resources."""
         plain = request(uuid, *seats, stack=stack, service="licence")
         return replace(plain, options={"name": self.name}, replaces=tuple(old.key for old in replaces))
@@ -47,7 +47,7 @@ class Licences:
     @property
     def used(self) -> list[int]:
         """The seats of each consumer."""
-        return sorted(allocation[self.resource_class] for allocation in self.cloud.held(self.provider))
+        return sorted(allocation[self.resource_class] for allocation in self.cloud.allocations(self.provider))
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def claim_of(request: Request) -> Held:
 @pytest.mark.parametrize("providers", [True, False])
 def test_of_two_seats_the_third_is_refused_at_the_door_and_after(cloud: Cloud, tmp_path: Path, providers: bool) -> None:
     two = Licences(cloud, tmp_path, providers=providers)
-    stacks = [two.asked(f"u{at}", "db", stack=f"s{at}") for at in range(3)]
+    stacks = [two.request(f"u{at}", "db", stack=f"s{at}") for at in range(3)]
     assert [two.service.reserve(stack) for stack in stacks[:2]] == [two.decided("db")] * 2
     assert (two.used, two.service.status(claim_of(stacks[0]))) == ([1, 1], "held")
     for ask in (two.service.facts, two.service.reserve):
@@ -76,7 +76,7 @@ def test_of_two_seats_the_third_is_refused_at_the_door_and_after(cloud: Cloud, t
 
 
 def test_a_replay_holds_once_and_a_dead_key_nothing(two: Licences) -> None:
-    request = two.asked("u", "db", "web")
+    request = two.request("u", "db", "web")
     assert [two.service.reserve(request) for _ in range(3)] == [two.decided("db", "web")] * 3
     assert two.used == [2]
     two.service.facts(request)
@@ -90,19 +90,19 @@ def test_a_replay_holds_once_and_a_dead_key_nothing(two: Licences) -> None:
 
 
 def test_a_key_that_is_released_before_it_was_reserved_is_dead(two: Licences) -> None:
-    two.service.release(claim_of(two.asked("u", "db")))
+    two.service.release(claim_of(two.request("u", "db")))
     with pytest.raises(RefusedError):
-        two.service.reserve(two.asked("u", "db"))
-    assert (two.used, two.service.status(claim_of(two.asked("u", "db")))) == ([], "absent")
+        two.service.reserve(two.request("u", "db"))
+    assert (two.used, two.service.status(claim_of(two.request("u", "db")))) == ([], "absent")
 
 
 @pytest.mark.parametrize("order", permutations(range(3)))
 def test_the_last_seats_survive_updates_and_what_is_shared_is_held_until_the_last_is_released(
     two: Licences, order: tuple[int, ...]
 ) -> None:
-    first, second = two.asked("u1", "db", "web"), two.asked("u2", "db")
+    first, second = two.request("u1", "db", "web"), two.request("u2", "db")
     second = replace(second, replaces=(first.key,))
-    third = two.asked("u3", "cache", "db", replaces=(second, first))
+    third = two.request("u3", "cache", "db", replaces=(second, first))
     claims = [first, second, third]
     for claim in claims:
         two.service.reserve(claim)
@@ -119,13 +119,13 @@ def test_the_last_seats_survive_updates_and_what_is_shared_is_held_until_the_las
 
 def test_what_is_shared_stays_at_the_provider_where_it_is(cloud: Cloud, tmp_path: Path) -> None:
     two = Licences(cloud, tmp_path, seats=1, providers=False)
-    request = two.asked("u1", "db")
+    request = two.request("u1", "db")
     two.service.reserve(request)
     more = cloud.provider(f"a{two.name}", {two.resource_class: 1})
-    two.service.reserve(two.asked("u2", "db", replaces=(request,)))
-    assert (two.used, cloud.held(more)) == ([1], [])
-    two.service.reserve(two.asked("u3", "db", "web", replaces=(request,)))
-    assert (two.used, cloud.held(more)) == ([1], [{two.resource_class: 1}])
+    two.service.reserve(two.request("u2", "db", replaces=(request,)))
+    assert (two.used, cloud.allocations(more)) == ([1], [])
+    two.service.reserve(two.request("u3", "db", "web", replaces=(request,)))
+    assert (two.used, cloud.allocations(more)) == ([1], [{two.resource_class: 1}])
 
 
 def test_threads_and_services_that_reserve_at_once_never_take_more_than_there_is(cloud: Cloud, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_threads_and_services_that_reserve_at_once_never_take_more_than_there_is
     def reserve(at: int) -> str:
         wait.wait()
         try:
-            services[at % 2].reserve(licences.asked(f"u{at}", "db", stack=f"s{at}"))
+            services[at % 2].reserve(licences.request(f"u{at}", "db", stack=f"s{at}"))
         except RefusedError as error:
             return error.reason.partition(":")[0]
         return "held"
@@ -153,7 +153,7 @@ def test_grants_of_one_stack_that_come_and_go_at_once_leave_what_is_asked_for(cl
     service = Licence({**licences.settings, "timeout": "30"})
 
     def work(at: int) -> None:
-        request = replace(licences.asked(f"u{at}", "db"), grant=f"s/grant{at}")
+        request = replace(licences.request(f"u{at}", "db"), grant=f"s/grant{at}")
         service.reserve(request)
         if at % 2:
             service.release(claim_of(request))
@@ -187,13 +187,13 @@ def test_a_placement_that_hangs_or_dies_costs_bounded_time_and_leaks_nothing(
         Journal(str(tmp_path / "journal"), late=60.0), {"licence": licences.service}, clock, time.monotonic,
         Limits(call=10, step=20, lease=60),
     )  # fmt: skip
-    broker.reserve(licences.asked("u1", "db"))
+    broker.reserve(licences.request("u1", "db"))
     own.process.send_signal(how)
     for _ in range(2):
         with pytest.raises(UnavailableError):
-            broker.reserve(licences.asked("u2", "db", stack="t"))
+            broker.reserve(licences.request("u2", "db", stack="t"))
     with pytest.raises(PluginError):
-        licences.service.facts(licences.asked("u3", "db", stack="t"))
+        licences.service.facts(licences.request("u3", "db", stack="t"))
     assert broker.release("u1") is False
     if how == signal.SIGSTOP:
         own.process.send_signal(signal.SIGCONT)
@@ -228,7 +228,7 @@ def test_wrong_options_are_refused_at_the_door_and_after(
     cloud: Cloud, tmp_path: Path, options: dict[str, object], reason: str, providers: bool
 ) -> None:
     licences = Licences(cloud, tmp_path, providers=providers)
-    request = replace(licences.asked("u", "db"), options=options)
+    request = replace(licences.request("u", "db"), options=options)
     for ask in (licences.service.facts, licences.service.reserve):
         with pytest.raises(RefusedError) as error:
             ask(request)

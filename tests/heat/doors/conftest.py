@@ -37,7 +37,7 @@ def filtered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
 
 
 @pytest.fixture(scope="session")
-def held(filtered: Heat) -> str:
+def existing(filtered: Heat) -> str:
     """A stack of OF_PARAMETER behind the filters, which nothing that is refused may change."""
     name, _ = filtered.create(OF_PARAMETER, tags="x")
     assert filtered.ended(name)[0] == "CREATE_COMPLETE"
@@ -92,4 +92,4 @@ def here(granting: Ground) -> Iterator[Ground]:
     """The same, which holds nothing once the stacks of the test are gone."""
     yield granting
     granting.empty()
-    assert (granting.states(), granting.held()) == ([], [])
+    assert (granting.states(), granting.holdings()) == ([], [])

@@ -48,9 +48,9 @@ class Ground:
         """Tell the service trial how to behave."""
         (self.folder / "behave").write_text(how)
 
-    def held(self) -> list[str]:
+    def holdings(self) -> list[str]:
         """The keys of what trial holds."""
-        return Trial({"folder": str(self.folder)}).held()
+        return Trial({"folder": str(self.folder)}).holdings()
 
     def claims(self) -> list[Claim]:
         """All that is not over, in the order of paths."""

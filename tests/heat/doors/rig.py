@@ -135,7 +135,7 @@ class Heat:
         method = "POST" if form else "GET"
         return requests.request(method, f"{self.cfn_url}/v1/", params=query, data=form or None, timeout=PATIENCE)
 
-    def held(self) -> list[dict[str, Any]]:
+    def list_stacks(self) -> list[dict[str, Any]]:
         """What Heat tells of all its stacks, the nested ones too."""
         stacks: list[dict[str, Any]] = self.ask("GET", "stacks?show_nested=True").json()["stacks"]
         return stacks
@@ -143,9 +143,9 @@ class Heat:
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """No stack appears, none goes, and nothing is told of any that was not told before."""
-        before = self.held()
+        before = self.list_stacks()
         yield
-        assert self.held() == before
+        assert self.list_stacks() == before
 
     def sent(
         self, method: str, path: str, body: bytes | Iterator[bytes], headers: Mapping[str, str]
@@ -204,7 +204,7 @@ class Heat:
         status, why = self.ended(name)
         return self.ended(name, deleted=True) if status in ("ROLLBACK_COMPLETE", "DELETE_COMPLETE") else (status, why)
 
-    def said(self, name: str) -> tuple[str, str]:
+    def outcome(self, name: str) -> tuple[str, str]:
         """As `ended`, without the decision's id."""
         status, why = self.ended(name)
         return status, why.split(" [decision ")[0]

@@ -55,7 +55,7 @@ def test_what_was_refused_was_not_there(heat: Heat) -> None:
     name, answer = heat.create(LONG)
     if answer.status_code == 403:  # there is no stack
         return
-    assert heat.said(name) == ("CREATE_FAILED", why(name))
+    assert heat.outcome(name) == ("CREATE_FAILED", why(name))
     for _ in range(2):
         assert _refused(heat, name, template=LONG) == why(name)
     assert heat.on(name, "PUT", template=CLEAN).status_code == 202
@@ -74,7 +74,7 @@ def _refused(heat: Heat, name: str, **body: Any) -> str:
     """Why the door refuses an update, in its own way."""
     answer = heat.on(name, "PUT", **body)
     if answer.status_code == 202:
-        status, reason = heat.said(name)
+        status, reason = heat.outcome(name)
         assert status == "UPDATE_FAILED"
         return reason
     return refusal(answer)[1]

@@ -41,4 +41,4 @@ def test_heatclient_prints_the_reason_of_a_vetoed_stack(legacy: Heat) -> None:
 def test_a_creation_through_the_api_of_cloudformation_is_vetoed(legacy: Heat) -> None:
     form = {"Action": "CreateStack", "StackName": "formed", "TemplateBody": json.dumps(LONG)}
     assert requests.post(f"{legacy.cfn_url}/v1/", data=form, timeout=60).status_code == 200
-    assert legacy.said("formed") == ("CREATE_FAILED", why("formed"))
+    assert legacy.outcome("formed") == ("CREATE_FAILED", why("formed"))

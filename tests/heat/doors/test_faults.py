@@ -60,7 +60,7 @@ class Door:
         """The status of the new stack, or the code of a refusal that left none, and why."""
         name, answer = self.heat.create(body, name, **fields)
         if answer.status_code == 201:
-            status, reason = self.heat.said(name)
+            status, reason = self.heat.outcome(name)
             return status, reason if status.endswith("FAILED") else ""
         assert self.heat.stack(name) == {}
         return str(answer.status_code), answer.json()["error"]["message"].partition(" [decision ")[0]
@@ -73,7 +73,7 @@ class Door:
         """The records of the decision log."""
         return self.heat.lines("decisions.jsonl", **wanted)
 
-    def said(self) -> str:
+    def gate_log(self) -> str:
         """What the gate said in the log of Heat, with tracebacks."""
         parts = re.split(r"(?m)^(?=\d{4}-\d\d-\d\d )", (self.heat.folder / "heat.log").read_text())
         return "".join(part for part in parts if " datalog_gate." in part.partition("\n")[0])
@@ -142,7 +142,7 @@ def test_rules_that_do_not_load_leave_those_before_in_force_and_say_so(door: Doo
         for record in door.records(kind="reload_failed")[failed:]
     ]
     assert [codes[0] for codes in reported] == ["syntax", "unreadable", "unreadable", "unreadable"]
-    assert door.said().count("the changed rules can't be loaded, so the previous ones stay in force") == 4
+    assert door.gate_log().count("the changed rules can't be loaded, so the previous ones stay in force") == 4
 
 
 def test_a_budget_that_is_spent_stops_what_builds_and_nothing_else(door: Door) -> None:
@@ -164,7 +164,7 @@ def test_a_full_disk_loses_records_and_no_answer(door: Door) -> None:
     log.rename(door.heat.folder / "kept.jsonl")
     log.symlink_to("/dev/full")
     outcomes = [door.create(LONG, name="full"), door.create(CLEAN)]
-    wait(lambda: "the decision log has lost" in door.said())
+    wait(lambda: "the decision log has lost" in door.gate_log())
     log.unlink()
     outcomes.append(door.create(CLEAN))
     wait(lambda: log.exists() and len(door.records()) >= 2)
@@ -253,6 +253,6 @@ def test_an_engine_without_good_rules_builds_nothing_before_they_are_there(tmp_p
         assert heat.ended(name, deleted=True) == ("", "")
         rules.mkdir()
         (rules / "doors.dl").write_text(GOOD)
-        assert heat.said(heat.create(CLEAN)[0])[0] == "CREATE_COMPLETE"
+        assert heat.outcome(heat.create(CLEAN)[0])[0] == "CREATE_COMPLETE"
         name, _ = heat.create(LONG)
-        assert heat.said(name) == ("CREATE_FAILED", why(name))
+        assert heat.outcome(name) == ("CREATE_FAILED", why(name))

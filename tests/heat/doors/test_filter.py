@@ -34,9 +34,9 @@ CHANGED: dict[str, Ask] = {
 
 @pytest.mark.parametrize("operation", NEW)
 def test_a_violating_stack_is_refused_and_does_not_appear(filtered: Heat, operation: str) -> None:
-    name, before = filtered.name(), filtered.held()
+    name, before = filtered.name(), filtered.list_stacks()
     assert refusal(NEW[operation](filtered, name)) == (403, why(name))
-    assert filtered.held() == before
+    assert filtered.list_stacks() == before
 
 
 def test_a_violating_template_is_no_valid_one(filtered: Heat) -> None:
@@ -44,11 +44,11 @@ def test_a_violating_template_is_no_valid_one(filtered: Heat) -> None:
 
 
 @pytest.mark.parametrize("operation", CHANGED)
-def test_a_violating_update_is_refused_and_changes_nothing(filtered: Heat, held: str, operation: str) -> None:
-    before = filtered.held()
-    assert refusal(CHANGED[operation](filtered, held)) == (403, why(held))
-    assert (filtered.held(), filtered.on(held, "GET", "/template").json()) == (before, OF_PARAMETER)
-    assert filtered.lengths(held) == [8]
+def test_a_violating_update_is_refused_and_changes_nothing(filtered: Heat, existing: str, operation: str) -> None:
+    before = filtered.list_stacks()
+    assert refusal(CHANGED[operation](filtered, existing)) == (403, why(existing))
+    assert (filtered.list_stacks(), filtered.on(existing, "GET", "/template").json()) == (before, OF_PARAMETER)
+    assert filtered.lengths(existing) == [8]
 
 
 def test_a_snapshot_from_before_the_policy_is_not_restored(recorded: Heat) -> None:
@@ -58,31 +58,31 @@ def test_a_snapshot_from_before_the_policy_is_not_restored(recorded: Heat) -> No
         snapshot = _snapshot(recorded, name)
         recorded.on(name, "PUT", template=CLEAN)
         assert (recorded.ended(name)[0], recorded.lengths(name)) == ("UPDATE_COMPLETE", [8])
-    before = recorded.held()
+    before = recorded.list_stacks()
     assert refusal(recorded.on(name, "POST", f"/snapshots/{snapshot}/restore")) == (403, why(name))
     with pytest.raises(HTTPForbidden, match=f"ERROR: The policies deny this stack: length: s has 64 .* at {name}/s"):
         recorded.client().stacks.restore(f"{name}/{recorded.stack(name)['id']}", snapshot)
-    assert (recorded.held(), recorded.lengths(name)) == (before, [8])
+    assert (recorded.list_stacks(), recorded.lengths(name)) == (before, [8])
 
 
-def test_heatclient_prints_the_reason_of_each_refusal(filtered: Heat, held: str) -> None:
-    stacks, stack = filtered.client().stacks, f"{held}/{filtered.stack(held)['id']}"
+def test_heatclient_prints_the_reason_of_each_refusal(filtered: Heat, existing: str) -> None:
+    stacks, stack = filtered.client().stacks, f"{existing}/{filtered.stack(existing)['id']}"
     calls: list[tuple[str, Callable[[], object]]] = [
         ("new", lambda: stacks.create(stack_name="new", template=LONG)),
         ("new", lambda: stacks.create(stack_name="new", adopt_stack_data=json.dumps({"template": LONG}))),
         ("new", lambda: stacks.preview(stack_name="new", template=LONG)),
         ("stack", lambda: stacks.validate(template=LONG)),
-        (held, lambda: stacks.update(stack, template=LONG)),
-        (held, lambda: stacks.update(stack, parameters={"length": 64}, existing=True)),
-        (held, lambda: stacks.preview_update(stack, template=LONG)),
-        (held, lambda: stacks.preview_update(stack, parameters={"length": 64}, existing=True)),
+        (existing, lambda: stacks.update(stack, template=LONG)),
+        (existing, lambda: stacks.update(stack, parameters={"length": 64}, existing=True)),
+        (existing, lambda: stacks.preview_update(stack, template=LONG)),
+        (existing, lambda: stacks.preview_update(stack, parameters={"length": 64}, existing=True)),
     ]
-    before = filtered.held()
+    before = filtered.list_stacks()
     for name, call in calls:
         with pytest.raises(HTTPForbidden) as denied:
             call()
         assert str(denied.value).partition(" [decision ")[0] == f"ERROR: {why(name)}"
-    assert filtered.held() == before
+    assert filtered.list_stacks() == before
 
 
 def test_clean_stacks_pass_in_each_operation_and_end_complete(filtered: Heat) -> None:
@@ -119,20 +119,20 @@ def test_a_denied_creation_is_recorded_as_a_failed_stack_that_a_clean_update_mak
     heat: Heat = request.getfixturevalue(engine)
     name, answer = heat.create(LONG, disable_rollback=False, tags="a,b", timeout_mins=7)
     failed = f"Resource CREATE failed: DeniedError: resources.denial: {why(name)}"
-    assert (answer.status_code, heat.said(name)) == (201, ("CREATE_FAILED", failed))
+    assert (answer.status_code, heat.outcome(name)) == (201, ("CREATE_FAILED", failed))
     stack = heat.stack(name)
     assert (stack["tags"], stack["timeout_mins"], heat.lengths(name)) == (["a", "b"], 7, [])
     assert refusal(heat.on(name, "PUT", template=LONG)) == (403, why(name))
-    assert heat.said(name) == ("CREATE_FAILED", failed)
+    assert heat.outcome(name) == ("CREATE_FAILED", failed)
     assert heat.on(name, "PUT", template=CLEAN).status_code == 202
     assert (heat.ended(name)[0], heat.resources(name)) == ("UPDATE_COMPLETE", {"s": "CREATE_COMPLETE"})
 
 
 def test_what_is_no_creation_is_never_recorded(recorded: Heat) -> None:
-    name, before = recorded.name(), recorded.held()
+    name, before = recorded.name(), recorded.list_stacks()
     for ask in (NEW["preview"], NEW["adopt"]):
         assert refusal(ask(recorded, name)) == (403, why(name))
-    assert recorded.held() == before
+    assert recorded.list_stacks() == before
 
 
 def test_a_denied_creation_over_the_other_api_is_recorded_too(recorded: Heat) -> None:
@@ -141,7 +141,7 @@ def test_a_denied_creation_over_the_other_api_is_recorded_too(recorded: Heat) ->
     assert recorded.cfn({}, **form).status_code == 200
     place = "<template>:1:120"
     failed = f"Resource CREATE failed: DeniedError: resources.denial: {why(name).replace(f'{name}/s', place)}"
-    assert recorded.said(name) == ("CREATE_FAILED", failed)
+    assert recorded.outcome(name) == ("CREATE_FAILED", failed)
 
 
 def _snapshot(heat: Heat, name: str) -> str:

@@ -32,16 +32,16 @@ def test_a_refusal_fails_the_stack_with_the_reason_before_anything_in_scope_is_m
 def test_a_delete_gives_back_what_a_grant_holds(here: Ground) -> None:
     name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
-    assert here.held() == [claim.key for claim in here.claims()] != []
+    assert here.holdings() == [claim.key for claim in here.claims()] != []
     here.gone(name)
-    assert (here.held(), here.claims()) == ([], [])
+    assert (here.holdings(), here.claims()) == ([], [])
 
 
 def test_a_creation_that_is_rolled_back_gives_back_what_its_grant_holds(here: Ground) -> None:
     failing = {"type": "OS::Heat::TestResource", "properties": {"fail": True, "value": place("f")}}
     name, _ = here.heat.create(template(g=grant("trial", ["f"]), f=failing), disable_rollback=False)
     wait(lambda: here.heat.ended(name)[0] in ("ROLLBACK_COMPLETE", "DELETE_COMPLETE", ""))  # it is CREATE_FAILED before
-    assert (here.held(), here.claims()) == ([], [])
+    assert (here.holdings(), here.claims()) == ([], [])
 
 
 def test_an_update_replaces_the_grant_and_keeps_the_last_place(here: Ground) -> None:
@@ -78,7 +78,7 @@ def test_a_rollback_needs_no_call_and_leaves_the_claim_of_before(here: Ground) -
     )
     assert answer.status_code == 202
     wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
-    assert (here.claims(), here.held()) == ([old], [old.key])
+    assert (here.claims(), here.holdings()) == ([old], [old.key])
     assert here.heat.resources(name)["g"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 
 
@@ -90,7 +90,7 @@ def test_a_rollback_asks_again_for_a_grant_that_the_update_had_removed(here: Gro
     assert here.heat.on(name, "PUT", template=fails, disable_rollback=False).status_code == 202
     wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
     [new] = here.claims()
-    assert (new.uuid != old.uuid, new.state, here.held()) == (True, "reserved", [new.key])
+    assert (new.uuid != old.uuid, new.state, here.holdings()) == (True, "reserved", [new.key])
     assert here.heat.resources(name) == {"g": "CREATE_COMPLETE", "a": "CREATE_COMPLETE"}
 
 
@@ -109,7 +109,7 @@ def test_a_grant_that_is_removed_alone_is_given_back(here: Ground) -> None:
     name, _ = here.heat.create(template(g=grant("trial", ["a"]), a=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     assert here.updated(name, template(a=string()))[0] == "UPDATE_COMPLETE"
-    assert (here.claims(), here.held(), here.heat.resources(name)) == ([], [], {"a": "CREATE_COMPLETE"})
+    assert (here.claims(), here.holdings(), here.heat.resources(name)) == ([], [], {"a": "CREATE_COMPLETE"})
 
 
 def test_a_refused_grant_is_asked_for_again_and_not_taken_for_granted(here: Ground) -> None:

@@ -19,8 +19,8 @@ from tests.heat.doors.grant_heat import LATE, STEP, Ground, failing, grant, grou
 from tests.heat.doors.rig import PROJECT, started, wait
 from tests.heat.doors.templates import string, template
 
-ASKED = template(g=grant("trial", ["s"]), s=string())
-TOLD = {
+BODY = template(g=grant("trial", ["s"]), s=string())
+REASONS = {
     "refuse": "the service trial refuses this: there is no ? place for you",
     "hang": "the service trial does not answer this: did not answer within 1 seconds",
     "broken": "the service trial does not answer this: is broken (ConnectionError)",
@@ -28,16 +28,16 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("how", TOLD)
+@pytest.mark.parametrize("how", REASONS)
 def test_a_service_that_fails_fails_the_stack_in_time_and_holds_nothing_in_the_end(here: Ground, how: str) -> None:
     here.behave(how)
     began = time.monotonic()
-    name, _ = here.heat.create(ASKED)
+    name, _ = here.heat.create(BODY)
     status, why = here.heat.ended(name)
     assert time.monotonic() - began < 3 * STEP  # a bound of the design, with room for Heat's own work
     assert (status, why.removeprefix("Resource CREATE failed: ")) == (
         "CREATE_FAILED",
-        f"GrantError: resources.g: {TOLD[how]}",
+        f"GrantError: resources.g: {REASONS[how]}",
     )
     assert here.heat.resources(name)["s"] == "INIT_COMPLETE"
     here.behave("kindly")
@@ -46,8 +46,8 @@ def test_a_service_that_fails_fails_the_stack_in_time_and_holds_nothing_in_the_e
 
 def test_a_service_that_holds_twice_or_lies_leaks_nothing(here: Ground) -> None:
     here.behave("twice")
-    name, _ = here.heat.create(ASKED)
-    assert (here.heat.ended(name)[0], len(here.held())) == ("CREATE_COMPLETE", 2)
+    name, _ = here.heat.create(BODY)
+    assert (here.heat.ended(name)[0], len(here.holdings())) == ("CREATE_COMPLETE", 2)
     here.behave("lie")
     here.gone(name)
     assert here.states() == [("g", "releasing")]  # it said that it still holds what it has released
@@ -56,11 +56,11 @@ def test_a_service_that_holds_twice_or_lies_leaks_nothing(here: Ground) -> None:
 
 
 def test_a_stack_goes_though_its_service_is_down_and_is_released_later(here: Ground) -> None:
-    name, _ = here.heat.create(ASKED)
+    name, _ = here.heat.create(BODY)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     here.behave("down")
     here.gone(name)
-    assert (here.states(), len(here.held())) == ([("g", "releasing")], 1)
+    assert (here.states(), len(here.holdings())) == ([("g", "releasing")], 1)
     here.behave("kindly")
     settled(here)
 
@@ -71,7 +71,7 @@ def test_a_rollback_goes_through_though_the_service_is_down(here: Ground) -> Non
     [old] = here.claims()
     more = template(g=grant("trial", ["s"], options={"by": "day"}), s=failing("b", fail=True, wait_secs=3))
     here.heat.on(name, "PUT", template=more, disable_rollback=False)
-    wait(lambda: len(here.held()) == 2)
+    wait(lambda: len(here.holdings()) == 2)
     here.behave("down")
     wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
     assert {claim.uuid == old.uuid: claim.state for claim in here.claims()} == {True: "reserved", False: "releasing"}
@@ -80,14 +80,14 @@ def test_a_rollback_goes_through_though_the_service_is_down(here: Ground) -> Non
 
 
 def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: Ground) -> None:
-    name, _ = here.heat.create(ASKED)
+    name, _ = here.heat.create(BODY)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
     more = template(g=grant("trial"), s=string(), new=failing("b", fail=True, wait_secs=3))
     here.heat.on(name, "PUT", template=more, disable_rollback=False)
     wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
     [now] = here.claims()
-    assert (now.state, now.decision, here.held()) == ("reserved", old.decision, [now.key])
+    assert (now.state, now.decision, here.holdings()) == ("reserved", old.decision, [now.key])
 
 
 def test_without_a_grant_no_service_is_called(here: Ground) -> None:
@@ -98,7 +98,7 @@ def test_without_a_grant_no_service_is_called(here: Ground) -> None:
         assert here.updated(name, template(s=string(9)))[0] == "UPDATE_COMPLETE"
         here.gone(name)
         assert connections == []
-        other, _ = here.heat.create(ASKED)
+        other, _ = here.heat.create(BODY)
         assert (here.heat.ended(other)[0], len(connections)) == ("CREATE_COMPLETE", 1)
         (here.folder / "door").unlink()
 
@@ -107,12 +107,12 @@ def test_an_engine_that_is_killed_leaves_what_living_stacks_hold(tmp_path_factor
     for convergence in (True, False):
         folder = tmp_path_factory.mktemp("killed")
         with ground(folder, convergence) as here:
-            kept, _ = here.heat.create(ASKED)
+            kept, _ = here.heat.create(BODY)
             assert here.heat.ended(kept)[0] == "CREATE_COMPLETE"
             [new_claim] = here.claims()
             (folder / "behave").write_text("slow")
-            here.heat.create(ASKED)
-            wait(lambda: len(here.held()) == 2)  # noqa: B023 - called at once
+            here.heat.create(BODY)
+            wait(lambda: len(here.holdings()) == 2)  # noqa: B023 - called at once
             ports = [int(url.rpartition(":")[2]) for url in (here.heat.url, here.heat.cfn_url)]
         with started(folder, *ports) as again:
             here = Ground(again, folder)
@@ -128,10 +128,10 @@ def settled(here: Ground, expected: list[str] | None = None) -> None:
 
     def over() -> bool:
         reconcile(here.broker, find_states(here))
-        return here.held() == (expected or []) and all(claim.state == "committed" for claim in here.claims())
+        return here.holdings() == (expected or []) and all(claim.state == "committed" for claim in here.claims())
 
     while not over():
-        assert time.monotonic() < end, (here.claims(), here.held())
+        assert time.monotonic() < end, (here.claims(), here.holdings())
         time.sleep(0.3)
 
 

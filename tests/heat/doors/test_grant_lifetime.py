@@ -31,7 +31,7 @@ def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: 
     last = template(g=grant("trial", ["s"], options={"by": "night"}), s=failing("c"))
     assert here.updated(name, last)[0] == "UPDATE_COMPLETE"
     [new] = here.claims()
-    assert (new.state, here.held()) == ("reserved", [new.key])
+    assert (new.state, here.holdings()) == ("reserved", [new.key])
     settled(here, [new.key])
 
 
@@ -103,7 +103,7 @@ def test_what_has_expired_is_released_and_asked_for_again_once_the_time_is_later
     name, _ = here.heat.create(template(g=grant("trial", expires=soon), s=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
-    wait(lambda: bool(reconcile(here.broker, find_states(here)) is not None and not here.held()))
+    wait(lambda: bool(reconcile(here.broker, find_states(here)) is not None and not here.holdings()))
     status, why = here.updated(name, template(g=grant("trial", expires=soon), s=string(9)))
     assert (status, f"the service trial is not unlocked: expired {soon}" in why) == ("UPDATE_FAILED", True)
     assert here.updated(name, template(g=grant("trial", expires="2100-01-01"), s=string()))[0] == "UPDATE_COMPLETE"

@@ -36,7 +36,7 @@ class Desk:
         self.heat, self.folder = heat, folder
         self.file = Approvals(str(folder / "approvals"))
 
-    def asked(self) -> list[str]:
+    def awaiting(self) -> list[str]:
         """The names of what awaits an answer."""
         return [approval.name for approval in self.file.list(time.time()) if approval.state == "awaiting"]
 
@@ -49,7 +49,7 @@ class Desk:
         listed = self.heat.ask("GET", "stacks").json()["stacks"]
         return [stack["stack_status"] for stack in listed if stack["stack_name"] in names]
 
-    def held(self) -> int:
+    def claim_count(self) -> int:
         """How many claims are not over."""
         return len(Journal(str(self.folder / "journal")).claims())
 
@@ -79,19 +79,19 @@ def make_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
 def test_many_that_would_wait_keep_no_other_stack_from_its_end(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(SOME, 600)
     names = [desk.heat.create(template(g=waiting("s"), s=string(salt=str(at))))[0] for at in range(MANY)]
-    wait(lambda: len(desk.asked()) == MANY)
+    wait(lambda: len(desk.awaiting()) == MANY)
     other, _ = desk.heat.create(template(s=string()))
     assert desk.heat.ended(other)[0] == "CREATE_COMPLETE"
     wait(lambda: Counter(desk.status(names)) == {"CREATE_IN_PROGRESS": SOME, "CREATE_FAILED": MANY - SOME})
-    desk.approve(desk.asked())
+    desk.approve(desk.awaiting())
     wait(lambda: Counter(desk.status(names)) == {"CREATE_COMPLETE": SOME, "CREATE_FAILED": MANY - SOME})
-    assert desk.held() == SOME
+    assert desk.claim_count() == SOME
 
 
 def test_more_than_may_wait_stop_at_once(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(1, 600)
     first, _ = desk.heat.create(template(g=waiting("s"), s=string()))
-    wait(lambda: desk.asked() == ["A-1"])
+    wait(lambda: desk.awaiting() == ["A-1"])
     second, _ = desk.heat.create(template(g=waiting("s"), s=string(9)))
     status, why = desk.heat.ended(second)
     assert (status, why.rpartition(": ")[2]) == ("CREATE_FAILED", "awaiting approval A-2")
@@ -109,11 +109,11 @@ def test_one_that_has_waited_long_enough_stops(make_desk: Callable[..., Desk]) -
 def test_a_grant_that_is_removed_while_it_waits_holds_nothing(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(8, 20)
     name, _ = desk.heat.create(template(g=waiting("s"), s=string()))
-    wait(lambda: desk.asked() == ["A-1"])
+    wait(lambda: desk.awaiting() == ["A-1"])
     answer = desk.heat.on(name, "PUT", template=template(s=string()))
     if answer.status_code == 409:  # the legacy engine takes no update before the creation is over
         assert desk.heat.ended(name)[0] == "CREATE_FAILED"
         answer = desk.heat.on(name, "PUT", template=template(s=string()))
     assert answer.status_code == 202, answer.text
     assert (desk.heat.ended(name)[0], desk.heat.resources(name)) == ("UPDATE_COMPLETE", {"s": "CREATE_COMPLETE"})
-    assert desk.held() == 0
+    assert desk.claim_count() == 0

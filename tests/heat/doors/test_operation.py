@@ -30,16 +30,16 @@ class Point:
 
     def __init__(self, answer: Answer | Exception) -> None:
         self.answer = answer
-        self.told: list[object] = []
+        self.calls: list[object] = []
 
     def judge(self, operation: Operation) -> Answer:
-        self.told.append((operation.action, operation.stack_name, operation.definition()))
+        self.calls.append((operation.action, operation.stack_name, operation.definition()))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
     def finish(self, answer: Answer, outcome: Outcome) -> None:
-        self.told.append((answer.id, outcome))
+        self.calls.append((answer.id, outcome))
 
 
 def context() -> Any:
@@ -136,7 +136,7 @@ def test_an_operation_whose_end_never_came_is_told_as_failed_by_the_next(monkeyp
     plugin.do_pre_op(context(), heat_stack, None, "RESUME")
     plugin.do_post_op(context(), heat_stack, None, "RESUME")
     plugin.do_post_op(context(), heat_stack, None, "RESUME")
-    assert [call for call in point.told if isinstance(call, tuple) and len(call) == 2] == [
+    assert [call for call in point.calls if isinstance(call, tuple) and len(call) == 2] == [
         ("1", "failed"),
         ("1", "complete"),
     ]

@@ -44,7 +44,7 @@ class Door:
     heat: Heat
     folder: Path
 
-    def told(self, name: str) -> list[tuple[str, str]]:
+    def outcomes(self, name: str) -> list[tuple[str, str]]:
         """What the filter and the reconciler told of a stack of that name, in this order; always with its id."""
         lines = [json.loads(line) for line in (self.folder / "told").read_text().splitlines()]
         mine = [rest for pid, stack, *rest in lines if stack == name and (pid == os.getpid() or rest[2] == "accepted")]
@@ -99,7 +99,7 @@ def test_a_creation_is_told_as_it_ended_once_claims_are_settled(door: Door, caps
     assert [line.partition(": teller was told that its create ")[2] for line in lines] == expected_ends
     assert main(["services", "reconcile", "--heat-conf", conf]) == 0
     assert capsys.readouterr().out == ""
-    assert {name: door.told(name) for name in expected} == {
+    assert {name: door.outcomes(name) for name in expected} == {
         name: [("create", "accepted"), ("create", end)] for name, end in expected.items()
     }
 
@@ -113,7 +113,7 @@ def test_what_is_asked_of_a_stack_later_is_told_each_for_itself(door: Door) -> N
     door.heat.ended(name, deleted=True)
     settled = settle_claims(door.folder / "heat.conf", None, clock=lambda: time.time() + 60)
     assert [claim.done for claims in settled for claim in claims] == ["told"] * 3
-    assert door.told(name) == [
+    assert door.outcomes(name) == [
         ("create", "accepted"), ("update", "accepted"), ("delete", "accepted"),
         ("create", "complete"), ("update", "failed"), ("delete", "complete"),
     ]  # fmt: skip

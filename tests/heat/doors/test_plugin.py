@@ -31,22 +31,22 @@ UP = {
 
 def test_a_vetoed_creation_makes_nothing_and_a_clean_update_makes_it_good(legacy: Heat) -> None:
     name, answer = legacy.create(LONG)
-    assert (answer.status_code, legacy.said(name), legacy.resources(name)) == (
+    assert (answer.status_code, legacy.outcome(name), legacy.resources(name)) == (
         201, ("CREATE_FAILED", why(name)), {"s": "INIT_COMPLETE"},
     )  # fmt: skip
     assert _changed_by_veto(legacy, name) == {}
     assert legacy.on(name, "PUT", template=CLEAN).status_code == 202
-    assert legacy.said(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
+    assert legacy.outcome(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
 
 
 def test_a_vetoed_update_changes_nothing_and_a_clean_one_goes_on(legacy: Heat) -> None:
     name = _created(legacy, CLEAN)
     assert legacy.on(name, "PUT", template=LONG).status_code == 202
-    assert legacy.said(name) == ("UPDATE_FAILED", why(name))
+    assert legacy.outcome(name) == ("UPDATE_FAILED", why(name))
     assert _changed_by_veto(legacy, name) == {}
     assert (legacy.on(name, "GET", "/template").json(), legacy.resources(name)) == (CLEAN, {"s": "CREATE_COMPLETE"})
     assert legacy.on(name, "PUT", template=template(s=string(9))).status_code == 202
-    assert legacy.said(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
+    assert legacy.outcome(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
 
 
 def test_each_operation_is_judged_once_and_its_end_is_told(legacy: Heat) -> None:
@@ -66,7 +66,9 @@ def test_each_operation_is_judged_once_and_its_end_is_told(legacy: Heat) -> None
     operations = (
         "create", "snapshot", "suspend", "resume", "check", "update", "update", "restore", "delete",
     )  # fmt: skip
-    assert _asked(legacy, name) == [(operation, event) for operation in operations for event in ("allowed", "complete")]
+    assert _operations(legacy, name) == [
+        (operation, event) for operation in operations for event in ("allowed", "complete")
+    ]
     assert _modified(legacy, name) == []
 
 
@@ -74,20 +76,20 @@ def test_adopting_and_abandoning_are_judged(legacy: Heat) -> None:
     name = _created(legacy, CLEAN)
     data = legacy.on(name, "DELETE", "/abandon").json()
     legacy.ended(name, deleted=True)
-    assert _asked(legacy, name)[2:] == [("delete", "allowed"), ("delete", "complete")]
+    assert _operations(legacy, name)[2:] == [("delete", "allowed"), ("delete", "complete")]
     adopted, answer = legacy.create(None, adopt_stack_data=json.dumps(data))
     assert (answer.status_code, legacy.ended(adopted)[0]) == (201, "ADOPT_COMPLETE")
-    assert _asked(legacy, adopted) == [("adopt", "allowed"), ("adopt", "complete")]
+    assert _operations(legacy, adopted) == [("adopt", "allowed"), ("adopt", "complete")]
     denied, _ = legacy.create(None, adopt_stack_data=json.dumps({**data, "template": LONG}))
-    assert legacy.said(denied) == ("ADOPT_FAILED", why(denied))
+    assert legacy.outcome(denied) == ("ADOPT_FAILED", why(denied))
 
 
 def test_a_failed_operation_is_told_as_failed_and_its_rollback_goes_on(legacy: Heat) -> None:
     name, _ = legacy.create(LONG, disable_rollback=False)
-    assert (legacy.ended(name, deleted=True), _asked(legacy, name)) == (("", ""), [("create", "denied")])
+    assert (legacy.ended(name, deleted=True), _operations(legacy, name)) == (("", ""), [("create", "denied")])
     bad = template(s=string(9), d=denial("no"))
     name, _ = legacy.create(bad, disable_rollback=False)
-    assert (legacy.ended(name, deleted=True), _asked(legacy, name)) == (
+    assert (legacy.ended(name, deleted=True), _operations(legacy, name)) == (
         ("", ""),
         [("create", "allowed"), ("create", "failed")],
     )
@@ -96,13 +98,13 @@ def test_a_failed_operation_is_told_as_failed_and_its_rollback_goes_on(legacy: H
     assert legacy.ended(name)[0] == "ROLLBACK_COMPLETE"
     legacy.on(name, "PUT", template=bad)
     assert legacy.ended(name)[0] == "UPDATE_FAILED"
-    assert _asked(legacy, name)[2:] == [("update", "allowed"), ("update", "failed")] * 2
+    assert _operations(legacy, name)[2:] == [("update", "allowed"), ("update", "failed")] * 2
 
 
 def test_what_a_later_plugin_stops_is_told_as_failed(legacy: Heat) -> None:
     name, _ = legacy.create(CLEAN, name="late-veto")
     assert legacy.ended(name) == ("CREATE_FAILED", "a later plugin stops it")
-    assert _asked(legacy, name) == [("create", "allowed"), ("create", "failed")]
+    assert _operations(legacy, name) == [("create", "allowed"), ("create", "failed")]
 
 
 def test_a_nested_stack_is_judged_with_its_root_alone(legacy: Heat) -> None:
@@ -115,7 +117,7 @@ def test_a_nested_stack_is_judged_with_its_root_alone(legacy: Heat) -> None:
         legacy.ended(name)
     assert [line["stack"] for line in legacy.lines("asked.jsonl") if line["stack"].startswith(name)] == [name] * 10
     long, _ = legacy.create(NESTED["template"], files={"inner.yaml": json.dumps(LONG)})
-    assert legacy.said(long) == (
+    assert legacy.outcome(long) == (
         "CREATE_FAILED",
         f"The policies deny this stack: length: {long}/inner/s has 64 characters at inner.yaml:1:120 (32 are enough)",
     )
@@ -131,13 +133,13 @@ def test_a_group_that_a_signal_scales_is_judged_alone(legacy: Heat) -> None:
     ]
     [link] = [entry["href"] for entry in group["links"] if entry["rel"] == "nested"]
     nested = link.split("/")[-2]
-    wait(lambda: len(_asked(legacy, nested)) == 2)
-    assert _asked(legacy, nested) == [("update", "allowed"), ("update", "complete")]
+    wait(lambda: len(_operations(legacy, nested)) == 2)
+    assert _operations(legacy, nested) == [("update", "allowed"), ("update", "complete")]
 
 
 def test_reasons_of_any_characters_are_stored(legacy: Heat) -> None:
     name, _ = legacy.create(template(s=string(salt="odd %s {x}\n\x1b[31m é \U0001f600 \ud800 " + "x" * 4000)))
-    status, reason = legacy.said(name)
+    status, reason = legacy.outcome(name)
     expected = "The policies deny this stack: salt: s is salted with odd %s {x}\ufffd\ufffd[31m é ? \ufffd "
     assert (status, reason.rstrip("x."), len(reason) <= 2000) == ("CREATE_FAILED", expected, True)
 
@@ -156,7 +158,7 @@ def test_other_operations_are_stopped_where_a_policy_is_on_them(legacy: Heat, op
             legacy.on(name, "POST", "/snapshots", name="copy")
         case _:
             legacy.on(name, "POST", "/actions", **{operation: None})
-    status, reason = legacy.said(name)
+    status, reason = legacy.outcome(name)
     assert (status, reason.split(". '")[0]) == (
         f"{operation.upper()}_FAILED",
         ("On delete or abandon: " if operation == "delete" else "") + why(name, finding, ""),
@@ -166,7 +168,7 @@ def test_other_operations_are_stopped_where_a_policy_is_on_them(legacy: Heat, op
 def test_a_vetoed_stack_is_kept_with_its_reason_where_the_option_says_so(tmp_path: Path) -> None:
     with running(tmp_path, convergence=False, options={"keep_vetoed_stack": "true"}) as heat:
         name, _ = heat.create(LONG, disable_rollback=False)
-        assert (heat.said(name), heat.stack(name)["disable_rollback"]) == (("CREATE_FAILED", why(name)), False)
+        assert (heat.outcome(name), heat.stack(name)["disable_rollback"]) == (("CREATE_FAILED", why(name)), False)
         assert _changed_by_veto(heat, name) == {"disable_rollback": (False, True)}
 
 
@@ -183,7 +185,7 @@ def _snapshot(heat: Heat, name: str) -> str:
     return snapshot
 
 
-def _asked(heat: Heat, name: str) -> list[tuple[str, str]]:
+def _operations(heat: Heat, name: str) -> list[tuple[str, str]]:
     return [(line["action"], line["what"]) for line in heat.lines("asked.jsonl", stack=name)]
 
 

@@ -76,21 +76,23 @@ def test_no_creation_gets_round_on_the_wire(filtered: Heat, case: str) -> None:
     ("PUT", "/", 403), ("PUT", "%0a", 403), ("PATCH", "/", 403), ("PATCH", "%0a", 403), ("PU", "", 400), ("UT", "", 400),
     ("P", "", 400), ("ATCH", "", 400), ("PUT", "?_method=PATCH", 400), ("DELETE", "?_method=PUT", 400), ("GET", "?_method=PUT", 400),
 ])  # fmt: skip
-def test_no_update_gets_round_on_the_wire(filtered: Heat, held: str, method: str, end: str, expected: int) -> None:
-    path = f"{CREATE}/{held}/{filtered.stack(held)['id']}{end}"
+def test_no_update_gets_round_on_the_wire(filtered: Heat, existing: str, method: str, end: str, expected: int) -> None:
+    path = f"{CREATE}/{existing}/{filtered.stack(existing)['id']}{end}"
     with filtered.unchanged():
         answer = filtered.sent(method, path, json.dumps({"template": LONG}).encode(), JSON)
-    assert refusal(answer) == (expected, why(held) if expected == 403 else REPLACED)
+    assert refusal(answer) == (expected, why(existing) if expected == 403 else REPLACED)
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_a_stack_that_is_looked_up_by_name_is_judged_at_its_own_address(filtered: Heat, held: str, method: str) -> None:
+def test_a_stack_that_is_looked_up_by_name_is_judged_at_its_own_address(
+    filtered: Heat, existing: str, method: str
+) -> None:
     with filtered.unchanged():
         body = json.dumps({"template": LONG}).encode()
-        redirect = filtered.sent(method, f"{CREATE}/{held}", body, JSON)
+        redirect = filtered.sent(method, f"{CREATE}/{existing}", body, JSON)
         assert redirect.status_code == 302
         answer = filtered.sent(method, urlsplit(redirect.headers["Location"]).path, body, JSON)
-        assert refusal(answer) == (403, why(held))
+        assert refusal(answer) == (403, why(existing))
 
 
 CALLS: dict[str, dict[str, str]] = {
@@ -104,8 +106,8 @@ CALLS: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("way", ["query", "form", "both"])
-def test_the_other_api_is_no_way_round(filtered: Heat, held: str, call: str, way: str) -> None:
-    fields = {"StackName": held, **CALLS[call]}
+def test_the_other_api_is_no_way_round(filtered: Heat, existing: str, call: str, way: str) -> None:
+    fields = {"StackName": existing, **CALLS[call]}
     query = {} if way == "form" else fields if way == "query" else {"Action": fields["Action"]}
     form = {} if way == "query" else {name: value for name, value in fields.items() if name not in query}
     with filtered.unchanged():

@@ -138,15 +138,15 @@ def test_no_creation_gets_round(filtered: Heat, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", TRIES)
-def test_no_update_gets_round(filtered: Heat, held: str, case: str) -> None:
+def test_no_update_gets_round(filtered: Heat, existing: str, case: str) -> None:
     attempt = TRIES[case]
-    expected = attempt.code, attempt.reason.replace("{}", held)
-    merged = attempt.code, (attempt.merged or attempt.reason).replace("{}", held)
+    expected = attempt.code, attempt.reason.replace("{}", existing)
+    merged = attempt.code, (attempt.merged or attempt.reason).replace("{}", existing)
     with filtered.unchanged():
-        assert refusal(filtered.on(held, "PUT", **attempt.body)) == expected
-        assert refusal(filtered.on(held, "PUT", converge=True, **attempt.body)) == expected
-        assert refusal(filtered.on(held, "PATCH", **attempt.body)) == merged
-    assert (filtered.on(held, "GET", "/template").json(), filtered.lengths(held)) == (OF_PARAMETER, [8])
+        assert refusal(filtered.on(existing, "PUT", **attempt.body)) == expected
+        assert refusal(filtered.on(existing, "PUT", converge=True, **attempt.body)) == expected
+        assert refusal(filtered.on(existing, "PATCH", **attempt.body)) == merged
+    assert (filtered.on(existing, "GET", "/template").json(), filtered.lengths(existing)) == (OF_PARAMETER, [8])
 
 
 ADOPTED = json.dumps({"name": "x", "template": LONG, "environment": {}, "resources": {}})
@@ -165,21 +165,21 @@ def test_an_adopted_stack_is_judged_and_not_the_template_beside_it(filtered: Hea
         assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
 
 
-def test_an_update_adopts_nothing(filtered: Heat, held: str) -> None:
+def test_an_update_adopts_nothing(filtered: Heat, existing: str) -> None:
     with filtered.unchanged():
         for method, path in (("PUT", ""), ("PATCH", ""), ("PUT", "/preview"), ("PATCH", "/preview")):
-            answer = filtered.on(held, method, path, template=CLEAN, adopt_stack_data=ADOPTED)
+            answer = filtered.on(existing, method, path, template=CLEAN, adopt_stack_data=ADOPTED)
             assert refusal(answer) == (400, ELSEWHERE)
         assert refusal(filtered.ask("POST", "validate", template=CLEAN, adopt_stack_data=ADOPTED)) == (400, ELSEWHERE)
 
 
-def test_a_template_elsewhere_that_changes_between_readings_is_never_read(filtered: Heat, held: str) -> None:
+def test_a_template_elsewhere_that_changes_between_readings_is_never_read(filtered: Heat, existing: str) -> None:
     with _changing() as (url, read), filtered.unchanged():
         expected = 400, TRIES["template_url"].reason
         name = filtered.name()
         assert refusal(filtered.ask("POST", "stacks", stack_name=name, template_url=url)) == expected
-        assert refusal(filtered.on(held, "PUT", template_url=url)) == expected
-        assert refusal(filtered.on(held, "PATCH", template_url=url)) == expected
+        assert refusal(filtered.on(existing, "PUT", template_url=url)) == expected
+        assert refusal(filtered.on(existing, "PATCH", template_url=url)) == expected
         form = {"Action": "CreateStack", "StackName": name, "TemplateUrl": url}
         assert filtered.cfn(form).status_code == filtered.cfn({}, **form).status_code == 400
     assert read == []

@@ -9,17 +9,17 @@ from tests.heat.doors.rig import Heat, running
 from tests.heat.doors.templates import refusal, string, template
 
 WITHOUT = Path("docs/samples/without-gate.yaml").read_text()
-ASKED = template(g=grant(), s=string(), v=value(place("s")))
+BODY = template(g=grant(), s=string(), v=value(place("s")))
 
 
 def test_a_template_with_a_grant_works_in_a_cloud_without_the_gate(tmp_path: Path) -> None:
     with running(tmp_path, convergence=True, resources="") as heat:
-        assert heat.create(ASKED)[1].status_code == 400
-        name, _ = heat.create(ASKED, environment=WITHOUT)
+        assert heat.create(BODY)[1].status_code == 400
+        name, _ = heat.create(BODY, environment=WITHOUT)
         assert heat.ended(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
 
 
 def test_the_gate_refuses_to_have_grants_mapped_away(filtered: Heat) -> None:
-    _, answer = filtered.create(ASKED, environment=WITHOUT)
+    _, answer = filtered.create(BODY, environment=WITHOUT)
     message = "maps the types DatalogGate::* to others, which no stack may"
     assert (answer.status_code, message in refusal(answer)[1]) == (400, True)

@@ -51,9 +51,9 @@ class Trial(Service):
 
     def status(self, held: Held) -> Status:
         lies = self._called("status", held.key) == "lie"
-        return "held" if (held.key in self.held()) != lies else "absent"
+        return "held" if (held.key in self.holdings()) != lies else "absent"
 
-    def held(self) -> list[str]:
+    def holdings(self) -> list[str]:
         """What it holds."""
         file = self._folder / "held"
         return sorted(json.loads(file.read_text())) if file.exists() else []
@@ -72,6 +72,6 @@ class Trial(Service):
     def _hold(self, key: str, whether: bool) -> None:
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            keys = {*self.held(), key} if whether else {*self.held()} - {key}
+            keys = {*self.holdings(), key} if whether else {*self.holdings()} - {key}
             (self._folder / "new").write_text(json.dumps(sorted(keys)))
             (self._folder / "new").replace(self._folder / "held")
