@@ -1,5 +1,7 @@
-"""What stays small, and what is stopped: a changed inventory, explanations, programs that would not end. Sections of
-`evaluation`'s page."""
+"""Measure what stays small: a changed inventory, explanations, stopped programs.
+
+The tables are sections of the page of `evaluation`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Recursion: the closure of a graph without cycles, and what a long chain reaches; rules, facts, SQLite's query."""
+"""Measure recursion: the closure of an acyclic graph, and a long chain.
+
+The module holds the rules, the facts and SQLite's query.
+"""
 
 from __future__ import annotations
 

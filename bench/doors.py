@@ -1,4 +1,4 @@
-"""What the filter costs: CPU of a request in a process of its own, then a Heat behind it beside the same Heat without.
+"""Measure the cost of the API filter, alone and before a Heat.
 
 python -m bench.doors [ROUNDS]
 

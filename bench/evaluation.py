@@ -1,4 +1,4 @@
-"""What a decision costs, beside other engines and a plain reference, in one interleaved run with equal answers: tables.
+"""Measure decisions beside other engines and a plain reference.
 
 python -m bench.evaluation [ROUNDS] [--write]
 

@@ -1,4 +1,6 @@
-"""A gate of 25 rules over a stack and an inventory: the rules' text and, from a seed, their facts.
+"""A gate of 25 rules over a stack and an inventory.
+
+The facts are drawn from a seed. `reference` answers the same in plain Python.
 
 `reference` answers the same in plain Python.
 """

@@ -1,4 +1,6 @@
-"""Three rules over servers, volumes and attachments: the work that peers do too, from JSON text to violations.
+"""Three rules over servers and volumes: the job that peers do too.
+
+The job goes from JSON text to violations.
 
 A violation is the policy and what it blames: a server without a security group, more than 100 servers by their number,
 an attachment of a volume in another zone than its server.

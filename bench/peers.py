@@ -1,4 +1,6 @@
-"""The job of three rules in other engines: each takes the same JSON text and gives the same violations.
+"""The job of three rules in other engines.
+
+Each engine takes the same JSON text and gives the same violations.
 
 Each is loaded once and keeps its policy, as ours does; what it can't keep between requests it makes for each. One that
 is not installed is missing.

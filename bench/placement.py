@@ -1,4 +1,6 @@
-"""What the solver of `rack_affinity` takes: CPU seconds of its process, the import of OR-Tools included.
+"""Measure the CPU time of the solver of `rack_affinity`.
+
+The times include the import of OR-Tools.
 
 python -m bench.placement [ROUNDS]
 """

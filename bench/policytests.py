@@ -1,5 +1,6 @@
-"""What all packs cost a stack, and what policy tests cost: the cases of our packs again and again until there are 500,
-and how good they are.
+"""Measure all packs on a stack, and 500 cases of policy tests.
+
+The cases are those of the packs, repeated; the page also shows how good they are.
 
 python -m bench.policytests [ROUNDS]
 """

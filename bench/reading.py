@@ -1,4 +1,4 @@
-"""From texts to facts: times beside those of the parsers alone, and how they grow; in one run, as tables.
+"""Measure the way from texts to facts beside the parsers alone.
 
 python -m bench.reading [ROUNDS]
 """

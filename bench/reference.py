@@ -1,4 +1,4 @@
-"""The 25 rules of `gate` in plain Python, as a compiler would write them: the floor that an engine is measured by.
+"""The 25 rules of `gate` in plain Python: the floor for engines.
 
 One function for each relation: nested loops over hash indexes, rounds over what is new where it is recursive. The
 indexes and rules of the inventory are there before a request; those of the stack are made for each.

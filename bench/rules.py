@@ -1,4 +1,4 @@
-"""What rules cost: parsing beside Python's own parser, and loading 300 policies; in one run, as tables.
+"""Measure parsing beside Python's parser, and loading 300 policies.
 
 python -m bench.rules [ROUNDS]
 """

@@ -1,4 +1,4 @@
-"""CPU times of whole commands, cold, interleaved in one run, and what large input costs: tables.
+"""Measure whole commands, cold, and what large input costs.
 
 python -m bench.run [ROUNDS]
 """

@@ -1,4 +1,4 @@
-"""Templates of any size, the same each time: what the benches read."""
+"""Templates of any size for the benches, the same each time."""
 
 from __future__ import annotations
 

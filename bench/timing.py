@@ -1,4 +1,4 @@
-"""Jobs that take turns in one process: a table of their medians, by the first one's."""
+"""Run jobs in turns in one process and tabulate their medians."""
 
 from __future__ import annotations
 

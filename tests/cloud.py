@@ -1,4 +1,4 @@
-"""A Heat, and a Keystone before it, at the HTTP edge: a server on the loopback that answers what it is told to."""
+"""A Heat and a Keystone on loopback with scripted answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What all tests share: a generated case may take as long as it takes, for no test looks at a clock."""
+"""Settings that all tests share.
+
+No generated case has a deadline.
+"""
 
 from __future__ import annotations
 

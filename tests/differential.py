@@ -1,4 +1,4 @@
-"""Engines against the oracle over many generated programs with facts.
+"""Compare the engines with the oracle over many generated programs.
 
 python -m tests.differential COUNT [SEED]
 """

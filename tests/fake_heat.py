@@ -1,4 +1,4 @@
-"""A heat-api at the HTTP edge that keeps stacks as Heat's engine does, and a door in front of it."""
+"""A heat-api that keeps stacks as Heat's engine does, behind a filter."""
 
 from __future__ import annotations
 

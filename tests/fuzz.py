@@ -1,4 +1,6 @@
-"""Texts that nobody would write, for the lexer, the parser, the formatter and the analysis: none may crash or hang one.
+"""Feed random texts to the lexer, parser, formatter and analysis.
+
+None may crash or hang.
 
 python -m tests.fuzz SECONDS [SEED]
 """

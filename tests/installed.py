@@ -1,7 +1,7 @@
-"""A Heat with the gate, as docs/install.md sets it up: its files below a folder that stands for the root, and a log.
+"""A Heat with the gate, set up as docs/install.md says.
 
-In: a text of the page, and the folder. Out: the text with the folder's paths; and what a command says, with those of
-the page.
+Its files are below a folder that stands for the root. `moved` puts the folder's paths into a text of the page, and a
+command's output shows those of the page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What values do to what was not known: ``python -m tests.known_values [SEEDS]`` asks it of every root of the corpus.
+"""Check over the corpus that values only settle undetermined findings.
+
+``python -m tests.known_values [SEEDS]`` checks every root.
 
 A root is judged without any environment, then with values for some of the parameters that have none, then for all. What
 is certain stays so, and nothing is found that was ruled out before: values only settle what was undetermined. A value

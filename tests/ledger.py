@@ -1,4 +1,7 @@
-"""A service whose holdings stand in a file, so that they outlive the process that asked; beside it, what Heat has."""
+"""A service that keeps its holdings in a file, and a Heat.
+
+The holdings outlive the process that reserved them.
+"""
 
 from __future__ import annotations
 

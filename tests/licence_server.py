@@ -1,4 +1,4 @@
-"""A licence server for tests: on loopback, with an answer for each request written beforehand, and a record of all."""
+"""A licence server on loopback with scripted answers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""An oracle for engines: the meaning of a checked program by brute force, with no index, plan or order.
+"""An oracle for engines: evaluate a checked program by brute force.
 
-It tries every choice of rows for the matches of a body that agrees on its variables. It shares nothing with the engines
-but what builtins compute.
+There is no index, plan or order. It tries every choice of rows for the matches of a body that agrees on its variables.
+It shares nothing with the engines but what builtins compute.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The texts of docs/truth.md and docs/builtins.md, made by evaluating what they say; and how a test asks that a file is
-the text that was made.
+"""Generate docs/truth.md and docs/builtins.md, and compare files with texts.
 
 The answers that `TABLES` and `EXAMPLES` hold were written by hand, from the pages of the language: test_pages.py asks
 that the evaluation gives them.

@@ -1,5 +1,7 @@
-"""Strategies for checked programs and facts: recursion, negation, aggregates, nulls, kinds that look alike, unknowns
-and builtins that fail."""
+"""Strategies for checked programs and their facts.
+
+They draw recursion, negation, aggregates, nulls, kinds that look alike, unknowns and builtins that fail.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meaning of rules as written: from text to rows, and what loading says of policies."""
+"""The meaning of rules, from their text to rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``import datalog_gate as dg`` offers, as an engineer uses it."""
+"""The public functions of ``import datalog_gate as dg``."""
 
 from __future__ import annotations
 

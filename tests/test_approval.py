@@ -1,4 +1,4 @@
-"""A grant of `approval` is had once a person has said so, for what that person was asked, and once."""
+"""A grant of `approval` needs one answer of a person."""
 
 from __future__ import annotations
 

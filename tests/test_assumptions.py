@@ -1,4 +1,4 @@
-"""What is assumed of an expression stands wherever the template would have had an unknown of it."""
+"""An assumed value replaces each unknown of its expression."""
 
 from __future__ import annotations
 

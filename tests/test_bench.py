@@ -1,4 +1,4 @@
-"""What the benches compare is the same work: whole answers are equal, and facts are the same each time."""
+"""The benches compare engines on the same work with equal answers."""
 
 from __future__ import annotations
 

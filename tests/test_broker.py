@@ -1,4 +1,7 @@
-"""A service that hangs, lies, or answers late, twice or nonsense: bounded time, a reason, nothing twice and no leak."""
+"""A service that hangs, lies or answers late does no harm.
+
+The time is bounded, there is a reason, nothing is done twice and nothing leaks.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What becomes of an evaluation that would take more than it may: it ends, says which rule took most, and keeps what is
-whole."""
+"""An evaluation over its budget ends and names its costliest rule.
+
+It keeps the relations that are complete.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builtins and aggregates in rules: all engines agree, of unknowns too, and the time is a fact."""
+"""All engines agree on builtins, aggregates and the time in rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The builtins: what they give beyond the examples of their page, what they refuse, and that each is implemented."""
+"""The builtins beyond the examples of their page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways around a policy that templates offer, each closed: the same open port, said so that a reader might miss it."""
+"""The same open port, written in ways that could hide it."""
 
 # ruff: noqa: E501 - one case a line
 

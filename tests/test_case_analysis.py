@@ -1,4 +1,4 @@
-"""Settling what is undetermined: by trying all values, exactly as reading with each of them."""
+"""Case analysis agrees with reading the stack once per value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue: the relations that rules may read, and what the harvested data says of resource types."""
+"""The relations for rules, and the harvested data of resource types."""
 
 from __future__ import annotations
 

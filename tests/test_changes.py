@@ -1,4 +1,4 @@
-"""Stacks judged against what they were: what an update introduces, makes worse or better, and finds there already."""
+"""Updates judged against the old stack: introduced, preexisting, worsened, improved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line end to end: what it prints, where, and what it exits with."""
+"""The command line end to end: output, streams and exit codes."""
 
 from __future__ import annotations
 

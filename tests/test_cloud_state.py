@@ -1,3 +1,5 @@
+"""The state of the cloud: rows, the rules over it, and reuse."""
+
 from __future__ import annotations
 
 import pytest

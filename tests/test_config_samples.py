@@ -1,4 +1,4 @@
-"""The samples of heat.conf and the policy file are what the generators of oslo.config and oslo.policy make of them."""
+"""The sample files are what oslo's generators write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What services promise holds for those that there are, and what breaks a promise is found."""
+"""The conformance kit finds each broken promise of a service."""
 
 from __future__ import annotations
 

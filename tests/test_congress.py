@@ -1,4 +1,6 @@
-"""What is written for Congress means here what it meant there, but for the exceptions that docs/congress.md lists.
+"""Policies for Congress keep their meaning, but for listed exceptions.
+
+docs/congress.md lists them.
 
 `-s` prints the counts of the conformance cases: ``pytest tests/test_congress.py -s -k conformance``.
 """

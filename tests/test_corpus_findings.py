@@ -1,4 +1,7 @@
-"""What the packs find in real templates, each kind of finding judged by hand: decision 45."""
+"""The findings of the packs in real templates, judged by hand.
+
+Decision 45 says how.
+"""
 
 from __future__ import annotations
 

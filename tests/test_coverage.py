@@ -1,4 +1,4 @@
-"""Coverage of rules: what the cases never made true or false, and what the command says of it."""
+"""The coverage of rules by policy tests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""A process that is killed at any transition of the journal, before it is written and after: once it is settled by what
-Heat's API says, over HTTP, the service holds what the living stack holds."""
+"""A process killed at any transition of the journal leaves no leak.
+
+It is killed before the transition is written and after. Once Heat's API has been asked over HTTP, the service holds
+what the living stack holds.
+"""
 
 from __future__ import annotations
 

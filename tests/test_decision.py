@@ -1,4 +1,4 @@
-"""From rules and a stack to a decision: outcomes and their precedence, findings, places, grants, and the id."""
+"""From rules and a stack to a decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision point: verdicts, what passes unjudged and why, reloads, and the record of it all."""
+"""The decision point: verdicts, exemptions, reloads and records."""
 
 from __future__ import annotations
 

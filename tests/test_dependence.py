@@ -1,4 +1,4 @@
-"""What a finding hangs on, where all values were tried and where they can't be, in words; and what it costs."""
+"""The text of what a finding depends on, and its cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A decision is the same for all hash seeds, engines and orders of what is given, and whatever other threads do.
+"""A decision is the same for all hash seeds, engines and orders.
+
+Other threads do not change it either.
 
 python -m tests.test_determinism EVALUATIONS has each of the threads judge that many stacks.
 """

@@ -1,4 +1,7 @@
-"""Every code by a snippet that fails with it and the nearest that passes: its test, and its part of the page."""
+"""Every diagnostic code with a snippet that fails and one that passes.
+
+They are the test of the code and its part of the page.
+"""
 
 from __future__ import annotations
 

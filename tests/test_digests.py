@@ -1,4 +1,4 @@
-"""The summary of facts: equal for equal facts alone, whatever their order and places."""
+"""Digests of facts are equal for equal facts only."""
 
 from __future__ import annotations
 

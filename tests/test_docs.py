@@ -1,4 +1,4 @@
-"""What the pages show is what happens: every command runs, and where output is shown it is the whole output."""
+"""Every command in the pages runs and prints what they show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of policies: all that a policy says, its text and its cases, and none of it more than text."""
+"""The generated pages of policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor: what it says of a Heat whose doors are live, and of each that is not as its operator believes."""
+"""The doctor's report on working and misconfigured doors."""
 
 from __future__ import annotations
 

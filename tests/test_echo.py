@@ -1,4 +1,4 @@
-"""Attributes whose answer stands in the template: what a `get_attr` of them is."""
+"""`get_attr` of attributes that repeat a property."""
 
 from __future__ import annotations
 

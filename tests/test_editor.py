@@ -1,4 +1,4 @@
-"""Test files that are written: cases begun from a template, expectations brought up to date, and all else as it was."""
+"""Writing test files: new cases and updated expectations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine of this package against the oracle, and the laws that hold for every program."""
+"""The native engine against the oracle, and laws for all programs."""
 
 from __future__ import annotations
 

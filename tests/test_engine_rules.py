@@ -1,5 +1,8 @@
-"""What single rules mean: nulls, kinds, unknowns, errors, negation, aggregates. Each case is one rule's body over a few
-facts, and what it derives; every engine must agree."""
+"""The meaning of single rules, in every engine.
+
+They cover nulls, kinds, unknowns, errors, negation and aggregates. Each case is one rule's body over a few facts, and
+what it derives.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a decision says of itself when it is asked: why, why not, what would settle a finding, what was looked at."""
+"""Explanations of decisions: why, why not, fixes and unknowns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the door says of grants before anything exists: what is wrong with one, and what the services say."""
+"""Answers about grants before anything is reserved."""
 
 from __future__ import annotations
 

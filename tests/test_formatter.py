@@ -1,4 +1,4 @@
-"""Rule files and how they are written: the layout, the comments, and what stays as it is."""
+"""The layout of formatted rule files."""
 
 from __future__ import annotations
 

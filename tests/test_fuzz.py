@@ -1,4 +1,4 @@
-"""No text of rules crashes what reads it, and reading takes steps in proportion to its length."""
+"""No text of rules crashes the reader, and reading is linear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pause of the garbage collector: on again after it, and never on if it was off."""
+"""Pausing the garbage collector restores its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `check` says of grants: what they ask which service for, or why they unlock nothing."""
+"""What `check` prints about grants."""
 
 from __future__ import annotations
 

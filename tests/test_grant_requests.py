@@ -1,4 +1,4 @@
-"""What grants ask of their services: whole requests, of every way to write a scope; and which services there are."""
+"""The requests that grants make to their services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The templates of docs/grants.md: each is allowed with its service, asks it for what it says, and not without it."""
+"""The templates of docs/grants.md, with and without their services."""
 
 from __future__ import annotations
 

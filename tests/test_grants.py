@@ -1,4 +1,4 @@
-"""A grant relaxes only policies that read it, and reaches nothing outside its stack and its scope: for any stacks."""
+"""A grant relaxes only policies that read it, within its scope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live stack, judged as Heat has it: over HTTP, against a Heat and a Keystone that answer on the loopback."""
+"""Judging a live stack over HTTP, with scripted answers."""
 
 from __future__ import annotations
 

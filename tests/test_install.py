@@ -1,4 +1,4 @@
-"""What docs/install.md has an operator write and run does what the page says."""
+"""The files and commands of docs/install.md work as the page says."""
 
 from __future__ import annotations
 

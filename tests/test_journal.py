@@ -1,4 +1,4 @@
-"""The journal: where a claim may go, who may move it, and what any mix of operations and crashes leaves."""
+"""The journal: allowed transitions, and any mix of operations and crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layers: each imports only what stands above it, and nothing derived from text is run."""
+"""The order of the rooms, and no code run from text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts and their tokens, the values that tokens write, and their places."""
+"""Texts and their tokens, values and places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin `licence` against a server: what it asks, which answers it takes, and what it does without any."""
+"""The plugin `licence` against a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts as lines: what is written, what is read back, and what is said of each bad line."""
+"""Facts as lines: writing, reading and bad lines."""
 
 from __future__ import annotations
 

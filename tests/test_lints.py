@@ -1,4 +1,4 @@
-"""Lints: what is no error in rules, but hardly meant."""
+"""Lints: rules that are valid but hardly meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision log among threads, forks and other processes."""
+"""The decision log with threads, forks and other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutation testing: what the mutants of a rule are, which of them count, and which survive."""
+"""Mutation testing: the mutants of rules and their survivors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The older state in rules: what `old:` stands for, and what is wrong with it."""
+"""The old state in rules: the meaning of `old:`."""
 
 from __future__ import annotations
 

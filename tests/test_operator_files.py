@@ -1,4 +1,4 @@
-"""Operators' catalogue files: their types in rules and facts, and what is said of bad ones."""
+"""Operators' catalogue files: their types in rules and facts."""
 
 # ruff: noqa: E501 (texts stand here as they are printed)
 

@@ -1,4 +1,4 @@
-"""What becomes of operations that the host has accepted: whom it is told, how often, and how Heat's events tell it."""
+"""Reporting the outcomes of accepted operations to plugins."""
 
 from __future__ import annotations
 

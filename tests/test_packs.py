@@ -1,4 +1,4 @@
-"""Packs of rules: the limits that an operator sets for one, which there are, copies of them, and packs of others."""
+"""Packs of rules: limits, listing and copies."""
 
 from __future__ import annotations
 

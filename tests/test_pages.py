@@ -1,4 +1,4 @@
-"""The pages that settle disputes: what they say is what happens, and what was meant to happen."""
+"""The tables of docs/truth.md and docs/builtins.md hold."""
 
 from __future__ import annotations
 

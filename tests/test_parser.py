@@ -1,4 +1,4 @@
-"""Texts and their trees, texts and what is said about them."""
+"""Texts and their trees or diagnostics."""
 
 from __future__ import annotations
 

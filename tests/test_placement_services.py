@@ -1,4 +1,4 @@
-"""What the services that hold things in Placement do without one: settings, options and files."""
+"""The services of Placement without a server: settings and requests."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Plans: the order of literals, and scans."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Policy test files: what is read, what is compared, what a run answers."""
+"""Policy test files: reading, comparing and running."""
 
 from __future__ import annotations
 

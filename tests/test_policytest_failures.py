@@ -1,4 +1,4 @@
-"""How a case that fails is told, as golden answers; and that pytest and the command tell the same."""
+"""The reports of failed cases, by the command and by pytest."""
 
 from __future__ import annotations
 

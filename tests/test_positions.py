@@ -1,4 +1,7 @@
-"""Where violations stand: for every fixture, and for values that come from outside a template, the whole of it."""
+"""The places of violations in all fixtures.
+
+They cover values that come from outside a template too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins around an operation: their order, what they see, what stops it, and who is told what afterwards."""
+"""Plugins around an operation: order, snapshots, problems and outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees and their text: what is printed parses to the same tree, and printing it again changes nothing."""
+"""Printing a tree and parsing the text gives the same tree."""
 
 from __future__ import annotations
 

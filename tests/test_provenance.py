@@ -1,4 +1,4 @@
-"""Why rows hold: first derivations, and the facts at their ends."""
+"""First derivations of rows, and the facts at their leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pyDatalog as an engine: it agrees with the native one, or refuses."""
+"""The pyDatalog engine agrees with the native one or refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The solver of `rack_affinity`, beside an oracle that tries every placement."""
+"""The solver of `rack_affinity` against an oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After any crash: what the service holds is what living stacks hold."""
+"""After any crash a service holds what living stacks hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the log shows of definitions that hold secrets."""
+"""The decision log shows no secret of a definition."""
 
 from __future__ import annotations
 

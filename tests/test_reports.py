@@ -1,4 +1,4 @@
-"""What `check` finds in the formats of other programs: whole documents, and that nothing in a name can break them."""
+"""The report formats of `check` for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hidden parameters: rules see their values, and no door shows them or anything made of them."""
+"""Rules see hidden parameters, and no door shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service is shown of a stack, what its calls are idempotent on, and how it is found."""
+"""The contract of services: snapshots, keys and loading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `services` and `approval`: what they print, what they change, and what they exit with."""
+"""The commands `services` and `approval`."""
 
 from __future__ import annotations
 

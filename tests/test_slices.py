@@ -1,3 +1,5 @@
+"""Slices of programs and their cache."""
+
 from __future__ import annotations
 
 import gc

@@ -1,4 +1,4 @@
-"""What a template's text, its environments and its deployments say: the whole of each relation for small stacks."""
+"""The relations of a template's text, environments and deployments."""
 
 from __future__ import annotations
 

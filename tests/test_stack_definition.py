@@ -1,4 +1,4 @@
-"""What a stack is made of, as a door hands it on: read as Heat would, and whole again from the log."""
+"""The definition of a stack, as doors pass and log it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a stack, by Heat's own words over HTTP; and where those are no proof, that there is no telling."""
+"""The state of a stack as Heat's API proves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an update does to each resource: heat:change and heat:disruption, by the definitions before and after."""
+"""Predicted changes: heat:change and heat:disruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strata: their order, and the recursions that have no meaning or no end."""
+"""Strata: their order, and recursions that are refused."""
 
 from __future__ import annotations
 

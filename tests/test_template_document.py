@@ -1,4 +1,4 @@
-"""Texts as plain data with places: what Heat's loader reads, and what it must not be fed."""
+"""Reading YAML with places, as Heat's loader does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as stacks: both forms of the call, what may be read, and the corpus of real templates."""
+"""Stacks from files, and the corpus of real templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of templates: the values are those that Heat's own classes compute on the same arguments."""
+"""Template functions give the values of Heat's own classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quick way of reading simple resources gives what the full one gives."""
+"""The fast path for plain resources agrees with the full one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates as stacks: parameters, environments, conditions, references, what is nested, and the place of all of it."""
+"""Templates as stacks: parameters, environments, conditions and nesting."""
 
 # ruff: noqa: E501 - one case a line
 

@@ -1,4 +1,4 @@
-"""Properties under the names that Heat reads, whatever the template calls them."""
+"""Properties under the names that Heat reads."""
 
 from __future__ import annotations
 

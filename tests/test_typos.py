@@ -1,4 +1,4 @@
-"""The typo suite: no misspelling lets a stack through without a word when rules are loaded."""
+"""No misspelling in rules lets a stack pass silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The certain and the possible version of programs, against every outcome that the unknowns may have."""
+"""The certain and possible versions of programs against all outcomes."""
 
 from __future__ import annotations
 

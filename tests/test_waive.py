@@ -1,4 +1,4 @@
-"""Waivers on the command line: `waive`, `waivers check`, what `check`, `explain` and `replay` say of them."""
+"""Waivers on the command line."""
 
 from __future__ import annotations
 

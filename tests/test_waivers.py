@@ -1,4 +1,4 @@
-"""Waivers: what is read, what they let be and what they leave, what stays of a decision; the commands on them."""
+"""Waivers: reading them and applying them to decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why rows hold and others do not: trees that replay, whatever the order of rules, literals and facts."""
+"""Derivation trees for rows that hold or do not hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The API filter over plain WSGI: what it refuses and how, and that it forwards exactly the bytes that it judged."""
+"""The API filter over plain WSGI.
+
+It forwards exactly the bytes that it judged.
+"""
 
 from __future__ import annotations
 

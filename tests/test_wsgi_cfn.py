@@ -1,4 +1,4 @@
-"""The filter before heat-api-cfn: what is judged of a query or form, and the refusals in that API's shape."""
+"""The filter before heat-api-cfn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API filter asks the decision point, for which requests, and what it does with each answer."""
+"""The operations that the API filter submits to the decision point."""
 
 from __future__ import annotations
 

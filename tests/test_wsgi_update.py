@@ -1,4 +1,4 @@
-"""Updates through the API filter: judged as Heat would merge them, and forwarded as they were judged."""
+"""Updates through the API filter, judged as Heat would merge them."""
 
 from __future__ import annotations
 

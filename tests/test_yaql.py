@@ -1,4 +1,7 @@
-"""The function `yaql`: its values are those of Heat's engine, and what could take long or much is not known."""
+"""The function `yaql` gives the values of Heat's engine.
+
+Expressions that could take long or much are unknown.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The certain and possible versions of generated programs, and what trying the values of few settles, judged by every
-outcome of what is not known.
+"""Check certain and possible versions of programs against all outcomes.
+
+The programs are generated; the case analysis of few unknowns is checked too.
 
 python -m tests.unknowns COUNT [SEED]
 """

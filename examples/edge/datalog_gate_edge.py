@@ -1,4 +1,4 @@
-"""A service of a provider's own: each resource in the scope of a grant gets one of so many places at the edge.
+"""A provider's own service: places at the edge for granted resources.
 
 What is held stands in a file, by key. It is the smallest that keeps every promise of `Service`: take it as the start of
 one that asks a server of yours instead.

@@ -1,8 +1,9 @@
-"""Our stack against what Heat makes of the same input, place by place.
+"""Compare our stack with what Heat makes of the same input.
 
-In: our `Stack` or the diagnostics that refuse it, and Heat's answer for every shape of what only the cloud knows. Out:
-the `Difference`s and how many resources were compared. What we call known must be Heat's value in every shape; what we
-call unknown must hang on the cloud, so differ between shapes; two unknowns that we write alike must be alike there.
+The inputs are our `Stack`, or the diagnostics that refuse it, and Heat's answer for every shape of what only the cloud
+knows; the result is the `Difference`s and how many resources were compared. What we call known must be Heat's value in
+every shape; what we call unknown must depend on the cloud, so differ between shapes; two unknowns that we write alike
+must be alike there.
 """
 
 from __future__ import annotations

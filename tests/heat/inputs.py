@@ -1,4 +1,4 @@
-"""The same input for us and for Heat: what a user's client sends, parameters without a value filled from a seed."""
+"""The same input for us and for Heat, with seeded parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison itself: every way in which two sides can differ is seen."""
+"""The comparison with Heat sees every kind of difference."""
 
 from __future__ import annotations
 

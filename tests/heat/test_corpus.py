@@ -1,4 +1,4 @@
-"""Our fixtures and the corpus of real templates, as we and as Heat resolve them."""
+"""Our fixtures and the corpus, resolved by us and by Heat."""
 
 from __future__ import annotations
 

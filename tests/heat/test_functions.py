@@ -1,4 +1,4 @@
-"""Every function in every version of templates: right and wrong arguments, resolved by us and by Heat.
+"""Every template function in every version, resolved by us and by Heat.
 
 The expressions stand in a property, or in a condition, of one template in all its versions: where a version has no such
 function it is plain data on both sides. Where Heat refuses we must refuse, and the other way round.

@@ -1,4 +1,4 @@
-"""Templates that nobody would write, as we and as Heat resolve them: functions in functions, versions, nesting."""
+"""Generated templates, resolved by us and by Heat."""
 
 # ruff: noqa: E501 - one function a line
 

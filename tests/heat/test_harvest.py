@@ -1,4 +1,4 @@
-"""The shipped catalogue against the `openstack-heat` it was harvested from, where that is installed."""
+"""The shipped resource types against the installed `openstack-heat`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an update does to each resource, held against Heat's own preview of it, with no engine running."""
+"""Compare predicted changes of resources with Heat's own preview."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of verdicts itself: a wrong value that our rules read is seen, and what we call unknown is not."""
+"""The comparison of verdicts sees a wrong value that rules read."""
 
 from __future__ import annotations
 

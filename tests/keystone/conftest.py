@@ -1,5 +1,7 @@
-"""A Heat behind a Keystone, started once. These tests need the packages of both: they run in the tox environment
-`keystone` alone."""
+"""A Heat behind a Keystone, started once.
+
+These tests need the packages of both: they run in the tox environment `keystone` alone.
+"""
 
 from __future__ import annotations
 

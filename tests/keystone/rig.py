@@ -1,7 +1,7 @@
-"""A Keystone with projects, users and roles, and a Heat behind it (tests.heat.doors.rig) with Heat's own api-paste.ini,
-edited as docs/install.md says.
+"""A Keystone with users and roles, and a Heat behind it.
 
-Out: a `Cloud`, of which each user has a session with a real token.
+The Heat (tests.heat.doors.rig) has Heat's own api-paste.ini, edited as docs/install.md says. Each user of a `Cloud` has
+a session with a real token.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Keystone in one process, over HTTP. ``python server.py FOLDER PORT PASSWORD``
+"""Run Keystone over HTTP: ``python server.py FOLDER PORT PASSWORD``.
 
-In: an empty folder. Out: the database, keys and logs there, an administrator with the password, and READY on stdout.
+The folder is empty at the start; the database, keys and logs go there, with an administrator who has the password, and
+READY goes to stdout.
 """
 
 from __future__ import annotations

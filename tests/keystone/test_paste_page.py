@@ -1,4 +1,4 @@
-"""Heat's own api-paste.ini with both doors is what docs/install.md shows."""
+"""The api-paste.ini of docs/install.md is Heat's own with both doors."""
 
 from __future__ import annotations
 

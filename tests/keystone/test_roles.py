@@ -1,4 +1,4 @@
-"""Who asks, as a real Keystone says it: tokens, roles and projects at the filter."""
+"""Tokens, roles and projects of a real Keystone at the filter."""
 
 from __future__ import annotations
 

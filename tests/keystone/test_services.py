@@ -1,4 +1,4 @@
-"""Who may ask Heat what became of any project's stacks, and who may grant which service, as a real Keystone says it."""
+"""Permissions for stack states and services, with a real Keystone."""
 
 from __future__ import annotations
 

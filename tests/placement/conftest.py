@@ -1,4 +1,7 @@
-"""A real Placement, started once. These tests need its package: they run in the tox environment `placement` alone."""
+"""A real Placement, started once.
+
+These tests need its package: they run in the tox environment `placement` alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Heat whose services hold what they hold in a real Placement: what the tests of both together share.
+"""A real Heat whose services hold resources in a real Placement.
 
 What needs a cloud in Heat is a stand-in (`stand_ins`). The rules are those that ship, and those of the guide.
 """

@@ -1,4 +1,4 @@
-"""A real Placement for tests: its process, and what an operator sets there and sees, asked over HTTP on its own."""
+"""A real Placement process, with requests of its operator."""
 
 from __future__ import annotations
 

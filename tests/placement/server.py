@@ -1,6 +1,6 @@
-"""Placement in one process, over HTTP. ``python server.py FOLDER PORT``
+"""Run Placement over HTTP: ``python server.py FOLDER PORT``.
 
-In: a folder, empty or as it was left. Out: the database and the log there, and READY on stdout.
+The folder is empty or as it was left; the database and the log go there, and READY to stdout.
 """
 
 from __future__ import annotations

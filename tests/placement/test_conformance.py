@@ -1,4 +1,4 @@
-"""The promises of a service, kept by those that hold things in a real Placement."""
+"""The services of Placement keep the promises of a service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grants whose services hold something in a real Placement, in a real Heat with both engines."""
+"""Grants with claims in a real Placement, in both engines."""
 
 from __future__ import annotations
 

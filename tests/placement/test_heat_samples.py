@@ -1,5 +1,8 @@
-"""The five templates of docs/grants.md, in a real Heat with both engines behind the gate's filter: each is made as its
-user would send it, and reads what its service decided where the guide says."""
+"""The five templates of docs/grants.md in a real Heat.
+
+Each runs in both engines behind the filter, is sent as its user would send it, and reads the decision of its service
+where the guide says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service `licence`, beside a real Placement: whole answers, and what Placement says is held."""
+"""The service `licence` with a real Placement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service `rack_affinity`, beside a real Placement: whole decisions, and what Placement says is held."""
+"""The service `rack_affinity` with a real Placement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Heats of the tests, each started once for those that ask for it."""
+"""The running Heats of the tests, each started once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The text of docs/doors.md: what each door makes of an operation that the policies deny, as Heat answered it.
+"""The text of docs/doors.md: what each door makes of a denied operation.
 
-In: a Heat for each row of `DOORS`. Out: the page. An operation does what comes before it, then itself, as a stack's
+The page comes from a Heat for each row of `DOORS`. An operation does what comes before it, then itself, as a stack's
 owner would over HTTP.
 """
 

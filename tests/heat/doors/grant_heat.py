@@ -1,4 +1,4 @@
-"""A Heat that has services for grants, and what its journal and its services hold: what the tests of grants share."""
+"""A running Heat with services for grants, shared by the grant tests."""
 
 from __future__ import annotations
 

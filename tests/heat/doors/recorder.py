@@ -1,4 +1,4 @@
-"""What the decision point of the process was asked and told, in lines of JSON in a file."""
+"""Record the questions to a decision point as lines of JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A Heat to talk to, from its start to its end: what the tests of the doors share.
-
-In: how the engine works and which doors stand in it. Out: a `Heat`, driven over HTTP.
-"""
+"""Start a Heat with chosen doors and drive it over HTTP."""
 
 from __future__ import annotations
 

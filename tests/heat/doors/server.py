@@ -1,7 +1,7 @@
-"""Heat in one process: its API, its API of CloudFormation, and its engine: ``python server.py FOLDER PORT CFN_PORT``.
+"""Run Heat's API, CFN API and engine: ``python server.py FOLDER PORT CFN_PORT``.
 
-In: a folder with heat.conf and paste.ini. Out: the database and the logs there, and READY on stdout when it answers.
-The transport is oslo.messaging's fake one, the database SQLite.
+The folder holds heat.conf and paste.ini; the database and the logs go there, and READY to stdout when it answers. The
+transport is oslo.messaging's fake one, the database SQLite.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Templates for the tests of the doors: none needs a cloud."""
+"""Templates for the tests of the doors that need no cloud."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A grant that a person approves, in both engines of a real Heat: by the commands, from the refusal to the deletion."""
+"""Approve a grant with the commands, in both engines of Heat."""
 
 from __future__ import annotations
 

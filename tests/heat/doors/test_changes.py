@@ -1,5 +1,8 @@
-"""Updates in a real Heat that are judged as changes: what was wrong before stops nothing and what is new does, at the
-filter before the convergence engine and in the plugin of the legacy one. What was refused was never there."""
+"""Judge updates as changes in a real Heat.
+
+What was wrong before an update stops nothing and what is new does, at the filter before the convergence engine and in
+the plugin of the legacy one. A refused stack never exists.
+"""
 
 from __future__ import annotations
 

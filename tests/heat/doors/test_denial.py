@@ -1,4 +1,7 @@
-"""The record of a denied creation, in both engines: a stack that failed for its reason, and may be made good."""
+"""The record of a denied creation, in both engines.
+
+The stack failed for its reason and can be corrected.
+"""
 
 from __future__ import annotations
 

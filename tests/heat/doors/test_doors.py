@@ -1,4 +1,4 @@
-"""What an operation that the policies deny becomes, at each door and with each engine; and what clients print of it."""
+"""What each door and engine makes of a denied operation."""
 
 from __future__ import annotations
 

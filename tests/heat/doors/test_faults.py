@@ -1,6 +1,7 @@
-"""What goes wrong around the gate in a running Heat: each fault has its answer, nothing gets through and nothing hangs.
+"""Faults around the gate in a running Heat.
 
-Each test runs behind the filter with the convergence engine, and with the lifecycle plugin in the legacy one.
+Each fault has its answer, nothing gets through and nothing hangs. Each test runs behind the filter with the convergence
+engine, and with the lifecycle plugin in the legacy one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""The API filter before Heat's convergence engine, over HTTP: a violating stack is refused in whatever operation it is
-said, and nothing of it is in Heat afterwards; a clean one is built."""
+"""The API filter before Heat's convergence engine, over HTTP.
+
+Every operation with a violating stack is refused and leaves nothing in Heat; a clean stack is built.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grants in a real Heat, in both engines: what is reserved, refused and given back."""
+"""Grants in a real Heat, in both engines: reserve, refuse, release."""
 
 from __future__ import annotations
 

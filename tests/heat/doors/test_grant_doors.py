@@ -1,5 +1,7 @@
-"""Grants at the API filter before Heat's convergence engine: what can't be had is refused with nothing in Heat, and
-what an abandoned stack holds is noted."""
+"""Grants at the API filter before Heat's convergence engine.
+
+A grant that cannot be had is refused and leaves nothing in Heat; the claims of an abandoned stack are noted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Services that misbehave, in a real Heat with both engines: the time is bounded, the stack says why, nothing leaks."""
+"""Services that misbehave, in both engines of a real Heat.
+
+The time is bounded, the stack says why, nothing leaks.
+"""
 
 from __future__ import annotations
 

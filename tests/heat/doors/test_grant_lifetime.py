@@ -1,4 +1,4 @@
-"""Where Heat keeps a grant, in a real Heat with both engines: after failed updates, abandoned and adopted stacks."""
+"""Grants after failed updates, and in abandoned and adopted stacks."""
 
 from __future__ import annotations
 

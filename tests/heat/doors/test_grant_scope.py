@@ -1,4 +1,4 @@
-"""What a grant may say in a real Heat, in both engines: what is refused at once, and what waits for it."""
+"""The properties of a grant in a real Heat, in both engines."""
 
 from __future__ import annotations
 

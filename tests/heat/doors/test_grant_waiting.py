@@ -1,4 +1,4 @@
-"""Grants that wait for a person, in both engines of a real Heat: they keep nobody else, and waiting ends."""
+"""Grants that await a person, in both engines of a real Heat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of hidden parameters in a running Heat: nothing that the gate writes or answers shows them."""
+"""A running Heat with the gate shows no hidden value."""
 
 from __future__ import annotations
 

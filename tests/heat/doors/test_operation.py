@@ -1,4 +1,4 @@
-"""The lifecycle plugin with no Heat that runs: what is broken in the gate or in Heat stops what would build."""
+"""The lifecycle plugin without a running Heat: broken gates and stacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins are told what became of what they let pass, in both engines, by whoever settles claims."""
+"""Plugins hear the outcome of an operation, in both engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lifecycle plugin inside Heat's legacy engine, over HTTP: what it stops and how, and what it is told."""
+"""The lifecycle plugin in Heat's legacy engine, over HTTP."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Ways round the filters by how a request is written, and by where it is sent: over HTTP, before Heat's convergence
-engine. Each is refused with its reason, and nothing of it is in Heat afterwards."""
+"""Ways round the filters by the form or address of a request.
+
+Each is sent over HTTP before Heat's convergence engine, is refused with its reason and leaves nothing in Heat.
+"""
 
 # ruff: noqa: E501 - one case a line
 

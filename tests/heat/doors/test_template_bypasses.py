@@ -1,5 +1,8 @@
-"""Ways round the filters before Heat's convergence engine, over HTTP: each is refused with its reason, or judged as
-Heat builds it, and what Heat holds afterwards violates nothing."""
+"""Ways round the filters by what a template or environment holds.
+
+Each is sent over HTTP before Heat's convergence engine and is refused with its reason or judged as Heat builds it; what
+Heat holds afterwards violates nothing.
+"""
 
 # ruff: noqa: E501 - one case a line
 

@@ -1,4 +1,4 @@
-"""What an update does to each resource, held against what both engines really do."""
+"""Compare predicted changes of resources with both engines of Heat."""
 
 from __future__ import annotations
 

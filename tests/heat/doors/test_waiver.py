@@ -1,4 +1,4 @@
-"""A waiver in a running Heat: what was refused is built once somebody answers for it, and refused after its day."""
+"""A waiver in a running Heat, before and after it expires."""
 
 from __future__ import annotations
 

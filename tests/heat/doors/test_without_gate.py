@@ -1,4 +1,4 @@
-"""Templates with grants where the gate is not, and where somebody would like it not to be."""
+"""Templates with grants in a Heat without the gate."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A service of the tests' own, which does what a test tells it to: in, a file with the name of a way to behave, next to
-it the places that it gives; out, a line for each call."""
+"""A service that behaves as a test says.
+
+It reads the name of a behaviour from a file, next to which it keeps its places, and writes a line for each call.
+"""
 
 from __future__ import annotations
 

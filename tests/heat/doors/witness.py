@@ -1,6 +1,6 @@
-"""Lifecycle plugins of the tests' own, before and after the gate's: what Heat's objects held, as seen from both sides.
+"""Lifecycle plugins around the gate's that record Heat's objects.
 
-Out: one line of JSON for each call, in a file.
+Each call writes one line of JSON to a file.
 """
 
 from __future__ import annotations

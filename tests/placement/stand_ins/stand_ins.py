@@ -1,6 +1,7 @@
-"""Stand-ins for the types of resources that need a cloud, for `plugin_dirs`: each takes the properties of the type it
-stands for and keeps what it was given, for who asks for the attribute `given`. One with the image `broken` fails when
-Heat has long done all that does not wait for it.
+"""Stand-ins for resource types that need a cloud, for `plugin_dirs`.
+
+Each takes the properties of the type it stands for and shows them in the attribute `given`. A stand-in with the image
+`broken` fails when Heat has long done all that does not wait for it.
 """
 
 from __future__ import annotations
