@@ -33,7 +33,7 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.query import ask
 from datalog_gate.doors.cli.main import main
 from datalog_gate.engine import engine
-from datalog_gate.facts.lines import Line
+from datalog_gate.facts.lines import FactLine
 from datalog_gate.files.rules import read_rules
 from datalog_gate.files.templates import read_facts
 from datalog_gate.language.ast import NOWHERE, Constant, Rule
@@ -94,9 +94,9 @@ REFUSED: list[tuple[Policies, list[str]]] = [
 """Policies, and the place and code of each error."""
 
 FACTS = [
-    Line("nova:tags", ("s", "t"), NOWHERE),
-    Line("neutronv2:security_group_rules", {"id": "any", "port_range_min": None}, NOWHERE),
-    Line("neutronv2:security_group_rules", {"id": "nine", "port_range_min": 9}, NOWHERE),
+    FactLine("nova:tags", ("s", "t"), NOWHERE),
+    FactLine("neutronv2:security_group_rules", {"id": "any", "port_range_min": None}, NOWHERE),
+    FactLine("neutronv2:security_group_rules", {"id": "nine", "port_range_min": 9}, NOWHERE),
 ]
 READ: list[tuple[str, list[str], list[tuple[object, ...]]]] = [
     (
@@ -340,7 +340,9 @@ def test_conversion_keeps_every_row(
     (modern,) = check([module]).modules
     ours = RuleFile("a", "a", converted(modern))
     lines = [
-        Line("neutronv2:security_group_rules", {"id": str(at), "port_range_min": low, "port_range_max": high}, NOWHERE)
+        FactLine(
+            "neutronv2:security_group_rules", {"id": str(at), "port_range_min": low, "port_range_max": high}, NOWHERE
+        )
         for at, (low, high) in enumerate(facts)
     ]
     assert ask([ours], "p(x)", lines, engine("native")).rows == ask([written], "p(x)", lines, engine("native")).rows

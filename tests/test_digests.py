@@ -23,7 +23,7 @@ from datalog_gate.base.values import (
     in_order,
     row_key,
 )
-from datalog_gate.facts.digests import Summary, summary
+from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef
 
@@ -61,25 +61,27 @@ def test_two_sets_of_facts_have_one_digest_exactly_if_they_are_equal(
         row = data.draw(st.sampled_from(list(other)))
         maybe = other.pop(row)
         other[data.draw(st.tuples(VALUES, st.just(row[1])))] = data.draw(st.just(maybe) | REASONS)
-    first, again = summary(facts_of(*known.items())), summary(facts_of(*other.items()))
+    first, again = summarize(facts_of(*known.items())), summarize(facts_of(*other.items()))
     assert (first.digests == again.digests) == (known == other)
 
 
 def test_columns_that_hold_an_unknown_are_told_wherever_it_stands() -> None:
     rows: list[tuple[Row, Unknown | None]] = [(("a", 1), None), (("b", Unknown("x")), None), (("c", 2), Unknown("c"))]
-    digest = summary(facts_of(*rows)).digests
-    assert summary(facts_of(*rows)) == Summary(digest, {"m:p": frozenset({1})})
-    assert summary(facts_of(*rows[::2])).unknown == {}
+    digest = summarize(facts_of(*rows)).digests
+    assert summarize(facts_of(*rows)) == Summary(digest, {"m:p": frozenset({1})})
+    assert summarize(facts_of(*rows[::2])).unknown == {}
 
 
 def test_places_are_no_part_of_a_digest() -> None:
-    assert summary(facts_of((("a", Unknown("x", place=PLACE)), None))) == summary(facts_of((("a", Unknown("x")), None)))
+    assert summarize(facts_of((("a", Unknown("x", place=PLACE)), None))) == summarize(
+        facts_of((("a", Unknown("x")), None))
+    )
 
 
 @pytest.mark.parametrize("second", [hidden_value("other"), replace(hidden_value("pw"), place=PLACE), SECRET])
 def test_of_a_hidden_unknown_the_digest_says_only_that_it_is_there(second: Unknown) -> None:
-    first = summary(facts_of(((hidden_value("pw"), 1), None), ((hidden_value("q"), 2), None)))
-    assert first == summary(facts_of(((hidden_value("z"), 1), None), ((second, 2), None)))
+    first = summarize(facts_of(((hidden_value("pw"), 1), None), ((hidden_value("q"), 2), None)))
+    assert first == summarize(facts_of(((hidden_value("z"), 1), None), ((second, 2), None)))
 
 
 def test_hidden_cells_do_not_show_in_a_digest_nor_by_the_order_of_rows() -> None:
@@ -87,6 +89,6 @@ def test_hidden_cells_do_not_show_in_a_digest_nor_by_the_order_of_rows() -> None
         facts = facts_of(((first, "a"), None), ((second, "b"), None))
         facts.hide("m:p", (first, "a"), [0])
         facts.hide("m:p", (second, "b"), [0])
-        return summary(facts).digests
+        return summarize(facts).digests
 
-    assert digest("x", "y") == digest("y", "x") != summary(facts_of((("x", "a"), None), (("y", "b"), None))).digests
+    assert digest("x", "y") == digest("y", "x") != summarize(facts_of((("x", "a"), None), (("y", "b"), None))).digests

@@ -12,7 +12,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Unknown, Value, from_python, hidden_value, row_key
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.facts.lines import Line, read, write, write_text
+from datalog_gate.facts.lines import FactLine, read, write, write_text
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import EnvironmentFile
 
@@ -94,8 +94,8 @@ def test_a_decimal_that_no_double_holds_comes_back_as_its_text() -> None:
 def test_a_row_may_be_an_array_or_name_some_columns_and_empty_lines_are_skipped() -> None:
     text = '\n{"relation": "q", "row": [1, "a"], "more": 1}\r\n \n{"relation": "q", "row": {"b": true}}\n'
     assert read(text, "f") == [
-        Line("q", (1, "a"), Span("f", 2, 1, 2, 47)),
-        Line("q", {"b": TRUE}, Span("f", 4, 1, 4, 38)),
+        FactLine("q", (1, "a"), Span("f", 2, 1, 2, 47)),
+        FactLine("q", {"b": TRUE}, Span("f", 4, 1, 4, 38)),
     ]
 
 
@@ -110,15 +110,15 @@ def test_hidden_values_of_two_lines_are_not_equal() -> None:
 @pytest.mark.parametrize(
     ("line", "message", "suggestion"),
     [
-        ("p(1).", "this is no JSON: Expecting value: line 1 column 1 (char 0)", None),
-        ('{"relation": "q", "row": [NaN]}', "this is no JSON: NaN is no number", None),
+        ("p(1).", "this is not JSON: Expecting value: line 1 column 1 (char 0)", None),
+        ('{"relation": "q", "row": [NaN]}', "this is not JSON: NaN is not a number", None),
         ("[1]", "a fact is an object with a relation and a row", '{"relation": "name", "row": ["value"]}'),
         ('{"row": [1]}', "a fact is an object with a relation and a row", '{"relation": "name", "row": ["value"]}'),
         ('{"relation": "q"}', "a row is an object or an array", '"row": {"column": "value"}'),
         ('{"relation": "q", "row": 1}', "a row is an object or an array", '"row": {"column": "value"}'),
-        ('{"relation": "q", "row": [[1]]}', "[1] is no value", "a value is a scalar"),
-        ('{"relation": "q", "row": [{"$unknwon": 1}]}', '{"$unknwon": 1} is no value', "a value is a scalar"),
-        ('{"relation": "q", "row": [{"$hidden": 0}]}', '{"$hidden": 0} is no value', "a value is a scalar"),
+        ('{"relation": "q", "row": [[1]]}', "[1] is not a value", "a value is a scalar"),
+        ('{"relation": "q", "row": [{"$unknwon": 1}]}', '{"$unknwon": 1} is not a value', "a value is a scalar"),
+        ('{"relation": "q", "row": [{"$hidden": 0}]}', '{"$hidden": 0} is not a value', "a value is a scalar"),
         ('{"relation": "q", "row": [1e9999]}', "a number must be finite and of at most 4000 digits", None),
     ],
 )  # fmt: skip
@@ -149,5 +149,5 @@ def test_a_row_that_does_not_fit_its_relation_is_told(
     relation = SHIPPED.relation("heat:property")
     assert relation is not None
     with pytest.raises(InputError) as error:
-        Line("heat:property", row, PLACE).positional(relation)
+        FactLine("heat:property", row, PLACE).positional(relation)
     assert error.value.diagnostics == (Diagnostic("bad-facts", message, PLACE, suggestion),)

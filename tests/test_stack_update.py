@@ -9,7 +9,7 @@ import pytest
 from datalog_gate.base.values import ResourceId, row_key, show
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.old_relations import add_past
+from datalog_gate.facts.old_relations import add_old_facts
 from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Live, Stack
@@ -27,7 +27,7 @@ def stack(resources: str, files: Mapping[str, str] | None = None, live: tuple[Li
 
 def past_of(old: Stack, new: Stack, wanted: Collection[str] = BOTH) -> FactSet:
     facts = flatten(new, SHIPPED, wanted)
-    add_past(facts, [old], [new], SHIPPED, wanted)
+    add_old_facts(facts, [old], [new], SHIPPED, wanted)
     return facts
 
 

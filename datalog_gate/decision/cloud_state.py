@@ -19,7 +19,7 @@ from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.model import IndexedTable, Model
 from datalog_gate.engine.native import evaluate
-from datalog_gate.facts.digests import Summary, summary
+from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.cloud import relation
@@ -59,7 +59,7 @@ def loaded(
         else IndexedTable(dict.fromkeys(found))
         for name, found in own.items()
     }
-    known = summary(FactSet({name: table.rows for name, table in tables.items() if table.rows}))
+    known = summarize(FactSet({name: table.rows for name, table in tables.items() if table.rows}))
     model = Model(tables)
     if not known.unknown:
         part = grounded(program, frozenset(own))

@@ -21,10 +21,10 @@ from datalog_gate.decision.grants import effective
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import Request
 from datalog_gate.engine.model import Engine, Model
-from datalog_gate.facts.digests import Summary, summary
+from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.old_relations import add_past
+from datalog_gate.facts.old_relations import add_old_facts
 from datalog_gate.schema.declaration import RelationRef, old_version, possible_version
 from datalog_gate.stack.model import Stack
 
@@ -86,7 +86,7 @@ def _add_against(
     facts: FactSet, rules: PolicySet, stacks: Sequence[Stack], against: Sequence[Stack], request: Request
 ) -> None:
     """Add what rules read of the older state, the grants among it that are in effect now."""
-    past = add_past(facts, against, stacks, rules.catalogue, rules.program.inputs)
+    past = add_old_facts(facts, against, stacks, rules.catalogue, rules.program.inputs)
     name = old_version(EFFECTIVE.name)
     if name in rules.program.inputs:
         for grant in effective(past, against, request.services, request.now):
@@ -98,11 +98,11 @@ def _add_against(
 def _with_inventory(facts: FactSet, inventory: Inventory | None) -> Summary:
     """Put the inventory under the facts; the summary of both."""
     if inventory is None:
-        return summary(facts)
+        return summarize(facts)
     for relation, rows in inventory.added.items():
         for row in rows:
             facts.add(relation, row)
-    known = summary(facts)
+    known = summarize(facts)
     for relation, table in inventory.model.tables.items():
         if relation in inventory.rows and table.rows:
             facts.rows[relation] = table.rows

@@ -13,7 +13,7 @@ from datalog_gate.base.diagnostics import closest
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value, row_key, show
 from datalog_gate.decision.decision import Grant, read_instant
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.facts.grant_relations import required
+from datalog_gate.facts.grant_relations import find_required
 from datalog_gate.stack.model import Data, Resource, Stack
 
 PERHAPS = (
@@ -132,7 +132,7 @@ def _problems(
         deletion_policy=grant.deletion_policy,
         external_id=grant.written(("external_id",), frozenset()).get("external_id"),
         names={*named, *(own.resources if own else ())},
-        needed=required(named, [grant.name]) - {grant.name},
+        needed=find_required(named, [grant.name]) - {grant.name},
         services=services,
         now=now,
     )

@@ -19,7 +19,7 @@ from datalog_gate.base.values import Kind, Row, kind_of, row_key
 from datalog_gate.decision.policy_set import RuleFile, parse_all, rests_on
 from datalog_gate.engine.budget import BUDGET
 from datalog_gate.engine.model import Engine, ModelError
-from datalog_gate.facts.lines import Line
+from datalog_gate.facts.lines import FactLine
 from datalog_gate.language.ast import NOWHERE, Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
 from datalog_gate.language.parser import parse_query
 from datalog_gate.language.walk import shared, terms, with_terms
@@ -45,7 +45,7 @@ class Answer:
 def ask(
     files: Sequence[RuleFile],
     text: str,
-    lines: Sequence[Line],
+    lines: Sequence[FactLine],
     engine: Engine,
     lenient: bool = True,
     catalogue: Catalogue = SHIPPED,
@@ -82,7 +82,7 @@ def ask(
 
 
 def bind(
-    program: CheckedProgram, lines: Sequence[Line], lenient: bool = False, catalogue: Catalogue = SHIPPED
+    program: CheckedProgram, lines: Sequence[FactLine], lenient: bool = False, catalogue: Catalogue = SHIPPED
 ) -> dict[RelationRef, dict[Row, Span]]:
     """The rows of each input of the program, each with its place. Lines of a relation of the catalogue that no rule
     reads are left out. Errors: InputError for a relation that nothing declares, or a row that does not fit it. With
@@ -126,7 +126,7 @@ def bind(
     return inputs
 
 
-def _kinds(lines: Sequence[Line], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
+def _kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
     """The relations that lines fill and the catalogue does not have. Nothing says their kinds, so that their columns
     may hold anything, and null where one does."""
     kinds: dict[str, list[Kind]] = {}

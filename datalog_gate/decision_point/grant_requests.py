@@ -10,7 +10,7 @@ from typing import NamedTuple
 from datalog_gate.decision.decision import Grant
 from datalog_gate.decision.grants import PERHAPS
 from datalog_gate.decision_point.operation import Operation, Verdict
-from datalog_gate.facts.grant_relations import POLICY, addressed, by_default
+from datalog_gate.facts.grant_relations import POLICY, default_scope, find_addressed
 from datalog_gate.plugins.errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import parts
 from datalog_gate.services.broker import Broker
@@ -73,8 +73,8 @@ def _scope(grant: Resource, by_name: dict[str, Resource]) -> list[Resource]:
     """The resources in scope, each once, in the order of the stack."""
     scope = grant.properties.get("scope")
     if not isinstance(scope, list):
-        return by_default(by_name) if scope is None else []
-    ids = {resource.id for name in scope if (resource := addressed(name, by_name))}
+        return default_scope(by_name) if scope is None else []
+    ids = {resource.id for name in scope if (resource := find_addressed(name, by_name))}
     return [resource for resource in by_name.values() if resource.id in ids]
 
 

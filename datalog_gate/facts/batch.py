@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from datalog_gate.base.values import ResourceId, Row, Unknown
-from datalog_gate.facts.factset import Kept
+from datalog_gate.facts.factset import StoredOrigin
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.stack.property_values import Leaf
@@ -108,8 +108,8 @@ class Batch:
 class RelationRows:
     """The rows of one relation with their origins; each uncertain one with the unknown that decides it."""
 
-    certain: dict[Row, Kept] = field(default_factory=dict)
-    uncertain: list[tuple[Row, Kept, Unknown]] = field(default_factory=list)
+    certain: dict[Row, StoredOrigin] = field(default_factory=dict)
+    uncertain: list[tuple[Row, StoredOrigin, Unknown]] = field(default_factory=list)
 
     def add(self, resource: Resource, facts: Iterable[Fact]) -> None:
         """Add rows of a resource."""

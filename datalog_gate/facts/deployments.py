@@ -1,8 +1,8 @@
-"""Software deployments, ``heat:deployment`` (layer 2): in, a resource that deploys; out, its rows as `Fact` values.
+"""Rows of software deployments: the relation ``heat:deployment``.
 
 A row holds a digest of the configuration data that Heat derives (heat/engine/resources/openstack/heat/
-software_deployment.py:325-382), but for Heat's own inputs `deploy_*`, which say no more than the other columns. It is
-the same wherever the same configuration is deployed with the same inputs.
+software_deployment.py:325-382), without Heat's own inputs `deploy_*`, which repeat the other columns. The digest is the
+same wherever the same configuration is deployed with the same inputs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BODIES = {
     "OS::Heat::CloudConfig": "cloud_config",
     "OS::Heat::MultipartMime": "parts",
 }
-"""The property that holds the body of a configuration."""
+"""The property of each type that holds the body of the configuration."""
 
 
 def deployments(resource: Resource, context: StackContext) -> Iterator[Fact]:
@@ -41,66 +41,66 @@ def deployments(resource: Resource, context: StackContext) -> Iterator[Fact]:
     known: Row = (resource.id, typed("any", config), typed("any", resource.properties.get("server")))
     digest = _digest(resource, config, source)
     for action in dict.fromkeys(_actions(resource, source)):
-        if isinstance(action, _Open):
+        if isinstance(action, _OpenItem):
             yield wildcard(_RELATION, known, ("properties",), action.unknown)
         else:
             yield (*known, action, digest), ("properties", "config"), None
 
 
-class _Open(NamedTuple):
-    """Stands for the items of a list that nobody knows."""
+class _OpenItem(NamedTuple):
+    """The items of an unknown list."""
 
     unknown: Unknown
 
 
-def _each(data: Data, name: str, resource: Resource) -> list[Data]:
-    return data if isinstance(data, list) else [_Open(_unsure(data, name, resource))]
+def _items(data: Data, name: str, resource: Resource) -> list[Data]:
+    return data if isinstance(data, list) else [_OpenItem(_unknown(data, name, resource))]
 
 
-def _actions(resource: Resource, source: Resource | None) -> Iterator[Value | _Open]:
-    """The actions that trigger the deployment. A component says so itself, part by part."""
+def _actions(resource: Resource, source: Resource | None) -> Iterator[Value | _OpenItem]:
+    """The actions that trigger the deployment. A component names them in each of its parts."""
     holders: list[Data] = [dict(resource.properties)]
     if source and source.type == "OS::Heat::SoftwareComponent":
-        holders = _each(source.properties.get("configs"), "configs", source)
+        holders = _items(source.properties.get("configs"), "configs", source)
     for holder in holders:
-        given = holder.get("actions") if isinstance(holder, dict) else holder
-        for action in _each(["CREATE", "UPDATE"] if given is None else given, "actions", resource):
-            yield action if isinstance(action, _Open) else typed("any", action)
+        actions = holder.get("actions") if isinstance(holder, dict) else holder
+        for action in _items(["CREATE", "UPDATE"] if actions is None else actions, "actions", resource):
+            yield action if isinstance(action, _OpenItem) else typed("any", action)
 
 
 def _digest(resource: Resource, config: Data, source: Resource | None) -> str | Unknown:
-    """The digest; unknown if anything in the data is, or is in the cloud already."""
+    """The digest; unknown if a part of the data is unknown, or only in the cloud."""
     if config is not None and (source is None or source.type not in _BODIES):
-        return _undigested(_unsure(config, "config", resource), resource.id.path)
+        return _unknown_digest(_unknown(config, "config", resource), resource.id.path)
     if source and source.maybe:
-        return _undigested(source.maybe, resource.id.path)
-    said = source.properties if source else {}
-    component = source is not None and source.type == "OS::Heat::SoftwareComponent"
-    declared, values = said.get("inputs") or [], resource.properties.get("input_values") or {}
+        return _unknown_digest(source.maybe, resource.id.path)
+    config_properties = source.properties if source else {}
+    is_component = source is not None and source.type == "OS::Heat::SoftwareComponent"
+    declared, values = config_properties.get("inputs") or [], resource.properties.get("input_values") or {}
     inputs: Data = [declared, values]
     if isinstance(declared, list) and isinstance(values, dict):
-        inputs = [_input(given, values) for given in declared]
-        names = [given.get("name") for given in declared if isinstance(given, dict)]
+        inputs = [_input(item, values) for item in declared]
+        names = [item.get("name") for item in declared if isinstance(item, dict)]
         inputs += [{"name": name, "value": value} for name, value in values.items() if name not in names]
     data = {
-        "group": "component" if component else said.get("group") or "Heat::Ungrouped",
-        "config": said.get(_BODIES[source.type]) if source else None,
-        "options": said.get("options") or {},
+        "group": "component" if is_component else config_properties.get("group") or "Heat::Ungrouped",
+        "config": config_properties.get(_BODIES[source.type]) if source else None,
+        "options": config_properties.get("options") or {},
         "inputs": inputs,
-        "outputs": said.get("outputs") or [],
+        "outputs": config_properties.get("outputs") or [],
         "input_key": resource.properties.get("input_key") or "get_input" if "Structured" in resource.type else None,
     }
     text = as_text(data)
     written = text.expression if isinstance(text, Unknown) else text
     digest = sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
     unknown = next((leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown)), None)
-    return (
-        _undigested(replace(unknown, unread=text.unread), digest) if unknown and isinstance(text, Unknown) else digest
-    )
+    if unknown and isinstance(text, Unknown):
+        return _unknown_digest(replace(unknown, unread=text.unread), digest)
+    return digest
 
 
-def _undigested(unknown: Unknown, of: str) -> Unknown:
-    """The digest of what holds an unknown; `of` tells different data apart."""
+def _unknown_digest(unknown: Unknown, of: str) -> Unknown:
+    """The digest of data that holds an unknown; `of` distinguishes different data."""
     source = derived(f"digest of {of}: ", unknown)
     return Unknown(source, unread=unknown.unread, of=bases((unknown,)), place=unknown.place)
 
@@ -112,11 +112,11 @@ def _input(declared: Data, values: Mapping[str, Data]) -> Data:
     return {**declared, "value": values.get(name, default) if isinstance(name, str) else default}
 
 
-def _unsure(data: Data, name: str, resource: Resource) -> Unknown:
-    """What stands for data that nobody knows, or that only the cloud holds, or that is nothing which Heat takes."""
+def _unknown(data: Data, name: str, resource: Resource) -> Unknown:
+    """The unknown for data that is unknown, that only the cloud holds, or that Heat does not accept."""
     if isinstance(data, Unknown):
         return data
-    if isinstance(data, _Open):
+    if isinstance(data, _OpenItem):
         return data.unknown
     return Unknown(
         f"what Heat makes of {name} of {resource.id.path}", unread=True, place=resource.locate(("properties", name))

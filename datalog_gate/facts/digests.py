@@ -1,6 +1,6 @@
-"""What facts come to (layer 2): a digest of each relation, and the columns in which something is not known.
+"""Digests of facts: one for each relation, and the columns with unknowns.
 
-In: a set of facts. Out: the same for the same facts, whatever the order of their rows and wherever they were written.
+Equal facts have equal digests, whatever the order and the places of their rows.
 """
 
 from __future__ import annotations
@@ -20,28 +20,37 @@ from datalog_gate.schema.declaration import RelationRef
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """By relation the digest of its rows and of what decides whether they are there, and the columns that hold an
-    unknown in some row, if any does."""
+    """What a set of facts contains, by relation."""
 
     digests: dict[RelationRef, str]
+    """The digest of the rows, and of what decides which of them exist."""
     unknown: dict[RelationRef, frozenset[int]]
+    """The columns that hold an unknown in some row; a relation without any is missing."""
 
 
-def summary(facts: FactSet) -> Summary:
-    """The summary of the facts. Of a hidden value a digest says only that it is there: whoever guesses it could prove
-    the guess otherwise. No two sets of rows, but for hidden values, have one text that the digest is of."""
+def summarize(facts: FactSet) -> Summary:
+    """Summarize facts.
+
+    A digest only depends on the presence of a hidden value, since it could prove a guess of the value otherwise.
+    Sets of rows that differ in more than hidden values have different texts, of which the digest is taken.
+    """
     digests: dict[RelationRef, str] = {}
     unknown: dict[RelationRef, frozenset[int]] = {}
     for relation, rows in facts.rows.items():
-        plain = not facts.maybe.get(relation) and relation not in facts.hidden
-        columns = list(zip(*(in_order(rows) if plain else rows), strict=True))
-        text = _of_known(len(rows), columns) if plain else None
+        is_certain = not facts.maybe.get(relation) and relation not in facts.hidden
+        columns = list(zip(*(in_order(rows) if is_certain else rows), strict=True))
+        text = _encode_known(len(rows), columns) if is_certain else None
         if text is None:
-            columns = [column[:1] if type(column[0]) is not Unknown and _same(column) else column for column in columns]
-            held = [at for at, column in enumerate(columns) if Unknown in set(map(type, column))]
-            if held:
-                unknown[relation] = frozenset(held)
-            text = (_of_some(len(rows), columns, held) if plain else None) or _of_any(facts, relation)
+            columns = [
+                column[:1] if type(column[0]) is not Unknown and _is_constant(column) else column for column in columns
+            ]
+            open_columns = [at for at, column in enumerate(columns) if Unknown in set(map(type, column))]
+            if open_columns:
+                unknown[relation] = frozenset(open_columns)
+            if is_certain:
+                text = _encode_certain(len(rows), columns, open_columns)
+            if text is None:
+                text = _encode_any(facts, relation)
         digests[relation] = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return Summary(digests, unknown)
 
@@ -49,45 +58,44 @@ def summary(facts: FactSet) -> Summary:
 _Columns = Sequence[Sequence[Value]]
 
 
-def _of_known(number: int, columns: _Columns) -> str | None:
-    """The text of rows, in order, that are surely there; None if a value is an unknown."""
+def _encode_known(number: int, columns: _Columns) -> str | None:
+    """The text of certain rows in order; None if a value is an unknown."""
     try:
-        return _text(_KNOWN, number, columns)
+        return _encode(_KNOWN, number, columns)
     except TypeError:
         return None
 
 
-def _of_some(number: int, columns: _Columns, held: Sequence[int]) -> str | None:
-    """The text of rows, in order, that are surely there, of which some hold an unknown in the columns `held`; None if
-    a value of these rows is hidden. By column it takes less time. What all rows have alike is said once."""
-    unsure = [False] * number
-    for at in held:
-        unsure = [*map(or_, unsure, map(is_, map(type, columns[at]), repeat(Unknown)))]
-    unsaid = [column if len(column) < number else tuple(compress(column, unsure)) for column in columns]
-    if any(_hidden(value) for at in held for value in unsaid[at]):
+def _encode_certain(number: int, columns: _Columns, open_columns: Sequence[int]) -> str | None:
+    """The text of certain rows in order, some with unknowns in `open_columns`; None if one of these is hidden.
+
+    Encoding by column takes less time. A value that all rows share is written once.
+    """
+    has_unknown = [False] * number
+    for at in open_columns:
+        has_unknown = [*map(or_, has_unknown, map(is_, map(type, columns[at]), repeat(Unknown)))]
+    unknown_rows = [column if len(column) < number else tuple(compress(column, has_unknown)) for column in columns]
+    if any(_hidden(value) for at in open_columns for value in unknown_rows[at]):
         return None
-    text = _text(_ANY, sum(unsure), unsaid)
-    if all(unsure):
+    text = _encode(_ANY, sum(has_unknown), unknown_rows)
+    if all(has_unknown):
         return text
-    known = [*map(not_, unsure)]
-    return (
-        _text(
-            _KNOWN,
-            sum(known),
-            [column if len(column) < number else tuple(compress(column, known)) for column in columns],
-        )
-        + text
-    )
+    is_known = [*map(not_, has_unknown)]
+    known_rows = [column if len(column) < number else tuple(compress(column, is_known)) for column in columns]
+    return _encode(_KNOWN, sum(is_known), known_rows) + text
 
 
-def _text(encoder: json.JSONEncoder, number: int, columns: _Columns) -> str:
-    return encoder.encode([number, [_column(column) for column in columns]])
+def _encode(encoder: json.JSONEncoder, number: int, columns: _Columns) -> str:
+    return encoder.encode([number, [_compress(column) for column in columns]])
 
 
-def _column(values: Sequence[Value]) -> object:
-    """What is written of a column. Most columns of a resource type hold one value in all rows, which is written once,
-    and resources alone are an object of their paths, which takes a third of the time."""
-    if _same(values):
+def _compress(values: Sequence[Value]) -> object:
+    """The form in which a column is written.
+
+    Most columns of a resource type hold one value in all rows, which is written once. A column of resources is written
+    as an object of paths, which takes a third of the time.
+    """
+    if _is_constant(values):
         return values[:1]
     if isinstance(values[0], ResourceId) and set(map(type, values)) == {ResourceId}:
         return {"$resource": [*map(_PATH, values)]}
@@ -97,12 +105,12 @@ def _column(values: Sequence[Value]) -> object:
 _PATH = attrgetter("path")
 
 
-def _same(values: Sequence[Value]) -> bool:
+def _is_constant(values: Sequence[Value]) -> bool:
     return values[0] == values[-1] and values.count(values[0]) == len(values)
 
 
-def _of_any(facts: FactSet, relation: RelationRef) -> str:
-    """The text of any rows. They are sorted as they are shown, so that their order tells nothing of a hidden value."""
+def _encode_any(facts: FactSet, relation: RelationRef) -> str:
+    """The text of any rows. They are sorted as shown, so that their order tells nothing about a hidden value."""
     reasons = facts.maybe.get(relation, {})
     cells = ([facts.shown(relation, row), reasons.get(row)] for row in facts.rows[relation])
     return _ANY.encode(sorted(map(_ANY.encode, cells)))
@@ -129,4 +137,4 @@ def _hidden(value: object) -> bool:
 
 _KNOWN = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_known)
 _ANY = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_any)
-"""They write a resource, which is a tuple, as an array of its path, and nothing else in a row as an array."""
+"""The encoders write a resource, which is a tuple, as an array of its path; no other value is written as an array."""

@@ -1,4 +1,4 @@
-"""A set of facts with their places (layer 2): what an engine evaluates rules over."""
+"""Sets of facts with their places."""
 
 from __future__ import annotations
 
@@ -13,50 +13,57 @@ from datalog_gate.stack.model import Locate, Path
 
 
 class Located(Protocol):
-    """A resource, stack or file that knows where its parts were written."""
+    """A resource, stack or file that knows the places of its parts."""
 
     @property
     def locate(self) -> Locate: ...
 
 
 class Holder(Protocol):
-    """What holds resources by name."""
+    """A container of resources by name."""
 
     def resource(self, name: str, /) -> Located: ...
 
 
 Origin = tuple[Located, Path]
-"""Where a row comes from, and the path there that the row stands for."""
-Kept = Origin | Holder | None
-"""What is kept of a row's origin. A holder stands for one of its resources, which the row's first value names, and for
-the path that the relation and the row tell."""
+"""Where a row comes from: the resource, stack or file, and the path in it."""
+StoredOrigin = Origin | Holder | None
+"""An origin as a fact set stores it.
+
+A holder stands for one of its resources, named by the first value of the row, and the path follows from the relation
+and the row. Storing one holder for all rows takes less time than one origin for each row.
+"""
 
 
 def place_of(origin: Origin, column: str | None = None) -> Span | None:
     """The place of a row, or of one of its columns."""
-    of, path = origin
-    return of.locate(path if column is None else (*path, column))
+    located, path = origin
+    return located.locate(path if column is None else (*path, column))
 
 
 @dataclass(slots=True)
 class FactSet:
-    """Rows by relation. `rows` maps each row to what is kept of its origin, `maybe` the rows that may turn out not
-    to be there (a row under an undecided condition, or the wildcard row of a list whose extent is unknown) to the
-    unknown that decides. `hidden` maps the rows that hold what came from a hidden parameter to the columns that do."""
+    """Rows by relation."""
 
-    rows: dict[RelationRef, dict[Row, Kept]] = field(default_factory=dict)
+    rows: dict[RelationRef, dict[Row, StoredOrigin]] = field(default_factory=dict)
+    """Each row with its origin."""
     maybe: dict[RelationRef, dict[Row, Unknown]] = field(default_factory=dict)
-    hidden: dict[RelationRef, dict[Row, frozenset[int]]] = field(default_factory=dict)
+    """The uncertain rows, each with the unknown that decides whether it exists.
 
-    def add(self, relation: RelationRef, row: Row, origin: Kept = None, maybe: Unknown | None = None) -> None:
-        """Add a row. A row that is there already keeps its first origin, and is certain if it was ever added so."""
+    Such a row belongs to a resource under an undecided condition, or is the wildcard of a list of unknown extent.
+    """
+    hidden: dict[RelationRef, dict[Row, frozenset[int]]] = field(default_factory=dict)
+    """The rows that hold values from a hidden parameter, with the columns of these values."""
+
+    def add(self, relation: RelationRef, row: Row, origin: StoredOrigin = None, maybe: Unknown | None = None) -> None:
+        """Add a row. A row keeps its first origin, and is certain if it was added as certain once."""
         self.extend(relation, ((row, origin, maybe),))
 
-    def extend(self, relation: RelationRef, found: Iterable[tuple[Row, Kept, Unknown | None]]) -> None:
-        """Add many rows, each with its origin and what decides whether it is there."""
+    def extend(self, relation: RelationRef, added: Iterable[tuple[Row, StoredOrigin, Unknown | None]]) -> None:
+        """Add rows, each with its origin and, if it is uncertain, the unknown that decides it."""
         rows = self.rows.setdefault(relation, {})
         uncertain = self.maybe.setdefault(relation, {})
-        for row, origin, maybe in found:
+        for row, origin, maybe in added:
             if maybe is None:
                 rows.setdefault(row, origin)
                 if uncertain:
@@ -67,31 +74,30 @@ class FactSet:
         if not rows:
             del self.rows[relation], self.maybe[relation]
 
-    def fill(self, relation: RelationRef, rows: dict[Row, Kept]) -> None:
-        """Add certain rows, as `add` does, all at once."""
+    def fill(self, relation: RelationRef, rows: dict[Row, StoredOrigin]) -> None:
+        """Add certain rows all at once."""
         if relation in self.rows:
             self.extend(relation, ((row, origin, None) for row, origin in rows.items()))
         elif rows:
             self.rows[relation], self.maybe[relation] = rows, {}
 
     def origin(self, relation: RelationRef, row: Row) -> Origin | None:
-        """The origin of a row; None if it has none, or is not there."""
-        kept = self.rows.get(relation, {}).get(row)
-        if kept is None or isinstance(kept, tuple):
-            return kept
+        """The origin of a row; None if it has none, or if there is no such row."""
+        stored = self.rows.get(relation, {}).get(row)
+        if stored is None or isinstance(stored, tuple):
+            return stored
         assert isinstance(row[0], ResourceId)
-        return kept.resource(row[0].name), _path_of(relation, row)
+        return stored.resource(row[0].name), _path_of(relation, row)
 
     def hide(self, relation: RelationRef, row: Row, columns: Iterable[int]) -> None:
-        """Note columns of a row that hold what came from a hidden parameter. A reference is the template's own, and a
-        null says that there is nothing."""
-        found = frozenset(at for at in columns if row[at] is not None and not isinstance(row[at], ResourceId))
-        if found:
+        """Mark columns of a row that hold values from a hidden parameter. References and nulls are no secrets."""
+        secret = frozenset(at for at in columns if row[at] is not None and not isinstance(row[at], ResourceId))
+        if secret:
             rows = self.hidden.setdefault(relation, {})
-            rows[row] = rows.get(row, frozenset()) | found
+            rows[row] = rows.get(row, frozenset()) | secret
 
     def shown(self, relation: RelationRef, row: Row) -> Row:
-        """The row as it may be printed."""
+        """The row with its hidden values masked, for printing."""
         columns = self.hidden.get(relation, {}).get(row)
         return tuple(SECRET if at in columns else value for at, value in enumerate(row)) if columns else row
 
@@ -105,9 +111,9 @@ class FactSet:
 
 
 def _path_of(relation: RelationRef, row: Row) -> Path:
-    """The path of a row of which a holder alone is kept: the whole resource, its properties, or an item of a list."""
-    full = relation_name(relation)
-    if full == "heat:resource":
+    """The path of a row whose origin is stored as a holder: a resource, its properties, or an item of a list."""
+    full_name = relation_name(relation)
+    if full_name == "heat:resource":
         return ()
-    _, _, name = full.partition(".")
+    _, _, name = full_name.partition(".")
     return ("properties", name, row[1]) if name and isinstance(row[1], int) else ("properties",)

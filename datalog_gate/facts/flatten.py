@@ -16,7 +16,7 @@ from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grant_relations import GRANT_ROWS, POLICY
 from datalog_gate.facts.source_relations import SOURCE_ROWS
-from datalog_gate.facts.stack_relations import NEEDED, RESOURCE_ROWS, ROOT_ROWS, STACK_ROWS, identities
+from datalog_gate.facts.stack_relations import NEEDED, RESOURCE_ROWS, ROOT_ROWS, STACK_ROWS, add_resources
 from datalog_gate.facts.tables import TableRows, wildcard
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation
@@ -216,7 +216,7 @@ def _for_each_resource(rows_of: Callable[[Resource, StackContext], Iterable[Fact
 
 
 EVERY_RESOURCE: Mapping[str, AddRows] = {
-    "heat:resource": identities,
+    "heat:resource": add_resources,
     **{name: _for_each_resource(rows, NEEDED.get(name, "id")) for name, rows in RESOURCE_ROWS.items()},
     **{name: _for_each_resource(rows) for name, rows in (SOURCE_ROWS | {DEPLOYMENT: deployments}).items()},
 }

@@ -1,4 +1,4 @@
-"""The rows of grants, ``gate:grant*`` (layer 2): in, a resource of type `POLICY`; out, what it grants and for what."""
+"""Rows of grants: the relations ``gate:grant*``."""
 
 from __future__ import annotations
 
@@ -25,30 +25,29 @@ def _options(resource: Resource, _context: StackContext) -> Iterator[Fact]:
 
 
 def _scope(resource: Resource, context: StackContext) -> Iterator[Fact]:
-    """The resources that the scope names; a name that nothing has gives no row. A scope that nobody knows grants
-    nothing for certain."""
+    """The resources that the scope names. A name without a resource gives no row, an unknown name a wildcard."""
     scope = resource.properties.get("scope")
     path = ("properties", "scope")
     if scope is None:
-        scope = [each.id for each in by_default(context.own.named)]
+        scope = [resource.id for resource in default_scope(context.own.named)]
     names: list[tuple[Path, Data]] = [(path, scope)] if isinstance(scope, Unknown) else []
     if isinstance(scope, list):
         names = [((*path, index), name) for index, name in enumerate(scope)]
     for place, name in names:
         if isinstance(name, Unknown):
             yield wildcard(FIXED["gate:grant_scope"], (resource.id,), place, name)
-        elif named := addressed(name, context.own.named):
-            yield (resource.id, named.id), place, named.maybe
+        elif target := find_addressed(name, context.own.named):
+            yield (resource.id, target.id), place, target.maybe
 
 
-def by_default(named: Mapping[str, Resource]) -> list[Resource]:
-    """What a grant without a scope is for: every resource of the stack but grants and what any grant requires."""
-    outside = required(named, [name for name, resource in named.items() if resource.type == POLICY])
+def default_scope(named: Mapping[str, Resource]) -> list[Resource]:
+    """The scope of a grant that names none: all resources but grants and what any grant requires."""
+    outside = find_required(named, [name for name, resource in named.items() if resource.type == POLICY])
     return [resource for name, resource in named.items() if name not in outside]
 
 
-def addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:
-    """The resource of the stack by its name or reference; ``tr.srv``, a resource within `tr`, addresses `tr`."""
+def find_addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:
+    """Find a resource of the stack by name or reference. ``tr.srv``, a resource within `tr`, addresses `tr`."""
     if isinstance(name, ResourceId):
         own = named.get(name.name)
         return own if own and own.id == name else None
@@ -56,16 +55,16 @@ def addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:
     return named.get(text) or named.get(text.partition(".")[0])
 
 
-def required(named: Mapping[str, Resource], names: Iterable[str]) -> set[str]:
-    """These names, and those of all that their resources need to be there."""
-    found: set[str] = set()
+def find_required(named: Mapping[str, Resource], names: Iterable[str]) -> set[str]:
+    """Find these names and those of all resources that they require, directly or not."""
+    names_required: set[str] = set()
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name not in found and name in named:
-            found.add(name)
+        if name not in names_required and name in named:
+            names_required.add(name)
             waiting.extend(named[name].requires)
-    return found
+    return names_required
 
 
 GRANT_ROWS: dict[str, Callable[[Resource, StackContext], Iterator[Fact]]] = {

@@ -1,7 +1,8 @@
-"""Facts as lines of JSON, out and in (layer 2): what `facts` prints, and what `--inventory` and `query --facts` take.
+"""Facts as lines of JSON, written and read.
 
-A line is ``{"relation": name, "row": {column: value} or [value, ...], "place": ...}``. A resource id is
-``{"$resource": path}``, an unknown ``{"$unknown": {"expression", "place"}}``, a hidden value ``{"$hidden": true}``.
+The command `facts` prints them, and `--inventory` and `query --facts` read them. A line is
+``{"relation": name, "row": {column: value} or [value, ...], "place": ...}``. A resource id is ``{"$resource": path}``,
+an unknown ``{"$unknown": {"expression", "place"}}``, a hidden value ``{"$hidden": true}``.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ from datalog_gate.base.values import (
 )
 from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.declaration import Relation, RelationRef
 
 LONG = 1000
-"""The characters of a text that a person is shown."""
+"""The longest text that is shown as it is, in characters."""
 _PLAIN = {"true": "write true", "false": "write false", "none": "write null"}
-"""What to write for the texts that Congress's drivers, and some services, make of these values."""
+"""The suggestions for texts that Congress's drivers, and some services, write instead of these values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A fact as read: the cells by column, or in order."""
+class FactLine:
+    """A fact as it was read, with its values by column or in order."""
 
     relation: str
     row: Mapping[str, Value] | Row
     span: Span
 
     def positional(self, relation: Relation) -> Row:
-        """The row in the relation's order of columns; a column that is not named is null. Errors: InputError."""
+        """The row in the order of the relation's columns, with null for missing columns. Errors: InputError."""
         columns = [column.name for column in relation.columns]
         if isinstance(self.row, tuple):
             if len(self.row) != len(columns):
@@ -61,54 +62,54 @@ class Line:
         return tuple(self.row.get(name) for name in columns)
 
     def typed(self, relation: Relation) -> Row:
-        """The row in the relation's order of columns, of whose kinds it is. A resource type's row may be of others, for
-        what Heat can't coerce stays as the template has it. Errors: InputError."""
+        """The row in the order of the relation's columns, with values of their kinds. Errors: InputError.
+
+        The relation of a resource type takes any kind, since a value that Heat can't coerce stays as it is.
+        """
         row = self.positional(relation)
         for column, value in zip(relation.columns, row, strict=True):
             kind = kind_of(value)
             if not relation.named_only and not kind & (column.kinds | Kind.UNKNOWN):
-                said = f"{relation.name}.{column.name} is {column.kinds.describe()}, here {kind.describe()}"
-                raise _bad(said, self.span, _PLAIN.get(value.lower()) if isinstance(value, str) else None)
+                message = f"{relation.name}.{column.name} is {column.kinds.describe()}, here {kind.describe()}"
+                raise _bad(message, self.span, _PLAIN.get(value.lower()) if isinstance(value, str) else None)
         return row
 
 
 def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
-    """The facts as lines, sorted by relation and row."""
-    for relation in sorted(facts.rows, key=str):
-        described = catalogue.relation(relation)
-        assert described is not None, relation
-        names = [column.name for column in described.columns]
-        for row in sorted(facts.rows[relation], key=row_key):
-            origin = facts.origin(relation, row)
-            span = place_of(origin) if origin else None
-            cells = [to_json(value, tagged=True) for value in facts.shown(relation, row)]
-            place = span.to_json() if span else None
-            yield json.dumps(
-                {"relation": str(relation), "row": dict(zip(names, cells, strict=True)), "place": place},
-                ensure_ascii=False,
-            )
+    """Write the facts as lines, sorted by relation and row."""
+    for reference, relation, row, span in _sorted_rows(facts, catalogue):
+        values = [to_json(value, tagged=True) for value in facts.shown(reference, row)]
+        cells = {column.name: value for column, value in zip(relation.columns, values, strict=True)}
+        line = {"relation": str(reference), "row": cells, "place": span.to_json() if span else None}
+        yield json.dumps(line, ensure_ascii=False)
 
 
 def write_text(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
-    """The facts as a person reads them, sorted: the columns that are not null, then the place. A long text is shown by
-    its length and digest."""
-    for relation in sorted(facts.rows, key=str):
-        described = catalogue.relation(relation)
-        assert described is not None, relation
-        for row in sorted(facts.rows[relation], key=row_key):
-            origin = facts.origin(relation, row)
-            cells = [
-                f"{column.name}={_brief(value) if isinstance(value, str) else show(value)}"
-                for column, value in zip(described.columns, facts.shown(relation, row), strict=True)
-                if value is not None
-            ]
-            span = place_of(origin) if origin else None
-            yield f"{relation}({', '.join(cells)})" + (f"   {span}" if span else "")
+    """Write the facts for a person, sorted: the columns that are not null, then the place.
+
+    A long text is replaced by its length and digest.
+    """
+    for reference, relation, row, span in _sorted_rows(facts, catalogue):
+        cells = [
+            f"{column.name}={_brief(value) if isinstance(value, str) else show(value)}"
+            for column, value in zip(relation.columns, facts.shown(reference, row), strict=True)
+            if value is not None
+        ]
+        yield f"{reference}({', '.join(cells)})" + (f"   {span}" if span else "")
 
 
-def read(text: str, file: str) -> list[Line]:
-    """The facts of a file of lines; empty lines are skipped. Errors: InputError with every bad line."""
-    lines: list[Line] = []
+def _sorted_rows(facts: FactSet, catalogue: Catalogue) -> Iterator[tuple[RelationRef, Relation, Row, Span | None]]:
+    for reference in sorted(facts.rows, key=str):
+        relation = catalogue.relation(reference)
+        assert relation is not None, reference
+        for row in sorted(facts.rows[reference], key=row_key):
+            origin = facts.origin(reference, row)
+            yield reference, relation, row, place_of(origin) if origin else None
+
+
+def read(text: str, file: str) -> list[FactLine]:
+    """Read the facts of a file of lines; empty lines are skipped. Errors: InputError with every bad line."""
+    lines: list[FactLine] = []
     diagnostics: list[Diagnostic] = []
     for at, line in enumerate(text.split("\n"), 1):  # JSON leaves U+2028 and U+0085 as they are
         if not line.strip():
@@ -130,18 +131,18 @@ def _brief(text: str) -> str:
     return f"text({len(data)} bytes, sha256 {sha256(data).hexdigest()})"
 
 
-def _line(line: str, span: Span) -> Line:
+def _line(line: str, span: Span) -> FactLine:
     try:
         data = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise _bad(f"this is no JSON: {error}", span) from None
+        raise _bad(f"this is not JSON: {error}", span) from None
     if not isinstance(data, dict) or not isinstance(data.get("relation"), str):
         raise _bad("a fact is an object with a relation and a row", span, '{"relation": "name", "row": ["value"]}')
     match data.get("row"):
         case dict() as row:
-            return Line(data["relation"], {name: _value(cell, span) for name, cell in row.items()}, span)
+            return FactLine(data["relation"], {name: _value(cell, span) for name, cell in row.items()}, span)
         case list() as row:
-            return Line(data["relation"], tuple(_value(cell, span) for cell in row), span)
+            return FactLine(data["relation"], tuple(_value(cell, span) for cell in row), span)
     raise _bad("a row is an object or an array", span, '"row": {"column": "value"}')
 
 
@@ -154,7 +155,7 @@ def _value(cell: object, span: Span) -> Value:
         case {"$hidden": True}:
             return hidden_value(str(span))
         case dict() | list():
-            raise _bad(f"{json.dumps(cell, default=str)[:80]} is no value", span, "a value is a scalar")
+            raise _bad(f"{json.dumps(cell, default=str)[:80]} is not a value", span, "a value is a scalar")
     try:
         return from_python(cell)
     except ValueError as error:
@@ -162,7 +163,7 @@ def _value(cell: object, span: Span) -> Value:
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _bad(message: str, span: Span, suggestion: str | None = None) -> InputError:

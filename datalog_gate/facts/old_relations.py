@@ -1,12 +1,8 @@
-"""The older state as facts (layer 2): the rows of ``old:``, and of ``heat:change`` and ``heat:disruption``.
-
-In: the stacks as they were and as they will be, the catalogue, and the relations that the rules read. Out: their rows,
-added to the facts. Where there is no older state nobody calls this, and the relations are empty.
-"""
+"""Facts of the old state: ``old:`` relations, ``heat:change`` and ``heat:disruption``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from datalog_gate.base.unknown import derived
@@ -22,67 +18,77 @@ from datalog_gate.stack.update import Outcome, outcomes, reads_stirred
 
 CHANGE, DISRUPTION = "heat:change", "heat:disruption"
 BEFORE = "before: "
-"""How the expression of an unknown starts whose value may have been another than it will be."""
+"""The prefix of an unknown of the old state that may have had another value than the same unknown has now."""
 
 
-def add_past(
+def add_old_facts(
     facts: FactSet, old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue, wanted: Collection[RelationRef]
 ) -> FactSet:
-    """Add to the facts of the new stacks what the `wanted` relations tell of the old ones and of the change. Out: the
-    facts of the old stacks alone, by their plain names.
+    """Add the rows of the `wanted` relations about the old stacks and their change to the facts of the new stacks.
 
-    A resource is the same in both if it has one id. Who compares two files gives the old stack the id of the new one,
-    or else all of it is deleted and created. An unknown of the old state is that of the new one if both are written
-    alike, but for one that hangs on a resource which the change may touch.
+    Returns the facts of the old stacks alone, without ``old:`` in the names of the relations.
+
+    Resources with the same id are the same resource. To compare two files, give the old stack the id of the new one;
+    otherwise all its resources are deleted and created. An unknown of the old state equals that of the new state if
+    both have the same expression and depend on no resource that the change may touch.
     """
-    asked = {relation_name(relation) for relation in wanted if is_old(relation)}
-    past = FactSet()
-    for stack in old if asked else ():
-        flatten(stack, catalogue, asked, past)
-    unsure = any(isinstance(value, Unknown) for rows in past.rows.values() for row in rows for value in row)
-    found = outcomes(old, new, catalogue) if unsure or not {CHANGE, DISRUPTION}.isdisjoint(wanted) else []
-    if unsure:
-        past = _before(past, {outcome.of.id for outcome in found if outcome.stirred})
-    for name, rows in past.rows.items():
-        older = old_version(name)
-        facts.rows[older], facts.maybe[older] = rows, past.maybe[name]
-        if name in past.hidden:
-            facts.hidden[older] = past.hidden[name]
+    old_relations = {relation_name(relation) for relation in wanted if is_old(relation)}
+    old_facts = FactSet()
+    if old_relations:
+        for stack in old:
+            flatten(stack, catalogue, old_relations, old_facts)
+    has_unknown = any(isinstance(value, Unknown) for rows in old_facts.rows.values() for row in rows for value in row)
+    changes: list[Outcome] = []
+    if has_unknown or CHANGE in wanted or DISRUPTION in wanted:
+        changes = outcomes(old, new, catalogue)
+    if has_unknown:
+        old_facts = _mark_unknowns(old_facts, {outcome.of.id for outcome in changes if outcome.stirred})
+    for name, rows in old_facts.rows.items():
+        old_name = old_version(name)
+        facts.rows[old_name], facts.maybe[old_name] = rows, old_facts.maybe[name]
+        if name in old_facts.hidden:
+            facts.hidden[old_name] = old_facts.hidden[name]
     if CHANGE in wanted:
-        _add(facts, CHANGE, [(outcome, outcome.changes) for outcome in found])
+        for outcome in changes:
+            _add_outcome(facts, CHANGE, outcome, outcome.changes)
+        _add_member_wildcards(facts, CHANGE, (*old, *new))
     if DISRUPTION in wanted:
-        _add(facts, DISRUPTION, [(outcome, outcome.disruptions) for outcome in found])
-    for name in {CHANGE, DISRUPTION}.intersection(wanted):
-        for stack in (each for root in (*old, *new) for each in root.walk()):
+        for outcome in changes:
+            _add_outcome(facts, DISRUPTION, outcome, outcome.disruptions)
+        _add_member_wildcards(facts, DISRUPTION, (*old, *new))
+    return old_facts
+
+
+def _add_outcome(facts: FactSet, relation: str, outcome: Outcome, values: Mapping[str, Unknown | None]) -> None:
+    """Add a row for each value, with the unknown that decides it."""
+    origin = outcome.of, outcome.path
+    facts.extend(relation, (((outcome.of.id, value), origin, maybe) for value, maybe in values.items()))
+
+
+def _add_member_wildcards(facts: FactSet, relation: str, roots: Sequence[Stack]) -> None:
+    """Add a wildcard for each group whose members are not all known."""
+    for root in roots:
+        for stack in root.walk():
             for resource in stack.others:
                 if resource.open_members:
-                    row, path, doubt = wildcard(FIXED[name], (), ("members", resource.id.path), resource.open_members)
-                    facts.add(name, row, (resource, path), doubt)
-    return past
+                    place = ("members", resource.id.path)
+                    row, path, maybe = wildcard(FIXED[relation], (), place, resource.open_members)
+                    facts.add(relation, row, (resource, path), maybe)
 
 
-def _add(facts: FactSet, relation: str, found: Sequence[tuple[Outcome, dict[str, Unknown | None]]]) -> None:
-    rows = (
-        ((outcome.of.id, what), (outcome.of, outcome.path), doubt)
-        for outcome, of_it in found
-        for what, doubt in of_it.items()
-    )
-    facts.extend(relation, rows)
+def _mark_unknowns(facts: FactSet, stirred: Collection[ResourceId]) -> FactSet:
+    """The facts with marked unknowns where the old value may differ: those that depend on the stirred resources."""
 
+    def mark(value: Value) -> Value:
+        if isinstance(value, Unknown) and reads_stirred(value, stirred):
+            return replace(value, source=derived(BEFORE, value))
+        return value
 
-def _before(past: FactSet, stirred: Collection[ResourceId]) -> FactSet:
-    """The facts with other unknowns for the values that may have been others: those that depend on these resources."""
-
-    def value(one: Value) -> Value:
-        if isinstance(one, Unknown) and reads_stirred(one, stirred):
-            return replace(one, source=derived(BEFORE, one))
-        return one
-
-    def row(one: Row) -> Row:
-        return tuple(map(value, one))
+    def mark_row(row: Row) -> Row:
+        return tuple(map(mark, row))
 
     return FactSet(
-        {name: {row(one): past.rows[name][one] for one in rows} for name, rows in past.rows.items()},
-        {name: {row(one): doubt for one, doubt in rows.items()} for name, rows in past.maybe.items()},
-        {name: {row(one): held for one, held in rows.items()} for name, rows in past.hidden.items()},
+        {name: {mark_row(row): origin for row, origin in rows.items()} for name, rows in facts.rows.items()},
+        {name: {mark_row(row): maybe for row, maybe in rows.items()} for name, rows in facts.maybe.items()},
+        {name: {mark_row(row): columns for row, columns in rows.items()} for name, rows in facts.hidden.items()},
     )

@@ -1,8 +1,7 @@
-"""What a template's text says of a resource before any function is resolved (layer 2).
+"""Rows about the text of a template before any function is resolved.
 
-In: a resource, or a template, whose definition is at hand as written. Out: the rows of ``heat:function``,
-``heat:nested_function``, ``heat:text``, ``heat:attribute``, ``heat:uses_*`` and ``heat:used_parameter`` as `Fact`
-values. Every branch of an `if` is read, taken or not, and every named condition wherever it is used.
+The relations are ``heat:function``, ``heat:nested_function``, ``heat:text``, ``heat:attribute``, ``heat:uses_*`` and
+``heat:used_parameter``. Every branch of an `if` is read, taken or not, and every named condition wherever it is used.
 """
 
 from __future__ import annotations
@@ -17,102 +16,102 @@ from datalog_gate.stack.model import Data, Path, Resource, Stack, Template
 from datalog_gate.stack.property_values import path_text
 
 _PARTS = ("properties", "metadata", "deletion_policy", "update_policy", "depends_on", "external_id", "condition")
-_JUNCTIONS = frozenset({"and", "or", "not", "Fn::And", "Fn::Or", "Fn::Not"})
-_LOGIC = _JUNCTIONS | {"equals", "Fn::Equals"}
-"""Functions that are plain data anywhere but in a condition."""
+_CONNECTIVES = frozenset({"and", "or", "not", "Fn::And", "Fn::Or", "Fn::Not"})
+_LOGIC = _CONNECTIVES | {"equals", "Fn::Equals"}
+"""Functions that are plain data outside of conditions."""
 _OF_TEXT = frozenset({"str_replace", "str_replace_strict", "str_replace_vstrict", "list_join"})
 _OF_TEXT |= {"Fn::Replace", "Fn::Join", "Fn::Base64"}
-"""Functions that put texts together."""
-_OTHERS = "$"
-"""What stands in a text for what is not written there."""
-_MOST = 10**8
-"""How many characters are looked at, over all keys that are to be replaced in a text."""
-_NESTED = (dict, list)
+"""Functions that compose texts."""
+_PLACEHOLDER = "$"
+"""Stands in a text for a part that another function gives."""
+_MOST_WORK = 10**8
+"""The most characters that are searched, over all keys that are replaced in a text."""
+_CONTAINERS = (dict, list)
 
 
 @lru_cache(maxsize=32)
-def _plain(functions: frozenset[str]) -> frozenset[str]:
-    """Of the functions of a version those that are no plain data anywhere."""
+def _value_functions(functions: frozenset[str]) -> frozenset[str]:
+    """The functions of a template version that are functions everywhere."""
     return functions - _LOGIC
 
 
 def _uses(resource: Resource, context: StackContext) -> Sequence[FunctionUse]:
-    """Every use of a function in the definition."""
+    """Every use of a function in the resource's definition."""
     uses = context.function_uses.get(resource.name)
     if uses is None:
-        uses = context.function_uses[resource.name] = tuple(_found(resource, context))
+        uses = context.function_uses[resource.name] = tuple(_find_uses(resource, context))
     return uses
 
 
-def _found(resource: Resource, context: StackContext) -> Iterator[FunctionUse]:
+def _find_uses(resource: Resource, context: StackContext) -> Iterator[FunctionUse]:
     template = context.stack.template
     if template is None:
         return
-    text = _Text(template)
+    finder = _CallFinder(template)
     for part, data in resource.written(_PARTS, template.functions).items():
         if part == "condition":
-            for place, _, function, arguments in text.condition(data):
+            for place, _, function, arguments in finder.condition(data):
                 yield FunctionUse(".condition", ("condition", *place), function, arguments)
             continue
         prefix: Path = () if part == "properties" else ("", part)
-        for place, outermost, function, arguments in text.values(data, ()):
+        for place, outermost, function, arguments in finder.values(data, ()):
             yield FunctionUse(path_text((*prefix, *outermost)), (part, *place), function, arguments)
 
 
 _Call = tuple[Path, Path, str, Data]
-"""Where a function is, where the outermost one around it is, its name and arguments."""
+"""The path of a call, the path of the outermost call around it, the function and its arguments."""
 
 
-class _Text:
-    """Finds the functions in data of one template's text."""
+class _CallFinder:
+    """Finds the calls of functions in the text of one template."""
 
     def __init__(self, template: Template) -> None:
         self.template = template
-        self.plain = _plain(template.functions)
+        self.value_functions = _value_functions(template.functions)
 
     def values(self, data: Data, place: Path) -> list[_Call]:
-        """The functions in data that is no condition."""
-        found: list[_Call] = []
-        self._values(data, place, None, found)
-        return found
+        """The calls in data outside of conditions."""
+        calls: list[_Call] = []
+        self._values(data, place, None, calls)
+        return calls
 
     def condition(self, data: Data) -> list[_Call]:
-        """The functions of a condition, and of those that it names, which are found where they are named."""
-        found: list[_Call] = []
-        self._condition(data, (), (), set(), found)
-        return found
+        """The calls in a condition and in the conditions that it names, at the path of the name."""
+        calls: list[_Call] = []
+        self._condition(data, (), (), set(), calls)
+        return calls
 
-    def _values(self, data: Data, place: Path, outermost: Path | None, found: list[_Call]) -> None:
-        """A definition is mostly scalars, which hold nothing, and mostly texts."""
+    def _values(self, data: Data, place: Path, outermost: Path | None, calls: list[_Call]) -> None:
+        # most data is strings: testing for them first saves time
         if isinstance(data, dict):
             if len(data) == 1:
-                [(call, arguments)] = data.items()
-                if call in self.plain:
+                [(function, arguments)] = data.items()
+                if function in self.value_functions:
                     outermost = place if outermost is None else outermost
-                    found.append((place, outermost, call, arguments))
-                    if call in ("if", "Fn::If") and isinstance(arguments, list) and arguments:
-                        self._condition(arguments[0], (*place, call, 0), outermost, set(), found)
+                    calls.append((place, outermost, function, arguments))
+                    if function in ("if", "Fn::If") and isinstance(arguments, list) and arguments:
+                        self._condition(arguments[0], (*place, function, 0), outermost, set(), calls)
             for key, value in data.items():
-                if type(value) is not str and isinstance(value, _NESTED):
-                    self._values(value, (*place, str(key)), outermost, found)
+                if type(value) is not str and isinstance(value, _CONTAINERS):
+                    self._values(value, (*place, str(key)), outermost, calls)
         elif isinstance(data, list):
             for at, item in enumerate(data):
-                if type(item) is not str and isinstance(item, _NESTED):
-                    self._values(item, (*place, at), outermost, found)
+                if type(item) is not str and isinstance(item, _CONTAINERS):
+                    self._values(item, (*place, at), outermost, calls)
 
-    def _condition(self, data: Data, place: Path, outermost: Path, seen: set[str], found: list[_Call]) -> None:
-        if isinstance(data, str) and data in self.template.conditions and data not in seen:
-            seen.add(data)
-            self._condition(self.template.conditions[data], place, outermost, seen, found)
+    def _condition(self, data: Data, place: Path, outermost: Path, visited: set[str], calls: list[_Call]) -> None:
+        if isinstance(data, str) and data in self.template.conditions and data not in visited:
+            visited.add(data)
+            self._condition(self.template.conditions[data], place, outermost, visited, calls)
         elif isinstance(data, dict) and len(data) == 1:
-            [(call, arguments)] = data.items()
-            if call in _JUNCTIONS & self.template.functions:
-                found.append((place, outermost, call, arguments))
+            [(function, arguments)] = data.items()
+            if function in _CONNECTIVES & self.template.functions:
+                calls.append((place, outermost, function, arguments))
                 for part in arguments if isinstance(arguments, list) else [arguments]:
-                    self._condition(part, place, outermost, seen, found)
-            elif call in self.template.functions:
-                found.append((place, outermost, call, arguments))
-                self._values(arguments, place, outermost, found)
+                    self._condition(part, place, outermost, visited, calls)
+            elif function in self.template.functions:
+                calls.append((place, outermost, function, arguments))
+                self._values(arguments, place, outermost, calls)
 
 
 def _functions(resource: Resource, context: StackContext) -> Iterator[Fact]:
@@ -122,12 +121,12 @@ def _functions(resource: Resource, context: StackContext) -> Iterator[Fact]:
 
 def _nested_functions(resource: Resource, context: StackContext) -> Iterator[Fact]:
     for use in _uses(resource, context):
-        if isinstance(use.arguments, _NESTED) and (below := _depth(use.function, use.arguments)):
-            yield (resource.id, use.path, use.function, 1 + below), use.place, None
+        if isinstance(use.arguments, _CONTAINERS) and (depth := _depth(use.function, use.arguments)):
+            yield (resource.id, use.path, use.function, 1 + depth), use.place, None
 
 
 def _depth(function: str, data: Data) -> int:
-    """How deep calls of the function stand within each other in the data."""
+    """The depth of nested calls of the function in the data."""
     parts = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
     below = max((_depth(function, part) for part in parts), default=0)
     return below + (isinstance(data, dict) and len(data) == 1 and function in data)
@@ -151,22 +150,24 @@ def _parameters(resource: Resource, context: StackContext) -> Iterator[Fact]:
 
 
 def _parameter(function: str, arguments: Data, resources: Collection[str]) -> Data:
-    """What names the parameter that a function reads; None if it reads none. `Ref` names a resource, if there is one of
-    that name, and else a parameter."""
+    """The name of the parameter that a function reads; None if it reads none.
+
+    `Ref` refers to a resource of that name, or to a parameter if there is none.
+    """
     name = arguments[0] if isinstance(arguments, list) and arguments else arguments
     return name if function == "get_param" or (function == "Ref" and name not in resources) else None
 
 
 def used_parameters(stack: Stack) -> Iterator[Fact]:
-    """The rows of ``heat:used_parameter``. The members of a group stand in the template that holds the group."""
+    """The rows of ``heat:used_parameter``. Members of a group belong to the template that holds the group."""
     template = stack.template
     if template is None or template.stack != stack.id:
         return
-    text = _Text(template)
-    found = [*text.values(template.resources, ()), *text.values(template.outputs, ())]
+    finder = _CallFinder(template)
+    calls = [*finder.values(template.resources, ()), *finder.values(template.outputs, ())]
     for condition in template.conditions.values():
-        found += text.condition(condition)
-    for _, _, function, arguments in found:
+        calls += finder.condition(condition)
+    for _, _, function, arguments in calls:
         name = _parameter(function, arguments, template.resources)
         if isinstance(name, str):
             yield (stack.id, name), (), None
@@ -185,33 +186,36 @@ def _texts(resource: Resource, context: StackContext) -> Iterator[Fact]:
     for use in _uses(resource, context):
         if use.function in _OF_TEXT and use.place[0] == "properties" and use.path == path_text(use.place[1:]):
             text = _text({use.function: use.arguments})
-            if text.strip(f"{_OTHERS}\n"):
+            if text.strip(f"{_PLACEHOLDER}\n"):
                 yield (resource.id, use.path, text), use.place, None
 
 
 def _text(data: Data) -> str:
-    """The text that a function makes of what stands in it, with `_OTHERS` wherever another one gives a part. What is
-    put in place of keys stands below, so that a text is never longer than what is written."""
+    """The text that a function composes, with `_PLACEHOLDER` for parts that other functions give.
+
+    The values that replace keys are appended at the end, so that the text is never longer than the template's text.
+    """
     match data:
         case str():
             return data
         case {"list_join": [str(between), *lists]} | {"Fn::Join": [str(between), *lists]}:
-            return between.join(_text(one) for many in lists for one in (many if isinstance(many, list) else [many]))
-        case {"Fn::Base64": coded}:
-            return _text(coded)
+            items = [item for part in lists for item in (part if isinstance(part, list) else [part])]
+            return between.join(map(_text, items))
+        case {"Fn::Base64": content}:
+            return _text(content)
         case (
-            {"str_replace": {"template": template, "params": dict(given)}}
-            | {"str_replace_strict": {"template": template, "params": dict(given)}}
-            | {"str_replace_vstrict": {"template": template, "params": dict(given)}}
-            | {"Fn::Replace": [dict(given), template]}
+            {"str_replace": {"template": template, "params": dict(values)}}
+            | {"str_replace_strict": {"template": template, "params": dict(values)}}
+            | {"str_replace_vstrict": {"template": template, "params": dict(values)}}
+            | {"Fn::Replace": [dict(values), template]}
         ):
             text = _text(template)
-            if len(given) * len(text) > _MOST:
-                return _OTHERS
-            for key in sorted(filter(None, map(str, given)), key=len, reverse=True):
-                text = text.replace(key, _OTHERS)
-            return "\n".join((text, *map(_text, given.values())))
-    return _OTHERS
+            if len(values) * len(text) > _MOST_WORK:
+                return _PLACEHOLDER
+            for key in sorted(filter(None, map(str, values)), key=len, reverse=True):
+                text = text.replace(key, _PLACEHOLDER)
+            return "\n".join((text, *map(_text, values.values())))
+    return _PLACEHOLDER
 
 
 def _name(use: FunctionUse, name: Data, resource: Resource) -> Value:
@@ -219,7 +223,7 @@ def _name(use: FunctionUse, name: Data, resource: Resource) -> Value:
 
 
 def _computed(use: FunctionUse, name: Data, resource: Resource) -> Unknown:
-    """A name that is itself the result of a function: Heat knows it, this reading of the text does not."""
+    """A name that is itself the result of a function: Heat knows it, but it is not in the text."""
     return Unknown(f"name {json.dumps(name, default=str)} of {use.function} in {resource.id.path}", unread=True)
 
 

@@ -1,7 +1,6 @@
-"""The rows of the relations that every stack and every resource has, ``heat:*`` (layer 2).
+"""Rows of the relations that every stack and every resource has: ``heat:*``.
 
-In: a stack, or a resource with the stack around it. Out: rows as `Fact` values; `STACK_ROWS` and `RESOURCE_ROWS` name
-the function that makes the rows of each relation.
+`STACK_ROWS`, `ROOT_ROWS` and `RESOURCE_ROWS` map each relation to the function that makes its rows.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ GROUPS = frozenset(
     | {"OS::Heat::AutoScalingGroup", "OS::Heat::InstanceGroup"}
     | {f"OS::Heat::{kind}Deployment{form}" for kind in ("Software", "Structured") for form in ("Group", "s")}
 )
-"""The types whose nested stack holds members; in any other it is a template."""
+"""The types whose nested stack holds members; the nested stack of other types is a template."""
 SCALING = {
     "OS::Heat::AutoScalingGroup": ("min_size", "max_size", "desired_capacity"),
     "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "MaxSize", "DesiredCapacity"),
 }
-"""What the types of autoscaling groups call their bounds and the number that they begin with."""
+"""The properties of autoscaling groups with the least, the most and the first number of members."""
 
 
 def _parameters(stack: Stack) -> Iterator[Fact]:
@@ -47,7 +46,7 @@ def _parameters(stack: Stack) -> Iterator[Fact]:
 
 
 def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
-    """The default is taken whole, and that of a hidden parameter is as secret as its value."""
+    """The attributes as leaves, but the default as a whole. The default of a hidden parameter is hidden too."""
     for parameter in stack.parameters:
         attributes, path = dict(parameter.attributes), ("parameters", parameter.name)
         if "default" in attributes:
@@ -98,11 +97,11 @@ def _files(stack: Stack) -> Iterator[Fact]:
         yield (stack.id, path, sha256(data).hexdigest(), len(data)), (), None
 
 
-def identities(batch: Batch, found: RelationRows) -> None:
-    """The rows of ``heat:resource``, of many resources at once since most rules read it."""
+def add_resources(batch: Batch, rows: RelationRows) -> None:
+    """Add the rows of ``heat:resource`` of many resources at once, since most rules read it."""
     alike, context = batch.alike, batch.context
-    rows = zip(alike.ids, repeat(context.stack.id), alike.properties, repeat(batch.type), batch.declared, strict=False)
-    found.certain |= dict.fromkeys(rows, context)
+    added = zip(alike.ids, repeat(context.stack.id), alike.properties, repeat(batch.type), batch.declared, strict=False)
+    rows.certain |= dict.fromkeys(added, context)
 
 
 def _requires(resource: Resource, context: StackContext) -> Iterator[Fact]:
@@ -142,7 +141,7 @@ def _members(resource: Resource, _context: StackContext) -> Iterator[Fact]:
 
 
 def _scaling(resource: Resource, _context: StackContext) -> Iterator[Fact]:
-    """The group begins with the desired number, or else the least."""
+    """A group starts with the desired number of members, or with the least."""
     if names := SCALING.get(resource.type):
         least, most, desired = (typed("integer", resource.properties.get(name)) for name in names)
         yield (resource.id, least, most, least if desired is None else desired), ("properties",), None
@@ -176,7 +175,7 @@ NEEDED = {
     "heat:restricted": "restricted",
     "heat:update_policy": "update_policy",
 }
-"""What a resource has no rows of the relation without."""
+"""The attribute without which a resource has no rows of the relation."""
 RESOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterable[Fact]]] = {
     "heat:property": lambda resource, context: entries(
         FIXED["heat:property"], (resource.id,), _leaves(resource, context), ("properties",)

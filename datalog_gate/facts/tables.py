@@ -1,7 +1,6 @@
-"""The rows of the relations of resource types (layer 2).
+"""Rows of the relations of resource types.
 
-In: a table of the catalogue and a resource. Out: its rows, each a `Fact`. A list or map whose extent nobody knows
-gives a *wildcard*: a maybe row that stands for whatever may be in it.
+A list or map of unknown extent gives a *wildcard*: a maybe row that stands for all rows that may be in it.
 """
 
 from __future__ import annotations
@@ -21,27 +20,29 @@ from datalog_gate.stack.property_values import EMPTY, Leaf, leaves, path_text, t
 _PROPERTIES = ("properties",)
 _ABSENT = object()
 _SMALL = 2**63
-"""Integers below it are their own values; whether others are is asked of `typed`."""
+"""Smaller integers are values as they are; larger ones are checked by `typed`."""
 
 
 class _Column(NamedTuple):
-    """A column of a table, the types whose values stand for themselves in it, and its value where the data says
-    nothing: the default, else null."""
+    """A column of a table."""
 
     property: Property
-    own: frozenset[type]
+    own_types: frozenset[type]
+    """The types whose data are values of the column as they are."""
     blank: Value
+    """The value where the data has none: the default, or null."""
 
     def values(self, data: Collection[Mapping[str, Data]]) -> list[Value]:
-        """The values in it of all that data. They are mostly of one type, which then is looked at once."""
+        """The values of the column in all the data. Mostly they have one type, which is checked once then."""
         name, kind = self.property.name, self.property.kind
         values: list[Any]
         try:
-            values = [one[name] for one in data]
+            values = [mapping[name] for mapping in data]
         except KeyError:
-            values = [one.get(name, _ABSENT) for one in data]
+            values = [mapping.get(name, _ABSENT) for mapping in data]
         types = set(map(type, values))
-        if types <= self.own or (types == {int} and kind in ("integer", "number") and max(map(abs, values)) < _SMALL):
+        is_integer = types == {int} and kind in ("integer", "number")
+        if types <= self.own_types or (is_integer and max(map(abs, values)) < _SMALL):
             return values
         return [self._value(value) for value in values]
 
@@ -52,7 +53,7 @@ class _Column(NamedTuple):
 
 
 class TableRows:
-    """Makes the rows of one table; what of it depends on the catalogue alone is computed once."""
+    """The rows of one table. What depends on the catalogue only is computed once."""
 
     __slots__ = ("_columns", "_default", "_flat", "_item", "_shape", "_steps", "relation")
 
@@ -70,59 +71,63 @@ class TableRows:
         self._default = table.steps[0].default if table.steps else None
         self._flat = len(table.steps) == 1 and table.steps[0].kind == "list" and table.shape != "free"
 
-    def rows(self, batch: Batch, found: RelationRows) -> None:
-        """Add the rows of resources of the table's type."""
-        alike, context, certain = batch.alike, batch.context, found.certain
+    def rows(self, batch: Batch, rows: RelationRows) -> None:
+        """Add the rows of a batch of resources of the table's type."""
+        alike, context, certain = batch.alike, batch.context, rows.certain
         if not self._steps:
-            rows = self._rows((alike.ids, repeat(context.stack.id)), alike.properties.values(), batch.property_names)
-            certain |= dict.fromkeys(rows, context)
+            added = self._rows((alike.ids, repeat(context.stack.id)), alike.properties.values(), batch.property_names)
+            certain |= dict.fromkeys(added, context)
             return
-        name, maps, texts = self._steps[0].name, self._shape == "columns", self._item in ("string", "any")
+        name = self._steps[0].name
+        takes_maps, takes_texts = self._shape == "columns", self._item in ("string", "any")
         if name not in batch.property_names and self._default is None:
             return
         ids, indexes, members = [], [], []
-        for id, (own, properties) in zip(alike.ids, alike.properties.items(), strict=True):
+        for id, (resource_name, properties) in zip(alike.ids, alike.properties.items(), strict=True):
             data = properties.get(name)
             if self._flat and type(data) is list:
                 for index, member in enumerate(data):
-                    if maps and type(member) is dict:
+                    if takes_maps and type(member) is dict:
                         ids.append(id)
                         indexes.append(index)
                         members.append(member)
-                    elif texts and type(member) is str:
+                    elif takes_texts and type(member) is str:
                         certain[id, index, member] = context
                     else:
                         fact = self._member(self._steps, member, (id, index), ("properties", name, index))
-                        found.add(context.resource(own), fact)
+                        rows.add(context.resource(resource_name), fact)
             elif data is not None or self._default is not None:
-                found.add(context.resource(own), self._below(self._steps, properties, (id,), _PROPERTIES))
+                rows.add(context.resource(resource_name), self._below(self._steps, properties, (id,), _PROPERTIES))
         certain |= dict.fromkeys(self._rows((ids, indexes), members, set().union(*members)), context)
 
     def _rows(
-        self, known: Iterable[Iterable[Value]], data: Collection[Mapping[str, Data]], said: Container[str]
+        self, known: Iterable[Iterable[Value]], data: Collection[Mapping[str, Data]], keys: Container[str]
     ) -> Iterator[Row]:
-        """The rows that begin with the known columns and go on with what each piece of data says, made by column. All
-        keys of the data are `said`."""
+        """The rows that begin with the known columns and continue with the columns of the data.
+
+        `keys` are all keys of the data.
+        """
         columns = (
-            column.values(data) if column.property.name in said else repeat(column.blank) for column in self._columns
+            column.values(data) if column.property.name in keys else repeat(column.blank) for column in self._columns
         )
         return zip(*known, *columns, strict=False)
 
     def _below(self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path) -> Iterator[Fact]:
-        """The rows below data that holds the list or map of the first step."""
+        """The rows within data that holds the list or map of the first step."""
         step = steps[0]
-        found = data.get(step.name)
-        found = step.default if found is None else found
-        if found is None:
+        value = data.get(step.name)
+        if value is None:
+            value = step.default
+        if value is None:
             return
         path = (*path, step.name)
-        if step.kind == "map" and isinstance(found, dict):
-            yield from self._member(steps, found, known, path)
-        elif step.kind == "list" and isinstance(found, list):
-            for index, member in enumerate(found):
+        if step.kind == "map" and isinstance(value, dict):
+            yield from self._member(steps, value, known, path)
+        elif step.kind == "list" and isinstance(value, list):
+            for index, member in enumerate(value):
                 yield from self._member(steps, member, (*known, index), (*path, index))
         else:
-            yield self._open(found, known, path)
+            yield self._open_row(value, known, path)
 
     def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterable[Fact]:
         """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
@@ -130,7 +135,7 @@ class TableRows:
             value = EMPTY.get(self._item) if member is None else typed(self._item, member)
             return (((*known, value), path, None),)
         if not isinstance(member, dict | None):
-            return (self._open(member, known, path),)
+            return (self._open_row(member, known, path),)
         if len(steps) > 1:
             return self._below(steps[1:], member or {}, known, path)
         if self._shape == "columns":
@@ -138,30 +143,36 @@ class TableRows:
             return ((row, path, None),)
         return entries(self.relation, known, leaves(member or {}), path)
 
-    def _open(self, data: Data, known: Row, path: Path) -> Fact:
-        """The wildcard for data that is no list or map where Heat wants one: unknown, or something that Heat will
-        refuse and that a rule must not miss."""
+    def _open_row(self, data: Data, known: Row, path: Path) -> Fact:
+        """The wildcard for data that is not the list or map that Heat expects.
+
+        The data is unknown, or Heat will refuse it; a rule must not miss it in either case.
+        """
         unknown = data if isinstance(data, Unknown) else Unknown(f"what Heat makes of {path_text(path)}")
         return wildcard(self.relation, known, path, unknown)
 
 
-def entries(relation: Relation, known: Row, found: Iterable[Leaf], path: Path) -> Iterator[Fact]:
-    """The scalars of nested data as rows of the known values, the path in the data and the value. An unknown that may
-    be a list or map is a maybe row, and a wildcard for what may be below it."""
-    for way, text, value, open_ in found:
-        place = (*path, *way)
+def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) -> Iterator[Fact]:
+    """The scalars of nested data as rows of the known values, the path in the data and the value.
+
+    An unknown that may be a list or map gives a maybe row, and a wildcard for the scalars that may be in it.
+    """
+    for leaf_path, text, value, open_ in data:
+        place = (*path, *leaf_path)
         open_to = value if open_ and isinstance(value, Unknown) else None
-        if way:
+        if leaf_path:
             yield (*known, text, value), place, open_to
         if open_to:
             yield wildcard(relation, known, place, open_to)
 
 
 def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> Fact:
-    """The maybe row that begins with the known values and holds unknowns in all other columns, for any number of rows.
-    Each unknown names its column and place, so that it is equal to nothing else, and ends with the expression that
-    decides it. The row's own id or stack, if unknown, is none that was read; only a resource may stand in a stack that
-    was."""
+    """The maybe row that stands for any number of rows: the known values, and unknowns in all other columns.
+
+    Each unknown names its column and place, so that it equals no other value, and ends with the expression that
+    decides it. An unknown id or stack of the row is `apart`: it is none of those that were read, except that a
+    resource may be in a stack that was read.
+    """
     where = " ".join((*map(show, known), path_text(path)))
     columns = relation.columns[len(known) :]
     row = (

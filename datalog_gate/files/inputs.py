@@ -19,7 +19,7 @@ from datalog_gate.decision.query import bind
 from datalog_gate.decision.request import Request, read_action, read_caller, read_mode, read_time
 from datalog_gate.decision.waivers import read_waivers
 from datalog_gate.engine.budget import BUDGET, Budget
-from datalog_gate.facts.lines import Line
+from datalog_gate.facts.lines import FactLine
 from datalog_gate.files.templates import read_facts, read_text
 from datalog_gate.stack.model import Stack
 
@@ -97,7 +97,7 @@ def load_waivers(rules: PolicySet, source: WaiverSource | Document) -> tuple[Wai
     return read_waivers(Document("<waivers>", None, {"waivers": list(source)}), rules)
 
 
-def fact_lines(source: FactSource | None) -> list[Line]:
+def fact_lines(source: FactSource | None) -> list[FactLine]:
     """Read facts as lines. Rows of data are named by their relation and number. Errors: InputError."""
     if source is None:
         return []
@@ -110,5 +110,5 @@ def fact_lines(source: FactSource | None) -> list[Line]:
             for value in row:
                 if isinstance(value, float) and not isfinite(value):
                     raise InputError([Diagnostic("bad-facts", f"{value} is no number", span)])
-            lines.append(Line(relation, tuple(map(from_python, row)), span))
+            lines.append(FactLine(relation, tuple(map(from_python, row)), span))
     return lines

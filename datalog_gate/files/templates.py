@@ -20,7 +20,7 @@ from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Data, Stack
 
 if TYPE_CHECKING:
-    from datalog_gate.facts.lines import Line
+    from datalog_gate.facts.lines import FactLine
 
 MAX_BYTES = 4_000_000
 
@@ -202,7 +202,7 @@ def _local(wanted: str, base: str, root: Path) -> tuple[str, str] | None:
         return label, encodebytes(content).decode()
 
 
-def read_facts(path: Path) -> list[Line]:
+def read_facts(path: Path) -> list[FactLine]:
     """The facts of a file of lines. Errors: InputError."""
     from datalog_gate.facts.lines import read
 

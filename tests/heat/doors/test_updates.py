@@ -10,7 +10,7 @@ import pytest
 from datalog_gate.base.values import ResourceId, show
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.old_relations import add_past
+from datalog_gate.facts.old_relations import add_old_facts
 from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import SHIPPED
 from tests.heat.doors.rig import Heat
@@ -52,7 +52,7 @@ def test_an_update_does_what_the_facts_say(engine: str, request: pytest.FixtureR
     facts = FactSet()
     stacks = [read_stack(template=json.dumps(body), stack_name=name) for body in (old, new)]
     flatten(stacks[1], SHIPPED, {"heat:change"}, facts)
-    add_past(facts, stacks[:1], stacks[1:], SHIPPED, {"heat:change"})
+    add_old_facts(facts, stacks[:1], stacks[1:], SHIPPED, {"heat:change"})
     rows = facts.rows["heat:change"]
     assert not facts.maybe["heat:change"]
     assert {
