@@ -1,4 +1,4 @@
-"""A cache of what is computed from a checked program, for as long as the program is in use.
+"""A cache of what is computed from a checked program.
 
 When nobody uses a policy set any more, everything that was computed from its rules is freed with it.
 """

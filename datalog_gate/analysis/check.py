@@ -1,4 +1,4 @@
-"""Analysis of modules: the passes from syntax trees to a checked program with its policies.
+"""The passes from syntax trees to a checked program with policies.
 
 Every error and warning of all passes is reported together.
 """

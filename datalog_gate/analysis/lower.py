@@ -1,8 +1,13 @@
-"""From the syntax tree to plain rules (layer 2).
+"""Lowering: from the syntax tree to rules of simple literals.
 
-In: a rule as written. Out: one `Draft` for each way to make its body true: alternatives (``or``) are multiplied out,
-operators become calls, negated bodies and aggregates literals with locals of their own, arguments stand in the order of
-the relation's columns. Nothing is ordered or checked for kinds yet.
+::
+
+    p(x + 1) :- q(x), (r(x) or s(x)).      =>      p(y) :- q(x), r(x), y = x + 1.
+                                                   p(y) :- q(x), s(x), y = x + 1.
+
+Each rule becomes one `Draft` for each combination of alternatives. Operators become calls, negated bodies and
+aggregates become literals with local variables, and arguments stand in the order of the relation's columns. Bodies are
+not ordered or checked for kinds yet.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Rules over the state before a change: what `old:p` means where rules derive `p`.
+"""Old versions of relations that rules derive.
 
-Rules that `p` rests on are copied. In a copy each relation that a stack fills, and each that rests on one, is read in
-its old version; the request, the inventory, limits and what an author declares stay as they are::
+`old:p` means what `p` was before the change. The rules that `p` rests on are copied. In a copy each relation that a
+stack fills, and each that rests on one, is read in its old version; the request, the inventory, limits and what an
+author declares stay as they are::
 
     p(s) :- heat:resource(s), limit(n).            p(s) :- heat:resource(s), limit(n).
     q(s) :- old:p(s).                      =>      old:p(s) :- old:heat:resource(s), limit(n).

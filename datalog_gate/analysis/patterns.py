@@ -1,6 +1,6 @@
-"""Regular expressions (layer 2): RE2's, which takes time linear in the text whatever the pattern.
+"""Regular expressions of RE2.
 
-In: a pattern, and texts. Out: whether it occurs in them. The wheel `google-re2` is imported where a rule needs it, and
+A search takes linear time whatever the pattern. The package `google-re2` is imported when a rule first needs it, and
 never before.
 """
 

@@ -1,7 +1,6 @@
-"""What makes a relation a policy (layer 2).
+"""Policies and unlocks: the annotations of rules.
 
-In: the annotation above a rule, or a head named ``error`` or ``warning``. Out: a `Policy` or `Unlock` value, or a
-diagnostic for what an annotation can't say.
+A relation is a policy by the annotation above one of its rules, or by the name ``error`` or ``warning`` in Congress.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A checked program (layer 2): the only thing that an engine takes, and only the analysis makes.
+"""Checked programs: what the analysis produces and the engines evaluate.
 
 Everything is resolved: relation names are full, arguments positional, operators and aggregates literals of their own.
-The literals of a body stand in an order that binds every variable before it is needed (the proof of safety); an engine
-may choose another that does, and no order changes the answer.
+The literals of a body stand in an order that binds every variable before it is needed (the proof of safety). An engine
+may choose another such order; no order changes the answer.
 """
 
 from __future__ import annotations

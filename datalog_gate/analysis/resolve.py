@@ -1,7 +1,7 @@
-"""What every name of a program means (layer 2).
+"""Resolution of the names in rules.
 
-In: the modules, the catalogue, and the relations that facts were given for. Out: for each name in a rule the relation
-or builtin it stands for, or a diagnostic with the nearest name there is.
+A name stands for a relation or a builtin. Names are resolved among the modules of the program, the catalogue, and the
+relations that facts are given for. A name that stands for nothing gets a diagnostic with the most similar name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Slices of a program: the strata that some relations depend on, and those that depend on some inputs alone.
+"""Slices of a program.
 
-Each function but `layers` returns the same program for the same arguments, so that engines can keep its plans.
+A slice has the strata that some relations depend on, or those that depend on some inputs alone. Each function but
+`layers` returns the same program for the same arguments, so that engines can keep its plans.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Strata (layer 2): which relations are derived together, and in what order.
+"""Strata: which relations are derived together, and in what order.
 
-In: checked rules. Out: strata in the order of their dependencies, one for each strongly connected component, and a
-diagnostic for each recursion that has no meaning (through a negation or an aggregate) or no end (values that grow).
-The order of the rules changes nothing.
+There is one stratum for each strongly connected component of the dependencies, in topological order. A recursion
+through a negation or an aggregate (`unstratified`) or one whose values grow (`value-growth`) gets a diagnostic. The
+order of the rules makes no difference.
 """
 
 from __future__ import annotations

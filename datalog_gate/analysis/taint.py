@@ -1,8 +1,8 @@
-"""Which columns of a program can hold a secret, or what was made of one (layer 2).
+"""Taint analysis: which columns can hold a secret.
 
-In: a checked program, and the columns of its inputs that hold secrets. Out: the same of every relation. A secret that
-rules only pass on is still itself; what a builtin or an aggregate makes of one is no value that anybody could look for.
-A column that merely depends on one, by a comparison or a row that is there because of it, holds none.
+From the columns of the inputs that hold secrets, the same is computed for every relation. A secret that rules copy is
+still itself; a value that a builtin or an aggregate computes from it is another value, which no search for the secret
+finds. A column that merely depends on a secret, by a comparison or by a row that exists because of it, holds none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Kinds and nullability (layer 2): which kinds each column and variable can hold, across all rules.
+"""Inference of kinds and nullability for all columns and variables.
 
-In: checked rules and the relations they speak of. Out: the kinds of the derived columns (a least fixpoint: a column
-holds what some rule puts there) and a diagnostic for each comparison, join or builtin whose kinds can't fit.
+The kinds of a derived column are a least fixpoint: the column holds what some rule puts there. Comparisons, joins and
+calls whose kinds can never fit get a diagnostic.
 """
 
 from __future__ import annotations

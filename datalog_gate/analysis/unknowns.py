@@ -1,14 +1,19 @@
-"""The certain and the possible version of a program, for facts that hold unknowns (layer 2).
+"""Certain and possible versions of relations, for facts with unknowns.
 
-In: a checked program, and which of its inputs hold unknowns or rows that may not be there. Out: a checked program in
-which a relation that this can change has two versions: `p` holds the rows that are there whatever the unknowns turn out
-to be, `p?` every row that is there for some outcome, perhaps with an unknown where the value depends on it.
+A program is rewritten for inputs that hold unknowns or uncertain rows. A relation that these can change gets two
+versions. The certain version `p` holds the rows that are there whatever the unknowns turn out to be. The possible
+version `p?` holds every row that is there for some outcome, with an unknown where a value depends on it::
 
-Certain ignores maybe rows and lets an unknown equal only itself (the same expression; that both may be null, and then
-do not join, is left out of account). Possible includes maybe rows and lets an unknown equal anything but what it can't
-be. Under ``not`` each reads the other. What a builtin makes of an unknown is the unknown of that application, known by
-its text. Both versions gather for an aggregate the tuples that are there for certain and those that may be, of which a
-call makes its value or its bounds.
+    p(x) :- q(x, 1).                       =>    p(x) :- q(x, 1).
+    (q holds an unknown in column 2)             p?(x) :- q(x, y), y = 1 or may be 1.
+
+- A certain version ignores uncertain rows, and an unknown equals only itself: the same expression. (That both may be
+  null, and then do not join, is not taken into account.)
+- A possible version includes uncertain rows, and an unknown equals any value that it can have.
+- Under ``not`` each version reads the other one.
+- A builtin applied to an unknown gives the unknown of that application.
+- For an aggregate both versions collect the tuples that are certain and those that are possible. A call computes the
+  value from them, or its bounds.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Operand, Var, Without
-from datalog_gate.analysis.safety import Scoped, inner, scoped
+from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Row, Unknown, Value, in_order
 from datalog_gate.engine.budget import Watch
@@ -57,27 +57,31 @@ class Assignments:
     news: IndexedTable | None = None
     """The table that a match of new rows reads."""
     _sorted: dict[Place, list[Row]] = field(default_factory=dict, init=False)
-    _bodies: dict[int, tuple[CheckedRule | Scoped, Sequence[Scoped]]] = field(default_factory=dict, init=False)
+    _bodies: dict[int, tuple[CheckedRule | ScopedLiteral, Sequence[ScopedLiteral]]] = field(
+        default_factory=dict, init=False
+    )
     """The body of each rule, negation and aggregate.
 
     The key is the identity of the rule or literal, because comparing it would compare all its parts. The value holds
     it, so that its identity is not used again.
     """
-    _results: dict[tuple[int, Row], tuple[Scoped, Cause | bool | Value]] = field(default_factory=dict, init=False)
+    _results: dict[tuple[int, Row], tuple[ScopedLiteral, Cause | bool | Value]] = field(
+        default_factory=dict, init=False
+    )
     """The result of each negation and aggregate for the values that it needs, with keys like those of `_bodies`."""
 
     def of_rule(self, rule: CheckedRule, known: Binding | None = None) -> Iterator[Assignment]:
         """Find the assignments of a rule's body that have the `known` values."""
         return self.of_body(self.body(rule), known or {})
 
-    def body(self, of: CheckedRule | Scoped) -> Sequence[Scoped]:
+    def body(self, of: CheckedRule | ScopedLiteral) -> Sequence[ScopedLiteral]:
         """The body of a rule, a negation or an aggregate, with what each literal needs."""
         if id(of) not in self._bodies:
             if isinstance(of, CheckedRule):
-                body = scoped(of.body, [argument for argument in of.arguments if isinstance(argument, Var)])
+                body = scope_body(of.body, [argument for argument in of.arguments if isinstance(argument, Var)])
             else:
                 assert isinstance(of.literal, Without | Fold)
-                body = inner(of.literal, of.needs)
+                body = scope_inner(of.literal, of.needs)
             self._bodies[id(of)] = of, body
         return self._bodies[id(of)][1]
 
@@ -97,7 +101,7 @@ class Assignments:
             return table.lookup(columns, key)
         return [row for row in few if all(row[at] == value for at, value in zip(columns, key, strict=True))]
 
-    def of_body(self, body: Sequence[Scoped], known: Binding) -> Iterator[Assignment]:
+    def of_body(self, body: Sequence[ScopedLiteral], known: Binding) -> Iterator[Assignment]:
         """Find the assignments of a body that have the `known` values."""
         matches = [item.literal for item in body if isinstance(item.literal, Match)]
         if self.ordered:  # the order of the literals must not matter
@@ -126,8 +130,8 @@ class Assignments:
                 levels.pop()
 
     def _evaluate_all(
-        self, computed: Sequence[Scoped], binding: Binding, cause: Cause | None
-    ) -> tuple[list[Scoped], Cause | None] | None:
+        self, computed: Sequence[ScopedLiteral], binding: Binding, cause: Cause | None
+    ) -> tuple[list[ScopedLiteral], Cause | None] | None:
         """Evaluate all literals that have the values they need.
 
         Returns the literals that still wait for values, and the least cause; None if a literal is false.
@@ -196,7 +200,7 @@ class Assignments:
             return None
         return match.relation, columns, key
 
-    def _evaluate(self, item: Scoped, binding: Binding) -> Verdict:
+    def _evaluate(self, item: ScopedLiteral, binding: Binding) -> Verdict:
         """Evaluate a literal, and add what it binds to the binding."""
         if not item.ready(binding):
             return None
@@ -228,7 +232,7 @@ class Assignments:
         except EvaluationError as error:
             return Cause(item.literal.span, str(error))
 
-    def _evaluate_body(self, item: Scoped, binding: Binding) -> Cause | bool | Value:
+    def _evaluate_body(self, item: ScopedLiteral, binding: Binding) -> Cause | bool | Value:
         """Whether a negation holds, or the value of an aggregate, null if it has none; or the error in it."""
         known = {var: binding[var] for var in item.needs}
         key = id(item), tuple(known.values())
@@ -243,7 +247,7 @@ class Assignments:
         return result
 
 
-_Level = tuple[Sequence[Match], Sequence[Scoped], Iterator[Assignment]]
+_Level = tuple[Sequence[Match], Sequence[ScopedLiteral], Iterator[Assignment]]
 """The matches and the other literals that remain, and the assignments of the matches before."""
 
 

@@ -29,7 +29,7 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
+from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body, scope_inner
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import sort_key
 from datalog_gate.language.ast import Comparator
@@ -158,7 +158,7 @@ def plan(rule: CheckedRule, size: Size) -> Plan:
     """
     planner = _Planner(size, _colour_variables(rule), _find_single_use(rule))
     head = [argument for argument in rule.arguments if isinstance(argument, Var)]
-    steps = planner.order(scoped(rule.body, head))
+    steps = planner.order(scope_body(rule.body, head))
     terms = tuple(map(planner.term, rule.arguments))
     wanted = {term for term in terms if isinstance(term, int)}
     return Plan(rule.relation, terms, _end_loops_early(_drop_unread_binds(steps, wanted), wanted))
@@ -172,7 +172,7 @@ class _Planner:
     slots: dict[Var, int] = field(default_factory=dict)
     loops: int = 0
 
-    def order(self, body: Sequence[Scoped]) -> list[Step]:
+    def order(self, body: Sequence[ScopedLiteral]) -> list[Step]:
         """The steps of a body in order."""
         pending = list(body)
         steps: list[Step] = []
@@ -229,7 +229,7 @@ class _Planner:
     def _variable_key(self, var: Var) -> tuple[int, int]:
         return (1, self.slots[var]) if var in self.slots else (2, self.colours[var])
 
-    def _step(self, item: Scoped) -> Step:
+    def _step(self, item: ScopedLiteral) -> Step:
         match item.literal:
             case Match() as literal:
                 return self._scan(literal)
@@ -248,10 +248,10 @@ class _Planner:
                     return BuiltinCall(builtin, terms, self._fill(output), stored=True)
                 return BuiltinCall(builtin, terms, None if output is None else self.term(output), stored=False)
             case Without() as literal:
-                steps = _drop_unread_binds(self.order(inner(literal, item.needs)), set())
+                steps = _drop_unread_binds(self.order(scope_inner(literal, item.needs)), set())
                 return Exists(steps, wanted=False)
             case Fold(function, operands) as literal:
-                ordered = self.order(inner(literal, item.needs))
+                ordered = self.order(scope_inner(literal, item.needs))
                 terms = tuple(map(self.term, operands))
                 steps = _drop_unread_binds(ordered, {term for term in terms if isinstance(term, int)})
                 stored = literal.target not in self.slots

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from datalog_gate.analysis.cache import ProgramCache
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Compare, Const, Match, Operand, Stratum, Var
-from datalog_gate.analysis.safety import Scoped, binds
+from datalog_gate.analysis.safety import ScopedLiteral, binds
 from datalog_gate.base.values import Row, in_order
 from datalog_gate.engine.assignments import Assignments, Binding, head_row
 from datalog_gate.engine.budget import Watch
@@ -37,7 +37,7 @@ class _PreparedRule:
     """A rule with what finding its derivations needs."""
 
     rule: CheckedRule
-    body: Sequence[Scoped]
+    body: Sequence[ScopedLiteral]
     matches: tuple[Match, ...]
     matched: frozenset[Var]
     """The variables that the matches bind."""
@@ -47,7 +47,7 @@ class _PreparedRule:
     """Equations that bind, after the lookups, the remaining variables; None if these need something else."""
 
     @staticmethod
-    def of(rule: CheckedRule, body: Sequence[Scoped]) -> _PreparedRule:
+    def of(rule: CheckedRule, body: Sequence[ScopedLiteral]) -> _PreparedRule:
         matches = tuple(literal for literal in rule.body if isinstance(literal, Match))
         matched = frozenset(argument for match in matches for argument in match.arguments if isinstance(argument, Var))
         return _PreparedRule(
@@ -182,7 +182,7 @@ def _order_lookups(
 
 
 def _order_equations(
-    rule: CheckedRule, body: Sequence[Scoped], matched: frozenset[Var]
+    rule: CheckedRule, body: Sequence[ScopedLiteral], matched: frozenset[Var]
 ) -> tuple[tuple[Var, Operand], ...] | None:
     """The `equations` of a rule, each after those that it needs."""
     needed = frozenset[Var]().union(*(item.needs.union(binds(item.literal)) for item in body))

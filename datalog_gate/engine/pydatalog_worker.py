@@ -37,7 +37,7 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.analysis.safety import Scoped, binds, inner, scoped
+from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body, scope_inner
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
@@ -96,7 +96,7 @@ class _Worker:
             self.assert_facts(relation, ())
         for rule in stratum.rules:
             self.rule = rule
-            body = scoped(rule.body, (argument for argument in rule.arguments if isinstance(argument, Var)))
+            body = scope_body(rule.body, (argument for argument in rule.arguments if isinstance(argument, Var)))
             nulls = [Const(None)] * (self.width - len(rule.arguments))
             self.assert_clause(self.growing, (Const(str(rule.relation)), *rule.arguments, *nulls), body, frozenset())
         result: dict[RelationRef, list[Row]] = {name: [] for name in self.own}
@@ -116,7 +116,9 @@ class _Worker:
         """Whether the literal matches rows of the current stratum."""
         return isinstance(literal, Match) and literal.relation in self.own
 
-    def assert_clause(self, name: str, head: Iterable[Operand], body: Iterable[Scoped], bound: frozenset[Var]) -> None:
+    def assert_clause(
+        self, name: str, head: Iterable[Operand], body: Iterable[ScopedLiteral], bound: frozenset[Var]
+    ) -> None:
         """Assert ``name(head) :- body`` in an order that binds every variable before it is needed."""
         literals: list[Any] = []
         pending = list(body)
@@ -129,7 +131,7 @@ class _Worker:
             bound |= binds(best.literal)
         pyEngine.assert_(pyEngine.Clause(self.literal(name, head), literals))  # noqa: PT009
 
-    def literals(self, item: Scoped, bound: frozenset[Var]) -> Iterator[Any]:
+    def literals(self, item: ScopedLiteral, bound: frozenset[Var]) -> Iterator[Any]:
         match item.literal:
             case Match(relation, arguments):
                 yield self.literal(self.known[relation], arguments)
@@ -203,7 +205,7 @@ class _Worker:
         """A predicate for the body of a literal, and its leading terms; the terms of an aggregate follow them."""
         name, leading = self.fresh_name(), sorted(needs, key=str)
         terms = literal.terms if isinstance(literal, Fold) else ()
-        self.assert_clause(name, (*leading, *terms), inner(literal, needs), needs)
+        self.assert_clause(name, (*leading, *terms), scope_inner(literal, needs), needs)
         return name, leading
 
     def resolver(self, inputs: Sequence[Operand], output: Var | None, function: Callable[..., object]) -> Any:

@@ -26,7 +26,7 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.analysis.safety import Scoped, inner, scoped
+from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.values import Row, Value, in_order
 from datalog_gate.engine.assignments import Assignments, Binding, Cause
@@ -134,7 +134,7 @@ class Why:
     def total(self, rule: CheckedRule, literal: Fold, binding: Binding) -> Total:
         """What an aggregate of the rule's body is. Errors: BudgetError."""
         needs = next(one.needs for one in _scoped(rule) if one.literal is literal)
-        found = self._search.of_body(inner(literal, needs), {var: binding[var] for var in needs})
+        found = self._search.of_body(scope_inner(literal, needs), {var: binding[var] for var in needs})
         terms = {tuple(_value(term, each) for term in literal.terms) for each, _ in found}
         rows = in_order([row for row in terms if row[0] is not None])
         if call := _aggregates(rule).get(literal.target):
@@ -188,7 +188,7 @@ class Why:
             if isinstance(term, Var) and value is not None:
                 known[term] = value
         best, failure = -1, Failure(rule, None, known)
-        open_: list[Iterator[tuple[tuple[Scoped, ...], Binding]]] = [iter([(_scoped(rule), known)])]
+        open_: list[Iterator[tuple[tuple[ScopedLiteral, ...], Binding]]] = [iter([(_scoped(rule), known)])]
         for _ in range(STEPS):
             if not open_:
                 break
@@ -216,10 +216,10 @@ class Why:
             open_.append(iter([(rest, each) for each in found]))
         return failure
 
-    def _failure(self, rule: CheckedRule, one: Scoped, binding: Binding) -> Failure:
+    def _failure(self, rule: CheckedRule, one: ScopedLiteral, binding: Binding) -> Failure:
         match one.literal:
             case Without() as without:
-                held = self._search.of_body(inner(without, one.needs), {var: binding[var] for var in one.needs})
+                held = self._search.of_body(scope_inner(without, one.needs), {var: binding[var] for var in one.needs})
                 against = next((each for each, cause in held if cause is None), binding)
                 return Failure(rule, without, {**binding, **against})
             case Fold() as fold:
@@ -240,8 +240,8 @@ class _Draft:
     node: Node | None = None
 
 
-def _scoped(rule: CheckedRule) -> tuple[Scoped, ...]:
-    return scoped(rule.body, [argument for argument in rule.arguments if isinstance(argument, Var)])
+def _scoped(rule: CheckedRule) -> tuple[ScopedLiteral, ...]:
+    return scope_body(rule.body, [argument for argument in rule.arguments if isinstance(argument, Var)])
 
 
 def _aggregates(rule: CheckedRule) -> dict[Operand, Call]:
@@ -251,13 +251,13 @@ def _aggregates(rule: CheckedRule) -> dict[Operand, Call]:
     return {call.inputs[-1]: call for call in reversed(calls)}
 
 
-def _next(waiting: Sequence[Scoped], binding: Binding) -> Scoped:
+def _next(waiting: Sequence[ScopedLiteral], binding: Binding) -> ScopedLiteral:
     """The first literal that can be told now, or else the match that is known best."""
     computed = [one for one in waiting if not isinstance(one.literal, Match) and one.ready(binding)]
     if computed:
         return min(computed, key=lambda one: one.literal.span)
 
-    def known(one: Scoped) -> int:
+    def known(one: ScopedLiteral) -> int:
         terms = one.literal.arguments if isinstance(one.literal, Match) else ()
         return sum(isinstance(term, Const) or term in binding for term in terms)
 

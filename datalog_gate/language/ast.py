@@ -1,4 +1,4 @@
-"""The syntax tree of a rule file (layer 1): what the parser makes, the printer writes and the analysis reads.
+"""The syntax tree of a rule file.
 
 Equality of nodes ignores places, so that ``parse(print(module)) == module``.
 """

@@ -1,8 +1,7 @@
-"""The one way to write a rule file (layer 1): the printer's text, with the comments of the author.
+"""Formatter of rule files: the printer's text with the author's comments.
 
-In: the text of a rule file. Out: the same statements in the printer's layout. A comment at the end of a line stays
-after what it follows there, any other stands on a line of its own before what comes next; their order stays. Between
-statements one empty line is left where there was one or more.
+A comment at the end of a line stays after what it follows there. Any other comment stands on a line of its own, before
+what comes next. The order of comments stays. One empty line is left where there were some between statements.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From the text of a rule file to tokens with places (layer 1).
+"""Lexer: from the text of a rule file to tokens with places.
 
-In: any text. Out: a `Source`: its tokens in order, the places of stretches of it, and the values that its literals
-write. Reading tokens never fails: what is none becomes a token of a bad kind, and whoever meets it refuses it.
+Reading tokens never fails: an invalid token has a kind that begins with ``bad``, and the parser refuses it where it
+meets it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The values that an operator sets for a pack, as facts of the module that declares them (layer 1).
+"""Limits: values that an operator sets for a pack.
 
-In: the module of a pack's `limits.dl`, and what the `limits.yaml` beside it gives. Out: one module with both.
+A pack declares the relations in its `limits.dl`; the operator gives their rows in the `limits.yaml` beside it. The rows
+become facts of the module.
 """
 
 from __future__ import annotations

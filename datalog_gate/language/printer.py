@@ -1,7 +1,7 @@
-"""From a module or a part of one to its text (layer 1).
+"""Printer: from a syntax tree to its text.
 
-In: a syntax tree as the parser makes it. Out: text that parses to an equal tree, one statement after the other, each
-on one line if it fits; or the same as groups, for who has comments to put between them.
+The text of each statement parses to an equal tree. A statement stands on one line if it fits and holds no comment.
+Otherwise its items are filled into lines, and a line break that the author wrote between two items stays.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Walks through the syntax tree (layer 1): all nodes below some, their variables, the terms of an atom, and to which
-level a name belongs."""
+"""Functions that walk the syntax tree: nodes, variables, and the scopes of names."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from datalog_gate.analysis.check import matches
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedProgram, CheckedRule, Compare, Const, Fold, Var
-from datalog_gate.analysis.safety import Scoped, binds, scoped
+from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body
 from datalog_gate.analysis.unknowns import MAY_FAIL
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
@@ -197,7 +197,7 @@ def _walk(rule: CheckedRule, covered: Covered, search: Assignments) -> None:
             levels.append(iter(found))
 
 
-def _owner(one: Scoped, points: Sequence[Point]) -> Point | None:
+def _owner(one: ScopedLiteral, points: Sequence[Point]) -> Point | None:
     """The literal as written that a checked one is part of; the terms of the head have none."""
     start, end = _bounds(one.literal.span)
     for point in points:
@@ -214,7 +214,7 @@ def _bounds(span: Span) -> tuple[tuple[int, int], tuple[int, int]]:
 def _mark(rule: CheckedRule, points: Sequence[Point]) -> None:
     """Say of each literal as written whether it can be false."""
     bound: set[Var] = set()
-    for one in scoped(rule.body, [term for term in rule.arguments if isinstance(term, Var)]):
+    for one in scope_body(rule.body, [term for term in rule.arguments if isinstance(term, Var)]):
         owner = _owner(one, points)
         if owner and _may_fail(one.literal, bound):
             owner.fails = True

@@ -1,4 +1,4 @@
-"""The one schema of all relations and resource types (layer 1): what rules may read and stacks are flattened to."""
+"""The catalogue: all relations and resource types that rules may read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What there is in a cloud: the relations of an inventory, with the names and columns of Congress (layer 1).
+"""Relations of an inventory of the cloud.
 
-In: `data/inventory.json`, a relation a line, read when a rule first names one. Out: `Relation` values.
+They have the names and columns of Congress. Each line of `data/inventory.json` is a relation. The file is read when a
+rule first names one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a relation is: its columns, their kinds and meaning (layer 1).
-
-Both wings read these: the analysis to check rules, the facts to flatten stacks.
-"""
+"""Relations with their columns, references to them, and resource types with their properties."""
 
 from __future__ import annotations
 

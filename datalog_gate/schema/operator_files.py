@@ -1,7 +1,7 @@
-"""Catalogue files of an operator: the resource types of a provider's plugin, or of another Heat (layer 1).
+"""Catalogue files of an operator.
 
-In: texts in the format of the shipped data, one JSON object of resource types by name. Out: a `Catalogue`, or an
-InputError with everything that is wrong. What `data/harvest.py` prints is such a file.
+They add the resource types of a provider's plugin, or of another release of Heat. A file has the format of the shipped
+data: one JSON object of resource types by name. `data/harvest.py` prints one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The relations that do not depend on resource types: the stack's and the request's (layer 1).
+"""The relations of stacks and requests, which do not depend on resource types.
 
-`FIXED` holds each by its name. A relation is declared here when something fills it, so that a rule which reads one
-that is never filled is an error and not silently empty.
+`FIXED` holds each by its name. Only a relation that something fills is declared here, so that a rule which reads any
+other is an error and not silently empty.
 """
 
 from __future__ import annotations

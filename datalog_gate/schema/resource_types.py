@@ -1,7 +1,7 @@
-"""Resource types and the relations that their properties make (layer 1).
+"""Resource types, and the relations that hold their properties.
 
-In: the shipped data, one resource type a line (`data/harvest.py` prints it); a line is parsed when its type is first
-asked for. Out: `ResourceType`, and its `Table` values: one for the type, and one for each list or map below it.
+A type has one relation for itself and one for each list or map among its properties. The shipped data has one type in
+each line (printed by `data/harvest.py`); a line is parsed when its type is first used.
 """
 
 from __future__ import annotations

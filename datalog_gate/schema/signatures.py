@@ -1,4 +1,4 @@
-"""The builtins' signatures (layer 1): what the analysis checks a call against; `engine.builtins` computes them."""
+"""Signatures of the builtins, which `engine.builtins` computes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""From a module of Congress to the text that we would write (layer 1).
+"""Conversion of a Congress module to a rule file in this language.
 
-In: a module that `analysis.congress` has said in our words, and the comments of its rules. Out: the text of a rule file
-that means the same: policies have annotations, actions are records, and rules that differ only in what is null in one
-and compared in the other are one rule.
+Policies get annotations, and actions become records. Two rules that differ only in one argument, null in one and
+compared in the other, become one rule. `analysis.congress.normalize` has translated the module before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""From the rules of a Congress library to a module (layer 1).
+"""Congress policy libraries: from the rules in a YAML file to a module.
 
-In: the text, place and comment of each rule, as a YAML file of Congress lists them. Out: one module, written for
-Congress, in which every rule is one statement; a comment is the message of what it says of errors and warnings.
+Every entry is one statement. The comment of an entry becomes the message of an error or a warning.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What rules mean that are written for Congress, said in this language (layer 2).
+"""Translation of rules for Congress to rules of this language.
 
-In: a module as its text has it, and what is known of the kinds of columns. Out: the same rules as we would write them,
-and a note wherever a text is read as something else. Congress knows neither null nor booleans, but ``'None'`` and
-``'True'``; columns by number; comparisons as relations, false on null; and variables of any name.
+Congress has no null and no booleans, but the texts ``'None'`` and ``'True'``; columns by number; comparisons as
+relations, which are false on null; and variables of any name. What a text stands for depends on the kind of its column.
+There is a note for each text that is read as another value.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Texts that can't occur (layer 2): constants that no row holds, by the lists of the catalogue and of the rules.
+"""Constants that no row of a relation can hold.
 
-In: checked rules and the relations they speak of. Which texts a column can hold is known of one that the catalogue
-lists, and of a derived one that only constants and such columns flow into (a least fixpoint, like that of the kinds).
-Out: a diagnostic for each constant that is not among them: an error if the list is the catalogue's and closed, or has a
-text that is near; else a warning.
+The possible texts of a column are known if the catalogue lists them, or if only constants and such columns flow into a
+derived column (a least fixpoint, like that of the kinds). A constant that is not among them is an error if the list is
+the catalogue's and complete, or if another text is similar; otherwise a warning.
 """
 
 from __future__ import annotations

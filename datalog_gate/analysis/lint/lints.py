@@ -1,7 +1,6 @@
-"""Lints (layer 2): what is no error in rules, but hardly meant. They change no evaluation.
+"""Lints: what is no error in a rule, but probably a mistake.
 
-In: modules that were checked, what the check made of them, and the ids of the policies that some test expects. Out: a
-warning for each finding, with what to write instead.
+Each lint is a warning with the text to write instead. A lint changes no evaluation.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What occurs once (layer 2): a variable in its rule joins nothing, so most are slips of the hand; a text in its module
-that is much like another may be one.
+"""Variables and texts that occur once.
 
-In: a rule as written, and what its atoms stand for; or a module. Out: an error where such a name can't be meant (a
-forgotten quote, a misspelt ``null``, a name under ``not``); a warning where it may be, but is much like another, or
-stands for a column that could be left out. A name that begins with ``_`` is meant.
+A variable that occurs once in its rule joins nothing, so it is often a mistake; so is a text that occurs once in its
+module and is similar to another one. It is an error where such a name cannot be intended (a forgotten quote, a misspelt
+``null``, a name under ``not``), and a warning where it may be but is similar to another, or stands for a column that
+could be left out. A name that begins with ``_`` is intended.
 """
 
 from __future__ import annotations
