@@ -21,7 +21,7 @@ from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.reconcile import Became
+from datalog_gate.services.reconcile import StackState
 
 LIMITS = Limits(call=2.0, step=5.0, lease=30.0)
 
@@ -129,10 +129,10 @@ class Heat:
             mine.add(uuid) if word == "made" else mine.discard(uuid)
         return stacks
 
-    def __call__(self, stack: str) -> Became:
+    def __call__(self, stack: str) -> StackState:
         """As `Stacks`: a stack is complete if it has what it should."""
         living = self.living().get(stack)
-        return Became("complete", frozenset(living)) if living else Became("absent")
+        return StackState("complete", frozenset(living)) if living else StackState("absent")
 
 
 def work(folder: Path, name: str, count: int, deadly: str) -> None:

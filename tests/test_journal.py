@@ -22,7 +22,7 @@ from datalog_gate.plugins.errors import UnavailableError as Unavailable
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import MOVES, Claim, Journal, JournalError, LostError, State
-from datalog_gate.services.reconcile import Became, reconcile
+from datalog_gate.services.reconcile import StackState, reconcile
 from tests.ledger import request
 from tests.sampling import sample
 
@@ -382,10 +382,10 @@ class Clouds(RuleBasedStateMachine):
     def reconcile(self, fate: Fate = FINE) -> None:
         self.tried(fate, lambda: reconcile(self.broker, self.became))
 
-    def became(self, stack: str) -> Became:
+    def became(self, stack: str) -> StackState:
         if stack not in self.stacks:
-            return Became("absent")
-        return Became(self.status[stack], frozenset(self.stacks[stack]))  # type: ignore[arg-type]
+            return StackState("absent")
+        return StackState(self.status[stack], frozenset(self.stacks[stack]))  # type: ignore[arg-type]
 
     @invariant()
     def what_lives_is_held_and_no_seat_twice(self) -> None:

@@ -18,7 +18,7 @@ import datalog_gate as dg
 from datalog_gate.plugins.breaker import Breaker
 from datalog_gate.plugins.errors import RefusedError, UnavailableError
 from datalog_gate.preflight.chain import Chain
-from datalog_gate.preflight.licence_server import ANSWER_LIMIT, Licence
+from datalog_gate.preflight.licence_server import ANSWER_LIMIT, LicenceServerPlugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from tests.licence_server import (
     Answer,
@@ -101,7 +101,7 @@ def taken(
     )
 
 
-def read_answer(plugin: Licence, of: Snapshot | None = None) -> str:
+def read_answer(plugin: LicenceServerPlugin, of: Snapshot | None = None) -> str:
     """What a consultation ends with."""
     try:
         plugin.pre(of or taken())
@@ -113,7 +113,7 @@ def read_answer(plugin: Licence, of: Snapshot | None = None) -> str:
 
 
 def test_the_server_is_asked_what_is_known_and_told_the_outcome_with_the_same_key(server: Server) -> None:
-    chain = Chain({"licence": Licence({"url": f"{server.url}/"})})
+    chain = Chain({"licence": LicenceServerPlugin({"url": f"{server.url}/"})})
     assert chain.before(taken()).after("accepted") == ()
     [key] = set(server.keys)
     about = {"action": "create", "project": "p", "stack": "s", "decision": "d1"}
@@ -134,7 +134,7 @@ def test_the_server_is_asked_what_is_known_and_told_the_outcome_with_the_same_ke
 
 
 def test_only_the_same_request_has_the_same_key(server: Server) -> None:
-    plugin = Licence({"url": server.url})
+    plugin = LicenceServerPlugin({"url": server.url})
     others = taken("update"), taken(stack="t"), taken(decision="d2"), taken(project="q"), taken(request="r1")
     at_two_doors = taken(request="r1", decision="d2", stack_id="1")
     for of in (taken(), *others, taken(), at_two_doors, taken(request="r2")):
@@ -185,7 +185,7 @@ def test_only_the_same_request_has_the_same_key(server: Server) -> None:
 )
 def test_only_a_plain_yes_passes_and_only_a_plain_no_refuses(server: Server, answer: Answer, ends: str) -> None:
     server.answers = [answer]
-    assert read_answer(Licence({"url": server.url})) == ends
+    assert read_answer(LicenceServerPlugin({"url": server.url})) == ends
     assert [path for path, *_ in server.requests] == ["/licences"]
 
 
@@ -201,25 +201,25 @@ def test_only_a_plain_yes_passes_and_only_a_plain_no_refuses(server: Server, ans
 )
 def test_what_may_be_tried_again_is_with_its_key(server: Server, answers: list[Answer], ends: str, times: int) -> None:
     server.answers = [*answers]
-    assert read_answer(Licence({"url": server.url})) == ends
+    assert read_answer(LicenceServerPlugin({"url": server.url})) == ends
     assert (len(server.keys), len(set(server.keys))) == (times, 1)
 
 
 @pytest.mark.parametrize("answer", [hang, drip])
 def test_a_consultation_ends_at_its_deadline(server: Server, answer: Answer) -> None:
     server.answers = [answer]
-    ends = read_answer(Licence({"url": server.url, "deadline": "0.3"}))
+    ends = read_answer(LicenceServerPlugin({"url": server.url, "deadline": "0.3"}))
     assert ends == "unavailable: the licence server did not answer within 0.3 seconds"
 
 
 def test_a_server_that_is_not_there_can_not_be_asked() -> None:
     with licence_server() as server:
         pass
-    assert read_answer(Licence({"url": server.url, "retries": "0"})) == f"unavailable: {UNREACHED}"
+    assert read_answer(LicenceServerPlugin({"url": server.url, "retries": "0"})) == f"unavailable: {UNREACHED}"
 
 
 def test_actions_that_are_not_consulted_are_not_asked_about(server: Server) -> None:
-    chain = Chain({"licence": Licence({"url": server.url, "actions": "create, delete"})})
+    chain = Chain({"licence": LicenceServerPlugin({"url": server.url, "actions": "create, delete"})})
     for action in ("create", "update", "adopt", "restore", "delete", "suspend", "rollback"):
         chain.before(taken(action)).after("accepted")
     requests = [(path, data["action"]) for path, _, _, _, data in server.requests if isinstance(data, dict)]
@@ -229,7 +229,7 @@ def test_actions_that_are_not_consulted_are_not_asked_about(server: Server) -> N
 
 
 def test_by_default_what_builds_something_is_consulted(server: Server) -> None:
-    plugin = Licence({"url": server.url})
+    plugin = LicenceServerPlugin({"url": server.url})
     for action in ("create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot"):
         plugin.pre(taken(action))
     assert [data["action"] for *_, data in server.requests if isinstance(data, dict)] == [
@@ -238,7 +238,7 @@ def test_by_default_what_builds_something_is_consulted(server: Server) -> None:
 
 
 def test_an_outcome_that_the_server_does_not_take_is_a_problem_that_is_told(server: Server) -> None:
-    ran = Chain({"licence": Licence({"url": server.url})}).before(taken())
+    ran = Chain({"licence": LicenceServerPlugin({"url": server.url})}).before(taken())
     server.answers = [says(b"", 204), says(b"", 500)]
     assert [ran.after("accepted"), ran.after("complete")] == [
         (),
@@ -247,7 +247,7 @@ def test_an_outcome_that_the_server_does_not_take_is_a_problem_that_is_told(serv
 
 
 def test_a_server_that_fails_five_times_is_left_alone_for_half_a_minute(server: Server, clock: Clock) -> None:
-    plugin = Licence({"url": server.url}, clock)
+    plugin = LicenceServerPlugin({"url": server.url}, clock)
     server.answers = [says(b"", 500)] * 6
     failed, left, fine = f"unavailable: {SAYS_NOTHING.format(500)}", f"unavailable: {NOT_ASKED}", "passed"
     assert [read_answer(plugin) for _ in range(6)] == [*[failed] * 5, left]
@@ -262,7 +262,7 @@ def test_a_server_that_fails_five_times_is_left_alone_for_half_a_minute(server: 
 
 
 def test_a_refusal_is_an_answer_and_opens_nothing(server: Server, clock: Clock) -> None:
-    plugin = Licence({"url": server.url}, clock)
+    plugin = LicenceServerPlugin({"url": server.url}, clock)
     server.answers = [*[says(b"", 500)] * 4, refuse("no"), *[says(b"", 500)] * 4, *[refuse("no")] * 6]
     assert [read_answer(plugin).split(":")[0] for _ in range(15)] == [
         *["unavailable"] * 4,
@@ -295,7 +295,7 @@ def test_the_token_is_read_each_time_and_never_logged(
     caplog.set_level(logging.DEBUG)
     file = tmp_path / "token"
     file.write_text("t0ken-one\n")
-    plugin = Licence({"url": server.url, "token_file": str(file)})
+    plugin = LicenceServerPlugin({"url": server.url, "token_file": str(file)})
     ends = [read_answer(plugin)]
     for text in ("t0ken-two", "t0ken three", "t0ken\r\nX: 1", ""):
         file.write_text(text)
@@ -315,7 +315,7 @@ def test_nothing_of_the_environment_is_sent_and_cookies_are_forgotten(
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     server.answers = [says(b'{"allowed": true}', Set_Cookie="a=b; Path=/")]
-    plugin = Licence({"url": server.url})
+    plugin = LicenceServerPlugin({"url": server.url})
     assert [read_answer(plugin), read_answer(plugin)] == ["passed", "passed"]
     assert [sent for _, _, *sent, _ in server.requests] == [[None, None], [None, None]]
 
@@ -339,7 +339,7 @@ def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -
             ({"cafile": f"{own}.crt"}, f"unavailable: {UNREACHED}"),
             ({"cafile": f"{own}.crt", "cert": str(other)}, "passed"),
         ):
-            assert read_answer(Licence({**trusting, **more})) == ends
+            assert read_answer(LicenceServerPlugin({**trusting, **more})) == ends
         assert len(server.requests) == 1
 
 
@@ -369,7 +369,7 @@ def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -
 def test_settings_that_are_wrong_are_refused_at_the_start(settings: dict[str, str], message: str) -> None:
     options = {"url": "https://licences.example/", **settings} if settings else {}
     with pytest.raises(ValueError, match=r".") as error:
-        Licence(options)
+        LicenceServerPlugin(options)
     assert str(error.value) == message
 
 
@@ -377,4 +377,4 @@ def test_the_entry_point_leads_to_the_plugin() -> None:
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     module, _, name = project["entry-points"]["datalog_gate.preflight"]["licence"].partition(":")
     loaded: Callable[..., object] = getattr(import_module(module), name)
-    assert loaded is Licence
+    assert loaded is LicenceServerPlugin

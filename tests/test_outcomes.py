@@ -19,7 +19,7 @@ from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from datalog_gate.services.journal import Journal, JournalError
 from datalog_gate.services.outcomes import TRIES, Outcomes, Pending, tell
-from datalog_gate.services.reconcile import Done
+from datalog_gate.services.reconcile import ReconcileResult
 from tests.cloud import Cloud, without_keystone
 
 NOW = 1_800_000_000.0
@@ -131,14 +131,14 @@ def test_a_plugin_that_raises_is_told_the_same_later_and_the_others_are_not(tmp_
 def test_a_plugin_that_always_raises_is_given_up_in_the_end(tmp_path: Path, enabled: bool, problem: str) -> None:
     outcomes, heard = kept(tmp_path, "a"), list[str]()
     plugins: dict[str, Plugin] = {"a": Teller("a", heard, raises=99)} if enabled else {}
-    at, times, last = NOW, list[float](), list[Done]()
+    at, times, last = NOW, list[float](), list[ReconcileResult]()
     while outcomes.pending():
         if settled := tell(outcomes, plugins, says("complete"), at):
             times, last = [*times, at - NOW], settled
         at += 60.0
     assert times == [0, 60, 180, 420, 900, 1860, 3780, 7380, 10980, 14580]
     why = f"a was not told that its create is complete: {problem}; nobody tells it any more"
-    assert (last, len(heard)) == ([Done("d1", ID, "failed", why)], TRIES if enabled else 0)
+    assert (last, len(heard)) == ([ReconcileResult("d1", ID, "failed", why)], TRIES if enabled else 0)
 
 
 def test_a_plugin_that_is_broken_says_only_how(tmp_path: Path) -> None:
@@ -147,7 +147,9 @@ def test_a_plugin_that_is_broken_says_only_how(tmp_path: Path) -> None:
             raise LookupError("a secret")
 
     why = "a was not told that its create is complete: it is broken (LookupError)"
-    assert tell(kept(tmp_path, "a"), {"a": Broken()}, says("complete"), NOW) == [Done("d1", ID, "failed", why)]
+    assert tell(kept(tmp_path, "a"), {"a": Broken()}, says("complete"), NOW) == [
+        ReconcileResult("d1", ID, "failed", why)
+    ]
 
 
 def test_what_somebody_else_is_telling_is_left_to_him(tmp_path: Path) -> None:

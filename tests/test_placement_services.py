@@ -15,13 +15,13 @@ from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.plugins.errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity import process
-from datalog_gate.rack_affinity.demand import Asked, asked, read_flavors
+from datalog_gate.rack_affinity.demand import Demand, read_demand, read_flavors
 from datalog_gate.rack_affinity.places import read_places
 from datalog_gate.rack_affinity.problem import Constraint, Item
 from datalog_gate.rack_affinity.service import RackAffinity
-from datalog_gate.services.claims import Claim, needs
+from datalog_gate.services.claims import PlacementClaim, needs
 from datalog_gate.services.contract import Request, Service
-from datalog_gate.services.licence_pool import Licence
+from datalog_gate.services.licence_pool import LicencePool
 from datalog_gate.services.placement import Placement
 from tests.ledger import request
 
@@ -60,8 +60,8 @@ def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
 
 ORTOOLS = pytest.mark.skipif(not process.installed(), reason="needs OR-Tools")
 SERVICES = [
-    (Licence, {}, "the service needs a file, in which it writes down what it holds"),
-    (Licence, {"prefix": "VCPU"}, "prefix must begin with CUSTOM_, and have capitals, digits and _ alone"),
+    (LicencePool, {}, "the service needs a file, in which it writes down what it holds"),
+    (LicencePool, {"prefix": "VCPU"}, "prefix must begin with CUSTOM_, and have capitals, digits and _ alone"),
     pytest.param(RackAffinity, {}, "the service needs a file, in which it writes down what it holds", marks=ORTOOLS),
     pytest.param(
         RackAffinity, {"prefix": "VCPU"}, "prefix must begin with CUSTOM_, and have capitals, digits and _ alone",
@@ -98,7 +98,7 @@ def silent() -> Iterator[str]:
 def test_a_placement_that_says_nothing_or_is_not_there_is_unavailable(silent: str, tmp_path: Path) -> None:
     reasons = {}
     for url in (silent, LOCAL):
-        service: Service = Licence({"endpoint": url, "file": str(tmp_path / "f"), "timeout": "0.2"})
+        service: Service = LicencePool({"endpoint": url, "file": str(tmp_path / "f"), "timeout": "0.2"})
         with pytest.raises(UnavailableError) as error:
             service.reserve(replace(request("u", "db"), options={"name": "l"}))
         reasons[url] = error.value.reason
@@ -119,10 +119,10 @@ def of(*scope: Part, **options: Any) -> Request:
 VOLUME = part("s/v", "OS::Cinder::Volume", size=10, availability_zone="z1")
 WORD = "the option spread must be {level: rack, at_least: 2}, with a whole number from 1"
 FLAVORS = {"large": {"VCPU": 8, "MEMORY_MB": 16}}
-REQUESTS: dict[str, tuple[Request, Asked]] = {
+REQUESTS: dict[str, tuple[Request, Demand]] = {
     "a server and a volume in a rack": (
         of(part("s/a", flavor="large"), VOLUME, part("s/n", "OS::Neutron::Net"), same="rack"),
-        Asked(
+        Demand(
             "s/grant",
             (Item("s/a", "server", FLAVORS["large"]), Item("s/v", "volume", {"DISK_GB": 10}, "z1")),
             (Constraint("s/grant", "same: rack", "rack", ("s/a", "s/v")),),
@@ -135,7 +135,7 @@ REQUESTS: dict[str, tuple[Request, Asked]] = {
             part("s/v", "OS::Cinder::Volume", size=Unknown("x")),
             part("s/w", "OS::Cinder::Volume", size="7"),
         ),
-        Asked(
+        Demand(
             "s/grant",
             (
                 Item("s/a", "server", {"VCPU": 1}),
@@ -147,7 +147,7 @@ REQUESTS: dict[str, tuple[Request, Asked]] = {
     ),
     "members over hosts": (
         of(part("s/g", "OS::Heat::ResourceGroup"), part("s/g/0"), spread={"level": "host", "at_least": 1}),
-        Asked(
+        Demand(
             "s/grant",
             (Item("s/g/0", "server", {"VCPU": 1}),),
             (Constraint("s/grant", "spread: host, at least 1", "host", ("s/g/0",), 1),),
@@ -155,16 +155,16 @@ REQUESTS: dict[str, tuple[Request, Asked]] = {
     ),
     "an option that nobody knows": (
         of(part("s/a"), spread={"level": "host", "at_least": Unknown("x")}),
-        Asked("s/grant", sure=False),
+        Demand("s/grant", sure=False),
     ),
-    "members that nobody can count": (of(part("s/g", open_=True)), Asked("s/grant", sure=False)),
+    "members that nobody can count": (of(part("s/g", open_=True)), Demand("s/grant", sure=False)),
 }
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_grant_is_read(name: str) -> None:
     request, expected = REQUESTS[name]
-    assert asked(request, FLAVORS) == expected
+    assert read_demand(request, FLAVORS) == expected
 
 
 REFUSED: dict[str, tuple[Request, str]] = {
@@ -190,7 +190,7 @@ REFUSED: dict[str, tuple[Request, str]] = {
 def test_a_grant_with_wrong_options_is_refused(name: str) -> None:
     request, reason = REFUSED[name]
     with pytest.raises(RefusedError) as error:
-        asked(request, {})
+        read_demand(request, {})
     assert error.value.reason == reason
 
 
@@ -218,9 +218,9 @@ def test_what_is_no_place_is_refused(tmp_path: Path, line: str) -> None:
 
 
 def test_lines_add_up_to_the_most_of_each_and_an_item_counts_once() -> None:
-    def claim(key: str, line: str, grant: str, **items: int) -> Claim:
+    def claim(key: str, line: str, grant: str, **items: int) -> PlacementClaim:
         taken = {name: [("p", "C", units)] for name, units in items.items()}
-        return Claim(key=key, consumer="", line=line, project="", grant=grant, items=taken, decision={})
+        return PlacementClaim(key=key, consumer="", line=line, project="", grant=grant, items=taken, decision={})
 
     first, second = claim("a", "1", "g", x=2, y=1), claim("b", "1", "g", x=1)
     assert needs([first, second]) == Counter({("p", "C"): 3})

@@ -15,7 +15,7 @@ import pytest
 from datalog_gate.plugins.errors import UnavailableError
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Held, Service, Status
-from datalog_gate.services.reconcile import Ages, Became, Done, Stacks, reconcile
+from datalog_gate.services.reconcile import Ages, ReconcileResult, Stacks, StackState, reconcile
 from tests.ledger import Heat, Seats, broker, request
 
 NOW = 1_800_000_000.0
@@ -30,7 +30,7 @@ def later(folder: Path, seats: Service, seconds: float) -> Broker:
     return broker(folder, seats, time.time() + seconds)
 
 
-def settle(folder: Path, heat: Stacks) -> list[Done]:
+def settle(folder: Path, heat: Stacks) -> list[ReconcileResult]:
     """Reconcile once the leases are over, and again once nothing arrives late."""
     seats = Seats(folder / "seats")
     first = reconcile(later(folder, seats, 60.0), heat)
@@ -114,14 +114,14 @@ def make_broker(tmp_path: Path, *uuids: str) -> Broker:
     ("stack_state", "result"),
     [
         (None, None),
-        (Became("complete", frozenset("u")), ("committed", "its stack is complete")),
-        (Became("complete", frozenset("v")), ("released", "its stack has another grant in its place, or none")),
-        (Became("failed", frozenset("u")), None),
-        (Became("failed"), ("released", "its stack has another grant in its place, or none")),
-        (Became("absent"), ("released", "its stack is gone")),
-        (Became("in_progress", frozenset("u"), NOW - 14399), None),
+        (StackState("complete", frozenset("u")), ("committed", "its stack is complete")),
+        (StackState("complete", frozenset("v")), ("released", "its stack has another grant in its place, or none")),
+        (StackState("failed", frozenset("u")), None),
+        (StackState("failed"), ("released", "its stack has another grant in its place, or none")),
+        (StackState("absent"), ("released", "its stack is gone")),
+        (StackState("in_progress", frozenset("u"), NOW - 14399), None),
         (
-            Became("in_progress", frozenset(), NOW - 14400),
+            StackState("in_progress", frozenset(), NOW - 14400),
             (
                 "stuck",
                 "its stack has been in progress for 14400 seconds; if no engine works on it: "
@@ -131,7 +131,7 @@ def make_broker(tmp_path: Path, *uuids: str) -> Broker:
     ],
 )
 def test_what_is_held_is_settled_by_what_became_of_the_stack(
-    tmp_path: Path, stack_state: Became | None, result: tuple[str, str] | None, committed: bool
+    tmp_path: Path, stack_state: StackState | None, result: tuple[str, str] | None, committed: bool
 ) -> None:
     now = make_broker(tmp_path, "u")
     if committed:
@@ -139,11 +139,11 @@ def test_what_is_held_is_settled_by_what_became_of_the_stack(
         result = None if result and result[0] == "committed" else result
     seen_stacks: list[str] = []
 
-    def find_state(stack: str) -> Became | None:
+    def find_state(stack: str) -> StackState | None:
         seen_stacks.append(stack)
         return stack_state
 
-    expected = [Done("u", "s", *result)] if result else []  # type: ignore[arg-type]
+    expected = [ReconcileResult("u", "s", *result)] if result else []  # type: ignore[arg-type]
     assert reconcile(now, find_state) == expected
     assert seen_stacks == ["s"]
     assert read_holdings(tmp_path) == ([] if result and result[0] == "released" else ["s/u"])
@@ -177,14 +177,14 @@ class Liar(Seats):
 @pytest.mark.parametrize(
     ("kind", "stack_state", "expected"),
     [
-        (Seats, Became("absent"), [Done("u", "s", "released", "its stack was abandoned")]),
-        (Keeper, Became("absent"), [Done("u", "s", "committed", "its stack was abandoned")]),
-        (Keeper, Became("failed", frozenset("u")), []),
+        (Seats, StackState("absent"), [ReconcileResult("u", "s", "released", "its stack was abandoned")]),
+        (Keeper, StackState("absent"), [ReconcileResult("u", "s", "committed", "its stack was abandoned")]),
+        (Keeper, StackState("failed", frozenset("u")), []),
         (Keeper, None, []),
     ],
 )
 def test_an_abandoned_stack_keeps_what_its_service_says_once_heat_has_it_no_more(
-    tmp_path: Path, kind: type[Seats], stack_state: Became | None, expected: list[Done]
+    tmp_path: Path, kind: type[Seats], stack_state: StackState | None, expected: list[ReconcileResult]
 ) -> None:
     make_broker(tmp_path, "u").journal.abandon("s", "p", "name-s")
     now = broker(tmp_path, kind(tmp_path / "seats"), NOW)
@@ -195,11 +195,11 @@ def test_an_abandoned_stack_keeps_what_its_service_says_once_heat_has_it_no_more
 def test_what_an_abandoned_stack_kept_goes_to_the_stack_that_adopts_it(tmp_path: Path) -> None:
     make_broker(tmp_path, "u").journal.abandon("s", "p", "name-s")
     now = broker(tmp_path, Keeper(tmp_path / "seats", size=1), NOW)
-    reconcile(now, lambda _: Became("absent"))
+    reconcile(now, lambda _: StackState("absent"))
     now.reserve(replace(request("v", "u"), stack="adopted"), replaces="u")
     now.commit("v")
-    assert reconcile(now, lambda _: Became("complete", frozenset("v"))) == [
-        Done("u", "s", "released", "s/grant has replaced it")
+    assert reconcile(now, lambda _: StackState("complete", frozenset("v"))) == [
+        ReconcileResult("u", "s", "released", "s/grant has replaced it")
     ]
     assert read_holdings(tmp_path) == ["s/u"]
 
@@ -209,7 +209,7 @@ def test_a_grant_that_has_expired_is_released_unless_it_got_more_time(tmp_path: 
     for uuid, expires in (("past", NOW), ("longer", NOW), ("ahead", NOW + 1)):
         now.reserve(request(uuid, uuid), expires=expires)
     now.journal.expire("longer", None)
-    assert reconcile(now, lambda _: None) == [Done("past", "s", "released", "it has expired")]
+    assert reconcile(now, lambda _: None) == [ReconcileResult("past", "s", "released", "it has expired")]
     assert read_holdings(tmp_path) == ["s/ahead", "s/longer"]
 
 
@@ -230,7 +230,7 @@ def test_a_release_is_tried_again_and_again_until_it_is_believed(
     for seconds in (0, 1, 2, 5, 6, 13, 29, 61, 92, 125):
         now = broker(tmp_path, kind(tmp_path / "seats"), NOW + seconds)
         log.append(
-            [(seconds, settled.done, settled.why) for settled in reconcile(now, lambda _: Became("absent"), ages)]
+            [(seconds, settled.done, settled.why) for settled in reconcile(now, lambda _: StackState("absent"), ages)]
         )
     assert log == [
         [(0, "releasing", problem)],
@@ -246,7 +246,7 @@ def test_a_release_is_tried_again_and_again_until_it_is_believed(
     ]
     assert read_holdings(tmp_path) == still
     assert reconcile(broker(tmp_path, Seats(tmp_path / "seats"), NOW + 9999), lambda _: None) == [
-        Done("u", "s", "released", "its stack is gone")
+        ReconcileResult("u", "s", "released", "its stack is gone")
     ]
     assert read_holdings(tmp_path) == []
 
@@ -256,8 +256,8 @@ def test_a_service_that_is_not_enabled_any_more_keeps_its_claims_and_says_so(tmp
     journal = make_broker(tmp_path).journal
     none = Broker(journal, {}, lambda: NOW, time.monotonic)
     not_enabled = "this service is not enabled"
-    assert reconcile(none, lambda _: Became("absent")) == [Done("u", "s", "failed", not_enabled)]
-    assert reconcile(none, lambda _: Became("complete")) == [Done("u", "s", "releasing", not_enabled)]
+    assert reconcile(none, lambda _: StackState("absent")) == [ReconcileResult("u", "s", "failed", not_enabled)]
+    assert reconcile(none, lambda _: StackState("complete")) == [ReconcileResult("u", "s", "releasing", not_enabled)]
     assert read_holdings(tmp_path) == ["s/u"]
 
 
@@ -265,8 +265,8 @@ def test_a_claim_at_work_is_left_alone_and_heat_is_asked_once_for_a_stack(tmp_pa
     now = make_broker(tmp_path, "u", "v", "w")
     assert now.journal.lease("u", NOW, 30.0) is not None
     stacks: list[str] = []
-    assert reconcile(now, lambda stack: stacks.append(stack) or Became("absent")) == [  # type: ignore[func-returns-value]
-        Done(uuid, "s", "released", "its stack is gone") for uuid in "vw"
+    assert reconcile(now, lambda stack: stacks.append(stack) or StackState("absent")) == [  # type: ignore[func-returns-value]
+        ReconcileResult(uuid, "s", "released", "its stack is gone") for uuid in "vw"
     ]
     assert stacks == ["s"]
 
@@ -274,9 +274,9 @@ def test_a_claim_at_work_is_left_alone_and_heat_is_asked_once_for_a_stack(tmp_pa
 def test_a_claim_that_moved_on_since_it_was_read_is_not_released(tmp_path: Path) -> None:
     now = make_broker(tmp_path, "u")
 
-    def meanwhile(_stack: str) -> Became:
+    def meanwhile(_stack: str) -> StackState:
         now.commit("u")
-        return Became("absent")
+        return StackState("absent")
 
     assert reconcile(now, meanwhile) == []
     assert read_holdings(tmp_path) == ["s/u"]
@@ -319,7 +319,7 @@ def test_several_may_settle_at_once_and_never_meet_over_one_claim(tmp_path: Path
     make_broker(tmp_path, *"abcdef")
     service = Watched(tmp_path / "seats")
     with ThreadPoolExecutor(3) as pool:
-        runs = pool.map(lambda _: reconcile(broker(tmp_path, service, NOW), lambda _: Became("absent")), range(3))
+        runs = pool.map(lambda _: reconcile(broker(tmp_path, service, NOW), lambda _: StackState("absent")), range(3))
         assert {settled.uuid for run in runs for settled in run} == set("abcdef")
     assert (service.met, read_holdings(tmp_path)) == ((), [])
     assert reconcile(broker(tmp_path, service, NOW), lambda _: None) == []

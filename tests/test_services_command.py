@@ -20,7 +20,7 @@ from datalog_gate.services.approval import Approval, format_time
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import Claim, Journal
-from datalog_gate.services.reconcile import Done
+from datalog_gate.services.reconcile import ReconcileResult
 from tests.cloud import Cloud, running
 
 NOW = 1_800_000_000.0
@@ -220,7 +220,7 @@ def test_reconcile_goes_on_and_on_also_when_the_journal_can_not_be_read(conf: Pa
 
     runs = settle_claims(conf, 5.0, sleep)
     first, second, third = next(runs), next(runs), next(runs)
-    broken = Done("", "", "failed", "journal: file is not a database")
+    broken = ReconcileResult("", "", "failed", "journal: file is not a database")
     assert [settled.done for settled in first] == ["releasing"]
     assert (second, third, slept) == ([broken], [broken], [5.0, 5.0])
 

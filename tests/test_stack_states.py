@@ -12,7 +12,7 @@ import pytest
 from datalog_gate.doors.cli.heat_client import Heat
 from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.reconcile import Became, Done, reconcile
+from datalog_gate.services.reconcile import ReconcileResult, StackState, reconcile
 from tests.cloud import Cloud, running
 from tests.ledger import Seats, broker, request
 
@@ -66,19 +66,19 @@ def claimed(folder: Path, *uuids: str) -> Journal:
     return now.journal
 
 
-def ask_heat(folder: Path, host: str = "aio") -> Became | None:
+def ask_heat(folder: Path, host: str = "aio") -> StackState | None:
     return HeatStacks(Heat(), claimed(folder, "u", "v"), host)(ID)
 
 
 @pytest.mark.parametrize(
     ("status", "listed", "hidden", "expected"),
     [
-        ("CREATE_COMPLETE", ("u", "x"), ("v",), Became("complete", frozenset("uvx"))),
-        ("UPDATE_COMPLETE", ("u",), (), Became("complete", frozenset("u"))),
-        ("ADOPT_COMPLETE", ("u", "v"), (), Became("complete", frozenset("uv"))),
-        ("ROLLBACK_COMPLETE", (), (), Became("complete")),
-        ("CREATE_FAILED", ("u",), (), Became("failed", frozenset("u"))),
-        ("DELETE_COMPLETE", (), (), Became("absent")),
+        ("CREATE_COMPLETE", ("u", "x"), ("v",), StackState("complete", frozenset("uvx"))),
+        ("UPDATE_COMPLETE", ("u",), (), StackState("complete", frozenset("u"))),
+        ("ADOPT_COMPLETE", ("u", "v"), (), StackState("complete", frozenset("uv"))),
+        ("ROLLBACK_COMPLETE", (), (), StackState("complete")),
+        ("CREATE_FAILED", ("u",), (), StackState("failed", frozenset("u"))),
+        ("DELETE_COMPLETE", (), (), StackState("absent")),
         # an update that failed, and what hides one: some of its resources nobody is shown
         ("UPDATE_FAILED", ("u",), (), None),
         ("ROLLBACK_FAILED", ("u",), (), None),
@@ -89,7 +89,12 @@ def ask_heat(folder: Path, host: str = "aio") -> Became | None:
     ],
 )
 def test_a_stack_became_what_heat_says_where_that_is_proof(
-    cloud: Cloud, tmp_path: Path, status: str, listed: tuple[str, ...], hidden: tuple[str, ...], expected: Became | None
+    cloud: Cloud,
+    tmp_path: Path,
+    status: str,
+    listed: tuple[str, ...],
+    hidden: tuple[str, ...],
+    expected: StackState | None,
 ) -> None:
     shows(cloud, status, *listed, hidden=hidden)
     assert ask_heat(tmp_path) == expected
@@ -108,7 +113,7 @@ def test_a_stack_is_in_progress_since_its_last_sign_of_life(
 ) -> None:
     shows(cloud, status)
     cloud.give(LAST, {"events": events})
-    assert ask_heat(tmp_path) == Became("in_progress", since=since.timestamp())
+    assert ask_heat(tmp_path) == StackState("in_progress", since=since.timestamp())
 
 
 @pytest.mark.parametrize(
@@ -148,8 +153,8 @@ def test_events_that_are_none_tell_nothing(cloud: Cloud, tmp_path: Path, events:
 @pytest.mark.parametrize(
     ("host", "services", "status", "expected"),
     [
-        ("aio", [{"host": "aio", "hostname": "vm"}], 200, Became("absent")),
-        ("vm", [{"host": "aio", "hostname": "vm"}], 200, Became("absent")),
+        ("aio", [{"host": "aio", "hostname": "vm"}], 200, StackState("absent")),
+        ("vm", [{"host": "aio", "hostname": "vm"}], 200, StackState("absent")),
         ("elsewhere", [{"host": "aio", "hostname": "vm"}], 200, None),
         ("aio", [], 200, None),
         ("aio", [], 403, None),
@@ -157,7 +162,7 @@ def test_events_that_are_none_tell_nothing(cloud: Cloud, tmp_path: Path, events:
     ],
 )
 def test_a_stack_that_heat_does_not_know_is_gone_only_from_the_heat_of_this_host(
-    cloud: Cloud, tmp_path: Path, host: str, services: object, status: int, expected: Became | None
+    cloud: Cloud, tmp_path: Path, host: str, services: object, status: int, expected: StackState | None
 ) -> None:
     cloud.give(SERVICES, {"services": services}, status)
     assert ask_heat(tmp_path, host) == expected
@@ -181,6 +186,6 @@ def test_what_heat_says_settles_the_claims(cloud: Cloud, tmp_path: Path) -> None
     shows(cloud, "UPDATE_COMPLETE", "u")
     now = broker(tmp_path, Seats(tmp_path / "seats"), NOW)
     assert reconcile(now, HeatStacks(Heat(), journal, "elsewhere")) == [
-        Done("u", ID, "committed", "its stack is complete"),
-        Done("v", ID, "released", "its stack has another grant in its place, or none"),
+        ReconcileResult("u", ID, "committed", "its stack is complete"),
+        ReconcileResult("v", ID, "released", "its stack has another grant in its place, or none"),
     ]

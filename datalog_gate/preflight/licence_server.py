@@ -56,7 +56,7 @@ ANSWER_LIMIT = 64 * 1024
 """Bytes of an answer at most."""
 
 
-class Licence(Plugin):
+class LicenceServerPlugin(Plugin):
     """The mandatory consultation. Errors: ValueError for settings that are wrong or unknown, OSError for a file."""
 
     def __init__(self, settings: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:

@@ -25,7 +25,7 @@ Flavors = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Demand:
     """By `grant`. It is not `sure` while nobody knows the options, or how many members a group has."""
 
     grant: str
@@ -34,13 +34,13 @@ class Asked:
     sure: bool = True
 
 
-def asked(request: Request, flavors: Flavors) -> Asked:
+def read_demand(request: Request, flavors: Flavors) -> Demand:
     """What a request asks. Errors: RefusedError for options that are wrong."""
     options = request.options
     if unknown := sorted(options.keys() - {"same", "spread"}):
         raise RefusedError(f"there is no option {', '.join(unknown)}, only same and spread")
     if any(isinstance(one, Unknown) for one in _all(options)) or any(part.open for part in request.scope):
-        return Asked(request.grant, sure=False)
+        return Demand(request.grant, sure=False)
     items = tuple(_item(part, flavors) for part in request.scope if part.type in KINDS)
     if not items:
         raise RefusedError("there is no server and no volume in scope")
@@ -59,7 +59,7 @@ def asked(request: Request, flavors: Flavors) -> Asked:
     for item in items:
         if item.kind == "volume" and any(asks.level == "host" for asks in constraints):
             raise RefusedError(f"{item.id} is a volume, which is on no host: say rack, or leave it out of the scope")
-    return Asked(request.grant, items, tuple(constraints))
+    return Demand(request.grant, items, tuple(constraints))
 
 
 def read_flavors(file: str) -> Flavors:

@@ -32,10 +32,10 @@ from typing import Any
 from datalog_gate.plugins.errors import RefusedError, UnavailableError
 from datalog_gate.plugins.settings import check_prefix, read_seconds
 from datalog_gate.rack_affinity import process
-from datalog_gate.rack_affinity.demand import Asked, asked, read_flavors
+from datalog_gate.rack_affinity.demand import Demand, read_demand, read_flavors
 from datalog_gate.rack_affinity.places import Places, Where, read_places
 from datalog_gate.rack_affinity.problem import Impossible, Item, Placed, Problem, to_json
-from datalog_gate.services.claims import Account, Claim, Claims
+from datalog_gate.services.claims import Account, Claims, PlacementClaim
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.placement import Placement
 
@@ -96,7 +96,7 @@ class RackAffinity(Service):
         """As `Service.status`."""
         return self._claims.status(held)
 
-    def _asked(self, request: Request) -> tuple[Asked, dict[str, Asked]]:
+    def _asked(self, request: Request) -> tuple[Demand, dict[str, Demand]]:
         """What a request asks, and by their paths the others: without those that are wrong or not known, which will be
         told so themselves. Errors: RefusedError, and UnavailableError."""
         try:
@@ -106,20 +106,25 @@ class RackAffinity(Service):
         others = {}
         for one in request.together:
             try:
-                others[one.grant] = asked(one, flavors)
+                others[one.grant] = read_demand(one, flavors)
             except RefusedError:
                 continue
-        return asked(request, flavors), {path: one for path, one in others.items() if one.sure}
+        return read_demand(request, flavors), {path: one for path, one in others.items() if one.sure}
 
-    def _held(self, request: Request) -> dict[str, Claim]:
+    def _held(self, request: Request) -> dict[str, PlacementClaim]:
         """The claims of the other grants that hold what they ask for, by key."""
         keys = {one.key for one in request.together}
         return {claim.key: claim for claim in self._claims.select("state = 'held' AND project = ?", request.project)
                 if claim.key in keys}  # fmt: skip
 
     def _decide(
-        self, request: Request, account: Account, mine: Asked, others: Mapping[str, Asked], held: Mapping[str, Claim]
-    ) -> list[Claim]:
+        self,
+        request: Request,
+        account: Account,
+        mine: Demand,
+        others: Mapping[str, Demand],
+        held: Mapping[str, PlacementClaim],
+    ) -> list[PlacementClaim]:
         """The claim of a request, and shares for the others that hold nothing. Errors: RefusedError."""
         waiting = [one for one in request.together if one.grant in others and one.key not in held]
         new = [mine, *(others[request.grant] for request in waiting)]
@@ -151,7 +156,7 @@ class RackAffinity(Service):
         answer = self._solved(problem, replace(problem, items=tuple(kept)))
         found = {item.id: places.uuids[item.kind, answer.places[item.id]] for item in problem.items}
         return [
-            Claim(
+            PlacementClaim(
                 key=request.key if one is mine else f"{request.key} {one.grant}",
                 consumer=account.consumer,
                 line=lines[one.grant],
@@ -201,7 +206,7 @@ class RackAffinity(Service):
     def _takes(self, item: Item, uuid: str) -> list[tuple[str, str, int]]:
         return [(uuid, self._prefix + name, units) for name, units in sorted(item.demand.items()) if units]
 
-    def _decision(self, of: Asked, where: Mapping[str, Where]) -> dict[str, Any]:
+    def _decision(self, of: Demand, where: Mapping[str, Where]) -> dict[str, Any]:
         """By the address of each item as a scope would have it."""
         decision: dict[str, Any] = {}
         home = f"{of.grant.rpartition('/')[0]}/"
@@ -223,5 +228,5 @@ def _stays(item: Item, taken: list[tuple[str, str, int]], places: Places) -> Ite
     return replace(item, place=where.provider.name) if where else item
 
 
-def _fingerprint(one: Asked) -> str:
+def _fingerprint(one: Demand) -> str:
     return to_json(Problem((), one.items, one.constraints))

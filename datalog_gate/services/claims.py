@@ -39,7 +39,7 @@ MEMORY = 90 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class PlacementClaim:
     """A row of the file. `items` are what it needs: provider, resource class and units by name of the item. A `shared`
     one was decided on together with the claim of the key `owner`, for the grant of the path `grant`, which has not come
     for it yet: `asked` says what it is the answer to, once it is held. A `dying` one is `dead` once Placement has been
@@ -59,7 +59,7 @@ class Claim:
 
 
 GONE = ("dying", "dead")
-COLUMNS = tuple(field.name for field in fields(Claim))
+COLUMNS = tuple(field.name for field in fields(PlacementClaim))
 
 
 class Claims:
@@ -106,16 +106,16 @@ class Claims:
             return "held"
         return "unknown" if there else "absent"
 
-    def select(self, where: str, *values: str) -> list[Claim]:
+    def select(self, where: str, *values: str) -> list[PlacementClaim]:
         """The claims of which this is true."""
         with self._transaction() as rows:
             found = rows.execute(f"SELECT * FROM claims WHERE {where} ORDER BY grant, key", values).fetchall()
         return [
-            Claim(**{**dict(row), "items": json.loads(row["items"]), "decision": json.loads(row["decision"])})
+            PlacementClaim(**{**dict(row), "items": json.loads(row["items"]), "decision": json.loads(row["decision"])})
             for row in found
         ]
 
-    def write(self, keys: Iterable[str], claims: Iterable[Claim]) -> None:
+    def write(self, keys: Iterable[str], claims: Iterable[PlacementClaim]) -> None:
         """Forget the claims of these keys, and write down others, all or nothing. What is dead stays so."""
         values = []
         for claim in claims:
@@ -158,7 +158,7 @@ class Account:
             yield self
 
     @property
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[PlacementClaim]:
         """Those that live."""
         return self._file.select(f"consumer = ? AND state NOT IN {GONE}", self.consumer)
 
@@ -190,11 +190,13 @@ class Account:
                 free[at] = amount - provider.used.get(name, 0) + held[at] - kept[at]
         return free
 
-    def claim(self, request: Request, **what: Any) -> Claim:
+    def claim(self, request: Request, **what: Any) -> PlacementClaim:
         """One of this account."""
-        return Claim(key=request.key, consumer=self.consumer, project=self._project, grant=request.grant, **what)
+        return PlacementClaim(
+            key=request.key, consumer=self.consumer, project=self._project, grant=request.grant, **what
+        )
 
-    def hold(self, claims: list[Claim], instead: Iterable[str] = ()) -> None:
+    def hold(self, claims: list[PlacementClaim], instead: Iterable[str] = ()) -> None:
         """Hold what these need besides, in place of the shares of these keys. Errors: RefusedError, and then they are
         not held, or were given back meanwhile."""
         self._file.write(
@@ -205,7 +207,7 @@ class Account:
         for claim in claims:
             self.decided(claim.key, mend=False)  # it may have been released meanwhile
 
-    def take(self, share: Claim, claim: Claim) -> None:
+    def take(self, share: PlacementClaim, claim: PlacementClaim) -> None:
         """Have a claim in place of the share, which is held already."""
         self._file.write([share.key], [claim])
         self.decided(claim.key, mend=False)
@@ -243,10 +245,10 @@ class Account:
         raise UnavailableError(f"Placement did not take a claim in {ATTEMPTS} attempts: {why}")
 
 
-def needs(claims: Iterable[Claim]) -> Amounts:
+def needs(claims: Iterable[PlacementClaim]) -> Amounts:
     """What they need together: of each line the most that any claim needs. What an item takes in the scope of one grant
     it takes no second time in that of another."""
-    lines: dict[str, list[Claim]] = {}
+    lines: dict[str, list[PlacementClaim]] = {}
     for claim in claims:
         lines.setdefault(claim.line, []).append(claim)
     total: Amounts = Counter()
@@ -265,7 +267,7 @@ def needs(claims: Iterable[Claim]) -> Amounts:
     return total
 
 
-def _dead(held: Held, consumer: str = "") -> Claim:
-    return Claim(
+def _dead(held: Held, consumer: str = "") -> PlacementClaim:
+    return PlacementClaim(
         key=held.key, consumer=consumer, line="", project=held.project, grant="", items={}, decision={}, state="dying"
     )

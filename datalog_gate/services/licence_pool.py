@@ -21,7 +21,7 @@ from datalog_gate.base.values import Unknown
 from datalog_gate.plugins.errors import RefusedError
 from datalog_gate.plugins.settings import check_prefix
 from datalog_gate.preflight.snapshot import Part
-from datalog_gate.services.claims import Account, Claim, Claims
+from datalog_gate.services.claims import Account, Claims, PlacementClaim
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status, names
 from datalog_gate.services.placement import Placement, Provider
 
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     seats: int | None
 
 
-class Licence(Service):
+class LicencePool(Service):
     """Counted licences. Errors: ValueError for settings, OSError for a file."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
@@ -134,7 +134,7 @@ def _counts(part: Part) -> bool:
     return not part.type.startswith("OS::Heat::") or not part.type.endswith("Group")
 
 
-def _places(claim: Claim, resource_class: str) -> list[str]:
+def _places(claim: PlacementClaim, resource_class: str) -> list[str]:
     return [uuid for taken in claim.items.values() for uuid, name, _ in taken if name == resource_class]
 
 

@@ -18,7 +18,7 @@ from datalog_gate.plugins.errors import format_reason
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from datalog_gate.services.journal import Journal, transaction
-from datalog_gate.services.reconcile import Done
+from datalog_gate.services.reconcile import ReconcileResult
 
 LOG = logging.getLogger(__name__)
 KEPT = ("action", "stack_name", "stack_id", "project", "decision_id", "request_id", "credentials")
@@ -90,10 +90,10 @@ class Outcomes:
                 rows.execute("DELETE FROM outcomes WHERE id = ?", (pending.id,))
 
 
-def tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], ended: Ended, now: float) -> list[Done]:
+def tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], ended: Ended, now: float) -> list[ReconcileResult]:
     """Tell the plugins what became of each operation, as far as anybody knows: several may do so at once. One that
     raises is called again later, `TRIES` times in all. Errors: JournalError."""
-    done: list[Done] = []
+    done: list[ReconcileResult] = []
     for pending in outcomes.pending(now):
         outcome = pending.outcome or (ended(pending, now) if pending.snapshot.stack_id else "unknown")
         if outcome is None and now - pending.began >= OLD:
@@ -103,7 +103,7 @@ def tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], ended: Ended, now: f
     return done
 
 
-def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -> list[Done]:
+def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -> list[ReconcileResult]:
     """Backwards where the operation failed, as `Ran.after`."""
     assert pending.outcome
     done, rest = [], pending.plugins
@@ -113,12 +113,14 @@ def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -
             last = "; nobody tells it any more" if pending.attempts >= TRIES else ""
             why = f"{name} was not told {said}: {problem}{last}"
             LOG.error("decision %s: %s", pending.snapshot.decision_id, why)
-            done.append(Done(pending.snapshot.decision_id, pending.snapshot.stack_id, "failed", why))
+            done.append(ReconcileResult(pending.snapshot.decision_id, pending.snapshot.stack_id, "failed", why))
         else:
             rest = tuple(other for other in rest if other != name)
             outcomes.keep(pending, rest)
             done.append(
-                Done(pending.snapshot.decision_id, pending.snapshot.stack_id, "told", f"{name} was told {said}")
+                ReconcileResult(
+                    pending.snapshot.decision_id, pending.snapshot.stack_id, "told", f"{name} was told {said}"
+                )
             )
     if rest and pending.attempts >= TRIES:
         outcomes.keep(pending, ())

@@ -18,7 +18,7 @@ FREE = "heat-manage reset_stack_status {stack}"
 
 
 @dataclass(frozen=True, slots=True)
-class Became:
+class StackState:
     """What became of a stack, since when in seconds since 1970, and the uuids of all resources that Heat has of it.
     `failed` if its creation did: of an update that failed there is no telling, since it may lead back to resources that
     Heat does not show. `absent` only if Heat says so to somebody who may see every project's stacks."""
@@ -28,7 +28,7 @@ class Became:
     since: float = 0.0
 
 
-Stacks = Callable[[str], Became | None]
+Stacks = Callable[[str], StackState | None]
 """What became of the stack with an id; None if there is no telling now."""
 
 
@@ -43,7 +43,7 @@ class Ages:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ReconcileResult:
     """What was done for a claim, and why; `stuck` and `alarm` ask a person to do something. Where a plugin was `told`
     what became of an operation, or that failed, the id is the decision's."""
 
@@ -53,9 +53,9 @@ class Done:
     why: str
 
 
-def reconcile(broker: Broker, stacks: Stacks, ages: Ages = Ages()) -> list[Done]:
+def reconcile(broker: Broker, stacks: Stacks, ages: Ages = Ages()) -> list[ReconcileResult]:
     """Settle every claim that is not over, as far as can be: several may do so at once. Errors: JournalError."""
-    became: dict[str, Became | None] = {}
+    became: dict[str, StackState | None] = {}
     done = []
     for claim in broker.journal.claims():
         if claim.until > broker.clock():
@@ -65,7 +65,7 @@ def reconcile(broker: Broker, stacks: Stacks, ages: Ages = Ages()) -> list[Done]
         try:
             found = _settled(broker, claim, became.get(claim.stack), ages)
         except PluginError as error:
-            found = Done(claim.uuid, claim.stack, "failed", error.reason)
+            found = ReconcileResult(claim.uuid, claim.stack, "failed", error.reason)
         if found is None:
             continue
         done.append(found)
@@ -75,7 +75,7 @@ def reconcile(broker: Broker, stacks: Stacks, ages: Ages = Ages()) -> list[Done]
     return done
 
 
-def _settled(broker: Broker, claim: Claim, became: Became | None, ages: Ages) -> Done | None:
+def _settled(broker: Broker, claim: Claim, became: StackState | None, ages: Ages) -> ReconcileResult | None:
     """What was done about one claim, if anything. Errors: PluginError."""
     now = broker.clock()
     if claim.state == "intent":
@@ -98,29 +98,31 @@ def _settled(broker: Broker, claim: Claim, became: Became | None, ages: Ages) ->
     return _released(broker, claim, "its stack has another grant in its place, or none", ages)
 
 
-def _committed(broker: Broker, claim: Claim, why: str, _ages: Ages) -> Done | None:
+def _committed(broker: Broker, claim: Claim, why: str, _ages: Ages) -> ReconcileResult | None:
     if claim.state == "committed":
         return None
     broker.commit(claim.uuid)
-    return Done(claim.uuid, claim.stack, "committed", why)
+    return ReconcileResult(claim.uuid, claim.stack, "committed", why)
 
 
-def _stuck(claim: Claim, seconds: float, ages: Ages) -> Done | None:
+def _stuck(claim: Claim, seconds: float, ages: Ages) -> ReconcileResult | None:
     if seconds < ages.stuck:
         return None
     why = f"its stack has been in progress for {seconds:.0f} seconds; if no engine works on it: {FREE}"
-    return Done(claim.uuid, claim.stack, "stuck", why.format(stack=claim.stack))
+    return ReconcileResult(claim.uuid, claim.stack, "stuck", why.format(stack=claim.stack))
 
 
-def _released(broker: Broker, claim: Claim, why: str, ages: Ages) -> Done | None:
+def _released(broker: Broker, claim: Claim, why: str, ages: Ages) -> ReconcileResult | None:
     """Nothing is done if the claim has moved on since it was read."""
     broker.release(claim.uuid, why, claim.state)
     now = broker.journal.claim(claim.uuid)
     if now is None or now.state == claim.state != "releasing" or now.live:
         return None
     if now.state != "releasing":
-        return Done(claim.uuid, claim.stack, "released", now.why)
+        return ReconcileResult(claim.uuid, claim.stack, "released", now.why)
     age = broker.clock() - now.since
     if age < ages.alarm:
-        return Done(claim.uuid, claim.stack, "releasing", now.problem or now.why)
-    return Done(claim.uuid, claim.stack, "alarm", f"not released for {age:.0f} seconds: {now.problem or now.why}")
+        return ReconcileResult(claim.uuid, claim.stack, "releasing", now.problem or now.why)
+    return ReconcileResult(
+        claim.uuid, claim.stack, "alarm", f"not released for {age:.0f} seconds: {now.problem or now.why}"
+    )

@@ -17,7 +17,7 @@ from datalog_gate.doors.cli.heat_conf import read_settings
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.conformance import asked
-from datalog_gate.services.reconcile import Became
+from datalog_gate.services.reconcile import StackState
 from tests.heat.doors.rig import wait
 from tests.keystone.rig import PASSWORD, USERS, Cloud
 from tests.keystone.test_roles import template
@@ -75,7 +75,7 @@ def test_only_who_may_see_every_projects_stacks_can_tell_what_became_of_them(
     become(monkeypatch, cloud, "root")
     found = HeatStacks(Client(), now.journal, "aio")(stacks["living"])
     listed = cloud.ask("sam", "GET", f"stacks/living/{stacks['living']}/resources").json()["resources"]
-    assert found == Became("complete", frozenset(resource["physical_resource_id"] for resource in listed))
+    assert found == StackState("complete", frozenset(resource["physical_resource_id"] for resource in listed))
 
 
 @pytest.mark.parametrize(

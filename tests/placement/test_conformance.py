@@ -11,7 +11,7 @@ import pytest
 from datalog_gate.rack_affinity.service import RackAffinity
 from datalog_gate.services.conformance import Conformance, asked
 from datalog_gate.services.contract import Request, Service
-from datalog_gate.services.licence_pool import Licence
+from datalog_gate.services.licence_pool import LicencePool
 from tests.placement.rig import Cloud
 
 
@@ -42,7 +42,7 @@ def _name(folder: Path) -> str:
 
 class TestLicence(_Placed):
     def make(self, folder: Path) -> Service:
-        return Licence(self.settings(folder))
+        return LicencePool(self.settings(folder))
 
     def request(self, uuid: str) -> Request:
         return asked("licence", uuid, "vm", type="OS::Nova::Server", name="l")

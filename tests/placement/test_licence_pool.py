@@ -18,8 +18,8 @@ from datalog_gate.plugins.errors import PluginError, RefusedError, UnavailableEr
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Held, Request
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.licence_pool import Licence
-from datalog_gate.services.reconcile import Became, reconcile
+from datalog_gate.services.licence_pool import LicencePool
+from datalog_gate.services.reconcile import StackState, reconcile
 from tests.ledger import request
 from tests.placement.rig import Cloud, running
 
@@ -34,7 +34,7 @@ class Licences:
         self.settings = {"endpoint": cloud.url, "file": str(folder / "claims"), "timeout": "1"}
         if providers:
             self.settings["providers"] = self.name
-        self.service = Licence(self.settings)
+        self.service = LicencePool(self.settings)
 
     def request(self, uuid: str, *seats: str, stack: str = "s", replaces: tuple[Request, ...] = ()) -> Request:
         """A request for one seat for each of these resources."""
@@ -130,7 +130,9 @@ def test_what_is_shared_stays_at_the_provider_where_it_is(cloud: Cloud, tmp_path
 
 def test_threads_and_services_that_reserve_at_once_never_take_more_than_there_is(cloud: Cloud, tmp_path: Path) -> None:
     licences = Licences(cloud, tmp_path, seats=5)
-    services = [Licence({**licences.settings, "timeout": "30", "file": str(tmp_path / f"f{at}")}) for at in range(2)]
+    services = [
+        LicencePool({**licences.settings, "timeout": "30", "file": str(tmp_path / f"f{at}")}) for at in range(2)
+    ]
     wait = threading.Barrier(10)
 
     def reserve(at: int) -> str:
@@ -150,7 +152,7 @@ def test_threads_and_services_that_reserve_at_once_never_take_more_than_there_is
 
 def test_grants_of_one_stack_that_come_and_go_at_once_leave_what_is_asked_for(cloud: Cloud, tmp_path: Path) -> None:
     licences = Licences(cloud, tmp_path, seats=20)
-    service = Licence({**licences.settings, "timeout": "30"})
+    service = LicencePool({**licences.settings, "timeout": "30"})
 
     def work(at: int) -> None:
         request = replace(licences.request(f"u{at}", "db"), grant=f"s/grant{at}")
@@ -211,7 +213,7 @@ def _settled(broker: Broker, clock: Clock) -> None:
     for _ in range(4):
         clock.now += 100.0
         broker.ticks = lambda: time.monotonic() + clock.now  # the breaker closes again
-        reconcile(broker, lambda _stack: Became("absent"))
+        reconcile(broker, lambda _stack: StackState("absent"))
     assert broker.journal.claims() == ()
 
 

@@ -19,7 +19,7 @@ from datalog_gate.doors.cli.heat_client import Heat
 from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.outcomes import Pending
-from datalog_gate.services.reconcile import Became
+from datalog_gate.services.reconcile import StackState
 
 LOG = logging.getLogger(__name__)
 SETTLED = ("CREATE", "UPDATE", "ADOPT", "ROLLBACK", "RESTORE", "IMPORT")
@@ -87,7 +87,7 @@ class HeatStacks:
         self._heat, self._journal, self._host = heat, journal, host
         self._own = False
 
-    def __call__(self, stack: str) -> Became | None:
+    def __call__(self, stack: str) -> StackState | None:
         """The state of the stack with this id; None if Heat's answer is no proof."""
         claims = self._journal.claims(stack)
         try:
@@ -96,10 +96,10 @@ class HeatStacks:
             LOG.warning("the state of stack %s is not clear: %s", stack, error)
             return None
 
-    def _read(self, stack: str, project: str, uuids: list[str]) -> Became | None:
+    def _read(self, stack: str, project: str, uuids: list[str]) -> StackState | None:
         status, answer = self._heat.ask(f"/stacks/{quote(stack, safe='')}?resolve_outputs=False", project)
         if status == 404:
-            return Became("absent") if self._is_own() else None
+            return StackState("absent") if self._is_own() else None
         if status != 200:
             LOG.warning("Heat answers %s for stack %s: use an admin of all projects", status, stack)
             return None
@@ -109,15 +109,15 @@ class HeatStacks:
         action, _, state = shown["stack_status"].partition("_")
         path = f"/stacks/{quote(shown['stack_name'], safe='')}/{quote(stack, safe='')}"
         if (action, state) == ("DELETE", "COMPLETE"):
-            return Became("absent")
+            return StackState("absent")
         if state == "IN_PROGRESS" or action == "INIT":
             events = self._get(f"{path}/{LAST_EVENT}", project)["events"]
             last = events[0]["event_time"] if events else shown["creation_time"]
-            return Became("in_progress", since=datetime.fromisoformat(last).timestamp())
+            return StackState("in_progress", since=datetime.fromisoformat(last).timestamp())
         if state == "COMPLETE" and action in SETTLED:
-            return Became("complete", self._resources(path, project, uuids))
+            return StackState("complete", self._resources(path, project, uuids))
         if (action, state) == ("CREATE", "FAILED"):
-            return Became("failed", self._resources(path, project, uuids))
+            return StackState("failed", self._resources(path, project, uuids))
         return None
 
     def _resources(self, path: str, project: str, uuids: list[str]) -> frozenset[str]:

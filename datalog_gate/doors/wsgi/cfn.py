@@ -20,7 +20,7 @@ from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import put_body, read_body, wrong
 from datalog_gate.doors.wsgi.fault import cfn_fault
-from datalog_gate.doors.wsgi.filter import Passage, RefusedError
+from datalog_gate.doors.wsgi.filter import Passage, PassageRefusedError
 from datalog_gate.doors.wsgi.routes import FORMS, Environ, content_type
 from datalog_gate.doors.wsgi.stored import Application
 from datalog_gate.template.environment import SECTIONS
@@ -109,7 +109,7 @@ def _nothing() -> StackDefinition:
 
 def _elsewhere() -> StackDefinition:
     """Called only if a policy would judge the deletion, which must not pass here because nobody can read the stack."""
-    raise RefusedError("delete the stack over the orchestration API, where the policies can read it")
+    raise PassageRefusedError("delete the stack over the orchestration API, where the policies can read it")
 
 
 def _definition(given: Mapping[str, str]) -> StackDefinition:

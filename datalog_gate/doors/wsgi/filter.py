@@ -34,7 +34,7 @@ _STACK = re.compile(rb"stacks/[^/]+/([0-9a-f-]{36})")
 """The id in the address, or in the ARN, by which Heat's answers name a stack."""
 
 
-class RefusedError(Exception):
+class PassageRefusedError(Exception):
     """What a passage's definition raises if the operation must not go on whatever the decision point makes of it."""
 
 
@@ -117,7 +117,7 @@ class Filter:
                 self._finish(answer, "failed")
         except AnsweredError:
             raise
-        except RefusedError as error:
+        except PassageRefusedError as error:
             return _refuse(passage, _unclear(str(error)))
         except Exception as error:  # noqa: BLE001 - the edge of the door: Heat must neither be open nor answer 500
             if answer and answer.allowed:

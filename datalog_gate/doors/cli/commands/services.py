@@ -21,7 +21,7 @@ from datalog_gate.doors.cli.stack_states import HeatStacks, find_outcome
 from datalog_gate.plugins.errors import PluginLoadError
 from datalog_gate.services.journal import Claim, Journal, JournalError
 from datalog_gate.services.outcomes import tell
-from datalog_gate.services.reconcile import Ages, Done, reconcile
+from datalog_gate.services.reconcile import Ages, ReconcileResult, reconcile
 
 SCHEMA = "datalog-gate/services/1"
 FAILURES = ("stuck", "alarm", "failed")
@@ -148,7 +148,7 @@ def settle_claims(
     every: float | None,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.time,
-) -> Iterator[list[Done]]:
+) -> Iterator[list[ReconcileResult]]:
     """Settle claims and tell plugins the outcome of operations, once or `every` so many seconds; yield what was done.
 
     Errors: InputError, UsageError. A repeated run raises them only at its start, and yields later ones.
@@ -174,13 +174,13 @@ def settle_claims(
         except JournalError as error:
             if every is None:
                 raise invalid_file(heat_conf, error) from None
-            yield [Done("", "", "failed", str(error))]
+            yield [ReconcileResult("", "", "failed", str(error))]
         if every is None:
             return
         sleep(every)
 
 
-def _format_settlement(settlement: Done, form: str) -> str:
+def _format_settlement(settlement: ReconcileResult, form: str) -> str:
     """Format one thing that was done as a line, as text or json."""
     if form == "json":
         return json.dumps({"schema": SCHEMA, **asdict(settlement)}, ensure_ascii=False)
