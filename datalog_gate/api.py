@@ -1,4 +1,7 @@
-"""The Python door (layer 6): what ``import datalog_gate as dg`` offers. The command line is a few lines over it."""
+"""The Python interface: what ``import datalog_gate as dg`` offers.
+
+The command line and the decision point are built on it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from datalog_gate.template.document import Document
 
 MOST_ROWS = 3
-"""How many rows that only one engine has are told."""
+"""How many rows that only one engine derives are listed in an error."""
 
 
 class Rules:
@@ -52,7 +55,7 @@ class Rules:
 
     @property
     def catalogue(self) -> Catalogue:
-        """What the rules may read and stacks are flattened to."""
+        """The relations and resource types that the rules were checked with and stacks are flattened to."""
         return self._set.catalogue
 
     @property
@@ -67,7 +70,7 @@ class Rules:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What loading found that is no error."""
+        """The warnings of the checks."""
         return self._set.warnings
 
     @property
@@ -76,17 +79,17 @@ class Rules:
         return self._set.sources
 
     def compares(self, action: str) -> bool:
-        """Whether a policy that denies the action reads what the stack was, or what becomes of it."""
-        deny = (policy for policy in self._set.policies if policy.level == "deny" and action in policy.on)
-        return any(compares_states(self._set.reads[policy.relation]) for policy in deny)
+        """Whether a policy that denies the action reads the older state of the stack, or what becomes of it."""
+        denying = (policy for policy in self._set.policies if policy.level == "deny" and action in policy.on)
+        return any(compares_states(self._set.reads[policy.relation]) for policy in denying)
 
     def inventory(self, source: FactSource, before: Inventory | None = None) -> Inventory:
-        """The inventory of a file of lines of facts, or of rows by relation, to be given to any number of decisions. It
-        shares with the one `before` it what did not change. Errors: InputError."""
+        """Read an inventory from a file of lines of facts, or from rows by relation. Any number of decisions may use
+        it. It shares with the one `before` it what did not change. Errors: InputError."""
         return read_inventory(self._set, source, before)
 
     def waivers(self, source: WaiverSource | Document) -> tuple[Waiver, ...]:
-        """The waivers of a `waivers.yaml`, or of its entries as data; waivers themselves stay as they are.
+        """Read the waivers of a `waivers.yaml`, or of its entries as data; waivers themselves stay as they are.
         Errors: InputError."""
         return load_waivers(self._set, source)
 
@@ -108,16 +111,21 @@ class Rules:
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
-        `against` is the stack as it was, or several of them, each of the name of the one that it becomes: what was
-        wrong then and got no worse is pre-existing. The `action` is then `update` if none is named, else `create`.
-        `caller` has user, project, domain (texts) and roles (a list of texts). `services` are those enabled that the
-        caller may use. `inventory` is loaded, or what it is loaded from; so are `waivers`. `now`, in ISO 8601 if a
-        text, is UTC where it names no zone, and the present if omitted. `engine` is native, pydatalog, or both, which
-        agree. `mode` is the most that a violation may do: enforce, warn or record; `modes` are those of single
-        policies, of which one that is off is not judged. `budget` is what each group of policies may take.
-        To `explain` gives the decision an `explanation`, which is worked out as far as it is asked.
-        Errors: UsageError, InputError for inventory or waivers, EngineError, also where pydatalog refuses or the two
-        differ.
+        - `action` is `update` by default if there is an older state, else `create`.
+        - `against` is the stack as it was, or several of them, each with the name of the one that it becomes. A
+          violation that was there then, and no better, is pre-existing.
+        - `caller` has user, project, domain (texts) and roles (a list of texts).
+        - `services` are the enabled services that the caller may use.
+        - `inventory` and `waivers` are loaded ones, or what to load them from.
+        - `now`, in ISO 8601 if it is a text, is UTC where it names no zone, and by default the present.
+        - `engine` is native, pydatalog, or both, which must agree.
+        - `mode` is the most that a violation may do: enforce, warn or record.
+        - `explain` adds an `explanation`, which is computed as far as it is asked for.
+        - `modes` are the modes of single policies by id; a policy that is `off` is not judged.
+        - `budget` is what each group of policies may take.
+
+        Errors: UsageError; InputError for inventory or waivers; EngineError, also if pydatalog refuses the rules or the
+        engines differ.
         """
         stacks = (stack,) if isinstance(stack, Stack) else tuple(stack)
         request = read_request(
@@ -147,14 +155,16 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedDecision(Decision):
-    """A decision with its explanation. In the JSON each finding has `why`, and `clean` counts what each policy without
-    a finding looked at."""
+    """A decision with its explanation.
+
+    Its JSON has `why` for each finding, and in `clean` the rows that each policy without a finding looked at.
+    """
 
     explanation: Explanation = field(compare=False, repr=False, kw_only=True)
 
     @classmethod
     def of(cls, judgement: Judgement) -> ExplainedDecision:
-        """The decision of the judgement."""
+        """Make it of a judgement."""
         from datalog_gate.explain.explanation import explain
 
         values = {member.name: getattr(judgement.decision, member.name) for member in fields(Decision)}
@@ -170,31 +180,39 @@ class ExplainedDecision(Decision):
 
 
 def load_rules(*paths: str | Path, catalogue: Catalogue = SHIPPED, congress: bool = False) -> Rules:
-    """The rules of files and folders as one policy set. `catalogue` is what they may read and stacks are flattened to,
-    as `read_catalogue` gives it. With `congress` all are read as Congress reads them, else only its libraries.
-    Errors: RulesError with all that is wrong."""
+    """Load the rules of files and folders as one policy set.
+
+    `catalogue` holds the relations and resource types, as `read_catalogue` returns it. With `congress` all files are
+    read as Congress reads them, else only its libraries. Errors: RulesError with all diagnostics.
+    """
     return Rules(load(read_rules([Path(path) for path in paths], congress), catalogue))
 
 
 def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SHIPPED, congress: bool = False) -> None:
-    """Check what an upgrade breaks. Errors: RulesError with what is wrong with the rules under the catalogue, or, if
-    anything is, under the one `before` it alone. A warning counts: most often the rule would never hold again."""
+    """Check whether an upgrade of the catalogue breaks rules.
+
+    Errors: RulesError with the diagnostics under the new catalogue that are not there under the one `before` it; if the
+    rules have errors under that, with these. Warnings count: most often the rule would never hold again.
+    """
     files = read_rules([Path(path) for path in paths], congress)
     known = {(warning.code, warning.span, warning.message) for warning in load(files, before).warnings}
     try:
-        found = load(files, catalogue).warnings
+        diagnostics = load(files, catalogue).warnings
     except RulesError as error:
-        found = error.diagnostics
-    if new := [
-        diagnostic for diagnostic in found if (diagnostic.code, diagnostic.span, diagnostic.message) not in known
-    ]:
+        diagnostics = error.diagnostics
+    new = [
+        diagnostic for diagnostic in diagnostics if (diagnostic.code, diagnostic.span, diagnostic.message) not in known
+    ]
+    if new:
         raise RulesError(new, texts(files))
 
 
 def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
-    """Look for what is no error, but hardly meant. A policy is tested if a case of the `test.yaml` beside it expects
-    it. Errors: RulesError with the lints, or with what is wrong with the rules; InputError for a test file."""
-    from datalog_gate.analysis.lint.lints import lint as lints
+    """Lint rules. A policy is tested if a case of the `test.yaml` beside it expects it.
+
+    Errors: RulesError with the lints, or with the errors of the rules; InputError for a test file.
+    """
+    from datalog_gate.analysis.lint.lints import lint as lint_modules
     from datalog_gate.policytest.testfile import read_cases
 
     files = read_rules([Path(path) for path in paths])
@@ -202,43 +220,42 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
     modules, _ = parse_all(files)
     tests = {Path(file.file).parent / "test.yaml" for file in files}
     tested = {name for test in tests if test.is_file() for case in read_cases(test) for name, _ in case.policies}
-    if found := lints(modules, check(modules, catalogue=catalogue), tested, catalogue):
-        raise RulesError(found, rules.sources)
+    if lints := lint_modules(modules, check(modules, catalogue=catalogue), tested, catalogue):
+        raise RulesError(lints, rules.sources)
 
 
-def formatted(*paths: str | Path) -> dict[str, str]:
-    """The text in the one layout of each rule file at the paths that has another; libraries of Congress are left out.
-    Errors: RulesError with all that can't be read."""
+def format_rules(*paths: str | Path) -> dict[str, str]:
+    """Format rules: the new text of each rule file that changes. Libraries of Congress are left out.
+    Errors: RulesError with all syntax errors."""
     from datalog_gate.language.formatter import format_text
 
     changed: dict[str, str] = {}
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     sources: dict[str, str] = {}
-    for read_rule in read_rules([Path(path) for path in paths]):
-        if read_rule.entries is not None:
+    for file in read_rules([Path(path) for path in paths]):
+        if file.entries is not None:
             continue
         try:
-            text = format_text(read_rule.text, read_rule.file)
+            text = format_text(file.text, file.file)
         except RulesError as error:
-            found += error.diagnostics
+            diagnostics += error.diagnostics
             sources |= error.sources
             continue
-        if text != read_rule.text:
-            changed[read_rule.file] = text
-    if found:
-        raise RulesError(found, sources)
+        if text != file.text:
+            changed[file.file] = text
+    if diagnostics:
+        raise RulesError(diagnostics, sources)
     return changed
 
 
-def from_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[str, str]:
-    """For each rule file at the paths the text of a rule file that means the same as it means to Congress.
-    Errors: RulesError."""
+def convert_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[str, str]:
+    """Convert rules of Congress: for each rule file the text of one that means the same here. Errors: RulesError."""
     files = read_rules([Path(path) for path in paths], congress=True)
-    modules, found = parse_all(files)
-    checked = check(modules, found=found, sources=texts(files), catalogue=catalogue)
+    modules, diagnostics = parse_all(files)
+    checked = check(modules, found=diagnostics, sources=texts(files), catalogue=catalogue)
     return {
-        rule_file.file: converted(module, [entry.comment for entry in rule_file.entries or ()])
-        for rule_file, module in zip(files, checked.modules, strict=True)
+        file.file: converted(module, [entry.comment for entry in file.entries or ()])
+        for file, module in zip(files, checked.modules, strict=True)
     }
 
 
@@ -249,8 +266,8 @@ def query(
     undefined: str = "empty",
     engine: str = "native",
 ) -> set[tuple[object, ...]]:
-    """The answer to a query over the text of rules and facts, as a set of tuples of plain data; a resource is its path,
-    an unknown stays one, and so does a decimal that no float holds exactly.
+    """Answer a query over the text of rules and facts, as a set of tuples of plain data. A resource is its path; an
+    unknown stays one, and so does a decimal that no float holds exactly.
 
     Errors: RulesError; UsageError; EngineError, also for an evaluation that met an error.
     """
@@ -259,13 +276,13 @@ def query(
     files = [RuleFile("rules", "<rules>", rules)]
     answer = ask(files, query, fact_lines(facts), _engine(engine), undefined == "empty", now=datetime.now(UTC))
     if answer.errors:
-        first = answer.errors[0]
-        raise EngineError(f"{first.span}: {first.message}")
+        error = answer.errors[0]
+        raise EngineError(f"{error.span}: {error.message}")
     return {tuple(map(_plain, row)) for row in answer.rows}
 
 
 def _with_bare_inventory(request: Request) -> Request:
-    """The request for an engine that shall derive by itself what rests on the inventory."""
+    """The request for an engine that derives by itself what rests on the inventory."""
     return replace(request, inventory=request.inventory.bare() if request.inventory else None)
 
 
@@ -275,11 +292,11 @@ def _plain(value: Value) -> object:
 
 
 def _difference(native: Decision, pydatalog: Decision) -> str:
-    """Where the decisions differ: in the rows of which relation, or else in which part."""
+    """Describe how the decisions differ: in the rows of which relation, or else in which part of the JSON."""
     for relation in sorted(native.derived):
-        one, other = set(native.derived[relation]), set(pydatalog.derived[relation])
-        if one != other:
-            return f"in {relation} {_only('native', one - other)}, {_only('pydatalog', other - one)}"
+        ours, theirs = set(native.derived[relation]), set(pydatalog.derived[relation])
+        if ours != theirs:
+            return f"in {relation} {_only('native', ours - theirs)}, {_only('pydatalog', theirs - ours)}"
     first, second = native.to_json(), pydatalog.to_json()
     parts = [name for name in first if first[name] != second[name]]
     return "; ".join(f"{name} is {first[name]} to native, {second[name]} to pydatalog" for name in parts)

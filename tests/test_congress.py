@@ -25,7 +25,7 @@ import datalog_gate as dg
 from datalog_gate.analysis.check import check
 from datalog_gate.analysis.congress.convert import converted
 from datalog_gate.analysis.congress.library import Entry
-from datalog_gate.api import from_congress
+from datalog_gate.api import convert_congress
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import Row, to_json
@@ -262,7 +262,7 @@ def test_files_of_congress_find_a_library_under_its_own_name(tmp_path: Path) -> 
     (tmp_path / "a.yaml").write_text("{name: Lib, rules: [{rule: p(1)}]}", "utf-8")
     (tmp_path / "b.yaml").write_text("rules: [{rule: 'error(x) :- Lib:p(x)'}]", "utf-8")
     assert dg.load_rules(tmp_path).warnings == ()
-    assert list(from_congress(tmp_path).values())[1] == "export error.\n\n@deny()\nerror(x) :- a:p(x).\n"
+    assert list(convert_congress(tmp_path).values())[1] == "export error.\n\n@deny()\nerror(x) :- a:p(x).\n"
     (tmp_path / "c.yaml").write_text("{name: Lib, rules: [{rule: p(2)}]}", "utf-8")
     messages = [warning.message for warning in dg.load_rules(tmp_path).warnings]
     assert messages == ["nothing defines Lib:p: it is empty"]
@@ -293,7 +293,7 @@ def test_the_option_reads_text_as_congress_does(tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.parametrize("library", sorted(path.name for path in LIBRARIES.glob("*.yaml")))
 def test_a_converted_library_is_one_of_ours_that_means_the_same(library: str) -> None:
-    ((_, text),) = from_congress(LIBRARIES / library).items()
+    ((_, text),) = convert_congress(LIBRARIES / library).items()
     written = read_rules([LIBRARIES / library])
     module = written[0].module
     ours = RuleFile(module, "ours.dl", text)

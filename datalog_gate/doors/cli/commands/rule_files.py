@@ -21,9 +21,9 @@ def fmt(options: argparse.Namespace) -> int:
     if not options.path and not Path("rules").is_dir():
         raise UsageError("fmt: there is no folder rules here; name the rule files or folders")
     if options.from_congress:
-        print("\n".join(api.from_congress(*paths).values()), end="")
+        print("\n".join(api.convert_congress(*paths).values()), end="")
         return OK
-    changed = api.formatted(*paths)
+    changed = api.format_rules(*paths)
     for file, text in changed.items():
         if not options.check:
             replace_file(Path(file), text)
