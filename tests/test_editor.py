@@ -8,7 +8,7 @@ import pytest
 
 from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.cli.main import main
-from datalog_gate.policytest.editor import updated, with_case
+from datalog_gate.policytest.editor import add_case, update_expectations
 from datalog_gate.policytest.suite import read_suite
 
 RULES = """
@@ -52,7 +52,7 @@ def update(folder: Path, text: str) -> str:
     file = folder / "test.yaml"
     file.write_text(text, newline="")
     suite = read_suite(file)
-    return updated(text, "test.yaml", [suite.answer(case) for case in suite.cases])
+    return update_expectations(text, "test.yaml", [suite.run(case) for case in suite.cases])
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_what_an_update_could_lose_is_left_to_its_author(folder: Path, expect: s
 def test_a_case_is_written_behind_the_others(folder: Path, before: str, head: str, indent: str) -> None:
     (folder / "test.yaml").write_text(f"{START}{ALL}")
     suite = read_suite(folder / "test.yaml")
-    findings = suite.answer(suite.cases[0]).found
+    findings = suite.run(suite.cases[0]).findings
     lines = ["- name: web", "  stack: web.yaml", "  expect:", *(line[2:] for line in ALL.splitlines())]
     text = "".join(f"{indent}{line}\n" for line in lines)
-    assert with_case(before, "test.yaml", "web", {"stack": "web.yaml"}, findings) == head + text
+    assert add_case(before, "test.yaml", "web", {"stack": "web.yaml"}, findings) == head + text
 
 
 def test_the_command_begins_a_test_file_that_passes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

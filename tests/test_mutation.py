@@ -10,7 +10,7 @@ import pytest
 from datalog_gate.base.errors import InputError
 from datalog_gate.language.parser import parse
 from datalog_gate.language.printer import print_module
-from datalog_gate.policytest.mutants import mutants
+from datalog_gate.policytest.mutants import mutate_module
 from datalog_gate.policytest.mutation import mutate
 from datalog_gate.policytest.suite import read_suite
 
@@ -82,7 +82,7 @@ NEVER = "drop the rule"
 def test_a_rule_has_these_mutants(text: str, expected: dict[str, str]) -> None:
     module, _ = parse(text, "m.dl", "m")
     written = {
-        print_module(type(module)("m", "m.dl", (mutant.rule,))).strip(): mutant.what for mutant in mutants(module)
+        print_module(type(module)("m", "m.dl", (mutant.rule,))).strip(): mutant.what for mutant in mutate_module(module)
     }
     assert written == expected
 

@@ -13,7 +13,7 @@ import pytest
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId
-from datalog_gate.policytest.comparison import Answer, Finding, flow, report
+from datalog_gate.policytest.comparison import CaseFinding, CaseResult, flow, report
 from datalog_gate.policytest.suite import read_suite, run, top_folder
 from datalog_gate.policytest.testfile import Case, read_cases
 from datalog_gate.template.document import read_document
@@ -58,11 +58,11 @@ def at(line: int) -> Span:
     return Span("web.yaml", line, 5, line, 9)
 
 
-WEB = Finding("violations", "p", at(3), "web is bad", ResourceId("s/web"))
-DB = Finding("violations", "p", at(3), "db is bad", ResourceId("s/db"))
-WHOLE = Finding("violations", "q", None, "too many")
-MAYBE = Finding("undetermined", "p", at(4), "web may be bad", ResourceId("s/web"))
-BAD = Finding("diagnostics", "yaml", at(1), "this is not YAML")
+WEB = CaseFinding("violations", "p", at(3), "web is bad", ResourceId("s/web"))
+DB = CaseFinding("violations", "p", at(3), "db is bad", ResourceId("s/db"))
+WHOLE = CaseFinding("violations", "q", None, "too many")
+MAYBE = CaseFinding("undetermined", "p", at(4), "web may be bad", ResourceId("s/web"))
+BAD = CaseFinding("diagnostics", "yaml", at(1), "this is not YAML")
 
 
 @pytest.mark.parametrize(
@@ -95,15 +95,15 @@ BAD = Finding("diagnostics", "yaml", at(1), "this is not YAML")
     ],
 )  # fmt: skip
 def test_each_expectation_is_met_by_one_finding_of_its_own(
-    expect: dict[str, object], findings: list[Finding], expected: str
+    expect: dict[str, object], findings: list[CaseFinding], expected: str
 ) -> None:
-    assert report(expect, Answer(tuple(findings), {}), {}) == expected
+    assert report(expect, CaseResult(tuple(findings), {}), {}) == expected
 
 
 def test_rows_are_compared_as_sets() -> None:
     expect = {"rows": {"m:r": [["b", 2], ["a", None]], "m:s": [], "m:t": [[1]]}}
     rows: dict[str, list[list[object]]] = {"m:r": [["a", None], ["c", 3]], "m:s": []}
-    assert report(expect, Answer((), rows), {}).splitlines() == [
+    assert report(expect, CaseResult((), rows), {}).splitlines() == [
         '  - rows: m:r: ["b", 2]',
         '  + rows: m:r: ["c", 3]',
         "  - rows: m:t: nothing derives it: write its full name, net:ssh:open_ssh, or it takes too much",
@@ -347,7 +347,7 @@ def test_a_case_gives_what_a_request_holds(tmp_path: Path, more: str, expected: 
     case = f"cases:\n  - name: one\n    stack: {EMPTY}\n    now: 2026-03-01T12:00\n    expect: {{}}\n    {more}\n"
     case = case.replace("    now: 2026-03-01T12:00\n", "") if more.startswith("now") else case
     suite = read_suite(write(tmp_path, {**files, "rules/test.yaml": case}) / "rules/test.yaml")
-    assert [finding.name for finding in suite.answer(suite.cases[0]).found] == expected
+    assert [finding.name for finding in suite.run(suite.cases[0]).findings] == expected
 
 
 OLD = STACK.replace("flavor: {get_param: flavor}", "flavor: huge").replace("parameters: {flavor", "parameters: {other")

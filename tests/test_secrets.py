@@ -24,7 +24,7 @@ from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.wsgi import wrap
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text
-from datalog_gate.policytest.comparison import Answer, report
+from datalog_gate.policytest.comparison import CaseResult, report
 from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, Stack
@@ -157,7 +157,7 @@ def shown_by_all_doors(
             output.write(repr(decision.explanation.why_not(name, row)))
     every = {name: decision.rows(name) for name in decision.derived}
     output.write(format_decision(decision) + format_compact(decision) + json.dumps(decision.to_json()))
-    output.write(report({"rows": dict.fromkeys(every, ())}, Answer((), every), {}))
+    output.write(report({"rows": dict.fromkeys(every, ())}, CaseResult((), every), {}))
     output.write(repr((decision.violations, decision.undetermined, decision.derived)))
     output.write(repr(snapshot(action="create", stack_name="s", project="p", decision_id=decision.id, stack=stack)))
     facts = flatten(stack, SHIPPED)

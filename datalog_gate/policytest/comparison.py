@@ -1,7 +1,6 @@
-"""What a case expects beside what was found (layer 5).
+"""The comparison of what a case expects with what was found.
 
-In: the expectations of a test file, the answer to its case. Out: where they differ, as values for who rewrites the
-file, and as lines for people: `-` is expected, `+` is found, both in the words of the test file, then why.
+A report has lines for people: `-` is expected, `+` is found, both in the words of the test file, then why.
 """
 
 from __future__ import annotations
@@ -25,26 +24,27 @@ from datalog_gate.schema.declaration import RelationRef
 Expected = Mapping[str, Any]
 LISTS = ("violations", "undetermined", "diagnostics")
 FAILING = 5
-"""How many of the rules that give no row are told, at most."""
+"""How many of the rules that derive no row are reported, at most."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A member of the list `violations`, `undetermined` or `diagnostics`; `name` is the policy's id or the code. A
-    diagnostic is of a `policy` too, or else of the input."""
+class CaseFinding:
+    """A finding of a case: a member of the list `violations`, `undetermined` or `diagnostics`."""
 
     list: str
     name: str
+    """The id of the policy, or the code of the diagnostic."""
     place: Span | None
     message: str
     resource: ResourceId | None = None
     violation: Violation | None = field(default=None, compare=False, repr=False)
     policy: str = field(default="", compare=False)
+    """The id of the policy, also of a diagnostic; empty for a diagnostic of the input."""
 
     def fits(self, expected: Expected) -> bool:
-        """Whether it is the one expected, as far as the test file says: a resource with or without the root's id."""
+        """Whether it is the expected one, as far as the test file says: a resource with or without the root's id."""
         return self.near(expected) and not self.other(expected)
 
     def near(self, expected: Expected) -> bool:
@@ -52,7 +52,7 @@ class Finding:
         return bool(self.name == expected.get("policy", expected.get("code")))
 
     def other(self, expected: Expected) -> dict[str, Any]:
-        """What it has in the place of what the test file says of it, by key."""
+        """Its values of the keys for which the test file has other ones."""
         own = {"resource": self.short, "line": self.place.line if self.place else None, "change": self.change}
         path = self.resource.path if self.resource else ""
         return {
@@ -73,7 +73,7 @@ class Finding:
         return self.violation.change if self.violation else None
 
     def expectation(self) -> dict[str, Any]:
-        """All that a test file can say of it."""
+        """The entry of a test file that says all of it."""
         line = self.place.line if self.place else None
         whole = {"resource": self.short or None, "line": line, "change": self.change}
         name = {"code" if self.list == "diagnostics" else "policy": self.name}
@@ -83,65 +83,67 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of a case: what was found, and the certain rows by relation, as plain data. `judgement` is None for
-    input that can't be read."""
+class CaseResult:
+    """The result of a case."""
 
-    found: tuple[Finding, ...]
+    findings: tuple[CaseFinding, ...]
     rows: Mapping[str, Sequence[Sequence[object]]]
+    """The certain rows of the relations that the case names, as plain data."""
     judgement: Judgement | None = None
+    """None for input that can't be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """An expectation that nothing meets, a finding that nothing expects, or both where they are of one policy. `at` is
-    where the expectation stands in its list."""
+class Mismatch:
+    """An expectation that nothing meets, a finding that nothing expects, or both if they are of one policy."""
 
     list: str
     at: int | None
+    """The index of the expectation in its list."""
     expected: Expected | None
-    found: Finding | None
+    finding: CaseFinding | None
 
 
-def differences(expect: Expected, found: Sequence[Finding]) -> Iterator[Difference]:
-    """Where they differ, a list after the other. Each finding meets one expectation. A list that the test file leaves
-    out is expected to be empty."""
+def find_mismatches(expect: Expected, findings: Sequence[CaseFinding]) -> Iterator[Mismatch]:
+    """Compare expectations with findings, one list after the other. Each finding meets one expectation. A list that the
+    test file leaves out is expected to be empty."""
     for name in LISTS:
-        rest = [finding for finding in found if finding.list == name]
+        rest = [finding for finding in findings if finding.list == name]
         unmet: list[tuple[int, Expected]] = []
-        for at, expected in sorted(enumerate(expect.get(name, ())), key=lambda one: -len(one[1])):
-            met = next(
-                (finding for finding in rest if finding.fits(expected)), None
-            )  # the most exact one chooses first
+        # the most exact expectation chooses first
+        for at, expected in sorted(enumerate(expect.get(name, ())), key=lambda pair: -len(pair[1])):
+            met = next((finding for finding in rest if finding.fits(expected)), None)
             if met:
                 rest.remove(met)
             else:
                 unmet.append((at, expected))
-        for at, expected in sorted(unmet, key=lambda one: one[0]):
+        for at, expected in sorted(unmet, key=lambda pair: pair[0]):
             near = [finding for finding in rest if finding.near(expected)]
             nearest = min(near, key=lambda finding: len(finding.other(expected)), default=None)
             if nearest:
                 rest.remove(nearest)
-            yield Difference(name, at, expected, nearest)
-        yield from (Difference(name, None, None, finding) for finding in rest)
+            yield Mismatch(name, at, expected, nearest)
+        yield from (Mismatch(name, None, None, finding) for finding in rest)
 
 
-def report(expect: Expected, answer: Answer, policies: Mapping[str, Policy]) -> str:
-    """The differences as lines, with why what is unexpected was found, and why what is missing was not; empty if there
-    are none. `rows` are compared as sets."""
+def report(expect: Expected, result: CaseResult, policies: Mapping[str, Policy]) -> str:
+    """Report the mismatches in lines, with why an unexpected finding is there, and why a missing one is not; empty if
+    there are none. `rows` are compared as sets."""
     lines: list[str] = []
-    explanation = explain(answer.judgement) if answer.judgement else None
-    for difference in differences(expect, answer.found):
-        lines += [f"  - {difference.list}: {flow(difference.expected)}"] if difference.expected is not None else []
-        if difference.found:
-            lines.append(f"  + {difference.list}: {flow(difference.found.expectation())}")
-            keys = difference.found.other(difference.expected or {})
-            lines += [f"      {key}: {value}, not {(difference.expected or {})[key]}" for key, value in keys.items()]
-            lines += [f"      {text}" for text in (difference.found.message, *_why(difference.found, explanation))]
-        elif difference.expected is not None:
-            lines += [f"      {text}" for text in _why_not(difference, answer, policies, explanation)]
-    for relation, (missing, unexpected) in row_differences(expect, answer).items():
-        if relation not in answer.rows:
+    explanation = explain(result.judgement) if result.judgement else None
+    for mismatch in find_mismatches(expect, result.findings):
+        expected, finding = mismatch.expected, mismatch.finding
+        if expected is not None:
+            lines.append(f"  - {mismatch.list}: {flow(expected)}")
+        if finding:
+            lines.append(f"  + {mismatch.list}: {flow(finding.expectation())}")
+            other = finding.other(expected or {})
+            lines += [f"      {key}: {value}, not {(expected or {})[key]}" for key, value in other.items()]
+            lines += [f"      {text}" for text in (finding.message, *_why(finding, explanation))]
+        elif expected is not None:
+            lines += [f"      {text}" for text in _why_not(mismatch, result, policies, explanation)]
+    for relation, (missing, unexpected) in row_differences(expect, result).items():
+        if relation not in result.rows:
             hint = "write its full name, net:ssh:open_ssh, or it takes too much"
             lines.append(f"  - rows: {relation}: nothing derives it: {hint}")
         for row in missing:
@@ -151,20 +153,21 @@ def report(expect: Expected, answer: Answer, policies: Mapping[str, Policy]) -> 
     return "\n".join(lines)
 
 
-def row_differences(expect: Expected, answer: Answer) -> dict[str, tuple[list[Any], list[Any]]]:
-    """For each relation whose rows differ those that are missing and those that are unexpected."""
-    found = {}
-    for relation, wanted in expect.get("rows", {}).items():
-        want, have = ({json.dumps(row): row for row in some} for some in (wanted, answer.rows.get(relation, ())))
-        missing = [want[key] for key in sorted(want.keys() - have)]
-        unexpected = [have[key] for key in sorted(have.keys() - want)]
-        if missing or unexpected or relation not in answer.rows:
-            found[relation] = missing, unexpected
-    return found
+def row_differences(expect: Expected, result: CaseResult) -> dict[str, tuple[list[Any], list[Any]]]:
+    """The rows that are missing and those that are unexpected, by relation whose rows differ."""
+    differences = {}
+    for relation, rows in expect.get("rows", {}).items():
+        expected = {json.dumps(row): row for row in rows}
+        derived = {json.dumps(row): row for row in result.rows.get(relation, ())}
+        missing = [expected[key] for key in sorted(expected.keys() - derived)]
+        unexpected = [derived[key] for key in sorted(derived.keys() - expected)]
+        if missing or unexpected or relation not in result.rows:
+            differences[relation] = missing, unexpected
+    return differences
 
 
 def flow(data: Any) -> str:
-    """Plain data as YAML in one line."""
+    """Write plain data as YAML in one line."""
     match data:
         case dict():
             return "{" + ", ".join(f"{flow(key)}: {flow(value)}" for key, value in data.items()) + "}"
@@ -175,8 +178,8 @@ def flow(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False)
 
 
-def _why(finding: Finding, explanation: Explanation | None) -> Iterator[str]:
-    """What decides a finding that is undetermined, and what another rests on."""
+def _why(finding: CaseFinding, explanation: Explanation | None) -> Iterator[str]:
+    """Explain a finding: the unknowns that decide it, or its derivation."""
     if finding.violation is None or explanation is None:
         return
     for unknown in finding.violation.because:
@@ -186,17 +189,19 @@ def _why(finding: Finding, explanation: Explanation | None) -> Iterator[str]:
 
 
 def _why_not(
-    difference: Difference, answer: Answer, policies: Mapping[str, Policy], explanation: Explanation | None
+    mismatch: Mismatch, result: CaseResult, policies: Mapping[str, Policy], explanation: Explanation | None
 ) -> Iterator[str]:
-    """Why a finding is not there: it is of another kind, or the literal at which each rule fails."""
-    expected = difference.expected or {}
+    """Explain why a finding is not there: it is in another list, or the literal at which each rule fails."""
+    expected = mismatch.expected or {}
     policy = policies.get(expected.get("policy", ""))
     if policy is None or explanation is None:
         return
     lists = {
-        finding.list for finding in answer.found if finding.near(expected) and "resource" not in finding.other(expected)
+        finding.list
+        for finding in result.findings
+        if finding.near(expected) and "resource" not in finding.other(expected)
     }
-    if elsewhere := lists - {difference.list}:
+    if elsewhere := lists - {mismatch.list}:
         yield f"  fails it stands under {' and '.join(sorted(elsewhere))}"
         return
     judgement = explanation.judgement
@@ -205,7 +210,7 @@ def _why_not(
         yield f"  fails {policy.id} judges {', '.join(sorted(policy.on))}, not {action}"
         return
     relation: RelationRef = policy.relation
-    if difference.list == "undetermined":
+    if mismatch.list == "undetermined":
         relation = possible(relation, judgement.evaluation.program)
     row: list[object] = [...] * len(policy.columns)
     if policy.subject is not None and "resource" in expected:
@@ -217,7 +222,7 @@ def _why_not(
 
 
 def _fails(explanation: Explanation | None, relation: RelationRef, row: Sequence[object]) -> Iterator[str]:
-    """The literal at which each rule fails; nothing if there is such a row, or if it would take too long."""
+    """Name the literal at which each rule fails; nothing if there is such a row, or if it would take too long."""
     if explanation is None:
         return
     try:

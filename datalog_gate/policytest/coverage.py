@@ -1,8 +1,8 @@
-"""Coverage of rules by policy tests (layer 5): what their cases never made true, and never made false.
+"""The coverage of rules by policy tests: what their cases never made true, and never made false.
 
-In: test files. Out: a `Coverage`: for each rule that they test whether it derived a row, and for each of its literals
-as written whether it was true, and false, for some assignment that those before it allow. Worked out from the finished
-model of each case, so that no evaluation pays for it.
+For each rule under test it says whether it derived a row, and for each of its literals as written whether it was true,
+and false, for some assignment that the literals before it allow. It is computed from the finished model of each case,
+so that no evaluation pays for it.
 """
 
 from __future__ import annotations
@@ -30,62 +30,69 @@ from datalog_gate.policytest.suite import Suite, near
 from datalog_gate.schema.declaration import certain_version, old_version, relation_name
 
 LOOKS = 200_000
-"""How many rows are looked at for a rule and a case: some seconds. What they do not show counts as never seen."""
+"""How many rows are looked at for a rule and a case: some seconds. What they do not show counts as a gap."""
 BRANCHES = 2000
 """How many assignments of one literal are tried."""
 
 
 @dataclass(slots=True)
-class Point:
-    """A literal as written, and what it was; `fails` says whether it can be false at all: an equation that only gives a
-    variable its value can't."""
+class LiteralCoverage:
+    """A literal as written, with what it was in the cases."""
 
     span: Span
     text: str
     true: bool = False
     false: bool = False
     fails: bool = False
+    """Whether it can be false at all: an equation that only gives a variable its value can't."""
 
     def gaps(self) -> list[str]:
         """What it never was."""
-        return ["never true"] * (not self.true) + ["never false"] * (self.fails and not self.false)
+        gaps = []
+        if not self.true:
+            gaps.append("never true")
+        if self.fails and not self.false:
+            gaps.append("never false")
+        return gaps
 
 
 @dataclass(slots=True)
-class Covered:
-    """A rule, the policies that rest on it, whether it derived a row, and its literals."""
+class RuleCoverage:
+    """A rule, with what its cases showed of it."""
 
     relation: str
     span: Span
     policies: tuple[str, ...]
+    """The ids of the policies that depend on it."""
     derived: bool = False
-    points: tuple[Point, ...] = ()
+    """Whether it derived a row."""
+    literals: tuple[LiteralCoverage, ...] = ()
 
     @property
     def reached(self) -> tuple[int, int]:
-        """How many of the things that a test could show it showed, and how many there are."""
-        wanted = 1 + sum(1 + point.fails for point in self.points)
-        return wanted - len(self.gaps()), wanted
+        """How many outcomes the cases showed, and how many a test could show."""
+        possible = 1 + sum(1 + literal.fails for literal in self.literals)
+        return possible - len(self.gaps()), possible
 
     def gaps(self) -> list[tuple[Span, str, str]]:
-        """What the cases never showed: where, what, of what."""
-        found = [] if self.derived else [(self.span, "never derived a row", self.relation)]
-        return found + [(point.span, gap, point.text) for point in self.points for gap in point.gaps()]
+        """What the cases never showed: the place, the gap, the text of the rule or literal."""
+        own = [] if self.derived else [(self.span, "never derived a row", self.relation)]
+        return own + [(literal.span, gap, literal.text) for literal in self.literals for gap in literal.gaps()]
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The rules of the folders tested, and those that their policies rest on, in order of place."""
+    """The rules of the folders under test, and those that their policies depend on, in order of place."""
 
-    rules: tuple[Covered, ...]
+    rules: tuple[RuleCoverage, ...]
 
     @property
     def percent(self) -> float:
-        """How much of what a test could show was shown."""
+        """The percentage of outcomes that were shown."""
         return _percent(self.rules)
 
     def by_policy(self) -> dict[str, float]:
-        """The percentage of the rules that each policy rests on; under no id what no policy does."""
+        """The percentage of the rules that each policy depends on; under the empty id that of rules of no policy."""
         names = sorted({name for rule in self.rules for name in rule.policies or ("",)})
         return {name: _percent([rule for rule in self.rules if name in (rule.policies or ("",))]) for name in names}
 
@@ -109,19 +116,19 @@ class Coverage:
 
 
 def cover(suites: Sequence[Suite]) -> Coverage:
-    """What the cases of all suites cover together, those that fail too."""
-    covered: dict[Span, Covered] = {}
+    """Compute what the cases of all suites cover together, failing ones too."""
+    covered: dict[Span, RuleCoverage] = {}
     for suite in suites:
         covered = {rule.span: rule for rule in _rules(suite)} | covered
     for suite in suites:
         for case in suite.cases:
-            if judgement := suite.answer(case).judgement:
+            if judgement := suite.run(case).judgement:
                 _observe(judgement, covered)
     return Coverage(tuple(covered[span] for span in sorted(covered)))
 
 
-def _rules(suite: Suite) -> Iterator[Covered]:
-    """The rules that stand in the suite's folder, and those that its policies rest on."""
+def _rules(suite: Suite) -> Iterator[RuleCoverage]:
+    """Collect the rules of the suite's folder, and those that its policies depend on."""
     files: list[RuleFile] = read_rules([near(suite.top)])
     policies = load(files, suite.rules.catalogue)
     checked: dict[Span, list[CheckedRule]] = {}
@@ -134,16 +141,17 @@ def _rules(suite: Suite) -> Iterator[Covered]:
                 continue
             relation = relation_name(checked[statement.span][0].relation)
             either = {relation, old_version(relation)}
-            readers = tuple(each.id for each in policies.policies if either & policies.reads[each.relation])
+            readers = tuple(policy.id for policy in policies.policies if either & policies.reads[policy.relation])
             if beside or suite.policies.intersection(readers):
-                points = tuple(Point(each.span, print_literal(each)) for each in _literals(statement.body))
+                written = _literals(statement.body)
+                literals = tuple(LiteralCoverage(literal.span, print_literal(literal)) for literal in written)
                 for rule in checked[statement.span]:
-                    _mark(rule, points)
-                yield Covered(relation, statement.span, readers, points=points)
+                    _mark(rule, literals)
+                yield RuleCoverage(relation, statement.span, readers, literals=literals)
 
 
 def _literals(body: ast.Body) -> Iterator[ast.Literal]:
-    """The literals as written, those of alternatives one by one."""
+    """List the literals as written, those of alternatives one by one."""
     for literal in body:
         if isinstance(literal, ast.Disjunction):
             for branch in literal.branches:
@@ -152,12 +160,13 @@ def _literals(body: ast.Body) -> Iterator[ast.Literal]:
             yield literal
 
 
-def _percent(rules: Sequence[Covered]) -> float:
-    shown, wanted = (sum(rule.reached[at] for rule in rules) for at in (0, 1))
-    return 100 * shown / wanted if wanted else 100.0
+def _percent(rules: Sequence[RuleCoverage]) -> float:
+    shown = sum(rule.reached[0] for rule in rules)
+    possible = sum(rule.reached[1] for rule in rules)
+    return 100 * shown / possible if possible else 100.0
 
 
-def _observe(judgement: Judgement, covered: Mapping[Span, Covered]) -> None:
+def _observe(judgement: Judgement, covered: Mapping[Span, RuleCoverage]) -> None:
     """Note what the certain versions of the rules did in a judgement."""
     program, model = judgement.evaluation.program, judgement.evaluation.model
     errors = errors_of(model)
@@ -174,10 +183,10 @@ def _observe(judgement: Judgement, covered: Mapping[Span, Covered]) -> None:
             continue
 
 
-def _walk(rule: CheckedRule, covered: Covered, search: Assignments) -> None:
+def _walk(rule: CheckedRule, covered: RuleCoverage, search: Assignments) -> None:
     """Go through the assignments of the rule's body, literal by literal, as long as there is something new to see."""
     body = search.body(rule)
-    owners = [_owner(one, covered.points) for one in body]
+    owners = [_owner(scoped_literal, covered.literals) for scoped_literal in body]
     levels: list[Iterator[Binding]] = [iter([{}])]
     while levels:
         binding, at = next(levels[-1], None), len(levels) - 1
@@ -189,21 +198,21 @@ def _walk(rule: CheckedRule, covered: Covered, search: Assignments) -> None:
         else:
             owner = owners[at]
             tried = list(islice(search.of_body((body[at],), binding), BRANCHES))
-            found = [each for each, cause in tried if cause is None]
+            bindings = [extended for extended, cause in tried if cause is None]
             if owner and not tried:
                 owner.false = True
-            if owner and found and owner not in owners[at + 1 :]:
+            if owner and bindings and owner not in owners[at + 1 :]:
                 owner.true = True
-            levels.append(iter(found))
+            levels.append(iter(bindings))
 
 
-def _owner(one: ScopedLiteral, points: Sequence[Point]) -> Point | None:
-    """The literal as written that a checked one is part of; the terms of the head have none."""
-    start, end = _bounds(one.literal.span)
-    for point in points:
-        first, last = _bounds(point.span)
+def _owner(scoped_literal: ScopedLiteral, literals: Sequence[LiteralCoverage]) -> LiteralCoverage | None:
+    """Find the literal as written that a checked one is part of; the terms of the head have none."""
+    start, end = _bounds(scoped_literal.literal.span)
+    for literal in literals:
+        first, last = _bounds(literal.span)
         if first <= start and end <= last:
-            return point
+            return literal
     return None
 
 
@@ -211,14 +220,14 @@ def _bounds(span: Span) -> tuple[tuple[int, int], tuple[int, int]]:
     return (span.line, span.column), (span.end_line, span.end_column)
 
 
-def _mark(rule: CheckedRule, points: Sequence[Point]) -> None:
-    """Say of each literal as written whether it can be false."""
+def _mark(rule: CheckedRule, literals: Sequence[LiteralCoverage]) -> None:
+    """Mark the literals as written that can be false."""
     bound: set[Var] = set()
-    for one in scope_body(rule.body, [term for term in rule.arguments if isinstance(term, Var)]):
-        owner = _owner(one, points)
-        if owner and _may_fail(one.literal, bound):
+    for scoped_literal in scope_body(rule.body, [term for term in rule.arguments if isinstance(term, Var)]):
+        owner = _owner(scoped_literal, literals)
+        if owner and _may_fail(scoped_literal.literal, bound):
             owner.fails = True
-        bound |= binds(one.literal)
+        bound |= binds(scoped_literal.literal)
 
 
 def _may_fail(literal: CheckedLiteral, bound: set[Var]) -> bool:

@@ -1,8 +1,8 @@
-"""Writes test files (layer 5): a case of what the policies say of a stack, and expectations as they are found.
+"""The editor of test files: adds a case, and updates expectations to what was found.
 
-In: the text of a test file, and answers. Out: its new text. Only what changes is written: comments, order and layout of
-the rest stay. What can't be changed so, because it is shared by an anchor or stands among comments in brackets, is
-refused: each new text is read again, and must say what it should.
+Only what changes is written: comments, order and layout of the rest stay. A text that can't be changed so, because it
+is shared by an anchor or stands among comments in brackets, is refused: each new text is read again and compared with
+the data that it should hold.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError, UsageError
-from datalog_gate.policytest.comparison import LISTS, Answer, Finding, differences, flow, row_differences
+from datalog_gate.policytest.comparison import LISTS, CaseFinding, CaseResult, find_mismatches, flow, row_differences
 from datalog_gate.template.document import Document, read_document
 
 Steps = tuple[str | int, ...]
 Edit = tuple[int, int, str]
-"""Offsets of what is replaced, and by what."""
+"""The offsets of the text that is replaced, and the new text."""
 
 
-def with_case(text: str, file: str, name: str, given: Mapping[str, Any], found: Sequence[Finding]) -> str:
-    """The text of a test file, which may be empty, with one more case at its end. Errors: InputError, UsageError."""
+def add_case(text: str, file: str, name: str, given: Mapping[str, Any], findings: Sequence[CaseFinding]) -> str:
+    """Add a case to the end of a test file's text, which may be empty. Errors: InputError, UsageError."""
     expect: dict[str, list[dict[str, Any]]] = {
-        key: [finding.expectation() for finding in found if finding.list == key] for key in LISTS
+        key: [finding.expectation() for finding in findings if finding.list == key] for key in LISTS
     }
-    wanted = {key: some for key, some in expect.items() if some} or {"violations": []}
+    wanted = {key: entries for key, entries in expect.items() if entries} or {"violations": []}
     old = read_document(text, file) if text.strip() else None
     data: Any = old.data if old and isinstance(old.data, dict) else {}
     cases = data.get("cases") or []
@@ -38,44 +38,46 @@ def with_case(text: str, file: str, name: str, given: Mapping[str, Any], found: 
     lines += [f"{indent}  expect:", *_block(f"{indent}    ", wanted)]
     head = text.rstrip("\n") + "\n\n" if cases else text.rstrip("\n") + "\n" * bool(text.strip()) + "cases:\n"
     new = head + "\n".join(lines) + "\n"
-    _assert_says(new, file, {**data, "cases": [*cases, {"name": name, **given, "expect": wanted}]})
+    _check_data(new, file, {**data, "cases": [*cases, {"name": name, **given, "expect": wanted}]})
     return new
 
 
-def updated(text: str, file: str, answers: Sequence[Answer | None]) -> str:
-    """The text of a test file with the expectations of each case as they were found; None leaves a case as it is.
+def update_expectations(text: str, file: str, results: Sequence[CaseResult | None]) -> str:
+    """Update the expectations of each case in a test file's text to its result; None leaves a case as it is.
     Errors: UsageError."""
     document = read_document(text, file)
     data: Any = document.data
     edits: list[Edit] = []
     wanted = []
-    for at, (case, answer) in enumerate(zip(data["cases"], answers, strict=True)):
+    for at, (case, result) in enumerate(zip(data["cases"], results, strict=True)):
         expect = dict(case["expect"])
-        if answer:
+        if result:
             editor = _Editor(document, text, ("cases", at, "expect"))
-            expect = editor.update(expect, answer)
+            expect = editor.update(expect, result)
             edits += editor.edits
         wanted.append({**case, "expect": expect})
     new = text
-    for start, end, instead in sorted(dict.fromkeys(edits[::-1]), key=lambda one: one[:2], reverse=True):
-        new = new[:start] + instead + new[end:]
-    _assert_says(new, file, {**data, "cases": wanted})
+    for start, end, replacement in sorted(dict.fromkeys(edits[::-1]), key=lambda edit: edit[:2], reverse=True):
+        new = new[:start] + replacement + new[end:]
+    _check_data(new, file, {**data, "cases": wanted})
     return new
 
 
-def _assert_says(text: str, file: str, data: Any) -> None:
+def _check_data(text: str, file: str, data: Any) -> None:
+    """Check that the new text holds the data. Errors: UsageError."""
     try:
-        said = read_document(text, file).data
+        written = read_document(text, file).data
     except InputError:
-        said = None
-    if said != data:
+        written = None
+    if written != data:
         raise UsageError(f"{file} is written in a way that is better edited by hand: with anchors, or in brackets")
 
 
 def _block(indent: str, data: Mapping[str, Sequence[Any]]) -> Iterator[str]:
-    for key, some in data.items():
-        yield f"{indent}{flow(key)}:" + (" []" if not some else "")
-        yield from (f"{indent}  - {flow(one)}" for one in some)
+    """Write a mapping of lists in lines, an item on each."""
+    for key, items in data.items():
+        yield f"{indent}{flow(key)}:" + (" []" if not items else "")
+        yield from (f"{indent}  - {flow(item)}" for item in items)
 
 
 def _dash(text: str, place: Span) -> int:
@@ -85,7 +87,7 @@ def _dash(text: str, place: Span) -> int:
 
 
 class _Editor:
-    """Collects what is to change in the expectations of one case."""
+    """Collects the edits of the expectations of one case."""
 
     def __init__(self, document: Document, text: str, path: Steps) -> None:
         self.edits: list[Edit] = []
@@ -94,24 +96,28 @@ class _Editor:
         for line in text.splitlines(keepends=True):
             self._lines.append(self._lines[-1] + len(line))
 
-    def update(self, expect: dict[str, Any], answer: Answer) -> dict[str, Any]:
-        """The expectations as they are found."""
-        changes = list(differences(expect, answer.found))
+    def update(self, expect: dict[str, Any], result: CaseResult) -> dict[str, Any]:
+        """Update the expectations to the result, and collect the edits for it."""
+        changes = list(find_mismatches(expect, result.findings))
         for name in dict.fromkeys(change.list for change in changes):
             items = list(expect.get(name, ()))
             changed: dict[int, dict[str, Any]] = {}
             removed, added = [], []
-            for difference in (change for change in changes if change.list == name):
-                other = difference.found.other(difference.expected) if difference.found and difference.expected else {}
-                if difference.at is not None and other and all(other.values()):
-                    changed[difference.at] = other
-                    items[difference.at] = {**items[difference.at], **other}
+            for change in changes:
+                if change.list != name:
                     continue
-                removed += [] if difference.at is None else [difference.at]
-                added += [difference.found.expectation()] if difference.found else []
+                other = change.finding.other(change.expected) if change.finding and change.expected else {}
+                if change.at is not None and other and all(other.values()):
+                    changed[change.at] = other
+                    items[change.at] = {**items[change.at], **other}
+                    continue
+                if change.at is not None:
+                    removed.append(change.at)
+                if change.finding:
+                    added.append(change.finding.expectation())
             self._items((name,), expect, removed, added, changed)
-            expect[name] = [one for at, one in enumerate(items) if at not in removed] + added
-        for relation, (missing, unexpected) in row_differences(expect, answer).items():
+            expect[name] = [item for at, item in enumerate(items) if at not in removed] + added
+        for relation, (missing, unexpected) in row_differences(expect, result).items():
             rows = expect["rows"][relation]
             removed = [at for at, row in enumerate(rows) if row in missing]
             self._items(("rows", relation), expect["rows"], removed, unexpected)
@@ -127,7 +133,7 @@ class _Editor:
         added: Sequence[Any],
         changed: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
-        """A list of the parent without some items, with others behind them, and with other values of keys."""
+        """Edit a list of the parent: remove some items, add others behind them, and change values of keys."""
         if steps[-1] not in parent:
             self._key(str(steps[-1]), parent, added)
             return
@@ -153,24 +159,24 @@ class _Editor:
         assert key
         alone = not self._text[self._lines[key.line - 1] : self._offset(key.line, key.column)].strip()
         if not items and alone and start == self._offset(key.end_line, key.end_column) + 2:
-            block = "".join(f"\n{' ' * (key.column + 1)}- {flow(one)}" for one in added)
+            block = "".join(f"\n{' ' * (key.column + 1)}- {flow(item)}" for item in added)
             self.edits.append((start - 1, end, block))
         elif "#" not in self._text[start:end]:
             kept = [
-                flow({**one, **changed[at]}) if at in changed else self._text[slice(*self._offsets((*steps, at)))]
-                for at, one in enumerate(items)
+                flow({**item, **changed[at]}) if at in changed else self._text[slice(*self._offsets((*steps, at)))]
+                for at, item in enumerate(items)
                 if at not in removed
             ]
             self.edits.append((start, end, f"[{', '.join([*kept, *map(flow, added)])}]"))
 
     def _lined(self, steps: Steps, count: int, removed: Sequence[int], added: Sequence[Any]) -> None:
-        """The same of a list with a line or more for each item."""
+        """Edit a list with a line or more for each item."""
         for at in removed:
             start = self._lines[self._place((*steps, at)).line - 1]
             self.edits.append((start, self._lines[self._last((*steps, at))], ""))
         if added:
             indent = " " * _dash(self._text, self._place((*steps, 0)))
-            self._insert(self._last((*steps, count - 1)), [f"{indent}- {flow(one)}" for one in added])
+            self._insert(self._last((*steps, count - 1)), [f"{indent}- {flow(item)}" for item in added])
         elif len(removed) == count:
             key = self._document.key_place((*self._path, *steps))
             assert key
@@ -178,7 +184,7 @@ class _Editor:
             self.edits.append((behind, behind, " []"))
 
     def _key(self, name: str, expect: Mapping[str, Any], added: Sequence[Any]) -> None:
-        """A list that is not there yet."""
+        """Add a list that is not there yet."""
         place = self._place(())
         start, end = self._offsets(())
         if self._text[start] == "{":
@@ -192,13 +198,13 @@ class _Editor:
         self.edits.append((behind, behind, "\n" * (not broken) + "".join(f"{line}\n" for line in lines)))
 
     def _last(self, steps: Steps) -> int:
-        """The last line of what stands there. By its place, what has no brackets ends where the next thing begins."""
+        """The last line of the data at the steps. By its place, data without brackets ends where the next begins."""
         data: Any = self._document.data
         for step in (*self._path, *steps):
             data = data[step]
         if not data or not isinstance(data, dict | list) or self._text[self._offsets(steps)[0]] in "[{":
             return self._place(steps).end_line
-        return max(self._last((*steps, one)) for one in (data if isinstance(data, dict) else range(len(data))))
+        return max(self._last((*steps, step)) for step in (data if isinstance(data, dict) else range(len(data))))
 
     def _offsets(self, steps: Steps) -> tuple[int, int]:
         place = self._place(steps)

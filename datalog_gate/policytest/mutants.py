@@ -1,8 +1,7 @@
-"""Mutants of rules (layer 5): each a rule with one small fault, which a test should notice.
+"""Mutants of rules: each has one small fault, which a test should notice.
 
-In: a module. Out: its rules, each with one literal negated or dropped, two arguments swapped, another relation read, a
-bound shifted, a constant changed, or with no way to hold. Made on the syntax tree; whether a mutant loads is for the
-loader to say.
+One literal is negated or dropped, two arguments are swapped, another relation is read, a bound is shifted, a constant
+is changed, or the rule can't hold at all. Mutants are made on the syntax tree; the loader says whether one loads.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from datalog_gate.language.printer import print_literal, print_term
 from datalog_gate.language.walk import terms, with_terms
 
 LONGEST = 100
-"""How many characters of what was changed are told."""
+"""How many characters of a change are shown."""
 OPPOSITE: dict[ast.Comparator, ast.Comparator] = {
     "=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"
 }  # fmt: skip
@@ -28,26 +27,27 @@ SHIFTED: dict[ast.Comparator, ast.Comparator] = {"<": "<=", "<=": "<", ">": ">="
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A rule with a fault in the place of a module's statement: where, and what was changed."""
+    """A rule with a fault."""
 
     module: str
     statement: int
+    """The index of the statement of the module that the rule replaces."""
     rule: ast.Rule
     span: Span
     what: str
+    """The change in words."""
 
 
-def mutants(module: ast.Module) -> Iterator[Mutant]:
-    """The mutants of a module, in order of its statements, no rule twice."""
-    others: dict[int, set[str]] = {}
+def mutate_module(module: ast.Module) -> Iterator[Mutant]:
+    """Make the mutants of a module, in order of its statements, no rule twice."""
+    names: dict[int, set[str]] = {}
     for statement in module.statements:
         if isinstance(statement, ast.Rule):
-            others.setdefault(len(statement.head.arguments), set()).add(statement.head.name)
-    relations = {width: tuple(sorted(names)) for width, names in others.items()}
+            names.setdefault(len(statement.head.arguments), set()).add(statement.head.name)
+    relations = {width: tuple(sorted(same)) for width, same in names.items()}
     for at, statement in enumerate(module.statements):
-        if (
-            not isinstance(statement, ast.Rule) or statement.span.file != module.file
-        ):  # what an operator sets is no rule
+        # the limits that an operator sets are no rules of the module
+        if not isinstance(statement, ast.Rule) or statement.span.file != module.file:
             continue
         seen = [statement]
         for what, span, rule in _rule(statement, relations):
@@ -57,7 +57,7 @@ def mutants(module: ast.Module) -> Iterator[Mutant]:
 
 
 Relations = dict[int, tuple[str, ...]]
-"""The relations that the module derives, by the number of their columns."""
+"""The relations that the module derives, by their number of columns."""
 Bodies = Iterator[tuple[str, Span, ast.Body]]
 Terms = Iterator[tuple[str, Span, ast.Term]]
 
@@ -73,14 +73,14 @@ def _rule(rule: ast.Rule, relations: Relations) -> Iterator[tuple[str, Span, ast
 
 
 def _body(body: ast.Body, relations: Relations) -> Bodies:
-    """The bodies with one literal in another way."""
+    """Make the bodies with one literal changed."""
     for at, literal in enumerate(body):
-        for what, span, instead in (*_outside(literal), *_inside(literal, relations)):
-            yield what, span, (*body[:at], *instead, *body[at + 1 :])
+        for what, span, replacement in (*_whole(literal), *_inside(literal, relations)):
+            yield what, span, (*body[:at], *replacement, *body[at + 1 :])
 
 
-def _outside(literal: ast.Literal) -> Bodies:
-    """What may stand in the place of a whole literal."""
+def _whole(literal: ast.Literal) -> Bodies:
+    """Make the replacements of a whole literal."""
     text, span = print_literal(literal), literal.span
     yield f"drop {_short(text)}", span, ()
     match literal:
@@ -96,7 +96,7 @@ def _outside(literal: ast.Literal) -> Bodies:
 
 
 def _inside(literal: ast.Literal, relations: Relations) -> Bodies:
-    """A literal with one part of it in another way."""
+    """Make the literals with one part changed."""
     match literal:
         case ast.Atom():
             yield from ((what, span, (new,)) for what, span, new in _atom(literal, relations))
@@ -124,8 +124,8 @@ def _inside(literal: ast.Literal, relations: Relations) -> Bodies:
 
 
 def _some(body: ast.Body, relations: Relations) -> Bodies:
-    """As `_body`, but never empty."""
-    return (one for one in _body(body, relations) if one[2])
+    """Make the bodies of `_body` that are not empty."""
+    return (mutant for mutant in _body(body, relations) if mutant[2])
 
 
 def _united(branches: tuple[ast.Body, ...], literal: ast.Disjunction) -> ast.Body:
@@ -140,17 +140,19 @@ def _atom(atom: ast.Atom, relations: Relations) -> Iterator[tuple[str, Span, ast
             others.append((f"{print_term(term)} -> anything", term.span, ast.Wildcard(term.span)))
         for what, span, new in others:
             yield what, span, with_terms(atom, (*own[:at], new, *own[at + 1 :]))
-    for at, (term, two) in enumerate(pairwise(own)):
-        if term != two:
-            what = f"swap {_short(print_term(term))} and {_short(print_term(two))}"
-            yield what, term.span, with_terms(atom, (*own[:at], two, term, *own[at + 2 :]))
-    for name in relations.get(len(atom.arguments), ()) if atom.arguments and not atom.named else ():
+    for at, (term, second) in enumerate(pairwise(own)):
+        if term != second:
+            what = f"swap {_short(print_term(term))} and {_short(print_term(second))}"
+            yield what, term.span, with_terms(atom, (*own[:at], second, term, *own[at + 2 :]))
+    if not atom.arguments or atom.named:
+        return
+    for name in relations.get(len(atom.arguments), ()):
         if name != atom.name and any(atom.name in names for names in relations.values()):
             yield f"{atom.name} -> {name}", atom.span, replace(atom, name=name)
 
 
 def _term(term: ast.Term, relations: Relations) -> Terms:
-    """A term with a constant or a condition of it in another way."""
+    """Make the terms with one constant or condition changed."""
     match term:
         case ast.Constant(value=value) if value is not None:
             new = replace(term, value=_other(value))

@@ -1,7 +1,7 @@
-"""Mutation testing (layer 5): whether the cases of policies notice a fault in the rules.
+"""Mutation testing: whether the cases of policies notice a fault in the rules.
 
-In: test files. Out: a `Mutation` with the mutants that no case noticed. One that does not load is none. Each is judged
-by the cases of the policies that rest on its rule, with those policies alone.
+Each mutant is judged by the cases of the policies that depend on its rule, with those policies alone. A mutant that
+does not load does not count.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from datalog_gate.files.inputs import read_request
 from datalog_gate.files.rules import read_rules
 from datalog_gate.files.templates import read_stack
 from datalog_gate.language import ast
-from datalog_gate.policytest.comparison import Answer, differences, row_differences
-from datalog_gate.policytest.mutants import Mutant, mutants
+from datalog_gate.policytest.comparison import CaseResult, find_mismatches, row_differences
+from datalog_gate.policytest.mutants import Mutant, mutate_module
 from datalog_gate.policytest.suite import Suite, near
 from datalog_gate.policytest.testfile import Case
 from datalog_gate.schema.catalogue import Catalogue
@@ -33,13 +33,13 @@ from datalog_gate.schema.declaration import RelationRef, parse_reference, relati
 from datalog_gate.stack.model import Stack
 
 NOW = "2027-01-01"
-"""When the stacks that mutants are to agree on are judged."""
+"""The time at which stacks are judged that mutants are compared on."""
 TEMPLATES = (".yaml", ".yml", ".json", ".template")
 
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """A mutant that no case noticed, and whether it agrees with the rules on each of the stacks that were given."""
+    """A mutant that no case noticed, and whether it agrees with the rules on each of the given stacks."""
 
     mutant: Mutant
     agrees: bool
@@ -51,7 +51,7 @@ class Survivor:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """How many mutants there were, those that survived, and how many stacks they were compared on."""
+    """The result: how many mutants there were, those that survived, and how many stacks they were compared on."""
 
     mutants: int
     survivors: tuple[Survivor, ...]
@@ -83,8 +83,8 @@ class Mutation:
 
 
 def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agree: Sequence[str] = ()) -> Mutation:
-    """Try the mutants of the rules that the suites test, or `most` of them, chosen by the seed; those that survive are
-    compared with the rules on the stacks at the paths `agree`. Errors: InputError if a case fails as it is."""
+    """Try the mutants of the rules that the suites test, or `most` of them, chosen by the seed. Those that survive are
+    compared with the rules on the stacks at the paths `agree`. Errors: InputError if a case fails without a mutant."""
     trials = [
         _Trial(top, [suite for suite in suites if suite.top == top])
         for top in dict.fromkeys(suite.top for suite in suites)
@@ -92,31 +92,31 @@ def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agre
     listed = [(trial, mutant) for trial in trials for mutant in trial.mutants()]
     if most is not None:
         random.Random(seed).shuffle(listed)
-    found: list[tuple[_Trial, Mutant, PolicySet]] = []
+    survived: list[tuple[_Trial, Mutant, PolicySet]] = []
     counted = 0
     for trial, mutant in listed:
         if most is not None and counted == most:
             break
-        mutated = trial.mutated(mutant)
-        if mutated:
+        rules = trial.mutated(mutant)
+        if rules:
             counted += 1
-            if not trial.notices(mutated):
-                found.append((trial, mutant, mutated))
-    found.sort(key=lambda one: (one[1].span, one[1].what))
-    stacks = _stacks(agree, suites[0].rules.catalogue) if agree and found else []
-    survivors = [Survivor(mutant, bool(stacks) and trial.agree(mutated, stacks)) for trial, mutant, mutated in found]
+            if not trial.notices(rules):
+                survived.append((trial, mutant, rules))
+    survived.sort(key=lambda entry: (entry[1].span, entry[1].what))
+    stacks = _stacks(agree, suites[0].rules.catalogue) if agree and survived else []
+    survivors = [Survivor(mutant, bool(stacks) and trial.agree(rules, stacks)) for trial, mutant, rules in survived]
     return Mutation(counted, tuple(survivors), len(stacks))
 
 
 @dataclass(slots=True)
 class _Trial:
-    """The rules below one top folder, the suites that test them, and the answers to their cases as they are."""
+    """The rules below one top folder, the suites that test them, and the results of their cases without a mutant."""
 
     top: Path
     suites: Sequence[Suite]
     _modules: list[ast.Module] = field(init=False)
     _base: PolicySet = field(init=False)
-    _answers: list[tuple[Suite, Case, tuple[Stack, ...], Answer]] = field(init=False)
+    _results: list[tuple[Suite, Case, tuple[Stack, ...], CaseResult]] = field(init=False)
     _named: dict[str, set[str]] = field(init=False)
     _decisions: dict[str, Decision] = field(default_factory=dict, init=False)
 
@@ -124,7 +124,7 @@ class _Trial:
         catalogue = self.suites[0].rules.catalogue
         files: list[RuleFile] = read_rules([near(self.top)])
         self._modules, self._base = parse_all(files)[0], load(files, catalogue)
-        self._answers, self._named = [], {}
+        self._results, self._named = [], {}
         for module in self._modules:
             self._named[module.name] = {
                 statement.module for statement in module.statements if isinstance(statement, ast.Import)
@@ -134,24 +134,24 @@ class _Trial:
             read.update(_module(match.relation) for match in matches(rule.body))
         for suite in self.suites:
             for case in suite.cases:
-                answer = suite.answer(case)
-                if _differs(case, answer):
+                result = suite.run(case)
+                if _differs(case, result):
                     message = f"{case.name} fails, so nobody can tell what it would notice"
                     raise InputError([Diagnostic("bad-test", message, suite.place(case))])
-                if answer.judgement:  # of input that can't be read every rule says the same
-                    self._answers.append((suite, case, suite.stacks(case), replace(answer, judgement=None)))
+                if result.judgement:  # no rule changes the result of input that can't be read
+                    self._results.append((suite, case, suite.stacks(case), replace(result, judgement=None)))
 
     def mutants(self) -> Iterator[Mutant]:
-        """The mutants of the rules that a policy under test rests on."""
+        """Make the mutants of the rules that a policy under test depends on."""
         tested = {name for suite in self.suites for name in suite.policies}
         wanted: list[RelationRef] = [policy.relation for policy in self._base.policies if policy.id in tested]
-        wanted += [parse_reference(name) for _, case, _, _ in self._answers for name in case.expect.get("rows", ())]
-        reached = frozenset[RelationRef]().union(*(self._base.reads.get(one, frozenset()) for one in wanted))
+        wanted += [parse_reference(name) for _, case, _, _ in self._results for name in case.expect.get("rows", ())]
+        reached = frozenset[RelationRef]().union(*(self._base.reads.get(name, frozenset()) for name in wanted))
         spans = {rule.span for rule in self._rules() if rule.relation in reached}
-        yield from (mutant for module in self._modules for mutant in mutants(module) if mutant.rule.span in spans)
+        yield from (mutant for module in self._modules for mutant in mutate_module(module) if mutant.rule.span in spans)
 
     def mutated(self, mutant: Mutant) -> PolicySet | None:
-        """The policies that rest on the mutant's rule; None if it does not load."""
+        """Load the policies that depend on the mutant's rule; None if it does not load."""
         changed = {rule.relation for rule in self._rules() if rule.span == mutant.rule.span}
         reading = {name for name, reads in self._base.reads.items() if reads & changed}
         needed = self._needed({mutant.module, *map(_module, reading)})
@@ -167,40 +167,42 @@ class _Trial:
         return replace(self._base, program=program, policies=policies, digest=digest, reads=reads)
 
     def _needed(self, names: set[str]) -> set[str]:
-        """The modules and all that they name: others are not worth checking again."""
-        names, before = set(names), 0
-        while before != (before := len(names)):
-            names.update(*(self._named.get(name, ()) for name in names))
-        return names
+        """Collect the modules and all that they name: others need not be checked again."""
+        needed: set[str] = set()
+        new = names
+        while new:
+            needed |= new
+            new = {other for name in new for other in self._named.get(name, ())} - needed
+        return needed
 
     def _rules(self) -> Iterator[CheckedRule]:
         return (rule for stratum in self._base.program.strata for rule in stratum.rules)
 
     def notices(self, mutated: PolicySet) -> bool:
-        """Whether a case fails by the mutant. The one that noticed the last one is tried first."""
+        """Whether a case fails with the mutant. The case that noticed the last mutant is tried first."""
         affected = {policy.id for policy in mutated.policies}
-        for at, (suite, case, stacks, before) in enumerate(self._answers):
-            asked = mutated.reads.keys() & map(parse_reference, case.expect.get("rows", {}))
-            if not asked and not affected & suite.policies:
+        for at, (suite, case, stacks, before) in enumerate(self._results):
+            expected_rows = mutated.reads.keys() & map(parse_reference, case.expect.get("rows", {}))
+            if not expected_rows and not affected & suite.policies:
                 continue
             given = dict(case.given)
-            if "waivers" in given:  # one of a policy that is left out would be in error
-                given["waivers"] = [one for one in given["waivers"] if one.get("policy") in affected]
+            if "waivers" in given:  # a waiver of a policy that is left out would be an error
+                given["waivers"] = [entry for entry in given["waivers"] if entry.get("policy") in affected]
             try:
-                after = suite.answer(replace(case, given=given), stacks, mutated)
+                after = suite.run(replace(case, given=given), stacks, mutated)
             except EngineError:
-                found = True
+                noticed = True
             else:
-                kept = [finding for finding in before.found if finding.policy not in affected]
+                kept = [finding for finding in before.findings if finding.policy not in affected]
                 rows = {name: rows for name, rows in before.rows.items() if parse_reference(name) not in mutated.reads}
-                found = _differs(case, Answer((*kept, *after.found), {**rows, **after.rows}))
-            if found:
-                self._answers.insert(0, self._answers.pop(at))
+                noticed = _differs(case, CaseResult((*kept, *after.findings), {**rows, **after.rows}))
+            if noticed:
+                self._results.insert(0, self._results.pop(at))
                 return True
         return False
 
     def agree(self, mutated: PolicySet, stacks: Sequence[Stack]) -> bool:
-        """Whether the mutated policies say of each stack what they said before."""
+        """Whether the mutated policies find the same in each stack as without the mutant."""
         affected = {policy.id for policy in mutated.policies}
         for stack in stacks:
             try:
@@ -209,7 +211,7 @@ class _Trial:
                 decision = _decide(mutated, stack)
             except EngineError:
                 return False
-            if _said(decision, affected) != _said(self._decisions[stack.id], affected):
+            if _findings(decision, affected) != _findings(self._decisions[stack.id], affected):
                 return False
         return True
 
@@ -218,8 +220,8 @@ def _decide(rules: PolicySet, stack: Stack) -> Decision:
     return decide(rules, [stack], read_request(rules, [stack], now=NOW), evaluate)
 
 
-def _differs(case: Case, answer: Answer) -> bool:
-    return any(differences(case.expect, answer.found)) or bool(row_differences(case.expect, answer))
+def _differs(case: Case, result: CaseResult) -> bool:
+    return any(find_mismatches(case.expect, result.findings)) or bool(row_differences(case.expect, result))
 
 
 def _module(relation: RelationRef) -> str:
@@ -232,25 +234,25 @@ def _with(module: ast.Module, mutant: Mutant) -> ast.Module:
     return replace(module, statements=tuple(statements))
 
 
-def _said(decision: Decision, policies: set[str]) -> list[dict[str, object]]:
-    found: tuple[Violation | PolicyError, ...] = (*decision.violations, *decision.undetermined, *decision.errors)
-    return [one.to_json() for one in found if one.policy in policies]
+def _findings(decision: Decision, policies: set[str]) -> list[dict[str, object]]:
+    findings: tuple[Violation | PolicyError, ...] = (*decision.violations, *decision.undetermined, *decision.errors)
+    return [finding.to_json() for finding in findings if finding.policy in policies]
 
 
 def _stacks(paths: Sequence[str], catalogue: Catalogue) -> list[Stack]:
-    """The stacks of the templates at the paths and below, each under a name of its own, but for those that can't be
-    read. A folder with a `template.yaml` is one. Errors: UsageError for a path without any."""
-    found: list[Stack] = []
+    """Read the stacks of the templates at the paths and below, each under a name of its own; those that can't be read
+    are left out. A folder with a `template.yaml` is one. Errors: UsageError for a path without any."""
+    stacks: list[Stack] = []
     for path in map(Path, paths):
-        before = len(found)
-        files = [one for one in sorted(path.rglob("*")) if one.suffix in TEMPLATES] if path.is_dir() else [path]
+        before = len(stacks)
+        files = [file for file in sorted(path.rglob("*")) if file.suffix in TEMPLATES] if path.is_dir() else [path]
         for file in files:
             source = file.parent if file.name == "template.yaml" else file
-            root, name = path if path.is_dir() else None, f"stack{len(found)}"
+            root, name = path if path.is_dir() else None, f"stack{len(stacks)}"
             try:
-                found.append(read_stack(source, stack_name=name, files_root=root, catalogue=catalogue))
+                stacks.append(read_stack(source, stack_name=name, files_root=root, catalogue=catalogue))
             except InputError:
                 continue
-        if len(found) == before:
+        if len(stacks) == before:
             raise UsageError(f"--agree-on {path}: there is no template that can be read")
-    return found
+    return stacks

@@ -1,25 +1,23 @@
-"""Policy tests (layer 5): the cases of a `test.yaml`, judged by the rules that it stands among.
-
-In: test files. Out: for each case a report of what differs from what it expects; for a run, an exit code.
-"""
+"""Policy tests: the cases of a `test.yaml`, judged by the rules that it stands among."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError, RulesError, UsageError
+from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import judge
 from datalog_gate.decision.policy_set import PolicySet, load
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.inputs import read_request
 from datalog_gate.files.rules import read_rules
 from datalog_gate.files.templates import read_before, read_catalogue, read_stack, read_text
-from datalog_gate.policytest.comparison import Answer, Finding, report
+from datalog_gate.policytest.comparison import CaseFinding, CaseResult, report
 from datalog_gate.policytest.testfile import Case, read_cases
 from datalog_gate.stack.model import Stack
 
@@ -29,34 +27,38 @@ if TYPE_CHECKING:
 RULES, UNREADABLE, FAILED = 2, 3, 5
 USAGE = 4
 EXITS = {0: 0, USAGE: UNREADABLE, 5: UNREADABLE}
-"""Ours for pytest's exit codes: 4 is no such path, 5 that no test was found."""
+"""The exit codes of the command by those of pytest: 4 is no such path, 5 that there was no test."""
 OPTIONS = ("-q", "--assert=plain", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-o", "python_files=")
-"""Nobody's configuration and no Python tests: the command gives the same answer wherever it runs."""
+"""Options of pytest: no configuration and no Python tests, so that the command does the same wherever it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The cases of a test file, the rules below a top folder that judge them, and the ids of the policies tested."""
+    """The cases of a test file, with the rules that judge them."""
 
     file: Path
     top: Path
+    """The folder whose rules are loaded."""
     cases: tuple[Case, ...]
     rules: PolicySet
     policies: frozenset[str]
+    """The ids of the policies under test: those beside the test file."""
 
     def place(self, case: Case) -> Span:
-        """Where the case begins."""
+        """The place where the case begins."""
         return Span(str(self.file), case.line, 1, case.line, 2)
 
     def report(self, case: Case) -> str:
-        """What differs between the case's expectations and the decision, and why; empty if nothing does.
-        Errors: GateError for what the gate can't judge."""
-        return report(case.expect, self.answer(case), {policy.id: policy for policy in self.rules.policies})
+        """Report how the decision on the case differs from its expectations, and why; empty if it does not.
+        Errors: GateError if the gate can't judge the case."""
+        return report(case.expect, self.run(case), {policy.id: policy for policy in self.rules.policies})
 
-    def answer(self, case: Case, stacks: Sequence[Stack] = (), rules: PolicySet | None = None) -> Answer:
-        """What the rules, or others, find in the case, whose stacks may be read already. Bad input is found as
-        diagnostics, and so is a policy under test that can't be judged (`evaluation`, `budget`).
-        Errors: GateError for what the gate can't judge."""
+    def run(self, case: Case, stacks: Sequence[Stack] = (), rules: PolicySet | None = None) -> CaseResult:
+        """Judge the case by the rules of the suite, or by others; its stacks may be read already.
+
+        Bad input becomes findings of the list `diagnostics`, and so does a policy under test that can't be judged
+        (`evaluation`, `budget`). Errors: GateError if the gate can't judge the case.
+        """
         rules = rules or self.rules
         given = {key: value for key, value in case.given.items() if key not in ("stack", "modules", "environment")}
         try:
@@ -65,50 +67,53 @@ class Suite:
                 given["against"] = self.before(case, stacks[0].id)
             judgement = judge(rules, stacks, read_request(rules, stacks, **given), evaluate)
         except InputError as error:
-            wrong = [
-                Finding("diagnostics", diagnostic.code, diagnostic.span, diagnostic.message)
+            findings = [
+                CaseFinding("diagnostics", diagnostic.code, diagnostic.span, diagnostic.message)
                 for diagnostic in error.diagnostics
             ]
-            return Answer(tuple(wrong), {})
+            return CaseResult(tuple(findings), {})
         decision = judgement.decision
-        found = [
-            Finding(
-                name,
-                violation.policy,
-                violation.place,
-                violation.message,
-                violation.resource,
-                violation,
-                violation.policy,
-            )
-            for name, many in (("violations", decision.violations), ("undetermined", decision.undetermined))
-            for violation in many
-            if violation.policy in self.policies
+        findings = [
+            *self._violations("violations", decision.violations),
+            *self._violations("undetermined", decision.undetermined),
         ]
-        for failed in decision.errors:
-            if failed.policy in self.policies:
-                message = f"{failed.policy}: {failed.message}"
-                found.append(Finding("diagnostics", failed.code, failed.place, message, policy=failed.policy))
-        asked = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
-        return Answer(tuple(found), {relation: decision.rows(relation) for relation in asked}, judgement)
+        for failure in decision.errors:
+            if failure.policy in self.policies:
+                message = f"{failure.policy}: {failure.message}"
+                findings.append(CaseFinding("diagnostics", failure.code, failure.place, message, policy=failure.policy))
+        relations = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
+        return CaseResult(tuple(findings), {relation: decision.rows(relation) for relation in relations}, judgement)
+
+    def _violations(self, name: str, violations: Sequence[Violation]) -> Iterator[CaseFinding]:
+        for violation in violations:
+            if violation.policy in self.policies:
+                yield CaseFinding(
+                    list=name,
+                    name=violation.policy,
+                    place=violation.place,
+                    message=violation.message,
+                    resource=violation.resource,
+                    violation=violation,
+                    policy=violation.policy,
+                )
 
     def stacks(self, case: Case) -> tuple[Stack, ...]:
-        """The stack of the case, and its modules. Errors: InputError."""
-        given, types = case.given, self.rules.catalogue
+        """Read the stack of the case, and its modules. Errors: InputError."""
+        given, catalogue = case.given, self.rules.catalogue
         stack = read_stack(
             _file(given["stack"]),
             environments=_beside(given["stack"]),
             environment=given.get("environment"),
-            catalogue=types,
+            catalogue=catalogue,
         )
         modules = [
-            read_stack(_file(source), environments=_beside(source), stack_name=name, catalogue=types)
+            read_stack(_file(source), environments=_beside(source), stack_name=name, catalogue=catalogue)
             for name, source in given.get("modules", {}).items()
         ]
         return (stack, *modules)
 
     def before(self, case: Case, name: str) -> Stack:
-        """The stack of the case as it was, of that name. Errors: InputError."""
+        """Read the older state of the case's stack, under that name. Errors: InputError."""
         source, after = _file(case.given["against"]), case.given["stack"]
         return read_before(
             source,
@@ -125,20 +130,20 @@ def _file(source: Any) -> Any:
 
 
 def _beside(source: object) -> list[Path]:
-    """The environment that belongs to a template's file: the one of its name beside it."""
+    """List the environment that belongs to a template's file: the one of its name beside it."""
     own = near(source.with_suffix(".env")) if isinstance(source, Path) else None
     return [own] if own and own.is_file() else []
 
 
 def read_suite(file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] = ()) -> Suite:
-    """The suite of a test file, with the types of an operator's catalogue files; for `packs` see `top_folder`.
+    """Read the suite of a test file, with the types of an operator's catalogue files; for `packs` see `top_folder`.
     Errors: InputError for the files, RulesError for the rules."""
     file = file.resolve()
     return suite_of(file, read_cases(file), catalogues, packs)
 
 
 def suite_of(file: Path, cases: tuple[Case, ...], catalogues: Sequence[str] = (), packs: Sequence[str] = ()) -> Suite:
-    """The suite of these cases, as if the file held them. Errors: those of `read_suite`."""
+    """Make a suite of these cases, as if the file held them. Errors: those of `read_suite`."""
     top = top_folder(file.parent, packs)
     rules = load(read_rules([near(top)]), read_catalogue(*catalogues))
     policies = frozenset(
@@ -150,27 +155,27 @@ def suite_of(file: Path, cases: tuple[Case, ...], catalogues: Sequence[str] = ()
             [Diagnostic("bad-test", message, suggestion="expect rows, or write the test beside the policy")]
         )
     folder = f"the policies of this folder are {', '.join(sorted(policies)) or 'none'}"
-    wrong = [
+    diagnostics = [
         Diagnostic("bad-test", f"no policy {name} stands beside this file", place, did_you_mean(name, policies, folder))
         for case in cases
         for name, place in case.policies
         if name not in policies
     ]
-    if wrong:
-        raise InputError(wrong, {str(file): read_text(file)})
+    if diagnostics:
+        raise InputError(diagnostics, {str(file): read_text(file)})
     return Suite(file, top, cases, rules, policies)
 
 
 def near(path: Path) -> Path:
-    """The path as people say it where they stand, if it lies below."""
+    """The path relative to the working directory, if it lies below that."""
     whole = path.parent.resolve() / path.name
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
 
 
 def top_folder(folder: Path, packs: Sequence[str] = ()) -> Path:
-    """The folder whose rules are loaded: the nearest one named ``rules``, the given one or above it. If there is none,
-    the highest that is reached, from the one of `packs` that holds it if any, by going up for as long as the folder
-    above holds a rule file itself."""
+    """Find the folder whose rules are loaded: the nearest one named ``rules``, the given one or above it. If there is
+    none, go up from the folder, or from the one of `packs` that holds it, for as long as the folder above holds a rule
+    file itself."""
     for path in (folder, *folder.parents):
         if path.name == "rules":
             return path
@@ -181,54 +186,57 @@ def top_folder(folder: Path, packs: Sequence[str] = ()) -> Path:
 
 
 def test_files(paths: Sequence[str]) -> list[Path]:
-    """The test files at the paths and below, as pytest finds them. Errors: InputError if there is none."""
-    found = [
+    """List the test files at the paths and below, as pytest finds them. Errors: InputError if there is none."""
+    files = [
         file
         for path in map(Path, paths or default_paths())
         for file in (sorted(path.rglob("test.yaml")) if path.is_dir() else [path])
         if any(file.parent.glob("*.dl"))
     ]
-    if not found:
+    if not files:
         raise InputError([Diagnostic("bad-test", f"there is no test.yaml beside rules: {', '.join(paths) or 'here'}")])
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(files))
 
 
 def default_paths() -> list[str]:
-    """What is tested where nothing is named."""
+    """The paths to test if none are named."""
     return ["rules" if Path("rules").is_dir() else "."]
 
 
 def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequence[str] = ()) -> int:
-    """Run the cases of every test file under the paths (default: ``rules`` if there is such a folder, else all that is
-    here): pytest with this package's plugin and exit codes. `options` are pytest's own.
+    """Run the cases of every test file under the paths (default: ``rules`` if there is such a folder, else the working
+    directory), by pytest with this package's plugin. `options` are pytest's own.
 
-    Out: 0 if all pass, 2 for rules that can't be loaded, 3 for a test file that can't be read or if there is none, 5 if
-    a case fails. Errors: UsageError without pytest, or for options that it does not take.
+    Returns 0 if all pass, 2 for rules that can't be loaded, 3 for a test file that can't be read or if there is none, 5
+    if a case fails. Errors: UsageError without pytest, or for options that it does not take.
     """
     try:
         import pytest
     except ImportError:
         raise UsageError("policy tests need pytest: install datalog-gate[test]") from None
-    unread = _Unread()
-    where = list(paths) or default_paths()
-    where += [f"--datalog-packs={os.path.abspath(path)}" for path in paths if Path(path).is_dir()]
-    where += [f"--datalog-catalogue={os.path.abspath(file)}" for file in catalogues]
-    code = int(pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *where, *options], plugins=[unread]))
-    if code == USAGE and all(Path(one.partition("::")[0]).exists() for one in where if not one.startswith("--")):
+    collector = _ExitCodes()
+    arguments = list(paths) or default_paths()
+    arguments += [f"--datalog-packs={os.path.abspath(path)}" for path in paths if Path(path).is_dir()]
+    arguments += [f"--datalog-catalogue={os.path.abspath(file)}" for file in catalogues]
+    code = int(pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *arguments, *options], plugins=[collector]))
+    named = [argument.partition("::")[0] for argument in arguments if not argument.startswith("--")]
+    if code == USAGE and all(Path(path).exists() for path in named):
         raise UsageError(f"pytest does not take {' '.join(options)}")
-    return min(unread.codes, default=EXITS.get(code, FAILED))
+    return min(collector.codes, default=EXITS.get(code, FAILED))
 
 
 def exit_code(error: Exception) -> int:
-    """What the command exits with for what can't be read."""
+    """The exit code of the command for rules or a test file that can't be read."""
     return RULES if isinstance(error, RulesError) else UNREADABLE
 
 
-class _Unread:
-    """A plugin of one run that remembers what the reports of files that can't be read ask to exit with."""
+class _ExitCodes:
+    """A plugin of one run that collects the exit codes of files that can't be read."""
 
     def __init__(self) -> None:
         self.codes: set[int] = set()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        self.codes |= {code for code in [getattr(report, "datalog_exit", None)] if code is not None}
+        code = getattr(report, "datalog_exit", None)
+        if code is not None:
+            self.codes.add(code)

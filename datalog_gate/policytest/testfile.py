@@ -1,4 +1,4 @@
-"""The text of a `test.yaml` as cases (layer 5): in, its path; out, `Case` values, or what is wrong and where."""
+"""The reader of a `test.yaml`."""
 
 from __future__ import annotations
 
@@ -32,46 +32,48 @@ CASE: Shape = {
     "expect": EXPECT,
 }
 TOP: Shape = {"cases": [CASE]}
-"""What a test file holds: a mapping by key (`*`: any), a list by what each item is, else any of some types."""
+"""The shape of a test file: a mapping by key (`*`: any), a list by its items, else any of some types."""
 NEEDED = frozenset({"cases", "name", "stack", "expect", "policy", "code"})
 WORDS = {str: "a text", dict: "a mapping", list: "a list", int: "a number"}
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case: its name, the line that it starts on, what it gives, what it expects.
-
-    In `given` files are paths and `now` is a time. An inline template is its text, pushed down to where it stands in
-    the test file, so that both count the same lines. `modules` are the stacks that are judged together with the one of
-    the case, by name. `policies` are the ids that it expects, with their places.
-    """
+    """A case of a test file."""
 
     name: str
     line: int
+    """The line that it starts on."""
     given: Mapping[str, Any]
+    """What is judged, and by what: files are paths, and `now` is a time. An inline template is its text, pushed down to
+    where it stands in the test file, so that both count the same lines. `modules` are stacks by name that are judged
+    together with the one of the case."""
     expect: Mapping[str, Any]
     policies: tuple[tuple[str, Span | None], ...] = ()
+    """The ids of policies that it expects, with their places."""
 
 
 def read_cases(file: Path) -> tuple[Case, ...]:
-    """The cases of a test file. Errors: InputError."""
+    """Read the cases of a test file. Errors: InputError."""
     document = read_document(read_text(file), str(file))
-    if wrong := list(_wrong(document, (), document.data, TOP)):
-        raise InputError(wrong, {document.file: document.text or ""})
+    sources = {document.file: document.text or ""}
+    if diagnostics := list(_check(document, (), document.data, TOP)):
+        raise InputError(diagnostics, sources)
     data: Any = document.data
     names = [case["name"] for case in data["cases"]]
-    if twice := [at for at, name in enumerate(names) if name in names[:at]]:
-        wrong = [_bad("another case has this name", document.place(("cases", at, "name"))) for at in twice]
-        raise InputError(wrong, {document.file: document.text or ""})
+    repeated = [at for at, name in enumerate(names) if name in names[:at]]
+    if repeated:
+        places = [document.place(("cases", at, "name")) for at in repeated]
+        raise InputError([_bad("another case has this name", place) for place in places], sources)
     return tuple(_case(document, file.parent, at, case) for at, case in enumerate(data["cases"]))
 
 
-def _wrong(document: Document, path: Steps, data: Any, shape: Shape) -> Iterator[Diagnostic]:
+def _check(document: Document, path: Steps, data: Any, shape: Shape) -> Iterator[Diagnostic]:
     match shape:
         case dict() if isinstance(data, dict):
             for key, value in data.items():
-                if known := shape.get(key, shape.get("*")):
-                    yield from _wrong(document, (*path, key), value, known)
+                if inner := shape.get(key, shape.get("*")):
+                    yield from _check(document, (*path, key), value, inner)
                 else:
                     suggestion = did_you_mean(str(key), shape, "one of " + ", ".join(shape))
                     yield _bad(f"there is no key `{key}` here", document.key_place((*path, key)), suggestion)
@@ -79,7 +81,7 @@ def _wrong(document: Document, path: Steps, data: Any, shape: Shape) -> Iterator
                 yield _bad(f"`{key}` is missing here", document.place(path))
         case list() if isinstance(data, list):
             for at, item in enumerate(data):
-                yield from _wrong(document, (*path, at), item, shape[0])
+                yield from _check(document, (*path, at), item, shape[0])
             if path == ("cases",) and not data:
                 yield _bad("a test file holds at least one case", document.place(path))
         case tuple() if isinstance(data, shape) and not isinstance(data, bool):
@@ -87,7 +89,8 @@ def _wrong(document: Document, path: Steps, data: Any, shape: Shape) -> Iterator
                 yield _bad("`now` is an ISO time like 2027-03-01T12:00", document.place(path))
         case _:
             what = f"`{path[-1]}` is" if path and isinstance(path[-1], str) else "here stands"
-            kinds = " or ".join(WORDS[one] for one in (shape if isinstance(shape, tuple) else (type(shape),)))
+            types = shape if isinstance(shape, tuple) else (type(shape),)
+            kinds = " or ".join(WORDS[each] for each in types)
             keys = " of " + ", ".join(shape) if isinstance(shape, dict) else ""
             yield _bad(f"{what} {kinds}{keys}", document.place(path))
 
@@ -112,22 +115,24 @@ def _case(document: Document, folder: Path, at: int, case: Mapping[str, Any]) ->
             given[key] = _inline(document, ("cases", at, key), given[key])
     if "modules" in given:
         given["modules"] = {
-            name: folder / one if isinstance(one, str) else _inline(document, ("cases", at, "modules", name), one)
-            for name, one in given["modules"].items()
+            name: folder / source
+            if isinstance(source, str)
+            else _inline(document, ("cases", at, "modules", name), source)
+            for name, source in given["modules"].items()
         }
     if "now" in given:
         given["now"] = _time(given["now"])
     place = document.place(("cases", at))
     policies = tuple(
-        (one["policy"], document.place(("cases", at, "expect", key, index, "policy")))
+        (expected["policy"], document.place(("cases", at, "expect", key, index, "policy")))
         for key in ("violations", "undetermined")
-        for index, one in enumerate(case["expect"].get(key, ()))
+        for index, expected in enumerate(case["expect"].get(key, ()))
     )
     return Case(case["name"], place.line if place else 1, given, case["expect"], policies)
 
 
 def _inline(document: Document, path: Steps, data: Mapping[str, Any]) -> str | Mapping[str, Any]:
-    """The text of the template; its data if the text leans on anchors that stand outside."""
+    """The text of the template; its data if the text uses anchors that stand outside."""
     span = document.place(path)
     assert span is not None
     lines = [*(document.text or "").splitlines(), ""][: span.end_line]

@@ -18,7 +18,7 @@ from datalog_gate.policytest.suite import FAILED, Suite, read_suite, run, suite_
 from datalog_gate.policytest.testfile import Case
 
 if TYPE_CHECKING:
-    from datalog_gate.policytest.comparison import Answer
+    from datalog_gate.policytest.comparison import CaseResult
     from datalog_gate.policytest.coverage import Coverage
     from datalog_gate.policytest.mutation import Mutation
 
@@ -58,7 +58,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 def _init(options: argparse.Namespace) -> int:
     """Append a case for a template to the test file, and print it."""
-    from datalog_gate.policytest.editor import with_case
+    from datalog_gate.policytest.editor import add_case
 
     if len(options.path) != 1:
         raise UsageError("test --init: name the one folder of rules that the case is for")
@@ -71,8 +71,8 @@ def _init(options: argparse.Namespace) -> int:
     name = template.resolve().parent.name if template.name == "template.yaml" else template.stem
     case = Case(name, 1, {"stack": template}, {})
     suite = suite_of(file.resolve(), (case,), options.catalogue, options.path)
-    answer = suite.answer(case, suite.stacks(case))
-    after = with_case(before, str(file), name, {"stack": os.path.relpath(template, file.parent)}, answer.found)
+    result = suite.run(case, suite.stacks(case))
+    after = add_case(before, str(file), name, {"stack": os.path.relpath(template, file.parent)}, result.findings)
     replace_file(file, after)
     print(after.removeprefix(before.rstrip("\n")).lstrip("\n"), end="")
     return OK
@@ -80,12 +80,12 @@ def _init(options: argparse.Namespace) -> int:
 
 def _update(options: argparse.Namespace) -> int:
     """Print what would change, and write it if the user agrees."""
-    from datalog_gate.policytest.editor import updated
+    from datalog_gate.policytest.editor import update_expectations
 
     changed: dict[Path, str] = {}
     for suite in _suites(options):
         before = read_text(suite.file)
-        after = updated(before, str(suite.file), [_answer(suite, case) for case in suite.cases])
+        after = update_expectations(before, str(suite.file), [_run(suite, case) for case in suite.cases])
         if after != before:
             changed[suite.file] = after
             name = os.path.relpath(suite.file)
@@ -98,16 +98,16 @@ def _update(options: argparse.Namespace) -> int:
     return FAILED if _failing(_suites(options)) else OK
 
 
-def _answer(suite: Suite, case: Case) -> Answer | None:
-    """The answer to a case; None if the gate cannot judge it, or cannot read it though the case does not expect that.
+def _run(suite: Suite, case: Case) -> CaseResult | None:
+    """The result of a case; None if the gate cannot judge it, or cannot read it though the case does not expect that.
 
     Such a case is most often a mistake, which must not become an expectation.
     """
     try:
-        answer = suite.answer(case)
+        result = suite.run(case)
     except GateError:
         return None
-    return answer if answer.judgement or "diagnostics" in case.expect else None
+    return result if result.judgement or "diagnostics" in case.expect else None
 
 
 def _confirm() -> bool:
