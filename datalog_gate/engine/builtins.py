@@ -19,7 +19,7 @@ from datalog_gate.analysis.program import FoldFunction
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.unknown import Expression, freeze
 from datalog_gate.base.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
-from datalog_gate.engine.intervals import Number, Tuples, aggregated, computed, decided, kinds_of
+from datalog_gate.engine.intervals import Number, Tuples, bound_aggregate, bound_result, decide_comparison, kinds_of
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.schema.signatures import CALLS
 
@@ -58,10 +58,10 @@ def compute(name: str, inputs: Sequence[Value]) -> Value:
     """
     if isinstance(inputs[0], Unknown) if name == "??" else not _UNKNOWN.isdisjoint(map(type, inputs)):
         if isinstance(inputs[-1], Tuples):
-            return _aggregated(cast(AggregateFunction, name), inputs)
+            return _aggregate_partly_known(cast(AggregateFunction, name), inputs)
         if name == "??" and not Kind.NULL & kinds_of(inputs[0]):
             return inputs[0]
-        return computed(name, _unknown(name, inputs, CALLS[name].outputs[0].kinds), inputs)
+        return bound_result(name, _unknown(name, inputs, CALLS[name].outputs[0].kinds), inputs)
     value = _apply(name, inputs)
     assert not isinstance(value, bool), name
     return value
@@ -83,7 +83,7 @@ def compare(comparator: Comparator, left: Value, right: Value, when_unknown: boo
     complement of ``=``, so two variables that are null are unequal.
     """
     if isinstance(left, Unknown) or isinstance(right, Unknown):
-        answer = decided(comparator, left, right, null_test)
+        answer = decide_comparison(comparator, left, right, null_test)
         return when_unknown if answer is None else answer
     if comparator == "=":
         return left == right and (left is not None or null_test)
@@ -142,7 +142,7 @@ def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
         raise EvaluationError(f"{function} gives a number of more than {DIGITS} digits") from None
 
 
-def _aggregated(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
+def _aggregate_partly_known(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
     """The aggregate of a set that is known in part only.
 
     The last two inputs are the tuples that the set certainly holds, and those that it may hold. The inputs before
@@ -159,7 +159,7 @@ def _aggregated(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
         texts = {kind_of(row[0]) for row in possible.rows} == {Kind.STRING}
         if function in ("min", "max") and texts and value == aggregate(function, possible.rows):
             return value
-    return aggregated(function, _unknown(function, named, Kind.ANY), certain.rows, possible.rows)
+    return bound_aggregate(function, _unknown(function, named, Kind.ANY), certain.rows, possible.rows)
 
 
 def _unknown(name: str, inputs: Sequence[Value], kinds: Kind) -> Unknown:

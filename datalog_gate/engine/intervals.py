@@ -1,11 +1,11 @@
-"""What is known of a value that is not (layer 3): of an aggregate, of arithmetic, and for a comparison.
+"""Bounds of values that are not all known: aggregates, arithmetic and comparisons.
 
-In: values, or the tuples that an aggregate is over for certain and at most. Out: an unknown with its bounds, the value
-itself where these leave one, or how a comparison comes out whatever the unknowns are.
+The result is an unknown with its bounds, the value itself if the bounds leave only one, or how a comparison turns out
+for all values of the unknowns.
 
-The tuples that may be there are all: each stands for one at most, unless it holds an unknown that stands for `several`
-values. The certain ones are among them. What fails for some values of an unknown is left out of account: the least of 5
-and an unknown is at most 5, though there is none if the unknown turns out to be a text.
+The tuples that may exist are all listed. Each stands for one tuple at most, unless it holds an unknown that stands for
+`several` values. The certain tuples are among them. Values of an unknown that make a computation fail are ignored: the
+least of 5 and an unknown is at most 5, although there is no least if the unknown turns out to be a string.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Number = int | Decimal
 
 @dataclass(frozen=True, slots=True)
 class Tuples(Unknown):
-    """What a fold of `tuples` found: those whose first value is not null."""
+    """The set of tuples that the aggregate `tuples` collects; their first value is not null."""
 
     rows: frozenset[Row] = frozenset()
 
 
-def aggregated(function: str, unknown: Unknown, certain: Collection[Row], possible: Collection[Row]) -> Value:
-    """The aggregate over what is there for certain and at most: this unknown with what is known of it, or its value."""
+def bound_aggregate(function: str, unknown: Unknown, certain: Collection[Row], possible: Collection[Row]) -> Value:
+    """The aggregate over tuples that exist and that may exist: the unknown with its kinds and bounds, or a value."""
     several = unknown.several or any(map(_several, possible))
     if function == "count":
         bounds = Bounds(_distinct(certain), None if any(map(_several, possible)) else len(possible))
@@ -51,8 +51,8 @@ def aggregated(function: str, unknown: Unknown, certain: Collection[Row], possib
     return _within(unknown, Bounds(low, high))
 
 
-def computed(name: str, unknown: Unknown, inputs: Sequence[Value]) -> Value:
-    """What the builtin makes of inputs that are not all known: this unknown with its bounds, or its value."""
+def bound_result(name: str, unknown: Unknown, inputs: Sequence[Value]) -> Value:
+    """The result of a builtin of inputs that are not all known: the unknown with its bounds, or a value."""
     if len(inputs) != 2 or name not in _ARITHMETIC or not all(Kind.NUMBER & kinds_of(value) for value in inputs):
         return unknown
     try:
@@ -61,9 +61,11 @@ def computed(name: str, unknown: Unknown, inputs: Sequence[Value]) -> Value:
         return unknown
 
 
-def decided(comparator: Comparator, left: Value, right: Value, null_test: bool) -> bool | None:
-    """How the comparison, of which one side at least is an unknown, comes out whatever the unknowns are; None if they
-    decide it, or if it fails."""
+def decide_comparison(comparator: Comparator, left: Value, right: Value, null_test: bool) -> bool | None:
+    """The result of a comparison that holds for all values of the unknowns; None if they decide it, or if it fails.
+
+    At least one side is an unknown.
+    """
     if left == right and isinstance(left, Unknown) and not left.several:
         return comparator in ("=", "<=", ">=")
     equal = comparator == "="
@@ -77,18 +79,31 @@ def decided(comparator: Comparator, left: Value, right: Value, null_test: bool) 
         return None
     bounds, other = _ends(left), _ends(right)
     match comparator:
-        case "<" | ">=":
-            below = True if _less(bounds.high, other.low) else False if _less(other.high, bounds.low, True) else None
-            return below if comparator == "<" or below is None else not below
-        case ">" | "<=":
-            above = True if _less(other.high, bounds.low) else False if _less(bounds.high, other.low, True) else None
-            return above if comparator == ">" or above is None else not above
+        case "<":
+            return _decide_less(bounds, other)
+        case ">":
+            return _decide_less(other, bounds)
+        case ">=":
+            return _negate(_decide_less(bounds, other))
+        case "<=":
+            return _negate(_decide_less(other, bounds))
         case _:
             return not equal if _less(bounds.high, other.low) or _less(other.high, bounds.low) else None
 
 
+def _decide_less(left: Bounds, right: Bounds) -> bool | None:
+    """Whether a number within the bounds `left` is less than one within `right`; None if that depends on them."""
+    if _less(left.high, right.low):
+        return True
+    return False if _less(right.high, left.low, or_equal=True) else None
+
+
+def _negate(answer: bool | None) -> bool | None:
+    return None if answer is None else not answer
+
+
 def kinds_of(value: Value) -> Kind:
-    """The kinds that the value can be of."""
+    """The kinds that the value can have."""
     return value.kinds if isinstance(value, Unknown) else kind_of(value)
 
 
@@ -115,35 +130,38 @@ def _several(row: Row) -> bool:
 
 
 def _kinds(values: Iterable[Value]) -> Kind:
-    found = Kind(0)
+    kinds = Kind(0)
     for value in values:
-        found |= kinds_of(value)
-    return found & ~Kind.NULL
+        kinds |= kinds_of(value)
+    return kinds & ~Kind.NULL
 
 
 def _distinct(certain: Collection[Row]) -> int:
-    """How many tuples there are at least: those that differ in known values."""
+    """The least number of tuples: those that differ in known values."""
     sure = [row for row in certain if not Kind.NULL & kinds_of(row[0])]
-    columns = [one for one in zip(*sure, strict=True) if not any(isinstance(value, Unknown) for value in one)]
+    columns = [column for column in zip(*sure, strict=True) if _known(column)]
     apart = len(set(zip(*columns, strict=True))) if columns else min(len(sure), 1)
     return max(apart, sum(map(_known, sure)))
 
 
 def _sum(certain: Collection[Row], possible: Collection[Row]) -> Bounds:
-    """Each tuple adds its number or nothing; a certain one that is known, which no other can turn out to be, adds it
-    in any case."""
+    """The bounds of a sum.
+
+    A tuple adds its number, or nothing. A tuple that is certain and known adds it always: no other tuple can turn out
+    to be equal to it.
+    """
     low: Number | None = 0
     high: Number | None = 0
     try:
         for row in possible:
             least, most = _ends(row[0])
             many = _several(row)
-            low = None if least is None or (many and least < 0) else _plus(low, min(least, 0))
-            high = None if most is None or (many and most > 0) else _plus(high, max(most, 0))
+            low = None if least is None or (many and least < 0) else _add(low, min(least, 0))
+            high = None if most is None or (many and most > 0) else _add(high, max(most, 0))
         for row in certain:
             value = row[0]
             assert isinstance(value, int | Decimal)
-            low, high = _plus(low, max(value, 0)), _plus(high, min(value, 0))
+            low, high = _add(low, max(value, 0)), _add(high, min(value, 0))
     except (ValueError, DecimalException):  # more digits than a number has
         return OPEN
     return Bounds(low, high)
@@ -159,16 +177,16 @@ def _most(values: Collection[Number | None]) -> Number | None:
     return max(known) if known and len(known) == len(values) else None
 
 
-def _plus(one: Number | None, other: Number | None) -> Number | None:
-    return None if one is None or other is None else number(EXACT.add(Decimal(one), Decimal(other)))
+def _add(left: Number | None, right: Number | None) -> Number | None:
+    return None if left is None or right is None else number(EXACT.add(Decimal(left), Decimal(right)))
 
 
-def _minus(one: Number | None, other: Number | None) -> Number | None:
-    return None if one is None or other is None else number(EXACT.subtract(Decimal(one), Decimal(other)))
+def _subtract(left: Number | None, right: Number | None) -> Number | None:
+    return None if left is None or right is None else number(EXACT.subtract(Decimal(left), Decimal(right)))
 
 
-def _times(bounds: Bounds, other: Bounds) -> Bounds:
-    """Of a known number and another."""
+def _multiply_bounds(bounds: Bounds, other: Bounds) -> Bounds:
+    """The bounds of a product; open unless one factor is known."""
     if other.low is None or other.low != other.high:
         bounds, other = other, bounds
     factor = other.low
@@ -181,12 +199,19 @@ def _times(bounds: Bounds, other: Bounds) -> Bounds:
     return Bounds(*product)
 
 
-def _added(bounds: Bounds, other: Bounds) -> Bounds:
-    return Bounds(_plus(bounds.low, other.low), _plus(bounds.high, other.high))
+def _add_bounds(bounds: Bounds, other: Bounds) -> Bounds:
+    return Bounds(_add(bounds.low, other.low), _add(bounds.high, other.high))
 
 
-def _subtracted(bounds: Bounds, other: Bounds) -> Bounds:
-    return Bounds(_minus(bounds.low, other.high), _minus(bounds.high, other.low))
+def _subtract_bounds(bounds: Bounds, other: Bounds) -> Bounds:
+    return Bounds(_subtract(bounds.low, other.high), _subtract(bounds.high, other.low))
 
 
-_ARITHMETIC = {"+": _added, "plus": _added, "-": _subtracted, "minus": _subtracted, "*": _times, "mul": _times}
+_ARITHMETIC = {
+    "+": _add_bounds,
+    "plus": _add_bounds,
+    "-": _subtract_bounds,
+    "minus": _subtract_bounds,
+    "*": _multiply_bounds,
+    "mul": _multiply_bounds,
+}
