@@ -65,7 +65,7 @@ FACTS: dict[RelationRef, list[Row]] = {
 
 
 def unsure(rounds: int) -> Iterator[str]:
-    """A decision over what is partly not known, beside one over the same that is."""
+    """Decide over facts that are partly unknown, beside the same facts known."""
     yield UNSURE
     rules, texts = job.rules(), (job.unsure(2000), job.body(2000))
     unknown, plain = (lambda: {"": job.ours(rules, texts[0])}), (lambda: {"": job.ours(rules, texts[1])})
@@ -73,7 +73,7 @@ def unsure(rounds: int) -> Iterator[str]:
 
 
 def changed(rounds: int) -> Iterator[str]:
-    """A decision after one row of the inventory changed, beside one before."""
+    """Decide after one row of the inventory changed, beside the decision before."""
     yield CHANGED
     rules = Rules(load([RuleFile("job", "job.dl", CLOUD)]))
     rows: dict[str, list[tuple[object, ...]]] = {
@@ -97,7 +97,7 @@ def changed(rounds: int) -> Iterator[str]:
 
 
 def explained(rounds: int) -> Iterator[str]:
-    """All 81 violations of the job explained, beside the decision."""
+    """Explain all 81 violations of the job, beside the decision."""
     rules, text = job.rules(), job.body(2000)
     times: list[tuple[float, float]] = []
     longest = 0
@@ -123,7 +123,7 @@ def explained(rounds: int) -> Iterator[str]:
 
 
 def stopped(_rounds: int) -> Iterator[str]:
-    """Programs that would not end, in a process of their own."""
+    """Run programs that would not end, in a process of their own."""
     yield "## What would not end\n"
     yield STOPPED
     yield "| program | ended after s | told |\n|---|---|---|"

@@ -29,7 +29,7 @@ WITH RECURSIVE reached(b) AS (
 
 
 def graph(nodes: int = 2000, edges: int = 6000, reach: int = 45, seed: int = 49) -> list[Row]:
-    """As many edges, each from a node to one of the next few: nearly every node has a way to all later ones."""
+    """Random edges, each from a node to one of the next few, so that nearly every node reaches all later ones."""
     draw = random.Random(seed)
     graph: dict[Row, None] = {}
     while len(graph) < edges:
@@ -41,7 +41,7 @@ def graph(nodes: int = 2000, edges: int = 6000, reach: int = 45, seed: int = 49)
 
 
 def chain(length: int = 10_000) -> list[Row]:
-    """One edge after the other, from 0."""
+    """A chain of edges from node 0."""
     return [(at, at + 1) for at in range(length)]
 
 
@@ -54,5 +54,5 @@ def database(edges: Iterable[Row]) -> sqlite3.Connection:
 
 
 def reached(edges: sqlite3.Connection) -> list[Row]:
-    """What SQLite reaches from 0."""
+    """The nodes that SQLite reaches from 0."""
     return edges.execute(SELECT).fetchall()

@@ -35,8 +35,9 @@ HEADER = "| {} | median | min | max | limit |\n|---|---|---|---|---|"
 
 
 def body(count: int = 50) -> dict[str, Any]:
-    """A creation that our own policies allow, and that fails as soon as Heat has taken it: all of it waits for a
-    resource that fails, since what the engine would go on with for minutes belongs to neither side."""
+    """A creation that our policies allow, and that fails as soon as Heat has accepted it.
+
+    All resources wait for one that fails: the engine's further work is part of neither measurement."""
     resources: dict[str, Any] = {"first": {"type": "DatalogGate::Denial", "properties": {"reason": "enough"}}}
     for at in range(1, count):
         properties = {"length": 8 + at % 100, "character_classes": [{"class": "digits", "min": 1 + at % 8}]}
@@ -45,7 +46,7 @@ def body(count: int = 50) -> dict[str, Any]:
 
 
 def servers(count: int = 50) -> dict[str, Any]:
-    """A creation of as many servers and volumes, which the policies have more to say of."""
+    """A creation of servers and volumes, which more policies read."""
     resources: dict[str, Any] = {}
     for at in range(count // 2):
         properties = {"flavor": "m1.small", "image": "debian", "networks": [{"network": "n"}], "security_groups": ["g"]}
@@ -55,8 +56,7 @@ def servers(count: int = 50) -> dict[str, Any]:
 
 
 def spent(rounds: int, rules: Path, folder: Path) -> Iterator[list[float]]:
-    """CPU milliseconds of a request through the filter, its log written, less those of the application behind it: for
-    50 servers and volumes, and for 50 strings."""
+    """The CPU time of the filter in milliseconds, with its log, for 50 servers and volumes and for 50 strings."""
 
     def application(_environ: Any, start: Any) -> list[bytes]:
         start("201 Created", [("Content-Type", "application/json")])
@@ -100,7 +100,7 @@ def spent(rounds: int, rules: Path, folder: Path) -> Iterator[list[float]]:
 
 
 def beside(rounds: int, folder: Path) -> Iterator[str]:
-    """The throughput of creations in flight at once, and the memory, of a Heat behind the filter and of one without."""
+    """The throughput of parallel creations and the memory of a Heat, with the filter and without it."""
     from tests.heat.doors.rig import running
 
     with ExitStack() as both:
@@ -124,7 +124,7 @@ def beside(rounds: int, folder: Path) -> Iterator[str]:
 
 
 def _rate(heat: Heat) -> float:
-    """Creations a second until Heat has taken the last. Errors: SystemExit if it does not take one."""
+    """Creations per second until Heat has accepted the last. Errors: SystemExit if it refuses one."""
     names = [heat.name() for _ in range(IN_FLIGHT)]
     request = body()
     began = time.perf_counter()

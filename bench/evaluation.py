@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> None:
 
 
 def memory(_rounds: int) -> Iterator[str]:
-    """Comes first: a process is accounted what the one that started it holds."""
+    """Measure memory. It runs first, since a process inherits the peak memory of its parent."""
     yield JOB
     _, peak, _ = run([sys.executable, "-m", "bench.job", "2000"], (0,))
     yield f"A process of ours that judges 2,000 of each holds at most {peak:.0f} MB.\n"
@@ -85,7 +85,7 @@ def gates(rounds: int) -> Iterator[str]:
 
 
 def warm(program: CheckedProgram, cloud: gate.Facts) -> Callable[[gate.Given], Answer]:
-    """Our decision over a stack with this inventory, which is loaded, with all that rests on it alone."""
+    """Our decision over a stack. The inventory and all that depends on it alone are evaluated before."""
     cloud_facts = gate.of_module(cloud)
     loaded = evaluate(grounded(program, frozenset(cloud_facts)), cloud_facts)
 
@@ -109,7 +109,7 @@ def closed(rounds: int) -> Iterator[str]:
 
 
 def chained(rounds: int) -> Iterator[str]:
-    """What a chain reaches."""
+    """The nodes that a chain reaches."""
     edges = closures.chain()
     program = checked(closures.CHAIN)
     inserted = closures.database(edges)
@@ -123,7 +123,7 @@ def chained(rounds: int) -> Iterator[str]:
 
 
 def packages(_rounds: int) -> Iterator[str]:
-    """What ran."""
+    """The versions of the peers."""
     yield "## Versions\n"
     for name, available in peers.installed().items():
         package = peers.PEERS[name][0]

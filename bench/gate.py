@@ -1,8 +1,6 @@
 """A gate of 25 rules over a stack and an inventory.
 
-The facts are drawn from a seed. `reference` answers the same in plain Python.
-
-`reference` answers the same in plain Python.
+The facts are drawn from a seed. `reference` gives the same answers in plain Python.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from datalog_gate.schema.declaration import RelationRef
 
 Facts = dict[str, list[Row]]
 Given = Mapping[str, Collection[Row]]
-"""Facts, each row once, as flattening gives them."""
+"""Facts with each row once, as `flatten` gives them."""
 
 RULES = """
 // What is in the cloud.
@@ -107,7 +105,7 @@ SIZES = {"1k stack + 10k inventory facts": (50, 10_000), "40k stack + 200k inven
 
 
 def inventory(size: int, seed: int = 5) -> Facts:
-    """A cloud of about as many facts, of which two thirds are running machines and a fifth users."""
+    """A cloud of about `size` facts: two thirds are running machines, a fifth are users."""
     draw = random.Random(seed)
     zones = [f"zone-{at}" for at in range(8)]
     hosts, networks = max(20, size // 100), max(20, size // 500)
@@ -139,7 +137,7 @@ def inventory(size: int, seed: int = 5) -> Facts:
 
 
 def stack(resources: int, cloud: Mapping[str, Collection[Row]], seed: int = 6) -> Facts:
-    """A stack of as many resources, about 20 facts for each, most of which no rule reads."""
+    """A stack with about 20 facts for each resource, most of which no rule reads."""
     draw = random.Random(seed)
     counts = {name: len(cloud[name]) for name in ("host", "network", "image")}
     facts: Facts = {name: [] for name in ("resource", "property", "amount", "attribute", "depends", "member", "nested")}
@@ -192,6 +190,6 @@ def of_module(facts: Mapping[str, Collection[Row]]) -> dict[RelationRef, Collect
 
 
 def digest(answer: Iterable[tuple[object, ...]]) -> str:
-    """The same for the same set of rows, whatever their order."""
+    """A digest of a set of rows, whatever their order."""
     lines = sorted({"\t".join(map(str, row)) for row in answer})
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:10]

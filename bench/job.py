@@ -44,8 +44,9 @@ def body(servers: int) -> str:
 
 
 def unsure(servers: int) -> str:
-    """The same request, but that of a tenth of the servers, volumes and attachments something is not known: the zones
-    of servers and volumes, hence whether they are attached in one zone."""
+    """The same request, with unknown zones for a tenth of the servers and volumes.
+
+    Whether these are attached in one zone is unknown too."""
     request = json.loads(body(servers))
     resources = request["template"]["resources"]
     for at in range(3, servers, 10):

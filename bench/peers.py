@@ -2,8 +2,8 @@
 
 Each engine takes the same JSON text and gives the same violations.
 
-Each is loaded once and keeps its policy, as ours does; what it can't keep between requests it makes for each. One that
-is not installed is missing.
+Each is loaded once and keeps its policy, as ours does. What it cannot keep between requests is built for each one.
+An engine that is not installed is missing.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ UNION ALL SELECT 'job.zone', attachment.name FROM attachment
 
 OPA = "opa-golib-python-bindings"
 LIBRARY = Path(sys.prefix) / "opa" / "opa_bindings" / "libopabridge.so"
-"""OPA itself. Its package is for a newer Python than this one may be, the library in it is for any: see tox.ini."""
+"""OPA itself. Its package needs a newer Python than this one may be, but its library does not: see tox.ini."""
 
 
 def plain() -> Job:
-    """A script of three loops: what the job costs at least."""
+    """A script of three loops: the least cost of the job."""
 
     def job(text: str) -> set[Violation]:
         resources = json.loads(text)["template"]["resources"]
@@ -119,7 +119,7 @@ def sqlite() -> Job:
 
 
 def opa() -> Job:
-    """OPA's own engine, which prepares the query once; the text goes to it as it is."""
+    """OPA's own engine. It prepares the query once, and takes the text as it is."""
     library = ctypes.CDLL(str(LIBRARY))
     library.OpaNew.restype = ctypes.c_uint64
     library.OpaFreeString.argtypes = [ctypes.c_void_p]
@@ -170,7 +170,7 @@ def opa_eval() -> Job:
 
 
 def clingo() -> Job:
-    """An answer set solver. Facts once added stay for ever, so that each request has a solver of its own."""
+    """An answer set solver. Facts can't be removed, so each request has a solver of its own."""
     import clingo
 
     def facts(rows: dict[str, list[Any]]) -> Iterator[str]:
@@ -201,7 +201,7 @@ def clingo() -> Job:
 
 
 def pydatalog() -> Job:
-    """Rules and facts as objects of its engine; none of them is text, which it would run as Python. Python counts."""
+    """pyDatalog, with rules and facts as objects of its engine, since it would run text as Python. Python counts."""
     from pyDatalog import Logic, pyEngine
 
     def literal(name: str, *terms: object) -> Any:
@@ -248,11 +248,11 @@ PEERS: dict[str, tuple[str, Callable[[], Job]]] = {
     "clingo": ("clingo", clingo),
     "pyDatalog": ("pyDatalog", pydatalog),
 }
-"""The package that each comes in, and how it is loaded."""
+"""The package of each peer, and the function that loads it."""
 
 
 def installed() -> dict[str, Job | None]:
-    """The peers, loaded; None for one that is missing."""
+    """Load the peers; None for a missing one."""
     jobs: dict[str, Job | None] = {}
     for name, (package, load) in PEERS.items():
         is_installed = LIBRARY.is_file() if package == OPA else not package or importlib.util.find_spec(package)
@@ -275,7 +275,7 @@ def version_of(name: str) -> str:
 
 
 def _rows(text: str) -> dict[str, list[Any]]:
-    """The rows of three tables: what an engine without documents is given."""
+    """The rows of three tables, for engines that do not read documents."""
     rows: dict[str, list[Any]] = {"server": [], "volume": [], "attachment": []}
     for name, resource in json.loads(text)["template"]["resources"].items():
         properties = resource["properties"]

@@ -28,8 +28,10 @@ FLAVOURS = ((2, 4096), (4, 8192), (8, 32768), (16, 65536))
 
 
 def problem(servers: int, pools: int = RACKS, varied: bool = True, level: int = 5, load: float = 1.0) -> Problem:
-    """As many volumes as servers, each in its server's rack, over as many racks as there are pools and over 16 hosts
-    in each of 40 racks, which are partly taken already; each pair is asked for by a grant of its own."""
+    """A volume for each server, in the rack of its server.
+
+    There are 16 hosts in each of 40 racks, which are partly used, and a rack for each pool. A grant of its own requests
+    each pair."""
     chance = random.Random(7)
     places = [
         Place("server", f"host-{rack}-{at}", f"rack-{rack}", f"zone-{rack % 4}",

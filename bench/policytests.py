@@ -19,13 +19,12 @@ from datalog_gate import load_rules, read_stack
 ROOT = Path(__file__).parents[1]
 WANTED = 500
 WARM = 50
-"""How often more a decision is made: the first are no measure, since they make the plans."""
+"""The decisions made before measuring: the first ones also compile the plans."""
 CASE = re.compile(r"^  - name: ", re.M)
 
 
 def many(folder: Path) -> int:
-    """Write our packs and what their cases name into the folder again and again, until there are enough cases; how many
-    there are."""
+    """Copy our packs with the files of their cases until there are enough cases. Returns their number."""
     own = sum(len(CASE.findall(file.read_text("utf-8"))) for file in (ROOT / "rules").rglob("test.yaml"))
     rounds = -(-WANTED // own)
     for at in range(rounds):

@@ -37,24 +37,24 @@ TEXT = yaml.safe_dump(templates.attached(2000), sort_keys=False)
 
 @paused()
 def body_to_facts() -> None:
-    """As the filter reads a request, which pauses the garbage collector until it has judged."""
+    """Read as the filter reads a request, with the garbage collector paused."""
     body = json.loads(BODY)
     flatten(read_stack(template=body["template"], stack_name=body["stack_name"]), SHIPPED, WANTED)
 
 
 def text_to_facts() -> None:
-    """As the command reads a file."""
+    """Read as the command reads a file."""
     flatten(read_stack(template=TEXT), SHIPPED, WANTED)
 
 
 def group_to_facts(members: int) -> Callable[[], None]:
-    """A group of that size."""
+    """Read a group of this size."""
     template = templates.group(members)
     return lambda: _flattened(template, {})
 
 
 def tree_to_facts(depth: int) -> Callable[[], None]:
-    """A tree of that depth, with 40 servers in each of its templates."""
+    """Read a tree of this depth with 40 servers in each template."""
     return lambda: _flattened(*templates.tree(depth, 40))
 
 

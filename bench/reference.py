@@ -1,7 +1,7 @@
 """The 25 rules of `gate` in plain Python: the floor for engines.
 
-One function for each relation: nested loops over hash indexes, rounds over what is new where it is recursive. The
-indexes and rules of the inventory are there before a request; those of the stack are made for each.
+There is one function for each relation, with nested loops over hash indexes, and rounds over new rows for recursion.
+The indexes and rules of the inventory are evaluated before a request, those of the stack for each request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NONE: Rows = ()
 
 
 class Inventory:
-    """The indexes of an inventory, and what the rules derive of it alone."""
+    """The indexes of an inventory, and the rows that depend on it alone."""
 
     def __init__(self, facts: Mapping[str, Rows]) -> None:
         self.facts = facts
@@ -62,7 +62,7 @@ class Inventory:
 
 
 def by(rows: Iterable[Row], *columns: int) -> Index:
-    """A hash index: the rows by what they hold in the columns, which is bare if it is one."""
+    """A hash index: the rows by the values of the columns, one value as it is."""
     index: dict[Any, list[Row]] = defaultdict(list)
     if len(columns) == 1:
         at = columns[0]
@@ -76,7 +76,7 @@ def by(rows: Iterable[Row], *columns: int) -> Index:
 
 
 def closure(edges: Iterable[Row]) -> set[Row]:
-    """All pairs with a way from the first to the second."""
+    """All pairs with a path from the first to the second."""
     pairs = set(edges)
     after = by(pairs, 0)
     new = list(pairs)
@@ -93,7 +93,7 @@ def closure(edges: Iterable[Row]) -> set[Row]:
 
 
 def reached(edges: Iterable[Row], start: Any) -> set[Row]:
-    """All that there is a way to."""
+    """All nodes that are reached."""
     after = by(edges, 0)
     rows = {(b,) for _, b in after.get(start, NONE)}
     new = list(rows)
@@ -132,7 +132,7 @@ def decide(cloud: Inventory, facts: Mapping[str, Rows]) -> dict[str, set[Row]]:
 
 
 class _Stack:
-    """The indexes of a request, and a function for each relation that finds something."""
+    """The indexes of a request, and a function for each relation of findings."""
 
     def __init__(self, cloud: Inventory, facts: Mapping[str, Rows]) -> None:
         self.cloud = cloud

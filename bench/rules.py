@@ -23,9 +23,9 @@ STACK = ROOT / "fixtures" / "stacks" / "campus"
 RULES = ROOT / "rules"
 PACKS = {path.relative_to(RULES): path.read_text("utf-8") for path in sorted(RULES.rglob("*.dl"))}
 FEW = ("net", "capacity/servers", "capacity/limits", "placement/zone", "security/flavor", "security/limits")
-"""The first policies that were written, and what they read."""
+"""The policies that were written first, and the modules that they import."""
 NAMES = re.compile(r'^(?:@(?:deny|warn|record)\("|import )', re.M)
-"""What the name of a policy or of a module of the packs follows."""
+"""The text before the name of a policy or module."""
 
 
 def few_policies(folder: Path) -> Path:
@@ -39,14 +39,14 @@ def few_policies(folder: Path) -> Path:
 
 
 def long_text() -> str:
-    """Our own rules again and again, to whole paragraphs: almost 10,000 lines."""
+    """Our rules repeated, in whole paragraphs: almost 10,000 lines."""
     whole = "".join(f"{text}\n" for text in PACKS.values())
     lines = (whole * (10_000 // whole.count("\n") + 1)).splitlines(keepends=True)[:10_000]
     return "".join(lines).rpartition("\n\n")[0] + "\n"
 
 
 def long_python(size: int) -> str:
-    """Our own modules again and again, to whole functions, at most that many characters."""
+    """Our modules repeated, in whole functions, up to this many characters."""
     whole = "".join(path.read_text("utf-8") for path in sorted((ROOT / "datalog_gate").rglob("*.py")))
     whole = whole.replace("from __future__ import annotations\n", "")
     whole = (whole * (size // len(whole) + 1))[:size]
@@ -54,13 +54,13 @@ def long_python(size: int) -> str:
 
 
 def many_policies(count: int) -> list[RuleFile]:
-    """Our own packs, each whole, under other names, until there are at least that many policies."""
+    """Our packs repeated under other names until there are at least this many policies."""
     own = len(load(read_rules([RULES])).policies)
     return [_renamed(path, text, f"pack{at}") for at in range(-(-count // own)) for path, text in PACKS.items()]
 
 
 def _renamed(path: Path, text: str, pack: str) -> RuleFile:
-    """The rule file as one of that pack, its policies and what it imports too."""
+    """The rule file renamed for this pack, with its policies and imports."""
     text = NAMES.sub(lambda match: f"{match[0]}{pack}{'.' if match[0][0] == '@' else ':'}", text)
     return RuleFile(":".join((pack, *path.with_suffix("").parts)), f"{pack}/{path}", text)
 

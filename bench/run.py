@@ -40,8 +40,7 @@ RELATIONS = ("os:nova:server", "os:nova:server.security_groups", "os:cinder:volu
 
 
 def main(rounds: int) -> None:
-    """Run every command once unmeasured, then `rounds` times in turn, and print the table; then, once each, what is
-    large."""
+    """Run every command once unmeasured, then `rounds` times in turn, and print the tables; large inputs run once."""
     seconds: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for turn in range(rounds + 1):
         for name, arguments in COMMANDS.items():

@@ -1,4 +1,4 @@
-"""Templates of any size for the benches, the same each time."""
+"""Templates of any size for the benches, equal in every run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEAD = "heat_template_version: 2021-04-16\n"
 
 
 def attached(servers: int) -> dict[str, Any]:
-    """As many servers, each with a volume and its attachment."""
+    """Servers, each with a volume and its attachment."""
     resources: dict[str, Any] = {}
     for at in range(servers):
         zone = f"az{at % 3}"
@@ -39,7 +39,7 @@ def attached(servers: int) -> dict[str, Any]:
 
 
 def group(members: int) -> dict[str, Any]:
-    """A group of as many servers."""
+    """A group of servers."""
     properties = {"name": "web-%index%", "flavor": "m1.small", "networks": [{"network": "private"}]}
     definition = {"type": "OS::Nova::Server", "properties": properties}
     nesting = _resource("Heat::ResourceGroup", count=members, resource_def=definition)
@@ -47,7 +47,7 @@ def group(members: int) -> dict[str, Any]:
 
 
 def tree(depth: int, servers: int) -> tuple[str, dict[str, str]]:
-    """A template with as many servers, and as many templates below one another with the same; and their files."""
+    """A template with servers, and nested templates with the same down to a depth; and their files."""
     own = "".join(f"  s{at}: {{type: OS::Nova::Server, properties: {{flavor: m1.small}}}}\n" for at in range(servers))
     files = {f"{level}.yaml": HEAD + "resources:\n" + own + _below(level, depth) for level in range(1, depth + 1)}
     return HEAD + "resources:\n" + own + _below(0, depth), files

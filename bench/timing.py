@@ -12,14 +12,14 @@ from datalog_gate.base.gc import paused
 
 Answer = Mapping[str, Collection[tuple[object, ...]]]
 Jobs = dict[str, Callable[[], Answer] | None]
-"""What is measured against each other, ours first. What is missing is None."""
+"""The jobs to compare, ours first. A missing one is None."""
 OURS = "datalog_gate"
 TURN = 0.05
-"""Seconds."""
+"""The seconds of a turn."""
 
 
 def measure(title: str, rounds: int, jobs: Jobs) -> Iterator[str]:
-    """The median times of jobs that take turns. Errors: SystemExit where an answer differs from ours."""
+    """The median times of jobs that take turns. Errors: SystemExit if an answer differs from ours."""
     runnable = {name: job for name, job in jobs.items() if job}
     answers = {name: _digest(job()) for name, job in runnable.items()}
     if len(set(answers.values())) > 1:
@@ -40,9 +40,11 @@ def measure(title: str, rounds: int, jobs: Jobs) -> Iterator[str]:
 
 
 def _turn(job: Callable[[], object]) -> Iterator[float]:
-    """The times of as many runs as start within a turn, so that a short job is as warm as a long one. Each is the
-    lesser of the time passed, to which other processes add, and the CPU time, to which threads add; without what
-    Python's garbage collector adds."""
+    """The times of all runs that start within a turn, so that a short job is as warm as a long one.
+
+    Each is the lesser of the elapsed time, to which other processes add, and the CPU time, to which threads add. The
+    garbage collector is paused.
+    """
     gc.collect()
     ends = time.perf_counter() + TURN
     with paused():
