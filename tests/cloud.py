@@ -18,7 +18,7 @@ Answer = tuple[int, object, dict[str, str]]
 
 @dataclass
 class Cloud:
-    """The answers by method and path; any other request has no such thing. `seen` are requests with their tokens."""
+    """The answers by method and path; any other request has no such thing. `requests` stand with their tokens."""
 
     url: str
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -77,11 +77,29 @@ def running() -> Iterator[Cloud]:
 
 
 @contextmanager
+def with_keystone(monkeypatch: pytest.MonkeyPatch, password: str = "s") -> Iterator[Cloud]:
+    """A cloud that runs for a while, and a user's credentials for it in this process."""
+    clear_credentials(monkeypatch)
+    with running() as cloud:
+        cloud.keystone()
+        credentials = {"USERNAME": "u", "PASSWORD": password, "PROJECT_NAME": "p"}
+        domains = {"USER_DOMAIN_NAME": "d", "PROJECT_DOMAIN_NAME": "d"}
+        for name, value in ({"AUTH_URL": f"{cloud.url}/v3"} | credentials | domains).items():
+            monkeypatch.setenv(f"OS_{name}", value)
+        yield cloud
+
+
+@contextmanager
 def without_keystone(monkeypatch: pytest.MonkeyPatch, project: str) -> Iterator[Cloud]:
     """A cloud that runs for a while, and is where this process asks as that project."""
-    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
-        monkeypatch.delenv(name)
+    clear_credentials(monkeypatch)
     with running() as cloud:
         monkeypatch.setenv("OS_AUTH_TYPE", "none")
         monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/{project}")
         yield cloud
+
+
+def clear_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the credentials for OpenStack out of the environment."""
+    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
+        monkeypatch.delenv(name)

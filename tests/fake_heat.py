@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from oslo_config import cfg
-
 from datalog_gate.decision_point.point import DecisionPoint, create_point
 from datalog_gate.doors.wsgi.filter import Filter
 from datalog_gate.doors.wsgi.routes import Environ
 from datalog_gate.doors.wsgi.stored import StartResponse
+from tests.commands import read_conf
 
 ID = "6a"
 TOKEN = {"token": {"user": {"id": "u"}}}
@@ -110,8 +109,7 @@ def _give(start_response: StartResponse, status: str, data: object) -> Iterable[
 
 def point_of(rules: Path, **options: str) -> DecisionPoint:
     """The decision point of these rules, with options as texts."""
-    conf = cfg.ConfigOpts()
-    conf([], project="heat", default_config_files=[])
+    conf = read_conf()
     return create_point(conf, {"rules": str(rules), **options})
 
 

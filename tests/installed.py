@@ -23,6 +23,7 @@ from datalog_gate.plugins.errors import RefusedError
 from datalog_gate.services.approval import Approval
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.journal import Journal
+from tests.commands import read_conf
 from tests.pages import DOCS
 from tests.test_doctor import PASTE
 
@@ -49,8 +50,7 @@ def install(folder: Path) -> cfg.ConfigOpts:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         path.write_text(moved(content, folder))
         path.chmod(0o644)
-    conf = cfg.ConfigOpts()
-    conf([], project="heat", default_config_files=[str(folder / "etc/heat/heat.conf")])
+    conf = read_conf(folder / "etc/heat/heat.conf")
     point = DecisionPoint(build_settings(conf), Entitlements(conf, ()), now=lambda: NOW)
     for name, flavor in (("web", "m1.huge"), ("db", "m1.tiny")):
         definition = StackDefinition(TEMPLATE.replace("FLAVOR", flavor))

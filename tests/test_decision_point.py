@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from oslo_config import cfg
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, RulesError
@@ -27,6 +26,7 @@ from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.plugins.errors import PluginLoadError
 from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.services.outcomes import Outcomes, Pending
+from tests.commands import read_conf
 from tests.licence_server import allow, licence_server, refuse, says
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -84,8 +84,7 @@ def make_point(tmp_path: Path, clock: Clock) -> PointFactory:
     (tmp_path / "rules" / "m.dl").write_text(FLAVOR + IMAGE)
 
     def point(**options: str) -> DecisionPoint:
-        conf = cfg.ConfigOpts()
-        conf([], project="heat", default_config_files=[])
+        conf = read_conf()
         base = {"rules": str(tmp_path / "rules"), "decision_log": str(tmp_path / "log.jsonl")}
         chosen = build_settings(conf, base | options)
         return DecisionPoint(chosen, Entitlements(conf, chosen.services), clock, clock.now)
@@ -649,8 +648,7 @@ def test_plugins_that_cannot_be_made_make_no_point(make_point: PointFactory, opt
 def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_it(tmp_path: Path) -> None:
     rules = Path(__file__).parents[1] / "rules"
     (tmp_path / "heat.conf").write_text(f"[datalog_gate]\nrules = {rules}\nmode = warn\nbudget_seconds = 1.5\n")
-    conf = cfg.ConfigOpts()
-    conf([], project="heat", default_config_files=[str(tmp_path / "heat.conf")])
+    conf = read_conf(tmp_path / "heat.conf")
     point = create_point(conf, {"mode": "record", "exempt_users": "a, b"})
     point_settings = point.settings
     assert (point_settings.rules, point_settings.mode, point_settings.budget_seconds, point_settings.exempt_users) == (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from datalog_gate.doors.cli.commands.doctor import PREVIEW, examine
 from datalog_gate.doors.cli.doctor.check_result import format_results
 from datalog_gate.doors.cli.doctor.installation import SHIM
 from datalog_gate.doors.cli.main import main
-from tests.cloud import Answer, running
+from tests.cloud import Answer, clear_credentials, running
 from tests.pages import assert_written
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -96,8 +95,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / name).chmod(0o644)
     monkeypatch.syspath_prepend(tmp_path / "installed")
     monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
-    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
-        monkeypatch.delenv(name)
+    clear_credentials(monkeypatch)
     yield tmp_path
     sys.modules.pop("lifecycle_of_a_test", None)
 

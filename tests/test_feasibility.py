@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oslo_config import cfg
 
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.operation import CLOSED, Operation
@@ -21,6 +20,7 @@ from datalog_gate.plugins.errors import RefusedError, UnavailableError
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import Journal
+from tests.commands import read_conf
 
 RULES = """
 @unlock("edge")
@@ -68,8 +68,7 @@ class Rig:
     def __init__(self, folder: Path, sticky: bool = False, **options: str) -> None:
         (folder / "rules").mkdir()
         (folder / "rules" / "m.dl").write_text(RULES)
-        conf = cfg.ConfigOpts()
-        conf([], project="heat", default_config_files=[])
+        conf = read_conf()
         own = {"rules": str(folder / "rules"), "services": "edge", "service_journal": str(folder / "journal"),
                "service_option": f"edge.file={folder}/edge"}  # fmt: skip
         chosen = build_settings(conf, own | options)

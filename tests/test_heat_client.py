@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from datalog_gate.doors.cli.main import main
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Live
-from tests.cloud import Cloud, running
+from tests.cloud import Cloud, with_keystone
 
 RULES = """\
 @deny("flavor", "{s} takes {f}")
@@ -56,13 +55,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cloud]:
     """A cloud with the stack, and credentials for it."""
     (tmp_path / "m.dl").write_text(RULES)
     monkeypatch.chdir(tmp_path)
-    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
-        monkeypatch.delenv(name)
-    with running() as server:
-        server.keystone()
-        named = {"AUTH_URL": f"{server.url}/v3", "USERNAME": "u", "PASSWORD": "s3cret", "PROJECT_NAME": "p"}
-        for name, value in (named | {"USER_DOMAIN_NAME": "d", "PROJECT_DOMAIN_NAME": "d"}).items():
-            monkeypatch.setenv(f"OS_{name}", value)
+    with with_keystone(monkeypatch, "s3cret") as server:
         where = f"{server.url}/v1/p/stacks/web/6a?resolve_outputs=False"
         server.give("GET /v1/p/stacks/web?resolve_outputs=False", {}, 302, Location=where)
         body = {"stack_name": "web", "id": "6a", "stack_status": "CREATE_FAILED"}

@@ -12,7 +12,6 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
-from oslo_config import cfg
 from stevedore.extension import ExtensionManager
 
 from datalog_gate.decision_point.break_glass import read_break_glass
@@ -24,6 +23,7 @@ from datalog_gate.plugins.errors import RefusedError
 from datalog_gate.preflight.chain import load_chain
 from datalog_gate.preflight.licence_server import DEFAULTS
 from datalog_gate.preflight.snapshot import snapshot
+from tests.commands import read_conf
 from tests.installed import INSTALL, MEMBER, install, moved, off_site
 
 SHELL = re.compile(r"^ {4,}((?:python -c|ln -s|echo) [^\n]*)$", re.M)
@@ -69,8 +69,7 @@ def test_the_policy_file_says_who_may_do_what(tmp_path: Path) -> None:
 def test_the_licence_is_enabled_and_has_the_settings_of_the_table(tmp_path: Path) -> None:
     [text] = [section for section in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "preflight" in section]
     (tmp_path / "heat.conf").write_text(text)
-    conf = cfg.ConfigOpts()
-    conf([], project="heat", default_config_files=[str(tmp_path / "heat.conf")])
+    conf = read_conf(tmp_path / "heat.conf")
     chain = load_preflight(build_settings(conf))
     rows = re.findall(r"^\| `(\w+)` \| (?:`([^`]*)`)? *\| .* \|$", INSTALL, re.M)
     assert (list(chain.plugins) if chain else [], dict(rows)) == (["licence"], DEFAULTS)

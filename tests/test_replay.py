@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oslo_config import cfg
 
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.stack_definition import StackDefinition
-from datalog_gate.doors.cli.main import main
+from tests.commands import read_conf, run
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 MEMBER = {"user_id": "u1", "project_id": "p1", "roles": ["member"]}
@@ -37,8 +36,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("rules").mkdir()
     Path("rules/m.dl").write_text(RULES)
-    conf = cfg.ConfigOpts()
-    conf([], project="heat", default_config_files=[])
+    conf = read_conf()
     chosen = build_settings(conf, {"rules": "rules", "decision_log": "log.jsonl", "exempt_projects": "p9"})
     point = DecisionPoint(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
     texts = [("web", "p1", TEMPLATE.replace("FLAVOR", "huge")), ("db", "p1", TEMPLATE.replace("FLAVOR", "tiny"))]
@@ -55,16 +53,8 @@ def ids() -> list[str]:
     return [record["id"] for record in records if record["kind"] == "decision"]
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The exit code, what went to stdout and what to stderr."""
-    code = main(arguments)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
 def test_an_update_is_decided_once_more_by_what_the_stack_was(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    conf = cfg.ConfigOpts()
-    conf([], project="heat", default_config_files=[])
+    conf = read_conf()
     chosen = build_settings(conf, {"rules": str(place / "rules"), "decision_log": "updates.jsonl"})
     point = DecisionPoint(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
     new = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "S3CRET"})

@@ -21,7 +21,8 @@ from datalog_gate.services.conformance import asked
 from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import Claim, Journal
 from datalog_gate.services.reconcile import ReconcileResult
-from tests.cloud import Cloud, running
+from tests.cloud import Cloud, with_keystone
+from tests.commands import run
 
 NOW = 1_800_000_000.0
 CONF = """\
@@ -46,27 +47,8 @@ def conf(tmp_path: Path) -> Path:
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A cloud, and a member's credentials for it."""
-    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
-        monkeypatch.delenv(name)
-    with running() as server:
-        server.keystone()
-        for name, value in {
-            "AUTH_URL": f"{server.url}/v3",
-            "USERNAME": "u",
-            "PASSWORD": "s",
-            "PROJECT_NAME": "p",
-        }.items():
-            monkeypatch.setenv(f"OS_{name}", value)
-        monkeypatch.setenv("OS_USER_DOMAIN_NAME", "d")
-        monkeypatch.setenv("OS_PROJECT_DOMAIN_NAME", "d")
+    with with_keystone(monkeypatch) as server:
         yield server
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
-    """The exit code, and what is printed on both streams."""
-    code = main([str(argument) for argument in arguments])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
 
 
 def claimed(conf: Path, *uuids: str) -> Journal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from datalog_gate.doors.cli.heat_client import Heat
 from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import ReconcileResult, StackState, reconcile
-from tests.cloud import Cloud, running
+from tests.cloud import Cloud, with_keystone
 from tests.ledger import Seats, broker, request
 
 NOW = 1_800_000_000.0
@@ -28,20 +27,8 @@ SERVICES = "GET /v1/p/services"
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A cloud, and credentials of an admin in the project `p`."""
-    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
-        monkeypatch.delenv(name)
-    with running() as server:
-        server.keystone()
+    with with_keystone(monkeypatch) as server:
         server.give(SERVICES, {"services": [{"host": "aio", "hostname": "vm", "status": "up"}]})
-        for name, value in {
-            "AUTH_URL": f"{server.url}/v3",
-            "USERNAME": "u",
-            "PASSWORD": "s",
-            "PROJECT_NAME": "p",
-        }.items():
-            monkeypatch.setenv(f"OS_{name}", value)
-        monkeypatch.setenv("OS_USER_DOMAIN_NAME", "d")
-        monkeypatch.setenv("OS_PROJECT_DOMAIN_NAME", "d")
         yield server
 
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from oslo_config import cfg
 
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.operation import Operation
@@ -14,6 +13,7 @@ from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.cli.main import main
+from tests.commands import read_conf, run
 from tests.test_replay import MEMBER, NOW
 from tests.test_waivers import RULES, TEMPLATE
 
@@ -46,17 +46,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return tmp_path
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The exit code, what went to stdout and what to stderr."""
-    code = main(arguments)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
 def logged(waivers: str = "") -> str:
     """The id of a creation that a service judged and logged."""
-    conf = cfg.ConfigOpts()
-    conf([], project="heat", default_config_files=[])
+    conf = read_conf()
     chosen = build_settings(conf, {"rules": "rules", "decision_log": "log.jsonl", "waivers": waivers})
     point = DecisionPoint(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
     answer = point.judge(Operation("api", "create", "s", "p1", lambda: StackDefinition(TEMPLATE), MEMBER))

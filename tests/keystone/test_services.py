@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.reconcile import StackState
+from tests.cloud import clear_credentials
 from tests.heat.doors.rig import wait
 from tests.keystone.rig import PASSWORD, USERS, Cloud
 from tests.keystone.test_roles import template
@@ -26,8 +26,7 @@ from tests.ledger import Seats, broker, request
 
 def become(monkeypatch: pytest.MonkeyPatch, cloud: Cloud, user: str) -> None:
     """The environment has the credentials of the user."""
-    for name in [variable for variable in os.environ if variable.startswith("OS_")]:
-        monkeypatch.delenv(name)
+    clear_credentials(monkeypatch)
     named = {"AUTH_URL": f"{cloud.identity}/v3", "USERNAME": user, "PASSWORD": PASSWORD, "PROJECT_NAME": USERS[user][0]}
     for name, value in (named | {"USER_DOMAIN_ID": "default", "PROJECT_DOMAIN_ID": "default"}).items():
         monkeypatch.setenv(f"OS_{name}", value)
