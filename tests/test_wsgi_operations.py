@@ -337,7 +337,7 @@ def test_the_decision_point_hears_of_what_could_not_be_forwarded(monkeypatch: py
         raise ZeroDivisionError
 
     point = Point(look=True)
-    monkeypatch.setattr("datalog_gate.doors.wsgi.api.put_body", fails)
+    monkeypatch.setattr("datalog_gate.doors.wsgi.heat_api.put_body", fails)
     assert client(point).ask("PATCH", STACK, {"files": {"a": "b"}}) == (503, "The gate failed (ZeroDivisionError).")
     assert point.finished == [(ALLOWED.id, "failed")]
 

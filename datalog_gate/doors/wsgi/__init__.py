@@ -14,9 +14,9 @@ from functools import partial
 
 from datalog_gate.decision_point.point import DecisionPoint, create_point, shared_point
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.wsgi import api, cfn
+from datalog_gate.doors.wsgi import heat_api, heat_api_cfn
 from datalog_gate.doors.wsgi.fault import cfn_fault, heat_fault
-from datalog_gate.doors.wsgi.filter import Filter, Judge
+from datalog_gate.doors.wsgi.filter import DecisionPointProtocol, Filter
 from datalog_gate.doors.wsgi.stored import Application
 
 DEFAULTS = Settings()
@@ -37,14 +37,14 @@ def cfn_filter_factory(_global: Mapping[str, str], **options: str) -> Factory:
     return partial(wrap_cfn, point=point, settings=point.settings)
 
 
-def wrap(application: Application, *, point: Judge, settings: Settings = DEFAULTS) -> Filter:
+def wrap(application: Application, *, point: DecisionPointProtocol, settings: Settings = DEFAULTS) -> Filter:
     """Heat's API behind the gate, in plain WSGI."""
-    return Filter(application, point, api.opened, heat_fault, settings)
+    return Filter(application, point, heat_api.read_request, heat_fault, settings)
 
 
-def wrap_cfn(application: Application, *, point: Judge, settings: Settings = DEFAULTS) -> Filter:
+def wrap_cfn(application: Application, *, point: DecisionPointProtocol, settings: Settings = DEFAULTS) -> Filter:
     """Heat's API in the manner of CloudFormation behind the gate, in plain WSGI."""
-    return Filter(application, point, cfn.opened, partial(cfn_fault, as_json=False), settings)
+    return Filter(application, point, heat_api_cfn.read_request, partial(cfn_fault, as_json=False), settings)
 
 
 def _point(options: Mapping[str, str]) -> DecisionPoint:

@@ -1,7 +1,7 @@
-"""The body of a request (layer 6): bounded, and read as Heat reads it, or refused.
+"""Reads the body of a request, of bounded size, exactly as Heat reads it.
 
-In: the WSGI environ. Out: the bytes, which are those that Heat gets afterwards, and their JSON object. What can't be
-read in one way only is an InputError. Heat knows no Content-Encoding: what is packed is no JSON, to both.
+A body that can be read in more than one way is an InputError. Heat ignores Content-Encoding, so a compressed body is
+not JSON.
 """
 
 from __future__ import annotations
@@ -16,49 +16,51 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.doors.wsgi.routes import Environ
 
 
-def wrong(message: str, code: str = "unreadable", suggestion: str | None = None) -> InputError:
-    """The error that says that of a request."""
+def input_error(message: str, code: str = "unreadable", suggestion: str | None = None) -> InputError:
+    """Create the error for an invalid request."""
     return InputError([Diagnostic(code, message, None, suggestion)])
 
 
 def read_body(environ: Environ, limit: int) -> bytes:
-    """The whole body, which the environ holds again afterwards. A missing length is that of a chunked body, which the
-    server ends. Errors: InputError, after which the request must not go on."""
+    """Read the whole body, and put it back into the environ.
+
+    A chunked body has no length, and the server marks its end. Errors: InputError; then the request must not go on.
+    """
     length = environ.get("CONTENT_LENGTH") or ""
     if length and not re.fullmatch("[0-9]{1,15}", length):
-        raise wrong("the Content-Length is no number")
+        raise input_error("the Content-Length is no number")
     if not length and not environ.get("wsgi.input_terminated"):
-        raise wrong("the request has no Content-Length")
-    wanted = min(int(length), limit + 1) if length else limit + 1
+        raise input_error("the request has no Content-Length")
+    size = min(int(length), limit + 1) if length else limit + 1
     body = b""
-    while len(body) < wanted:
-        part = environ["wsgi.input"].read(wanted - len(body))
+    while len(body) < size:
+        part = environ["wsgi.input"].read(size - len(body))
         if not part:
             break
         body += part
     if len(body) > limit:
-        raise wrong(f"the body is larger than the {limit} bytes that can be judged", "too-large")
+        raise input_error(f"the body is larger than the {limit} bytes that can be judged", "too-large")
     if length and len(body) != int(length):
-        raise wrong("the body is shorter than its Content-Length")
+        raise input_error("the body is shorter than its Content-Length")
     put_body(environ, body)
     return body
 
 
 def put_body(environ: Environ, body: bytes) -> None:
-    """Makes the body that of the request."""
+    """Replace the body of the request."""
     environ["wsgi.input"] = io.BytesIO(body)
     environ["CONTENT_LENGTH"] = str(len(body))
     environ.pop("HTTP_TRANSFER_ENCODING", None)
 
 
-def parsed(body: bytes) -> dict[str, Any]:
-    """The JSON object. Errors: InputError."""
+def parse_object(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object without duplicate keys. Errors: InputError."""
     try:
         data = json.loads(body.decode(), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
-        raise wrong(f"the body is not JSON that can be judged: {error}") from None
+        raise input_error(f"the body is not JSON that can be judged: {error}") from None
     if not isinstance(data, dict):
-        raise wrong("the body is no JSON object")
+        raise input_error("the body is no JSON object")
     return data
 
 

@@ -1,8 +1,7 @@
-"""Who asks (layer 6): the context that Heat's own filter made of a request, and whether anybody vouches for it.
+"""The caller of a request, from the context that a filter of Heat made.
 
-In: the WSGI environ. Out: the values that oslo.policy compares. A context is verified if keystonemiddleware's authtoken
-read a valid token before the context was made of it: in the `noauth` and `custombackend` pipelines the context says
-what the client's own headers say.
+A context is verified if the authtoken filter of keystonemiddleware read a valid token before the context was made. In
+the `noauth` and `custombackend` pipelines the context says what the headers of the client say.
 """
 
 from __future__ import annotations
@@ -13,15 +12,18 @@ from typing import Any
 from datalog_gate.doors.wsgi.routes import Environ
 
 
-def context_of(environ: Environ) -> Any:
-    """Heat's RequestContext (heat/common/context.py), which webob keeps in the environ; None if there is none."""
+def find_context(environ: Environ) -> Any:
+    """Find Heat's RequestContext (heat/common/context.py), which webob keeps in the environ; None if there is none."""
     return environ.get("webob.adhoc_attrs", {}).get("context")
 
 
-def credentials(environ: Environ, allow_unverified: bool) -> Mapping[str, object] | None:
-    """The values of the context, or None if nobody vouches for them. No client can write `keystone.token_info`, which
-    authtoken sets for a valid token only, and a context made before that does not hold the same."""
-    context, token = context_of(environ), environ.get("keystone.token_info")
+def read_credentials(environ: Environ, allow_unverified: bool) -> Mapping[str, object] | None:
+    """Read the credentials for oslo.policy from the context; None if they are not verified.
+
+    No client can write `keystone.token_info`, which authtoken sets only for a valid token, and a context that was made
+    before does not hold the same object.
+    """
+    context, token = find_context(environ), environ.get("keystone.token_info")
     verified = bool(token) and getattr(context, "auth_token_info", None) is token
     if context is None or not (verified or allow_unverified):
         return None
@@ -29,6 +31,6 @@ def credentials(environ: Environ, allow_unverified: bool) -> Mapping[str, object
     return {name: values[name] for name in values if name not in ("auth_token_info", "user", "tenant")}
 
 
-def project(environ: Environ, tenant: str) -> str:
-    """The project that Heat works in: the context's, else that of the path."""
-    return getattr(context_of(environ), "project_id", None) or tenant
+def find_project(environ: Environ, tenant: str) -> str:
+    """Find the project that Heat works in: that of the context, else that of the path."""
+    return getattr(find_context(environ), "project_id", None) or tenant

@@ -1,8 +1,7 @@
-"""What Heat will take a stack to be made of (layer 6).
+"""The stack definition that Heat makes of a request and a stored stack.
 
-In: the JSON body of a request, and what Heat holds of the stack. Out: the `Definition` to judge, and for an update that
-Heat would merge the body to forward in its place. Heat's ways: heat/api/openstack/v1/stacks.py:74-140 for what a body
-means, heat/engine/service.py:941-1063 for the merge. Errors are InputError, for the user.
+Bodies are read as in heat/api/openstack/v1/stacks.py:74-140, and updates are merged as in
+heat/engine/service.py:941-1063. Errors are InputError, for the user.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.redaction import MASK
 from datalog_gate.decision_point.stack_definition import StackDefinition
-from datalog_gate.doors.wsgi.body import wrong
-from datalog_gate.doors.wsgi.stored import Stored
+from datalog_gate.doors.wsgi.body import input_error
+from datalog_gate.doors.wsgi.stored import StoredStack
 from datalog_gate.template.document import Document, read_document
 
 MAPS = ("parameters", "parameter_defaults", "resource_registry")
@@ -32,13 +31,13 @@ _ELSEWHERE = {
     "template_url": "send the template itself: heat stack create -t FILE reads an address for you",
     "files_container": "send the files themselves, in `files`",
 }
-"""Fields whose stack lies where it may change between two readings, and what to do instead."""
+"""Fields for a stack stored elsewhere, which may change between two readings, and what to do instead."""
 _UNCHANGED = frozenset({"existing", "stack_name", "template", "environment", "parameters", "files",
                         "environment_files", "template_url", "files_container"})  # fmt: skip
 
 
 def new_definition(body: Mapping[str, Any]) -> StackDefinition:
-    """That of a stack which the body holds whole: `adopt_stack_data` over `template`."""
+    """Read the definition of a stack from a body that holds it as a whole; `adopt_stack_data` overrides `template`."""
     _check(body)
     environment: Any = None if body.get("environment_files") else body.get("environment")
     parameters = body.get("parameters") or {}
@@ -46,12 +45,12 @@ def new_definition(body: Mapping[str, Any]) -> StackDefinition:
     if "adopt_stack_data" in body:
         adopted = _adopted(body["adopt_stack_data"])
         own = _data(environment, "<environment>").get("parameters") or {}
-        given = (adopted.get("environment") or {}).get("parameters") or {}
-        if not isinstance(given, dict) or not isinstance(own, dict):
-            raise wrong("the parameters of adopt_stack_data are no map")
-        template, parameters = adopted.get("template"), {**given, **own, **parameters}
+        adopted_parameters = (adopted.get("environment") or {}).get("parameters") or {}
+        if not isinstance(adopted_parameters, dict) or not isinstance(own, dict):
+            raise input_error("the parameters of adopt_stack_data are no map")
+        template, parameters = adopted.get("template"), {**adopted_parameters, **own, **parameters}
     if not isinstance(template, dict if "adopt_stack_data" in body else dict | str):
-        raise wrong("template is missing or of a wrong type")
+        raise input_error("template is missing or of a wrong type")
     names = _environment_files(body)
     files = body.get("files") or {}
     _check_environment(environment, "<environment>")
@@ -60,97 +59,98 @@ def new_definition(body: Mapping[str, Any]) -> StackDefinition:
     return StackDefinition(template, environment, parameters or None, files, names)
 
 
-def stored_definition(stored: Stored, masked: bool = True) -> StackDefinition:
-    """That of a stack as Heat holds it; with `masked` hidden values are shown as `MASK`."""
+def stored_definition(stored: StoredStack, masked: bool = True) -> StackDefinition:
+    """The definition of a stored stack; if `masked`, Heat shows hidden values as `MASK`."""
     return _definition(stored.template, stored, {}, stored.files, masked)
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """An update that Heat merges with what it holds. `body` is what to forward: with `whole` the whole stack, of which
-    nothing is merged any more. Else it names all but the masked values, which only Heat knows, and `expected` is what
-    Heat should hold afterwards."""
+class MergedUpdate:
+    """An update merged with the stored stack."""
 
     definition: StackDefinition
     body: dict[str, Any]
+    """The body to forward."""
     whole: bool
-    expected: Stored
+    """Whether the body holds the whole stack. Else it lacks the masked values, which only Heat knows."""
+    expected: StoredStack
+    """What Heat should store."""
 
 
-def merged(body: Mapping[str, Any], stored: Stored) -> Merged:
-    """The update of a stack by a body that says only what changes."""
+def merge_update(body: Mapping[str, Any], stored: StoredStack) -> MergedUpdate:
+    """Merge a body that says only what changes with the stored stack."""
     _check(body)
     if "adopt_stack_data" in body:
-        raise wrong("adopt_stack_data belongs to the creation of a stack")
+        raise input_error("adopt_stack_data belongs to the creation of a stack")
     template = stored.template if body.get("template") is None else body["template"]
     if not isinstance(template, dict | str):
-        raise wrong("template is missing or of a wrong type")
+        raise input_error("template is missing or of a wrong type")
     files = {**stored.files, **(body.get("files") or {})}
-    own = _own(body, files)
+    own = _request_environment(body, files)
     cleared = body.get("clear_parameters") or []
     if not isinstance(cleared, list) or not all(isinstance(name, str) for name in cleared):
-        raise wrong("clear_parameters is no list of names")
-    environment = _over(stored, own, cleared)
-    definition = _definition(template, Stored(stored.template, environment, files), own, files, True)
-    given = definition.environment
-    assert isinstance(given, dict)
+        raise input_error("clear_parameters is no list of names")
+    environment = _merge_environment(stored, own, cleared)
+    definition = _definition(template, StoredStack(stored.template, environment, files), own, files, True)
+    merged = definition.environment
+    assert isinstance(merged, dict)
     forwarded = {name: value for name, value in body.items() if name not in _UNCHANGED | {"clear_parameters"}}
-    forwarded |= {"template": template, "files": files, "environment": given}
+    forwarded |= {"template": template, "files": files, "environment": merged}
     if definition.masked:
-        known = {name for section, name in definition.masked if section == "parameters"} | given["parameters"].keys()
+        known = {name for section, name in definition.masked if section == "parameters"} | merged["parameters"].keys()
         rest = sorted({*cleared, *_declared(template)} - known)
-        registry = own["resource_registry"] if _removes(own["resource_registry"]) else given["resource_registry"]
-        forwarded["environment"] = {**given, "resource_registry": registry, "event_sinks": own["event_sinks"]}
+        registry = own["resource_registry"] if _removes(own["resource_registry"]) else merged["resource_registry"]
+        forwarded["environment"] = {**merged, "resource_registry": registry, "event_sinks": own["event_sinks"]}
         forwarded |= {"existing": True, "clear_parameters": rest}
-    there = {name: dict(given[name]) for name in MAPS}
+    sections = {name: dict(merged[name]) for name in MAPS}
     for section, name in definition.masked:
-        there[section][name] = MASK
-    expected = Stored(_data(template, "<template>"), there, files)
-    return Merged(definition, forwarded, not definition.masked, expected)
+        sections[section][name] = MASK
+    expected = StoredStack(_data(template, "<template>"), sections, files)
+    return MergedUpdate(definition, forwarded, not definition.masked, expected)
 
 
-def differs(expected: Stored, found: Stored) -> bool:
-    """Whether a stack is not the one that was judged, but for the values that Heat masks."""
+def differs(expected: StoredStack, actual: StoredStack) -> bool:
+    """Whether a stored stack differs from the expected one, except for values that Heat masks."""
     for name in MAPS:
-        # Heat notes each type that is a template in the registry, as itself
-        wanted, there = (
-            {key: one for key, one in stored.section(name).items() if name != "resource_registry" or key != one}
-            for stored in (expected, found)
+        # Heat adds each type that is a template to the registry, as itself
+        old, new = (
+            {key: value for key, value in stack.section(name).items() if name != "resource_registry" or key != value}
+            for stack in (expected, actual)
         )
-        if wanted.keys() != there.keys():
+        if old.keys() != new.keys():
             return True
-        if any(there[key] not in (MASK, value) for key, value in wanted.items()):
+        if any(new[key] not in (MASK, value) for key, value in old.items()):
             return True
-    return (expected.template, expected.files) != (found.template, found.files)
+    return (expected.template, expected.files) != (actual.template, actual.files)
 
 
-def merges(body: Mapping[str, Any], patch: bool) -> bool:
-    """Whether Heat merges the update with what it holds; it takes any value that is true for `existing`."""
+def is_merged(body: Mapping[str, Any], patch: bool) -> bool:
+    """Whether Heat merges the update with the stored stack; any true value of `existing` counts."""
     return patch or bool(body.get("existing"))
 
 
-def changes(body: Mapping[str, Any]) -> bool:
-    """Whether a merging update says anything new. If not, what it builds is what another one left, judged by itself."""
+def has_changes(body: Mapping[str, Any]) -> bool:
+    """Whether a merged update changes anything. If not, it builds what another update left, which was judged."""
     return bool(body.keys() - _UNCHANGED) or any(body.get(name) for name in _UNCHANGED - {"existing", "stack_name"})
 
 
 def _check(body: Mapping[str, Any]) -> None:
     for name, instead in _ELSEWHERE.items():
         if body.get(name) is not None:
-            raise wrong(f"the policies can't judge a stack given by {name}", "unsupported", instead)
+            raise input_error(f"the policies can't judge a stack given by {name}", "unsupported", instead)
     for name, types in _SHAPES.items():
         if not isinstance(body.get(name), types):
-            raise wrong(f"{name} is of a wrong type")
+            raise input_error(f"{name} is of a wrong type")
     if not all(isinstance(text, str) for text in (body.get("files") or {}).values()):
-        raise wrong("files holds something that is no text")
+        raise input_error("files holds something that is no text")
 
 
 def _adopted(text: object) -> dict[str, Any]:
     if not isinstance(text, str):
-        raise wrong("adopt_stack_data is no text")
+        raise input_error("adopt_stack_data is no text")
     data = read_document(text, "<adopt_stack_data>").data
     if not isinstance(data, dict) or not isinstance(data.get("environment") or {}, dict):
-        raise wrong("adopt_stack_data is no map of a stack")
+        raise input_error("adopt_stack_data is no map of a stack")
     adopted: dict[str, Any] = json.loads(json.dumps(data))  # names that are numbers become texts, on Heat's way too
     return adopted
 
@@ -158,15 +158,14 @@ def _adopted(text: object) -> dict[str, Any]:
 def _environment_files(body: Mapping[str, Any]) -> tuple[str, ...]:
     names = body.get("environment_files") or ()
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise wrong("environment_files is no list of names")
+        raise input_error("environment_files is no list of names")
     if missing := [name for name in names if name not in (body.get("files") or {})]:
-        raise wrong(f"{missing[0]} of environment_files is not among the files", "missing-file")
+        raise input_error(f"{missing[0]} of environment_files is not among the files", "missing-file")
     return tuple(names)
 
 
-def _own(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
-    """The environment that the request gives, in its sections: as heat/common/environment_util.py merges its files,
-    but for strategies."""
+def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+    """The environment of the request by sections, merged as in heat/common/environment_util.py, without strategies."""
     names = _environment_files({**body, "files": files})
     data = _data(None if names else body.get("environment"), "<environment>")
     _check_environment(data, "<environment>")
@@ -179,53 +178,62 @@ def _own(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
         _check_environment(files[name], name)
         if data.get("parameter_merge_strategies"):
             message = "an update that is merged can't be judged with parameter_merge_strategies"
-            raise wrong(message, "unsupported", "send the whole stack, without `existing`")
+            raise input_error(message, "unsupported", "send the whole stack, without `existing`")
         for section in MAPS:
-            alone = not own[section]
-            own[section] |= {key: one for key, one in _map(data, section).items() if alone or one is not None}
+            first = not own[section]
+            own[section] |= {key: value for key, value in _map(data, section).items() if first or value is not None}
         own["event_sinks"] = own["event_sinks"] or list(data.get("event_sinks") or [])
     return own
 
 
-def _over(stored: Stored, own: Mapping[str, Any], cleared: list[str]) -> dict[str, Any]:
-    """The stored environment with the request's on it (heat/engine/environment.py:826-836)."""
-    kept = {name: one for name, one in stored.section("parameters").items() if name not in cleared}
+def _merge_environment(stored: StoredStack, own: Mapping[str, Any], cleared: list[str]) -> dict[str, Any]:
+    """Merge the environment of the request into the stored one (heat/engine/environment.py:826-836)."""
+    kept = {name: value for name, value in stored.section("parameters").items() if name not in cleared}
     return {
         "parameters": kept | own["parameters"],
         "parameter_defaults": {**stored.section("parameter_defaults"), **own["parameter_defaults"]},
-        "resource_registry": _loaded(stored.section("resource_registry"), own["resource_registry"]),
+        "resource_registry": _merge_registry(stored.section("resource_registry"), own["resource_registry"]),
         "event_sinks": [*(stored.environment.get("event_sinks") or []), *own["event_sinks"]],
     }
 
 
-def _loaded(registry: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """A registry with another loaded into it: null takes away (heat/engine/environment.py, `_register_info`)."""
+def _merge_registry(registry: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge a registry into another; null removes a type (heat/engine/environment.py, `_register_info`)."""
     result = dict(registry)
     for key, value in more.items():
         if value is None:
-            gone = [one for one in result if one.startswith(key[:-1]) and not isinstance(result[one], dict)]
-            for one in gone if key.endswith("*") else [key]:
-                result.pop(one, None)
+            removed = [key]
+            if key.endswith("*"):
+                removed = [name for name in result if name.startswith(key[:-1]) and not isinstance(result[name], dict)]
+            for name in removed:
+                result.pop(name, None)
         elif isinstance(value, dict):
-            there = result.get(key)
-            result[key] = _loaded(there if isinstance(there, dict) else {}, value)
+            old = result.get(key)
+            result[key] = _merge_registry(old if isinstance(old, dict) else {}, value)
         else:
             result[key] = value
     return result
 
 
 def _removes(registry: Mapping[str, Any]) -> bool:
-    return any(one is None or (isinstance(one, dict) and _removes(one)) for one in registry.values())
+    return any(value is None or (isinstance(value, dict) and _removes(value)) for value in registry.values())
 
 
 def _definition(
-    template: Mapping[str, Any] | str, stored: Stored, own: Mapping[str, Any], files: Mapping[str, str], masked: bool
+    template: Mapping[str, Any] | str,
+    stored: StoredStack,
+    own: Mapping[str, Any],
+    files: Mapping[str, str],
+    masked: bool,
 ) -> StackDefinition:
-    """The definition with the stored environment: without the parameters that the template does not declare, which Heat
-    drops, and without the values that are masked unless the request says them itself."""
+    """The definition with the environment of a stored stack.
+
+    It lacks parameters that the template does not declare, which Heat drops, and masked values that the request does
+    not set itself.
+    """
     declared = _declared(template)
     environment: dict[str, Any] = {name: dict(stored.section(name)) for name in MAPS}
-    environment["parameters"] = {key: one for key, one in environment["parameters"].items() if key in declared}
+    environment["parameters"] = {key: value for key, value in environment["parameters"].items() if key in declared}
     environment["event_sinks"] = stored.environment.get("event_sinks") or []
     _check_environment(environment, "<environment>")
     hidden = [
@@ -247,41 +255,47 @@ def _declared(template: Mapping[str, Any] | str) -> set[str]:
 def _map(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     section = data.get(name) or {}
     if not isinstance(section, dict):
-        raise wrong(f"the section {name} is no map", "bad-environment")
+        raise input_error(f"the section {name} is no map", "bad-environment")
     return section
 
 
 def _data(text: object, label: str) -> Mapping[str, Any]:
     data = read_document(text, label).data if isinstance(text, str) else text or {}
     if not isinstance(data, dict):
-        raise wrong(f"{label} is no map of sections", "bad-environment")
+        raise input_error(f"{label} is no map of sections", "bad-environment")
     return data
 
 
 def _check_environment(environment: object, label: str) -> None:
-    """Refuses an environment by which a type of the gate's would be another: what it gates could be mapped away. And
-    one that says which values are encrypted: Heat would read them through a function that the user names, and build
-    with another value than the one that was judged (heat/objects/raw_template.py:56-80, heat/common/crypt.py:118)."""
+    """Refuse an environment that redefines a type of the gate, or that says which values are encrypted.
+
+    By the first a template could escape the gate. By the second Heat would read values through a function that the user
+    names, and build with other values than those judged (heat/objects/raw_template.py:56-80, heat/common/crypt.py:118).
+    """
     document = (
         read_document(environment, label) if isinstance(environment, str) else Document(label, None, environment or {})
     )
     data = document.data if isinstance(document.data, dict) else {}
-    wrongly = [
+    problems = [
         (path, f"`{path[-1]}` maps the types {OURS}* to others, which no stack may", "leave them out of the pattern")
-        for path in _away(data.get("resource_registry"), ("resource_registry",))
+        for path in _redefined_types(data.get("resource_registry"), ("resource_registry",))
     ]
     if data.get(ENCRYPTED):
-        wrongly.append(((ENCRYPTED,), f"{ENCRYPTED} is for Heat alone to say", "leave it out"))
-    if wrongly:
-        found = [Diagnostic("bad-environment", said, document.key_place(path), help_) for path, said, help_ in wrongly]
-        raise InputError(found)
+        problems.append(((ENCRYPTED,), f"{ENCRYPTED} is for Heat alone to say", "leave it out"))
+    if problems:
+        raise InputError(
+            [
+                Diagnostic("bad-environment", message, document.key_place(path), help_)
+                for path, message, help_ in problems
+            ]
+        )
 
 
-def _away(registry: object, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _redefined_types(registry: object, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for key, value in registry.items() if isinstance(registry, dict) else ():
         key = str(key)
         if isinstance(value, dict):
-            yield from _away(value, (*path, key))
+            yield from _redefined_types(value, (*path, key))
         elif value is not None and value != key:
             start = key[:-1] if key.endswith("*") else None
             if key.startswith(OURS) or (start is not None and OURS.startswith(start)):

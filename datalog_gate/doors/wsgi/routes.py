@@ -1,9 +1,8 @@
-"""Which operation on a stack a request asks Heat for (layer 6).
+"""The routes of heat-api whose requests are judged (heat/api/openstack/v1/__init__.py:90-330).
 
-In: the environ of a request to heat-api. Out: an `Route`; None for what is not judged. The paths are those of
-heat/api/openstack/v1/__init__.py:90-330. Heat's router is wide: a method is compared as a part of a text (``PO`` and
-``OST`` are a POST), ``_method`` in a query or a form replaces it, and a line break may end a path. Where any method
-would be judged, requests with such a method are "unclear": no client sends them.
+Heat's router is lenient: it compares a method as a substring (``PO`` and ``OST`` are a POST), ``_method`` in a query or
+a form replaces the method, and a line break may end a path. On a path with a judged method, a request with such a
+method is "unclear". No client sends one.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ _ROUTES: dict[tuple[str, ...], dict[str, str]] = {
     (_ANY, _ANY, "snapshots"): {"POST": "snapshot"},
     (_ANY, _ANY, "snapshots", _ANY, "restore"): {"POST": "restore"},
 }
-"""What each method means on a path after ``stacks``."""
+"""The kind of each method on a path after ``stacks``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What is asked for. `path` is that of the stack, to which Heat adds ``/template`` and the like."""
+    """The route of a request."""
 
     kind: str
     tenant: str
@@ -43,10 +42,11 @@ class Route:
     stack_id: str = ""
     snapshot_id: str = ""
     path: str = ""
+    """The path of the stack, below which are ``/template`` and the like."""
 
 
 def match_route(environ: Environ) -> Route | None:
-    """The operation, or None if the request passes unjudged."""
+    """Match the path and method of a request; None if it is not judged."""
     segments = [part for segment in environ.get("PATH_INFO", "").split("/") if (part := segment.strip())]
     method = environ["REQUEST_METHOD"]
     for at, segment in enumerate(segments):
@@ -66,7 +66,7 @@ def match_route(environ: Environ) -> Route | None:
 
 
 def _fits(route: tuple[str, ...], rest: list[str]) -> bool:
-    return len(route) == len(rest) and all(one in (_ANY, part) for one, part in zip(route, rest, strict=True))
+    return len(route) == len(rest) and all(name in (_ANY, part) for name, part in zip(route, rest, strict=True))
 
 
 def _kind(environ: Environ, method: str, methods: dict[str, str]) -> str | None:
@@ -76,7 +76,7 @@ def _kind(environ: Environ, method: str, methods: dict[str, str]) -> str | None:
 
 
 def _replaces_method(environ: Environ) -> bool:
-    """Whether Routes may take the method from elsewhere (routes/middleware.py:55-95)."""
+    """Whether Routes may replace the method (routes/middleware.py:55-95)."""
     query = environ.get("QUERY_STRING", "")
     named = (unquote_plus(part.partition("=")[0]) for part in re.split("[&;]", query))
     form = environ["REQUEST_METHOD"] == "POST" and content_type(environ) in FORMS
@@ -84,5 +84,5 @@ def _replaces_method(environ: Environ) -> bool:
 
 
 def content_type(environ: Environ) -> str:
-    """The type of the body, without what stands behind it."""
+    """The media type of the body, without parameters."""
     return str(environ.get("CONTENT_TYPE") or "").partition(";")[0].strip().lower()

@@ -1,7 +1,6 @@
-"""What Heat holds of a stack (layer 6), read through the wrapped application as the user who asks.
+"""Reads a stored stack through the wrapped application, as the caller of the request.
 
-In: the request that is judged, with its context. Out: the stored definition, a snapshot's, or the tags. So Heat's own
-rules of access hold: what it refuses is its answer to the user, an `AnsweredError`.
+So Heat's own access rules hold: a refusal of Heat is its answer to the caller, a `HeatAnswerError`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from datalog_gate.doors.wsgi.body import wrong
+from datalog_gate.doors.wsgi.body import input_error
 from datalog_gate.doors.wsgi.fault import Response
 from datalog_gate.doors.wsgi.routes import Environ
 
@@ -20,11 +19,11 @@ StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 _NOT_INNER = ("wsgiorg.", "routes.", "HTTP_IF_", "HTTP_RANGE", "HTTP_TRANSFER_ENCODING")
-"""What of a request is not that of another one in its context, by how the name begins."""
+"""Prefixes of the names in an environ that an inner request does not take over."""
 
 
-class AnsweredError(Exception):
-    """Heat answered for itself: by a response, or by an exception that a filter around this one makes a fault of."""
+class HeatAnswerError(Exception):
+    """Heat answered with a response, or with an exception that an outer filter turns into a fault."""
 
     def __init__(self, answer: Response | Exception) -> None:
         super().__init__(str(answer))
@@ -32,8 +31,8 @@ class AnsweredError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """A stack's template, environment by sections, and files."""
+class StoredStack:
+    """The stored template, environment by sections, and files of a stack."""
 
     template: Mapping[str, Any]
     environment: Mapping[str, Any]
@@ -43,51 +42,51 @@ class Stored:
         """A section of the environment."""
         section = self.environment.get(name) or {}
         if not isinstance(section, dict):
-            raise wrong(f"the section {name} of the stored environment is no map", "bad-environment")
+            raise input_error(f"the section {name} of the stored environment is no map", "bad-environment")
         return section
 
 
-def stored(application: Application, environ: Environ, path: str) -> Stored:
-    """The definition of the stack under that path. Errors: AnsweredError, InputError."""
+def read_stored_stack(application: Application, environ: Environ, path: str) -> StoredStack:
+    """Read the stack under that path. Errors: HeatAnswerError, InputError."""
     template, environment, files = (
-        _object(ask(application, environ, f"{path}/{part}")) for part in ("template", "environment", "files")
+        _object(_get(application, environ, f"{path}/{part}")) for part in ("template", "environment", "files")
     )
-    return Stored(template, environment, files)
+    return StoredStack(template, environment, files)
 
 
-def snapshot(application: Application, environ: Environ, path: str, snapshot_id: str) -> Stored:
-    """The definition that a snapshot of the stack holds, nothing in it masked. Errors: AnsweredError, InputError."""
-    answer = _object(ask(application, environ, f"{path}/snapshots/{snapshot_id}"))
+def read_snapshot(application: Application, environ: Environ, path: str, snapshot_id: str) -> StoredStack:
+    """Read a snapshot of the stack, in which no value is masked. Errors: HeatAnswerError, InputError."""
+    answer = _object(_get(application, environ, f"{path}/snapshots/{snapshot_id}"))
     data = _object(_object(answer.get("snapshot")).get("data"))
-    return Stored(*(_object(data.get(part)) for part in ("template", "environment", "files")))
+    return StoredStack(*(_object(data.get(part)) for part in ("template", "environment", "files")))
 
 
-def tags(application: Application, environ: Environ, path: str) -> list[str]:
-    """The tags of the stack. Errors: AnsweredError, InputError."""
-    stack = _object(_object(ask(application, environ, path, "resolve_outputs=False")).get("stack"))
-    return [str(one) for one in stack.get("tags") or ()]
+def read_tags(application: Application, environ: Environ, path: str) -> list[str]:
+    """Read the tags of the stack. Errors: HeatAnswerError, InputError."""
+    stack = _object(_object(_get(application, environ, path, "resolve_outputs=False")).get("stack"))
+    return [str(tag) for tag in stack.get("tags") or ()]
 
 
-def ask(application: Application, environ: Environ, path: str, query: str = "") -> object:
-    """The data that Heat gives for that path to whoever sent the request. Errors: AnsweredError."""
+def _get(application: Application, environ: Environ, path: str, query: str = "") -> object:
+    """Get the JSON data under a path as the caller of the request. Errors: HeatAnswerError, InputError."""
     inner = {name: value for name, value in environ.items() if not name.startswith(_NOT_INNER)}
     inner |= {"REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": query, "HTTP_ACCEPT": "application/json",
               "CONTENT_LENGTH": "0", "CONTENT_TYPE": "", "wsgi.input": io.BytesIO()}  # fmt: skip
     inner["webob.adhoc_attrs"] = dict(environ.get("webob.adhoc_attrs", {}))
     try:
-        response = call(application, inner)
+        response = call_application(application, inner)
     except Exception as error:
-        raise AnsweredError(error) from error
+        raise HeatAnswerError(error) from error
     if response.status[:3] != "200":
-        raise AnsweredError(response)
+        raise HeatAnswerError(response)
     try:
         return json.loads(response.body)
     except ValueError:
-        raise wrong(f"Heat gave no JSON for {path}") from None
+        raise input_error(f"Heat gave no JSON for {path}") from None
 
 
-def call(application: Application, environ: Environ) -> Response:
-    """The application's whole answer. What it raises is Heat's answer, too."""
+def call_application(application: Application, environ: Environ) -> Response:
+    """Call the application for a complete response. An exception of it is Heat's answer too."""
     started: list[tuple[str, list[tuple[str, str]]]] = []
     parts: list[bytes] = []
 
@@ -107,5 +106,5 @@ def call(application: Application, environ: Environ) -> Response:
 
 def _object(data: object) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise wrong("Heat holds no whole definition to judge by")
+        raise input_error("Heat holds no whole definition to judge by")
     return data

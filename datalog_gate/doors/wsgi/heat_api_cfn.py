@@ -1,0 +1,150 @@
+"""Reads requests to heat-api-cfn, the API of Amazon's CloudFormation, as `GatedRequest`.
+
+A judged request is forwarded as one form in which each name occurs once, so that Heat cannot read it in another way. An
+update is whole here (heat/api/cfn/v1/stacks.py:265-352: no `existing`), and there are no files and no environments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import unquote_plus, urlencode
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.operation import REASON
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.doors.wsgi.body import input_error, put_body, read_body
+from datalog_gate.doors.wsgi.fault import cfn_fault
+from datalog_gate.doors.wsgi.filter import GatedRequest, UnreadableStackError
+from datalog_gate.doors.wsgi.routes import FORMS, Environ, content_type
+from datalog_gate.doors.wsgi.stored import Application
+from datalog_gate.template.environment import SECTIONS
+
+_ACTIONS = {
+    "CreateStack": "create",
+    "UpdateStack": "update",
+    "ValidateTemplate": "create",
+    "DeleteStack": "delete",
+    "CancelUpdateStack": "rollback",
+}
+_PARAMETER = re.compile(r"Parameters\.member\.([0-9]{1,6})\.([A-Za-z]+)")
+_KEY, _VALUE = "ParameterKey", "ParameterValue"
+_UNCLEAR = "nobody can tell what the request asks for: send one form or query in which each name stands once"
+
+
+def read_request(_application: Application, environ: Environ, settings: Settings) -> GatedRequest | None:
+    """Read a request to heat-api-cfn; None if it is not judged."""
+    segments = [part for segment in environ.get("PATH_INFO", "").split("/") if (part := segment.strip())]
+    if segments and segments[0].startswith("v1"):
+        segments = segments[1:]
+    if segments[:1] in (["waitcondition"], ["signal"]):
+        return None
+    text, problem = _read_form(environ, settings)
+    pairs = [*_pairs(environ.get("QUERY_STRING", "")), *_pairs(text)]
+    actions = [value for name, value in pairs if name == "Action" and value in _ACTIONS]
+    fields = dict(pairs)
+    fault = partial(cfn_fault, as_json=fields.get("ContentType") == "JSON")
+    stacks = bool(segments) and segments[0].startswith("stacks")  # undocumented REST, heat/api/cfn/v1/__init__.py:62
+    ambiguous = ";" in environ.get("QUERY_STRING", "") + text or len(fields) < len(pairs) or problem
+    if stacks or (actions and ambiguous) or (problem and not actions):
+        unclear = "; ".join(diagnostic.message for diagnostic in problem.diagnostics) if problem else _UNCLEAR
+        return GatedRequest("cfn", "", fault, _no_definition, unclear=unclear)
+    if not actions:
+        return None
+    action = _ACTIONS[actions[0]]
+    name, stack_id, tenant = _parse_stack_name(fields.get("StackName", ""))
+    request = GatedRequest(
+        door="cfn",
+        action=action,
+        fault=fault,
+        definition=_no_definition,
+        tenant=tenant,
+        stack_name=name,
+        stack_id=stack_id,
+        dry_run=actions[0] == "ValidateTemplate",
+    )
+    if action in ("create", "update"):
+        request.definition = partial(_definition, fields)
+    elif action == "delete":
+        request.definition = _unreadable_definition
+    if actions[0] == "CreateStack":
+        request.record = lambda reason: _put_form(environ, _denial_fields(fields, reason))
+    request.forward = lambda: _put_form(environ, fields)
+    return request
+
+
+def _read_form(environ: Environ, settings: Settings) -> tuple[str, InputError | None]:
+    """Read the text of a form, and what is wrong with it."""
+    kind = content_type(environ)
+    length = environ.get("CONTENT_LENGTH") or ""
+    if kind not in ("", *FORMS) or (length in ("", "0") and not environ.get("wsgi.input_terminated")):
+        return "", None
+    try:
+        body = read_body(environ, settings.body_limit)
+        if body and kind == "multipart/form-data":
+            raise input_error("a form in several parts can't be judged")
+        return body.decode(), None
+    except (InputError, UnicodeDecodeError) as error:
+        return "", error if isinstance(error, InputError) else input_error("the form is not UTF-8")
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The names and values of a form. webob also splits at a semicolon."""
+    for part in re.split("[&;]", text):
+        name, _, value = part.partition("=")
+        if part:
+            yield unquote_plus(name), unquote_plus(value)
+
+
+def _put_form(environ: Environ, fields: Mapping[str, str]) -> None:
+    put_body(environ, urlencode(fields).encode())
+    environ.update({"REQUEST_METHOD": "POST", "QUERY_STRING": "", "CONTENT_TYPE": FORMS[0]})
+
+
+def _parse_stack_name(name: str) -> tuple[str, str, str]:
+    """Parse a name, or ``arn:openstack:heat::PROJECT:stacks/NAME/ID``, into the name, id and project of a stack."""
+    arn = re.fullmatch(r"arn:openstack:heat::([^:]*):stacks/([^/]*)/([^/]*)/?", name)
+    return (arn[2], arn[3], arn[1]) if arn else (name, "", "")
+
+
+def _no_definition() -> StackDefinition:
+    raise input_error("this API does not say what the stack is made of")
+
+
+def _unreadable_definition() -> StackDefinition:
+    """Called only if a policy judges the deletion, which must not pass since the stack cannot be read here."""
+    raise UnreadableStackError("delete the stack over the orchestration API, where the policies can read it")
+
+
+def _definition(fields: Mapping[str, str]) -> StackDefinition:
+    if "TemplateBody" not in fields:
+        if "TemplateUrl" in fields or "TemplateURL" in fields:
+            message = "the policies can't judge a stack given by TemplateUrl"
+            raise input_error(message, "unsupported", "send TemplateBody")
+        raise input_error("TemplateBody is missing")
+    members: dict[int, dict[str, str]] = {}
+    for name, value in fields.items():
+        match = _PARAMETER.fullmatch(name)
+        if match and match[2] not in (member := members.setdefault(int(match[1]), {})):
+            member[match[2]] = value
+        elif match or name.startswith("Parameters."):  # Heat takes any text after a line break
+            raise input_error(f"{name[:80]!r} can't be judged as the name of a parameter's part", "bad-parameter")
+    pairs = [(member[_KEY], member[_VALUE]) for member in members.values() if _KEY in member and _VALUE in member]
+    values: dict[str, Any] = dict(pairs)
+    if len(values) < len(pairs):
+        raise input_error("a parameter is there twice", "bad-parameter")
+    if reserved := [name for name in values if name in SECTIONS]:  # Heat would read them as an environment
+        raise input_error(f"a parameter can't be named {reserved[0]}", "bad-parameter")
+    return StackDefinition(fields["TemplateBody"], None, values or None)
+
+
+def _denial_fields(fields: Mapping[str, str], reason: str) -> dict[str, str]:
+    """The fields for a stack of the same name that fails with the reason."""
+    denial = {"type": "DatalogGate::Denial", "properties": {"reason": reason[:REASON]}}
+    kept = {name: fields[name] for name in fields if not name.startswith("Parameters.") and name != "OnFailure"}
+    template = {"heat_template_version": "2018-08-31", "resources": {"denial": denial}}
+    return {**kept, "DisableRollback": "true", "TemplateBody": json.dumps(template)}
