@@ -59,7 +59,7 @@ def test_the_example_of_a_package_works(name: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_pages_name_files_that_exist() -> None:
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     missing = [
         f"{page.relative_to(ROOT)}: {path}"
         for page in pages
