@@ -1,12 +1,12 @@
 """Consults plugins before an operation and tells them how it ended.
 
 Layer 5: may import layers 0 to 4, and beside it `plugins`. `plugin` is what a provider writes, `snapshot` is what it
-gets, `chain` runs all plugins in their `order`; `licence_server` is a plugin that asks over HTTP.
+gets, `chain` orders all plugins and runs them; `licence_server` is a plugin that asks over HTTP.
 
->>> from datalog_gate.preflight.order import in_order
+>>> from datalog_gate.preflight.chain import order_plugins
 >>> from datalog_gate.preflight.plugin import Plugin
 >>> class Audit(Plugin):
 ...     after = ("quota",)
->>> in_order({"audit": Audit(), "quota": Plugin()})
+>>> order_plugins({"audit": Audit(), "quota": Plugin()})
 ('quota', 'audit')
 """
