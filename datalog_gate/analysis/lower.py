@@ -75,7 +75,7 @@ class Lowering:
         """Add the drafts of a rule of the module, or diagnostics."""
         if self._literals > MOST_IN_ALL:
             return
-        said, named = len(self.diagnostics), len(self.names.diagnostics)
+        count, named = len(self.diagnostics), len(self.names.diagnostics)
         relation = self.names.head(rule.head, module)
         if len(relation.columns) != len(rule.head.arguments):
             return  # the names say so
@@ -91,8 +91,8 @@ class Lowering:
         if any(argument is None for argument in arguments):
             self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
         bodies = self._body(rule.body, scope, rule.span)
-        found = (*self.diagnostics[said:], *self.names.diagnostics[named:])
-        if any(diagnostic.severity == "error" for diagnostic in found):
+        diagnostics = (*self.diagnostics[count:], *self.names.diagnostics[named:])
+        if any(diagnostic.severity == "error" for diagnostic in diagnostics):
             return
         size = sum(map(_size, bodies))
         self._literals += size if size > LARGE else 0
@@ -137,7 +137,11 @@ class Lowering:
             case ast.Membership():
                 return self._membership(literal, scope)
             case ast.Disjunction():
-                return [one for branch in literal.branches for one in self._body(branch, scope, literal.span)]
+                return [
+                    conjunction
+                    for branch in literal.branches
+                    for conjunction in self._body(branch, scope, literal.span)
+                ]
             case ast.Negation():
                 inner = self._with_locals(literal.body, (), scope)
                 bodies = self._body(literal.body, inner, literal.span)
@@ -303,29 +307,29 @@ class Lowering:
         """The one body of an aggregate over alternatives: a relation of its own, with a rule for each, of the variables
         that the rest needs. What all of them test against the outside stays beside it: only there it has a value.
         """
-        known = frozenset(scope.values())
+        outside = frozenset(scope.values())
         inside = [list(body) for body in bodies]
         beside: list[CheckedLiteral] = []
         for literal in bodies[0] if bodies else ():
             if (
                 not isinstance(literal, Match)
-                and known.intersection(variables(literal))
+                and outside.intersection(variables(literal))
                 and all(literal in body for body in inside)
             ):
                 beside.append(literal)
                 for body in inside:
                     body.remove(literal)
         own = {term for term in terms if isinstance(term, Var)}
-        wanted = known.union(own, *map(variables, beside))
+        needed = outside.union(own, *map(variables, beside))
         inner = (var for body in inside for literal in body for var in variables(literal))
-        columns = tuple(dict.fromkeys(var for var in (inner if bodies else own) if var in wanted))
-        for var in (column for column in columns if column in known):
+        columns = tuple(dict.fromkeys(var for var in (inner if bodies else own) if var in needed))
+        for var in (column for column in columns if column in outside):
             if not all(any(_gives(literal, var) for literal in body) for body in inside):
                 message = f"{var.name} groups this aggregate: each branch of `or` must match it"
                 self._report("unsafe-variable", message, span, "aggregate over a relation that has a rule for each")
                 return ()
         name = self._relation("or", len(columns), span)
-        spans = {var: at for var, at in self._spans.items() if var not in known}
+        spans = {var: at for var, at in self._spans.items() if var not in outside}
         self.drafts += [Draft(name, columns, tuple(body), span, spans) for body in inside]
         return (Match(name, columns, span), *beside)
 
@@ -402,7 +406,7 @@ def renamed(part: Any, names: Mapping[Var, Var]) -> Any:
         case RelationVersion():
             return part
         case tuple():
-            return tuple(renamed(one, names) for one in part)
+            return tuple(renamed(element, names) for element in part)
         case Match() | Compare() | Call() | Without() | Fold():
             return replace(part, **{name: renamed(getattr(part, name), names) for name in part.__match_args__})
     return part

@@ -34,8 +34,8 @@ def searcher(pattern: str, ignore_case: bool = False) -> Callable[[str], bool]:
     except UnicodeEncodeError:
         raise ValueError("the pattern is not Unicode") from None
     except re2.error as error:
-        said = error.args[0]
-        text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        reason = error.args[0]
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise ValueError(f"the pattern is not RE2's: {text}") from None
     size: int = compiled.programsize
 

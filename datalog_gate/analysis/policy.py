@@ -99,8 +99,8 @@ class Policies:
         elif annotation.name == "unlock":
             self._unlock(annotation, rule, relation)
         else:
-            known = [f"@{name}" for name in ANNOTATIONS]
-            suggestion = did_you_mean(f"@{annotation.name}", known, "one of " + ", ".join(known))
+            annotations = [f"@{name}" for name in ANNOTATIONS]
+            suggestion = did_you_mean(f"@{annotation.name}", annotations, "one of " + ", ".join(annotations))
             message = f"there is no annotation @{annotation.name}"
             self._report("unknown-annotation", message, annotation.span, suggestion)
 
@@ -179,8 +179,8 @@ class Policies:
             if attribute.name in texts or attribute.name in lists:
                 self._report("annotation-attribute", f"{attribute.name} is given twice", attribute.span)
             elif attribute.name not in TEXTS + LISTS:
-                known = sorted(TEXTS + LISTS)
-                suggestion = did_you_mean(attribute.name, known, "one of " + ", ".join(known))
+                names = sorted(TEXTS + LISTS)
+                suggestion = did_you_mean(attribute.name, names, "one of " + ", ".join(names))
                 message = f"@{annotation.name} has no attribute {attribute.name}"
                 self._report("annotation-attribute", message, attribute.span, suggestion)
             elif words != items or (attribute.name in TEXTS and isinstance(value, tuple)):

@@ -101,7 +101,7 @@ class Names:
             slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
             rules = [statement for statement in module.statements if isinstance(statement, Rule)]
             annotated = {rule.head.name.rpartition(":")[2] for rule in rules if rule.annotation}
-            meant = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
+            reported = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
             for statement in module.statements:
                 match statement:
                     case Rule(head):
@@ -110,9 +110,9 @@ class Names:
                         name = name.rpartition(":")[2]
                     case _:
                         continue
-                if name in meant or scope.relations[name].name in self._read:
+                if name in reported or scope.relations[name].name in self._read:
                     continue
-                meant.add(name)
+                reported.add(name)
                 for other in [name] if name in ANNOTATIONS else slips.of(name)[:1]:
                     near = f"@{other}" if other in ANNOTATIONS else other
                     declare = "" if name in scope.declared else f" Else declare it: `relation {name}(...).`"
@@ -196,13 +196,13 @@ class Names:
         return scope.relations[bare]
 
     def _undefined(self, atom: Atom, module: str) -> Relation | None:
-        said = len(self.diagnostics)
+        count = len(self.diagnostics)
         relation = self._absent(atom, module)
         prefix, _, bare = atom.name.rpartition(":")
         imported = [one.module for one in self.scopes[module].imports]
         seen = [prefix] if prefix else self._refused if module == self.query else [module, *imported]
         if any(bare in self._refused.get(one, ()) for one in seen):
-            self.consequences.update(self.diagnostics[said:])
+            self.consequences.update(self.diagnostics[count:])
         return relation
 
     def _absent(self, atom: Atom, module: str) -> Relation | None:

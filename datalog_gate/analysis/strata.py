@@ -45,7 +45,7 @@ def stratify(rules: Sequence[CheckedRule]) -> tuple[tuple[Stratum, ...], tuple[D
         steps = (Step(through, match.span, match.relation) for through, match in reads(rule.body))
         graph[rule.relation].update(step for step in steps if step.relation in graph)
     strata: list[Stratum] = []
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for component in _components(
         {name: sorted({step.relation for step in graph[name]}, key=str) for name in sorted(graph, key=str)}
     ):
@@ -59,9 +59,9 @@ def stratify(rules: Sequence[CheckedRule]) -> tuple[tuple[Stratum, ...], tuple[D
         }
         recursive = any(not step.through for steps in inside.values() for step in steps)
         strata.append(Stratum(tuple(component), tuple(own), recursive))
-        found += _unstratified(inside)
-        found += islice((diagnostic for rule in own for diagnostic in _growth(rule, inside)), MOST_CYCLES)
-    return tuple(strata), in_order(found)
+        diagnostics += _unstratified(inside)
+        diagnostics += islice((diagnostic for rule in own for diagnostic in _growth(rule, inside)), MOST_CYCLES)
+    return tuple(strata), in_order(diagnostics)
 
 
 def reads(body: Sequence[CheckedLiteral], through: str = "") -> Iterator[tuple[str, Match]]:
@@ -124,12 +124,12 @@ def _components(successors: Mapping[RelationRef, Sequence[RelationRef]]) -> Iter
             enter(root)
         while calls:
             name, following = calls[-1]
-            for one in following:
-                if one not in index:
-                    enter(one)
+            for successor in following:
+                if successor not in index:
+                    enter(successor)
                     break
-                if one in path:
-                    lowest[name] = min(lowest[name], index[one])
+                if successor in path:
+                    lowest[name] = min(lowest[name], index[successor])
             else:
                 calls.pop()
                 if calls:
@@ -224,8 +224,8 @@ def _cycle_order(cycle: Sequence[tuple[RelationRef, Step]]) -> list[tuple[object
 
 def _told(cycle: Sequence[tuple[RelationRef, Step]]) -> str:
     """The cycle step by step: ``p depends on not q (rules/a.dl:3:8), q on p (rules/a.dl:7:4)``."""
-    told = cycle[:MOST_STEPS]
-    steps = [f"on {step.through}{step.relation} ({step.span})" for _, step in told]
-    names = [f"{cycle[0][0]} depends", *(str(name) for name, _ in told[1:])]
+    shown = cycle[:MOST_STEPS]
+    steps = [f"on {step.through}{step.relation} ({step.span})" for _, step in shown]
+    names = [f"{cycle[0][0]} depends", *(str(name) for name, _ in shown[1:])]
     more = f", and so on, {len(cycle) - MOST_STEPS} steps more" if len(cycle) > MOST_STEPS else ""
     return ", ".join(f"{name} {step}" for name, step in zip(names, steps, strict=True)) + more

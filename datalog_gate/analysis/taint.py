@@ -40,18 +40,18 @@ class Taint:
 
 def taint(program: CheckedProgram, secrets: Mapping[RelationRef, Collection[int]]) -> Taint:
     """How secrets in these columns of the inputs spread."""
-    found = Taint({(name, at): PASSED for name, held in secrets.items() for at in held})
-    found.columns |= {(possible_version(name), at): PASSED for name, at in found.columns}
+    taint_so_far = Taint({(name, at): PASSED for name, positions in secrets.items() for at in positions})
+    taint_so_far.columns |= {(possible_version(name), at): PASSED for name, at in taint_so_far.columns}
     size = -1
-    while size < (size := sum(found.columns.values())):
+    while size < (size := sum(taint_so_far.columns.values())):
         for stratum in program.strata:
             for rule in stratum.rules:
-                flow = _Flow(found)
+                flow = _Flow(taint_so_far)
                 flow.through(rule.body)
                 for at, term in enumerate(rule.arguments):
                     key = rule.relation, at
-                    found.columns[key] = max(found.columns.get(key, 0), flow.of([term]))
-    return found
+                    taint_so_far.columns[key] = max(taint_so_far.columns.get(key, 0), flow.of([term]))
+    return taint_so_far
 
 
 def levels(found: Taint, rule: CheckedRule) -> Mapping[Var, int]:

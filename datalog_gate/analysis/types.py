@@ -155,10 +155,10 @@ class Inference:
 
     @staticmethod
     def _meet(kinds: Kinds, var: Var, given: Kind, joined: bool) -> None:
-        known = kinds.get(var)
+        kinds_so_far = kinds.get(var)
         if joined:
             given &= NOT_NULL
-        kinds[var] = given if known is None else known & given
+        kinds[var] = given if kinds_so_far is None else kinds_so_far & given
 
     def _given(self, call: Call, column: Column, kinds: Kinds) -> Kind:
         if call.builtin == "??":
@@ -219,8 +219,8 @@ class Inference:
     def _judge_compare(self, compare: Compare, kinds: Kinds) -> None:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
         if compare.comparator in ("=", "!="):
-            told = self._tell(compare.left, compare.right) if not left & right else True
-            if not told and not compare.null_test:
+            is_reported = self._tell(compare.left, compare.right) if not left & right else True
+            if not is_reported and not compare.null_test:
                 message = f"{name_of(compare.left)} and {name_of(compare.right)} are of kinds that are never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return
@@ -232,9 +232,9 @@ class Inference:
     def _tell(self, *operands: Operand) -> bool:
         """Whether it was said of one of the variables already that nothing fits it; it is, from now on."""
         named = {operand for operand in operands if isinstance(operand, Var)}
-        known = bool(named & self._told)
+        is_reported = bool(named & self._told)
         self._told |= named
-        return known
+        return is_reported
 
     def _need(self, operand: Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:
         given = self._kind(operand, kinds)
@@ -265,19 +265,19 @@ class Inference:
 def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Var]:
     """How often something gives each variable a value: more than once is a join. A match that has a variable twice
     joins with itself. An equation gives a variable the value of another, and so both what gives either."""
-    found = Counter(outer)
+    counts = Counter(outer)
     same: dict[Var, set[Var]] = {}
     for literal in body:
         if not isinstance(literal, Compare):
-            found.update(variables(literal) if isinstance(literal, Match) else binds(literal))
+            counts.update(variables(literal) if isinstance(literal, Match) else binds(literal))
         elif literal.comparator == "=":
             pair = {side for side in (literal.left, literal.right) if isinstance(side, Var)}
             group = pair.union(*(same.get(var, ()) for var in pair))
             same.update(dict.fromkeys(group, group))
-    joined = {var: sum(found[var] for var in group) for var, group in same.items()}
+    joined = {var: sum(counts[var] for var in group) for var, group in same.items()}
     for var, count in joined.items():
-        found[var] = count
-    return found
+        counts[var] = count
+    return counts
 
 
 def name_of(operand: Operand) -> str:

@@ -70,15 +70,15 @@ def split(
     if strata == program.strata:
         return program
     used = {match.relation for stratum in strata for rule in stratum.rules for _, match in reads(rule.body)}
-    given = {possible_version(name) for name in program.inputs} & used
+    possible_inputs = {possible_version(name) for name in program.inputs} & used
     derived = {name for stratum in strata for name in stratum.relations}
     described = {
         name: program.relations[certain_version(name)]
-        for name in sorted((given | derived) - program.relations.keys(), key=str)
+        for name in sorted((possible_inputs | derived) - program.relations.keys(), key=str)
     }
     plain = {id(rule) for stratum in program.strata for rule in stratum.rules}
     rewritten = sum(id(rule) not in plain for stratum in strata for rule in stratum.rules)
-    return CheckedProgram({**program.relations, **described}, program.inputs | given, strata, rewritten)
+    return CheckedProgram({**program.relations, **described}, program.inputs | possible_inputs, strata, rewritten)
 
 
 def possible(relation: RelationRef, program: CheckedProgram) -> RelationRef:
@@ -139,8 +139,8 @@ def _rewritten(rule: CheckedRule, reach: _Reach, possible: bool) -> CheckedRule:
     unsure = {at for at, term in enumerate(arguments) if body.unsure(term)}
     if unsure:
         reach.columns.setdefault(rule.relation, set()).update(unsure)
-    made = replace(rule, arguments=arguments, body=tuple(body.literals))
-    return rule if made == rule else made
+    rewritten = replace(rule, arguments=arguments, body=tuple(body.literals))
+    return rule if rewritten == rule else rewritten
 
 
 @dataclass(slots=True)
@@ -185,24 +185,24 @@ class _Body:
         return isinstance(operand, Var) and self.bound[operand]
 
     def _matches(self, matches: Sequence[Match]) -> None:
-        given = set(self.bound)
+        bound_before = set(self.bound)
         for match in matches:
             columns = self.reach.columns.get(match.relation, ())
             for at, argument in enumerate(match.arguments):
-                if isinstance(argument, Var) and argument not in given and argument not in self.equal:
+                if isinstance(argument, Var) and argument not in bound_before and argument not in self.equal:
                     self.bound[argument] = at in columns and self.bound.get(argument, True)
         tests: list[CheckedLiteral] = []
         for match in matches:
             soft = () if match.relation in self.reach.certain_only else self.reach.columns.get(match.relation, ())
             patterns: list[Pattern] = []
             for at, argument in enumerate(match.arguments):
-                wanted = argument and self.value(argument)
-                first = isinstance(wanted, Var) and self.bound[wanted] and wanted not in given
-                if self.possible and wanted and not first and (at in soft or self.unsure(wanted)):
-                    wanted = self._same(wanted, match.span, tests)
-                elif isinstance(wanted, Var):
-                    given.add(wanted)
-                patterns.append(wanted)
+                pattern = argument and self.value(argument)
+                first = isinstance(pattern, Var) and self.bound[pattern] and pattern not in bound_before
+                if self.possible and pattern and not first and (at in soft or self.unsure(pattern)):
+                    pattern = self._same(pattern, match.span, tests)
+                elif isinstance(pattern, Var):
+                    bound_before.add(pattern)
+                patterns.append(pattern)
             two = self.possible and match.relation in self.reach.versions
             name = possible_version(match.relation) if two else match.relation
             self.literals.append(replace(match, relation=name, arguments=tuple(patterns)))
@@ -282,20 +282,20 @@ class _Body:
         inner.take(body)
         return inner
 
-    def _output(self, wanted: Pattern, unsure: bool, span: Span, tests: list[CheckedLiteral]) -> Pattern:
+    def _output(self, pattern: Pattern, unsure: bool, span: Span, tests: list[CheckedLiteral]) -> Pattern:
         """What to write for an output: itself if it gets its value here, or if the result is known and so is it."""
-        wanted = wanted and self.value(wanted)
-        if isinstance(wanted, Var) and wanted not in self.bound:
-            self.bound[wanted] = unsure
-            return wanted
-        if wanted and (unsure or self.unsure(wanted)):
-            return self._same(wanted, span, tests)
-        return wanted
+        pattern = pattern and self.value(pattern)
+        if isinstance(pattern, Var) and pattern not in self.bound:
+            self.bound[pattern] = unsure
+            return pattern
+        if pattern and (unsure or self.unsure(pattern)):
+            return self._same(pattern, span, tests)
+        return pattern
 
-    def _same(self, wanted: Operand, span: Span, tests: list[CheckedLiteral]) -> Var:
+    def _same(self, operand: Operand, span: Span, tests: list[CheckedLiteral]) -> Var:
         """A new variable, and among the tests that it equals the wanted value, or may."""
         new = self._new()
-        tests.append(self._equal(new, wanted, span))
+        tests.append(self._equal(new, operand, span))
         return new
 
     def _equal(self, left: Operand, right: Operand, span: Span) -> CheckedLiteral:

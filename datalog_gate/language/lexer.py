@@ -146,8 +146,8 @@ class Source:
             case "update":
                 message = f"{_shown(text)} before a parenthesis is an update relation of Congress"
                 return self.refused(token, message, f"for arithmetic write `{text[:-1]} {text[-1]} (`", "unsupported")
-        found = {"end": "the end of the text", "string": "a string"}.get(token.kind) or _shown(text)
-        return self.refused(token, message.replace("{found}", found), advice)
+        shown = {"end": "the end of the text", "string": "a string"}.get(token.kind) or _shown(text)
+        return self.refused(token, message.replace("{found}", shown), advice)
 
     def refused(self, token: Token, message: str, suggestion: str | None = None, code: str = "syntax") -> Refused:
         """The refusal of what a token says."""
@@ -163,13 +163,13 @@ def _tokens(text: str) -> tuple[list[Token], list[Token]]:
     tokens: list[Token] = []
     comments: list[Token] = []
     end = 0
-    for found in _TOKEN.finditer(text):
-        kind = found.lastgroup
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
         if kind == "comment":
-            comments.append(Token(kind, found[0], *found.span()))
+            comments.append(Token(kind, match[0], *match.span()))
         elif kind:
-            start, end = found.span()
-            word = found[0]
+            start, end = match.span()
+            word = match[0]
             if kind in ("name", "sign"):
                 kind = _KINDS.get(word, word if kind == "sign" else kind)
             tokens.append(Token(kind, word, start, end))

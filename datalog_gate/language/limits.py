@@ -28,7 +28,7 @@ def with_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[D
     """The module with the facts. Each relation that it declares is given, and nothing else is: a limit that is missing
     or misspelt would be one that holds nothing back. Kinds and columns are checked as those of any fact."""
     declared = {statement.name: statement for statement in module.statements if isinstance(statement, Declaration)}
-    found = [
+    diagnostics = [
         Diagnostic(
             "bad-limits",
             f"{module.file} declares no relation {limit.name}",
@@ -38,13 +38,13 @@ def with_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[D
         for limit in limits
         if limit.name not in declared
     ]
-    given = {limit.name for limit in limits}
-    found += [
+    named = {limit.name for limit in limits}
+    diagnostics += [
         Diagnostic(
             "bad-limits", f"{FILE} gives no {name}", declaration.span, f"write `{name}:` there, with [] for none"
         )
         for name, declaration in declared.items()
-        if name not in given
+        if name not in named
     ]
     facts = tuple(fact for limit in limits if limit.name in declared for fact in limit.facts)
-    return replace(module, statements=(*module.statements, *facts)), found
+    return replace(module, statements=(*module.statements, *facts)), diagnostics

@@ -127,10 +127,10 @@ class _Cursor:
 
     def items(self, item: Callable[[], _T]) -> tuple[_T, ...]:
         """Items with commas between them, at least one."""
-        found = [item()]
+        elements = [item()]
         while self.take(","):
-            found.append(item())
-        return tuple(found)
+            elements.append(item())
+        return tuple(elements)
 
     def enter(self) -> int:
         """Take an opening sign; where it stands."""
@@ -501,16 +501,16 @@ class _Parser(_BodyParser):
         return ast.Import(module, span)
 
     def query(self) -> ast.Atom | ast.Body:
-        found: ast.Atom | ast.Body
+        query: ast.Atom | ast.Body
         if self.at_action():
-            found = self.action()
+            query = self.action()
         else:
-            found = self.body() if self.take(":-") else self.atom("a relation or `:-`")
+            query = self.body() if self.take(":-") else self.atom("a relation or `:-`")
         self.take(".")
         if self.token.kind != "end":
-            advice = "write `:-` before a query of several conditions" if isinstance(found, ast.Atom) else None
+            advice = "write `:-` before a query of several conditions" if isinstance(query, ast.Atom) else None
             raise self.unexpected("found {found}, expected the end of the query", advice)
-        return found
+        return query
 
     def end_statement(self, expected: str, comma: str = "") -> None:
         """Take the terminator, or refuse what is none: without one a statement ends only before a token at column 1."""

@@ -60,7 +60,7 @@ def shared(body: Iterable[Node], more: Iterable[ast.Term] = ()) -> dict[str, Non
     """The names that belong to this level: written on it, or in a negation below it and in something else there (whose
     locals they then can't be). What only one negation holds is local there; aggregates have separate locals."""
     direct: dict[str, None] = {}
-    held: Counter[str] = Counter()
+    inner_names: Counter[str] = Counter()
     negated: dict[str, None] = {}
     pending: deque[Node] = deque([*body, *more])
     while pending:
@@ -70,8 +70,8 @@ def shared(body: Iterable[Node], more: Iterable[ast.Term] = ()) -> dict[str, Non
                 direct[node.name] = None
             case ast.Negation() | ast.Aggregate():
                 inner = dict.fromkeys(variable.name for variable in variables(children(node)))
-                held.update(inner.keys())
+                inner_names.update(inner.keys())
                 negated |= inner if isinstance(node, ast.Negation) else {}
             case _:
                 pending.extendleft(reversed(children(node)))
-    return {**direct, **{name: None for name in negated if held[name] > 1}}
+    return {**direct, **{name: None for name in negated if inner_names[name] > 1}}

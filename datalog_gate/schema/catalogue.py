@@ -54,22 +54,22 @@ class Catalogue:
             return current and replace(current, old=True)
         if name in FIXED:
             return FIXED[name]
-        if found := cloud.relation(name):
-            return found
+        if cloud_relation := cloud.relation(name):
+            return cloud_relation
         owner = self.owner(name.partition(".")[0])
         return self._of_type(owner).get(name) if owner else None
 
     def _of_stack(self, name: str) -> Relation | None:
         """The relation of that full name if the stack fills it, or grants do."""
-        known = None if name.startswith(OLD) or name in TIMELESS else self.relation(name)
-        return None if known is cloud.relation(name) else known
+        described = None if name.startswith(OLD) or name in TIMELESS else self.relation(name)
+        return None if described is cloud.relation(name) else described
 
     def names(self) -> Iterator[str]:
         """The names of all relations. It parses every resource type: for suggestions, not for looking up."""
         yield from FIXED
         yield from cloud.names()
-        for one in self.types():
-            yield from self._of_type(one)
+        for type_name in self.types():
+            yield from self._of_type(type_name)
 
     def owner(self, relation: str) -> str | None:
         """The name of the resource type of that relation. A shipped line begins ``{"relation":"os:nova:server",``."""

@@ -48,11 +48,11 @@ def _all() -> dict[str, Relation]:
             name,
             tuple(
                 Column(column, reduce(or_, map(KINDS.__getitem__, letters)))
-                for column, letters in told["columns"].items()
+                for column, letters in data["columns"].items()
             ),
-            tuple(told["key"]),
-            told["meaning"],
-            example=tuple(map(from_python, told["example"])),
+            tuple(data["key"]),
+            data["meaning"],
+            example=tuple(map(from_python, data["example"])),
         )
-        for name, told in json.loads(text).items()
+        for name, data in json.loads(text).items()
     }

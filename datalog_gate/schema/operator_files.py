@@ -130,22 +130,22 @@ class _Reader:
             self._report("a catalogue is an object of resource types by name", self.place(()))
             return {}
         self.source = str(data.get("source", ""))
-        found = {}
+        types = {}
         for name in data.keys() - {"source"}:
             try:
                 _check_type((name,), data[name])
-                found[name] = type_of(name, {"attributes": {}, **data[name]})
-                _check_moved(found[name])
+                types[name] = type_of(name, {"attributes": {}, **data[name]})
+                _check_moved(types[name])
             except _WrongError as error:
                 self._report(f"{'.'.join(error.path)} {error}", self.place(error.path), error.suggestion)
-        return {name: found[name] for name in data if name in found}
+        return {name: types[name] for name in data if name in types}
 
     def place(self, path: tuple[str, ...]) -> Span:
         """Where the text has the last of the keys, as far as it has them."""
         at = end = 0
         for key in path:
-            if found := re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:").search(self.text, end):
-                at, end = found.start(), found.end()
+            if match := re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:").search(self.text, end):
+                at, end = match.start(), match.end()
         line = self.text.count("\n", 0, at) + 1
         column = at - self.text.rfind("\n", 0, at)
         return Span(self.file, line, column, line, column + 1)
@@ -154,45 +154,45 @@ class _Reader:
         self.problems.append(Diagnostic("bad-catalogue", message, span, suggestion))
 
 
-def _check_type(path: tuple[str, ...], told: Any) -> None:
-    _check_keys(path, told, OF_TYPE, ("relation", "properties"))
-    if not RELATION.fullmatch(told["relation"]):
+def _check_type(path: tuple[str, ...], data: Any) -> None:
+    _check_keys(path, data, OF_TYPE, ("relation", "properties"))
+    if not RELATION.fullmatch(data["relation"]):
         raise _WrongError((*path, "relation"), "is no relation's name", "such as acme:load_balancer")
-    for name, one in told["properties"].items():
-        _check_property((*path, "properties", name), one)
-    for name, echoed in told.get("attributes", {}).items():
-        if echoed is not None and not (isinstance(echoed, str) and echoed in told["properties"]):
+    for name, schema in data["properties"].items():
+        _check_property((*path, "properties", name), schema)
+    for name, echoed in data.get("attributes", {}).items():
+        if echoed is not None and not (isinstance(echoed, str) and echoed in data["properties"]):
             raise _WrongError((*path, "attributes", name), "names no property", "null, or the property it gives back")
-    for source, target in told.get("moved", {}).items():
+    for source, target in data.get("moved", {}).items():
         if target is not None and not isinstance(target, str):
             raise _WrongError((*path, "moved", source), "is neither null nor the path of a property")
 
 
-def _check_property(path: tuple[str, ...], told: Any, named: bool = True) -> None:
+def _check_property(path: tuple[str, ...], data: Any, named: bool = True) -> None:
     if len(path) > MAX_DEPTH:
         raise _WrongError(path, "is too deep")
     if named and (not path[-1] or path[-1].startswith("_") or "." in path[-1]):
         raise _WrongError(path, "is no property's name: it is empty, begins with _ or has a dot")
-    _check_keys(path, told, OF_PROPERTY, ("kind",))
-    kind, default = told["kind"], told.get("default")
+    _check_keys(path, data, OF_PROPERTY, ("kind",))
+    kind, default = data["kind"], data.get("default")
     if kind not in KINDS:
         raise _WrongError((*path, "kind"), f"is not one of {', '.join(KINDS)}")
     if default is not None and not _is(default, KINDS[kind]):
         raise _WrongError((*path, "default"), f"is no {kind}")
-    if not all(_is(one, (str, int, float, bool)) for one in told.get("allowed", ())):
+    if not all(_is(child, (str, int, float, bool)) for child in data.get("allowed", ())):
         raise _WrongError((*path, "allowed"), "is no list of scalars")
-    if ("children" in told and kind in SCALARS) or ("item" in told and (kind != "list" or "children" in told)):
+    if ("children" in data and kind in SCALARS) or ("item" in data and (kind != "list" or "children" in data)):
         raise _WrongError(path, "has children or an item: a list has one of them, a map may have children")
-    for name, one in told.get("children", {}).items():
-        _check_property((*path, "children", name), one)
-    if "item" in told:
-        _check_property((*path, "item"), told["item"], False)
+    for name, child in data.get("children", {}).items():
+        _check_property((*path, "children", name), child)
+    if "item" in data:
+        _check_property((*path, "item"), data["item"], False)
 
 
-def _check_keys(path: tuple[str, ...], told: Any, kinds: Mapping[str, type], needed: Iterable[str]) -> None:
-    if not isinstance(told, dict):
+def _check_keys(path: tuple[str, ...], data: Any, kinds: Mapping[str, type], needed: Iterable[str]) -> None:
+    if not isinstance(data, dict):
         raise _WrongError(path, "is no object")
-    for key, value in told.items():
+    for key, value in data.items():
         if key not in kinds:
             near = closest(key, kinds)
             raise _WrongError((*path, key), "means nothing here", f"did you mean {near}?" if near else None)
@@ -201,7 +201,7 @@ def _check_keys(path: tuple[str, ...], told: Any, kinds: Mapping[str, type], nee
                 (*path, key), f"is no {({dict: 'object', str: 'text', bool: 'boolean'}).get(kinds[key], 'list')}"
             )
     for key in needed:
-        if key not in told:
+        if key not in data:
             raise _WrongError(path, f"has no `{key}`")
 
 
@@ -213,10 +213,10 @@ def _check_moved(kind: ResourceType) -> None:
 
 
 def _leads(way: tuple[str, ...], properties: tuple[Property, ...]) -> bool:
-    found = next((one for one in properties if one.name == way[0]), None)
-    if found is None or not way[1:]:
-        return found is not None
-    return found.kind == "map" if not found.children else _leads(way[1:], found.children)
+    schema = next((candidate for candidate in properties if candidate.name == way[0]), None)
+    if schema is None or not way[1:]:
+        return schema is not None
+    return schema.kind == "map" if not schema.children else _leads(way[1:], schema.children)
 
 
 def _is(value: object, kinds: tuple[type, ...]) -> bool:
@@ -225,11 +225,11 @@ def _is(value: object, kinds: tuple[type, ...]) -> bool:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    data = dict(pairs)
+    if len(data) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is written twice")
-    return found
+    return data
 
 
 def _no_number(text: str) -> Never:

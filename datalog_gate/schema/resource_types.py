@@ -106,8 +106,8 @@ def _column(scalar: Property) -> Column:
 
 def _split(properties: tuple[Property, ...]) -> tuple[tuple[Property, ...], tuple[Property, ...]]:
     """The scalar properties, and the lists and maps."""
-    scalars = tuple(one for one in properties if one.kind in SCALARS)
-    return scalars, tuple(one for one in properties if one.kind not in SCALARS)
+    scalars = tuple(schema for schema in properties if schema.kind in SCALARS)
+    return scalars, tuple(schema for schema in properties if schema.kind not in SCALARS)
 
 
 @cache
@@ -138,16 +138,16 @@ def _way(path: str) -> tuple[str, ...]:
 
 
 def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
-    return tuple(_property(name, told) for name, told in data.items())
+    return tuple(_property(name, schema) for name, schema in data.items())
 
 
-def _property(name: str, told: dict[str, Any]) -> Property:
+def _property(name: str, data: dict[str, Any]) -> Property:
     """A property of the data, which tells the fields of `Property` that are not at their default, and more."""
     fields: dict[str, Any] = {
-        key: told[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in told
+        key: data[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in data
     }
-    fields["allowed"] = tuple(told.get("allowed", ()))
-    fields["children"] = _properties(told.get("children", {}))
-    if "item" in told:
-        fields["item"] = _property("_value", told["item"])
+    fields["allowed"] = tuple(data.get("allowed", ()))
+    fields["children"] = _properties(data.get("children", {}))
+    if "item" in data:
+        fields["item"] = _property("_value", data["item"])
     return Property(name, **fields)

@@ -68,7 +68,7 @@ PATTERN = "pattern"
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    return tuple(Column(name, _KINDS[kinds]) for name, _, kinds in (one.partition(":") for one in text.split()))
+    return tuple(Column(name, _KINDS[kinds]) for name, _, kinds in (spec.partition(":") for spec in text.split()))
 
 
 _ALL = (

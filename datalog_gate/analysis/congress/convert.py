@@ -39,21 +39,25 @@ class _Told:
 def converted(module: ast.Module, comments: Sequence[str] = ()) -> str:
     """The text of the module; `comments` are those of its statements, in order."""
     rules = [statement for statement in module.statements if isinstance(statement, ast.Rule)]
-    said = [*comments, *[""] * (len(rules) - len(comments))]
-    told = _merged([_Told(rule, [said[at]]) for at, rule in enumerate(rules)])
-    annotated = {one.rule.head.name for one in told if one.rule.annotation}
-    names = tuple(dict.fromkeys(_renamed(one.rule.head).name for one in told))
+    all_comments = [*comments, *[""] * (len(rules) - len(comments))]
+    entries = _merged([_Told(rule, [all_comments[at]]) for at, rule in enumerate(rules)])
+    annotated = {entry.rule.head.name for entry in entries if entry.rule.annotation}
+    names = tuple(dict.fromkeys(_renamed(entry.rule.head).name for entry in entries))
     text = print_module(ast.Module(module.name, module.file, (ast.Export(names),) if names else ()))
-    for one in told:
-        one.rule = _tidy(one.rule)
-        head = one.rule.head.name
+    for entry in entries:
+        entry.rule = _tidy(entry.rule)
+        head = entry.rule.head.name
         level = "record" if head.startswith("execute.") else LEVEL_OF_HEAD.get(head)
         if level and head not in annotated:
             annotated.add(head)
-            one.rule = replace(one.rule, annotation=ast.Annotation(level))
-        shown = "" if one.rule.annotation and one.rule.annotation.attributes else "\n".join(dict.fromkeys(one.comments))
+            entry.rule = replace(entry.rule, annotation=ast.Annotation(level))
+        shown = (
+            ""
+            if entry.rule.annotation and entry.rule.annotation.attributes
+            else "\n".join(dict.fromkeys(entry.comments))
+        )
         lines = [f"// {line}\n" for line in shown.splitlines() if line.strip()]
-        text += "\n" + "".join(lines) + print_module(ast.Module(module.name, module.file, (one.rule,)))
+        text += "\n" + "".join(lines) + print_module(ast.Module(module.name, module.file, (entry.rule,)))
     return format_text(text, module.file)
 
 
@@ -69,7 +73,7 @@ def _tidy_literal(literal: ast.Literal, once: set[str]) -> ast.Literal:
         case ast.Atom():
             return with_terms(_renamed(literal), [_tidy_term(term, once) for term in terms(literal)])
         case ast.Negation():
-            return replace(literal, body=tuple(_tidy_literal(one, set()) for one in literal.body))
+            return replace(literal, body=tuple(_tidy_literal(inner, set()) for inner in literal.body))
         case ast.Disjunction():
             branches = tuple(tuple(_tidy_literal(literal, once) for literal in branch) for branch in literal.branches)
             return replace(literal, branches=branches)
@@ -87,10 +91,10 @@ def _renamed(atom: ast.Atom) -> ast.Atom:
 def _merged(rules: list[_Told]) -> list[_Told]:
     """The rules, two of them as one for as long as there are two that differ in one optional argument."""
     for _ in range(MOST_PASSES):
-        places = {one.key(): at for at, one in enumerate(rules)}
+        places = {entry.key(): at for at, entry in enumerate(rules)}
         gone: set[int] = set()
-        for at, one in enumerate(rules):
-            for without, joined in _optional(one.rule):
+        for at, entry in enumerate(rules):
+            for without, joined in _optional(entry.rule):
                 other = places.get(_key(without), at)
                 if at in gone or other in gone or other == at:
                     continue
@@ -101,12 +105,12 @@ def _merged(rules: list[_Told]) -> list[_Told]:
                 )
                 gone |= {last}
                 del places[_key(without)]
-                places.pop(one.key(), None)
+                places.pop(entry.key(), None)
                 places[rules[first].key()] = first
                 break
         if not gone:
             break
-        rules = [one for at, one in enumerate(rules) if at not in gone]
+        rules = [entry for at, entry in enumerate(rules) if at not in gone]
     return rules
 
 
@@ -138,8 +142,8 @@ def _both(rule: ast.Rule, at: int, atom: ast.Atom, place: int, term: ast.Variabl
         choice = (ast.Disjunction(((ast.Comparison("=", value, NULL),), (ast.Comparison("=", value, term),))),)
 
     def body(argument: ast.Term) -> ast.Body:
-        kept = ((here, literal) for here, literal in enumerate(rule.body) if literal not in compared)
-        return tuple(_with(atom, place, argument) if here == at else literal for here, literal in kept)
+        others = ((here, literal) for here, literal in enumerate(rule.body) if literal not in compared)
+        return tuple(_with(atom, place, argument) if here == at else literal for here, literal in others)
 
     return replace(rule, body=body(NULL)), replace(rule, body=(*body(value), *choice))
 
@@ -153,8 +157,8 @@ def _choices(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Body
         if (
             isinstance(other, ast.Variable | ast.Constant) and other != variable
         ):  # it is not null, or this would not load
-            given = ast.Operation("??", variable, other)
-            left, right = (given, other) if bound.left == variable else (other, given)
+            defaulted = ast.Operation("??", variable, other)
+            left, right = (defaulted, other) if bound.left == variable else (other, defaulted)
             return (ast.Comparison(bound.comparator, left, right),)
     return (ast.Disjunction(((ast.Comparison("=", variable, NULL),), tuple(compared))),) if compared else ()
 

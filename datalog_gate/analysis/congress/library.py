@@ -34,17 +34,17 @@ def parse_library(
     order of place."""
     rules: list[ast.Statement] = []
     comments: list[str] = []
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for entry in entries:
-        module, wrong = parse(entry.text, file, name, congress=True, line=entry.line, column=entry.column)
-        found += wrong
-        if not wrong and len(module.statements) != 1:
+        module, errors = parse(entry.text, file, name, congress=True, line=entry.line, column=entry.column)
+        diagnostics += errors
+        if not errors and len(module.statements) != 1:
             span = Span(file, entry.line, entry.column, entry.line, entry.column + 1)
             message = f"a rule of a library is one statement, here are {len(module.statements)}"
-            found.append(Diagnostic("bad-library", message, span, "write each as a rule of its own"))
+            diagnostics.append(Diagnostic("bad-library", message, span, "write each as a rule of its own"))
         rules += module.statements
         comments += [entry.comment] * len(module.statements)
-    return ast.Module(name, file, _annotated(rules, comments), congress=True, title=title), in_order(found)
+    return ast.Module(name, file, _annotated(rules, comments), congress=True, title=title), in_order(diagnostics)
 
 
 def _annotated(rules: list[ast.Statement], comments: list[str]) -> tuple[ast.Statement, ...]:
@@ -54,8 +54,8 @@ def _annotated(rules: list[ast.Statement], comments: list[str]) -> tuple[ast.Sta
         if isinstance(rule, ast.Rule) and rule.head.name in LEVEL_OF_HEAD:
             places[rule.head.name].append(at)
     for head, several in places.items():
-        first, said = rules[several[0]], {comments[at] for at in several}
-        if len(said) == 1 and isinstance(first, ast.Rule) and not first.annotation and (comment := said.pop()):
+        first, texts = rules[several[0]], {comments[at] for at in several}
+        if len(texts) == 1 and isinstance(first, ast.Rule) and not first.annotation and (comment := texts.pop()):
             variables = [term.name for term in first.head.arguments if isinstance(term, ast.Variable)]
             text = comment.strip().replace("{", "(").replace("}", ")")
             message = ": ".join(filter(None, [text, ", ".join(f"{{{variable}}}" for variable in variables)]))

@@ -90,7 +90,7 @@ class _Rewriting:
         return self.relations.get(meaning.name, meaning) if isinstance(meaning, Relation) else meaning
 
     def _body(self, body: ast.Body) -> ast.Body:
-        return tuple(one for literal in body for one in self._literal(literal))
+        return tuple(rewritten for literal in body for rewritten in self._literal(literal))
 
     def _literal(self, literal: ast.Literal) -> ast.Body:
         match literal:
@@ -169,7 +169,9 @@ class _Rewriting:
         if isinstance(term, ast.Constant):
             return term
         if word not in self.renamed:
-            self.renamed[word] = next(one for one in (word + "_" * at for at in count(1)) if one not in self.variables)
+            self.renamed[word] = next(
+                name for name in (word + "_" * at for at in count(1)) if name not in self.variables
+            )
         other = self.renamed[word]
         self._note(f"{shown} is read as a variable, {other}", term.span)
         return replace(term, name=other)

@@ -214,7 +214,7 @@ class _Judge:
             if isinstance(argument, Const)
         ]
         kinds = [self._catalogue.type(str(name)) for name in of_type or self._catalogue.types()]
-        return Domain(frozenset(one.name for kind in kinds if kind for one in kind.properties), False, True)
+        return Domain(frozenset(schema.name for kind in kinds if kind for schema in kind.properties), False, True)
 
 
 def _strange(what: str, constant: Operand | None, domain: Domain | None, span: Span) -> Iterator[Diagnostic]:
@@ -230,10 +230,10 @@ def _strange(what: str, constant: Operand | None, domain: Domain | None, span: S
         yield Diagnostic("unknown-value", f"{what} {text!r}", span, suggestion, "error" if severe else "warning")
 
 
-def _letters_apart(one: str, other: str) -> int:
+def _letters_apart(word: str, other: str) -> int:
     """The edit distance of two words."""
     row = list(range(len(other) + 1))
-    for at, letter in enumerate(one, 1):
+    for at, letter in enumerate(word, 1):
         above, row[0] = row[0], at
         for place, against in enumerate(other, 1):
             above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (letter != against))

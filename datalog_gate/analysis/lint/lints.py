@@ -33,20 +33,20 @@ def lint(
     for stratum in checked.program.strata:
         for rule in stratum.rules:
             by_relation.setdefault(rule.relation, []).append(rule)
-    found = [*checked.warnings, *_of_policies(checked, tested)]
+    warnings = [*checked.warnings, *_of_policies(checked, tested)]
     live = _live(checked)
     used = _used(modules, checked, names, by_relation)
     for module in modules:
-        found += _unused(module, names, used)
+        warnings += _unused(module, names, used)
         for written in module.statements:
             if isinstance(written, Rule):
                 name = names.head(written.head, module.name).name
                 ways = [rule for rule in by_relation.get(name, ()) if rule.span == written.span]
-                found += once(written, partial(names.relation, module=module.name), every=True)
-                found += _constant_aggregates(written)
-                found += _never_fires(written, ways, live)
-                found += (diagnostic for way in ways for diagnostic in _cartesian(way.body, (), by_relation))
-    return in_order(found)
+                warnings += once(written, partial(names.relation, module=module.name), every=True)
+                warnings += _constant_aggregates(written)
+                warnings += _never_fires(written, ways, live)
+                warnings += (diagnostic for way in ways for diagnostic in _cartesian(way.body, (), by_relation))
+    return in_order(warnings)
 
 
 def _warning(code: str, message: str, span: Span, suggestion: str) -> Diagnostic:
@@ -133,15 +133,15 @@ def _unused(module: Module, names: Names, used: Set[RelationRef]) -> Iterator[Di
         for literal in (*statement.head.arguments, *statement.body)
     ]
     read = {atom.name for atom in nodes(bodies) if isinstance(atom, Atom)} - scope.relations.keys()
-    told: set[RelationRef] = set()
+    reported: set[RelationRef] = set()
     for statement in module.statements:
         match statement:
             case Import(imported, span) if not read & names.scopes[names.imported(imported, module.name)].exports:
                 yield _warning("never-used", f"no name here is from {imported}", span, "remove the import")
             case Declaration(name, span=span) | Rule(Atom(name, name_span=span)):
                 bare = name.rpartition(":")[2]
-                if bare not in told and scope.relations[bare].name not in used:
-                    told.add(bare)
+                if bare not in reported and scope.relations[bare].name not in used:
+                    reported.add(bare)
                     suggestion = f"remove it, or say `export {bare}.` if it is for others"
                     yield _warning("never-used", f"no policy or export needs {bare}", span, suggestion)
 

@@ -33,8 +33,8 @@ def once(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnost
     negated = {variable.name for node in negations for variable in variables(node.body)}
     places = (place for place in _places(whole, meaning) if counts[place.variable.name] == 1)
     slips = Slips(counts)
-    found = (_judged(place, slips, place.variable.name in negated, every) for place in places)
-    return [diagnostic for diagnostic in found if diagnostic]
+    diagnostics = (_judged(place, slips, place.variable.name in negated, every) for place in places)
+    return [diagnostic for diagnostic in diagnostics if diagnostic]
 
 
 def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
@@ -44,14 +44,20 @@ def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
     for group, constant, text in _texts(module):
         places.setdefault(text, []).append((group, constant.span))
     slips = Slips(text for text in places if len(text) > 2 and any(map(str.isalpha, text)))
-    found = []
+    diagnostics = []
     for text, [(group, span), *more] in places.items():
-        near = (one for one in slips.of(text) if len(one) != len(text) or sorted(one) == sorted(text))
-        apart = (one for one in near if group is None or any(other != group for other, _ in places[one]))
-        if not more and (one := next(apart, None)):
+        near = (
+            other_text
+            for other_text in slips.of(text)
+            if len(other_text) != len(text) or sorted(other_text) == sorted(text)
+        )
+        apart = (
+            other_text for other_text in near if group is None or any(other != group for other, _ in places[other_text])
+        )
+        if not more and (other_text := next(apart, None)):
             message = f"{text!r} occurs once in the module"
-            found.append(Diagnostic("used-once", message, span, f"did you mean {one!r}?", "warning"))
-    return found
+            diagnostics.append(Diagnostic("used-once", message, span, f"did you mean {other_text!r}?", "warning"))
+    return diagnostics
 
 
 def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
@@ -94,19 +100,21 @@ def _places(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Place]:
             case ast.Comparison("=", left, right):
                 yield from (_Place(term, equation=True) for term in (left, right) if isinstance(term, ast.Variable))
             case ast.Membership(term, items):
-                yield from (_Place(one, equation=True) for one in (term, *items) if isinstance(one, ast.Variable))
+                yield from (
+                    _Place(operand, equation=True) for operand in (term, *items) if isinstance(operand, ast.Variable)
+                )
 
 
 def _judged(place: _Place, names: Slips, negated: bool, every: bool) -> Diagnostic | None:
     name, span = place.variable.name, place.variable.span
     near = next(iter((*_WORDS.of(name), *names.of(name))), None)
-    meant = f"did you mean {near}?" if near else None
+    suggestion = f"did you mean {near}?" if near else None
     message = f"{name} is a variable that occurs once"
     if near in WORDS:
-        return Diagnostic("used-once", message, span, meant)
+        return Diagnostic("used-once", message, span, suggestion)
     if place.equation:
         message += ": the condition holds of any value"
-        return Diagnostic("forgotten-quotes", message, span, meant or f'write "{name}" for the text')
+        return Diagnostic("forgotten-quotes", message, span, suggestion or f'write "{name}" for the text')
     quoted = f'write {place.column}="{name}" for the text, or leave the column out'
     if place.text:
         return Diagnostic(
@@ -114,7 +122,7 @@ def _judged(place: _Place, names: Slips, negated: bool, every: bool) -> Diagnost
         )
     wildcard = "write `_` if any value will do"
     if negated:
-        return Diagnostic("negated-once", f"{name} occurs only here, under not", span, meant or wildcard)
+        return Diagnostic("negated-once", f"{name} occurs only here, under not", span, suggestion or wildcard)
     if name.startswith("_") or not (every or near or place.column):
         return None
-    return Diagnostic("used-once", message, span, meant or (quoted if place.column else wildcard), "warning")
+    return Diagnostic("used-once", message, span, suggestion or (quoted if place.column else wildcard), "warning")
