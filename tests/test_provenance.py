@@ -16,7 +16,7 @@ from datalog_gate.analysis.program import (
     Without,
 )
 from datalog_gate.base.values import Row
-from datalog_gate.decision.locations import FOLLOWED, support
+from datalog_gate.decision.findings import FOLLOWED, find_support
 from datalog_gate.engine import native
 from datalog_gate.engine.model import Model
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
@@ -36,7 +36,7 @@ CYCLE: Facts = {"node": [], "edge": [(1, 2), (2, 3), (3, 2), (3, 4), (4, 3)]}
 
 
 def leaves(checked: CheckedProgram, model: Model, relation: RelationRef, row: Row) -> list[Fact]:
-    return [(leaf.relation, leaf.row) for leaf in support(Provenance(checked, model), relation, row).leaves]
+    return [(leaf.relation, leaf.row) for leaf in find_support(Provenance(checked, model), relation, row).leaves]
 
 
 def test_a_derivation_rests_on_rows_of_earlier_rounds_only() -> None:

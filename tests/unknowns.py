@@ -22,7 +22,7 @@ from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key
 from datalog_gate.decision.case_analysis import Seen, Unsettled, branches
-from datalog_gate.decision.locations import deciding, support
+from datalog_gate.decision.findings import find_deciding_unknowns, find_support
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.intervals import kinds_of
 from datalog_gate.engine.model import Model
@@ -243,11 +243,11 @@ class Versions:
     def because(self, relation: RelationRef) -> tuple[Unknown, ...]:
         """What decides on the first row, as the gate finds it."""
         first = min(self.rows(relation)[1], key=row_key)
-        tree = support(Provenance(self.program, self.model), possible(relation, self.program), first)
+        tree = find_support(Provenance(self.program, self.model), possible(relation, self.program), first)
         rests_on = {
             name for stratum in resting(self.case.program, frozenset({relation})).strata for name in stratum.relations
         }
-        return deciding(None, tree.leaves, self.case.factset(), rests_on, self.case.program)
+        return find_deciding_unknowns(None, tree.leaves, self.case.factset(), rests_on, self.case.program)
 
 
 def settled(case: Case, relation: RelationRef, because: Sequence[Unknown]) -> list[tuple[Meaning, bool]]:

@@ -1,34 +1,45 @@
-"""The findings of policies, read off a finished model (layer 4).
-
-In: the model of a program over the facts of some stacks. Out: the `Violation` values of each policy, each with its
-place and what decides it, and the errors that policies met.
-"""
+"""The findings of policies, read off a finished model: each with its place and the unknowns that decide it."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
+from datalog_gate.analysis.program import CheckedProgram, Match, Var, Without
+from datalog_gate.analysis.strata import reads
 from datalog_gate.analysis.unknowns import possible
-from datalog_gate.base.values import OPEN, SECRET, ResourceId, Row, Unknown, in_order, show
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.unknown import rests_on
+from datalog_gate.base.values import OPEN, SECRET, ResourceId, Row, Unknown, Value, in_order, show
+from datalog_gate.decision.case_analysis import Dependence
 from datalog_gate.decision.changes import Changes
 from datalog_gate.decision.decision import Mode, PolicyError, Violation, Waiver
-from datalog_gate.decision.dependence import Dependence
 from datalog_gate.decision.evaluation import Evaluation
-from datalog_gate.decision.locations import Support, deciding, place, support
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import MODES, Request
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.decision.waivers import waiver_of
 from datalog_gate.engine.budget import Budget, Watch
-from datalog_gate.engine.provenance import Fact, Provenance
-from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version
+from datalog_gate.engine.provenance import Derivation, Fact, Provenance
+from datalog_gate.facts.factset import FactSet, place_of
+from datalog_gate.schema.declaration import Relation, RelationRef, certain_version, possible_version, relation_name
 from datalog_gate.stack.model import Stack
 
 PLACING = Budget(looks=300_000)
-"""What it may take to find where the findings stand: some seconds. No clock, so that the same stands everywhere."""
+"""The budget of the search for the places of findings: some seconds. It has no clock, so that places are the same
+everywhere."""
+NAMELESS = frozenset({"_id", "_stack", "_index", "_index2", "_key", "_key2", "id", "stack"})
+"""The columns that identify a row; their values are not in the template's text."""
+
+FOLLOWED = 100
+"""How many rows that a finding depends on are followed, the nearest first: there may be thousands."""
+
+TEMPLATE_RELATIONS = ("heat:", "os:", "aws:")
+"""The prefixes of relations that templates fill."""
 
 
 class FindingReader:
@@ -60,8 +71,8 @@ class FindingReader:
             if rows := model.rows(policy.relation):
                 waivers = [waiver for waiver in self._request.waivers if waiver.policy == policy.id]
                 for row in rows:
-                    rests_on = support(self.provenance, policy.relation, row)
-                    yield self._violation(policy, policy.relation, row, rests_on, waivers=waivers)
+                    support = find_support(self.provenance, policy.relation, row)
+                    yield self._violation(policy, policy.relation, row, support, waivers=waivers)
 
     def undetermined(self, policies: Sequence[Policy], certain: Sequence[Violation]) -> Iterator[Violation]:
         """Read the rows that violate a policy for some outcome of the unknowns: one for each subject, the first that is
@@ -75,9 +86,9 @@ class FindingReader:
             relation = possible_version(policy.relation)  # without rows if nothing that it reads is unknown
             if rows := model.rows(relation):
                 for subject, row in self._undetermined_rows(policy, rows, tolerated).items():
-                    rests_on = support(self.provenance, relation, row)
-                    because = self._deciding(policy, subject, rests_on)
-                    yield self._violation(policy, relation, row, rests_on, because)
+                    support = find_support(self.provenance, relation, row)
+                    because = self._deciding(policy, subject, support)
+                    yield self._violation(policy, relation, row, support, because)
 
     def _undetermined_rows(
         self, policy: Policy, rows: Collection[Row], tolerated: Mapping[tuple[str, ResourceId], bool]
@@ -96,9 +107,9 @@ class FindingReader:
                 chosen[subject] = row, is_tolerated
         return {subject: row for subject, (row, _) in chosen.items()}
 
-    def _deciding(self, policy: Policy, subject: ResourceId | None, rests_on: Support) -> tuple[Unknown, ...]:
+    def _deciding(self, policy: Policy, subject: ResourceId | None, support: Support) -> tuple[Unknown, ...]:
         reads = self._rules.reads[policy.relation]
-        return deciding(subject, rests_on.leaves, self._evaluation.facts, reads, self._rules.program)
+        return find_deciding_unknowns(subject, support.leaves, self._evaluation.facts, reads, self._rules.program)
 
     def errors(self, policies: Sequence[Policy]) -> Iterator[PolicyError]:
         """Read for each policy the first error that it depends on, or that the budget ended before it was judged."""
@@ -124,7 +135,7 @@ class FindingReader:
         policy: Policy,
         relation: RelationRef,
         row: Row,
-        rests_on: Support,
+        support: Support,
         because: tuple[Unknown, ...] = (),
         waivers: Sequence[Waiver] = (),
     ) -> Violation:
@@ -134,7 +145,7 @@ class FindingReader:
         project = self._request.caller.project if self._request.caller else None
         waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self._request.now)
         hints = (policy.hint, f"waiver {waiver.id} {lapse}" if waiver and lapse else "")
-        span = place(subject, row, rests_on, self._evaluation.facts, self._rules.program.relations)
+        span = find_place(subject, row, support, self._evaluation.facts, self._rules.program.relations)
         violation = Violation(
             policy=policy.id,
             level=policy.level,
@@ -200,3 +211,151 @@ def _tolerated(violations: Sequence[Violation]) -> dict[tuple[str, ResourceId], 
             key = violation.policy, violation.resource
             tolerated[key] = violation.tolerated and tolerated.get(key, True)
     return tolerated
+
+
+class Leaf(NamedTuple):
+    """A fact that a derivation depends on, and the columns of it that the rule reads."""
+
+    relation: RelationRef
+    row: Row
+    columns: tuple[int, ...]
+
+
+class Support(NamedTuple):
+    """The facts that a derivation depends on, in order of the bodies, and the resources that must lack rows for it."""
+
+    leaves: list[Leaf]
+    lacking: set[Value]
+
+
+def find_support(provenance: Provenance, relation: RelationRef, row: Row) -> Support:
+    """Find what the row's first derivation depends on, through at most `FOLLOWED` derived rows."""
+    derivations = _nearest(provenance, (relation, row))
+    leaves: dict[Leaf, None] = {}
+    lacking: set[Value] = set()
+    seen: set[Fact] = set()
+    pending = [Leaf(relation, row, ())]
+    while pending:
+        leaf = pending.pop()
+        fact = (leaf.relation, leaf.row)
+        if leaf.relation in provenance.program.inputs:
+            leaves[leaf._replace(relation=certain_version(leaf.relation))] = None
+        elif fact not in seen and (derivation := derivations.get(fact)):
+            matches = [literal for literal in derivation.rule.body if isinstance(literal, Match)]
+            steps = [Leaf(*fact, match.columns) for match, fact in zip(matches, derivation.matched, strict=True)]
+            pending += reversed(steps)
+            lacking |= set(_lacking(derivation))
+        seen.add(fact)
+    return Support(list(leaves), lacking)
+
+
+def find_place(
+    subject: ResourceId | None, row: Row, support: Support, facts: FactSet, relations: Mapping[RelationRef, Relation]
+) -> Span | None:
+    """Find the place of the value at fault.
+
+    That is the place of the first value of the violation's row that a leaf about the subject holds; else of the subject
+    if it lacks something; else of the most precise such leaf, a list item before a resource; else of the subject, or of
+    any leaf.
+    """
+    leaves = support.leaves
+    about = [leaf for leaf in leaves if subject is None or leaf.row[:1] == (subject,)]
+    for value in row:
+        if value is not None and value != subject:
+            for leaf in about:
+                if span := _column_holding(value, leaf, facts, relations):
+                    return span
+    origins = [origin for leaf in about or leaves if (origin := facts.origin(leaf.relation, leaf.row))]
+    if not origins:
+        return None
+    best = max(origins, key=lambda origin: len(origin[1]))
+    return place_of(best) if len(best[1]) > 1 and subject not in support.lacking else best[0].locate(())
+
+
+def find_deciding_unknowns(
+    subject: ResourceId | None,
+    leaves: Sequence[Leaf],
+    facts: FactSet,
+    reads: Collection[RelationRef],
+    program: CheckedProgram,
+) -> tuple[Unknown, ...]:
+    """Find the unknowns that decide a violation, each once, in order.
+
+    They are those of the rows it depends on. Where it depends on the absence of rows, or on their number, they are
+    those of the rows about the subject, or else of all rows, that the policy reads: `reads` are its relations in the
+    program as written.
+    """
+    unknowns = [unknown for leaf in leaves for unknown in _unknowns(leaf, facts)]
+    if not unknowns:
+        columns = _columns(reads, program)
+        near = [Leaf(name, row, read) for name, read in columns.items() for row in facts.rows.get(name, ())]
+        about = [leaf for leaf in near if subject is None or leaf.row[:1] == (subject,)]
+        unknowns = [unknown for leaf in about for unknown in _unknowns(leaf, facts)]
+        unknowns = unknowns or [unknown for leaf in near for unknown in _unknowns(leaf, facts)]
+    return tuple(dict.fromkeys(unknowns))
+
+
+def _columns(wanted: Collection[RelationRef], program: CheckedProgram) -> dict[RelationRef, tuple[int, ...]]:
+    """Collect the columns that the rules of the wanted relations read, by relation, in order."""
+    columns: dict[RelationRef, set[int]] = {}
+    for stratum in program.strata:
+        for rule in stratum.rules:
+            if rule.relation in wanted:
+                for _, match in reads(rule.body):
+                    columns.setdefault(match.relation, set()).update(match.columns)
+    return {name: tuple(sorted(columns[name])) for name in sorted(columns, key=str)}
+
+
+def _nearest(provenance: Provenance, root: Fact) -> dict[Fact, Derivation]:
+    """Derive the rows that the root depends on, the nearest first, as far as the budget goes: without a derivation a
+    finding is placed at its subject."""
+    derivations: dict[Fact, Derivation] = {}
+    waiting = deque([root])
+    while waiting and len(derivations) < FOLLOWED:
+        fact = waiting.popleft()
+        if fact in derivations or fact[0] in provenance.program.inputs:
+            continue
+        try:
+            derivation = provenance.derive(*fact)
+        except BudgetError:
+            break
+        if derivation:
+            derivations[fact] = derivation
+            waiting += derivation.matched
+    return derivations
+
+
+def _lacking(derivation: Derivation) -> Iterator[Value]:
+    """List the resources of which the derivation's rule requires that templates have no row in some relation."""
+    for literal in derivation.rule.body:
+        if not isinstance(literal, Without):
+            continue
+        for inner in literal.body:
+            if isinstance(inner, Match) and relation_name(inner.relation).startswith(TEMPLATE_RELATIONS):
+                first = inner.arguments[0]
+                if isinstance(first, Var) and (value := derivation.binding.get(first)) is not None:
+                    yield value
+
+
+def _unknowns(leaf: Leaf, facts: FactSet) -> Iterator[Unknown]:
+    """List the unknown that decides whether the row exists, and those in the columns that are read. Unknowns that
+    depend on the former, as those of a wildcard do, add nothing."""
+    reason = facts.maybe.get(leaf.relation, {}).get(leaf.row)
+    if reason:
+        yield reason
+    for at in leaf.columns:
+        value = leaf.row[at]
+        if isinstance(value, Unknown) and not (reason and rests_on(value, reason)):
+            yield value
+
+
+def _column_holding(value: Value, leaf: Leaf, facts: FactSet, relations: Mapping[RelationRef, Relation]) -> Span | None:
+    described = relations.get(leaf.relation)
+    origin = facts.origin(leaf.relation, leaf.row)
+    if described is None or origin is None:
+        return None
+    for at in leaf.columns:
+        name = described.columns[at].name
+        if leaf.row[at] == value and name not in NAMELESS:
+            return place_of(origin, name)
+    return None

@@ -20,8 +20,8 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show, to_json
 from datalog_gate.decision.decision import Decision, Violation
+from datalog_gate.decision.findings import NAMELESS
 from datalog_gate.decision.judgement import Judgement, decide
-from datalog_gate.decision.locations import NAMELESS
 from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.why import Node
 from datalog_gate.facts.grant_relations import POLICY
