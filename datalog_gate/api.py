@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.congress.convert import converted
+from datalog_gate.analysis.congress.convert import convert
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.violation_key import compares_states
@@ -254,7 +254,7 @@ def convert_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict
     modules, diagnostics = parse_all(files)
     checked = check(modules, found=diagnostics, sources=texts(files), catalogue=catalogue)
     return {
-        file.file: converted(module, [entry.comment for entry in file.entries or ()])
+        file.file: convert(module, [entry.comment for entry in file.entries or ()])
         for file, module in zip(files, checked.modules, strict=True)
     }
 

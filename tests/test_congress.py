@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.congress.convert import converted
+from datalog_gate.analysis.congress.convert import convert
 from datalog_gate.analysis.congress.library import Entry
 from datalog_gate.api import convert_congress
 from datalog_gate.base.diagnostics import Diagnostic
@@ -338,7 +338,7 @@ def test_conversion_keeps_every_row(
     written = RuleFile("a", "a", text, congress=True)
     module, _ = written.parse()
     (modern,) = check([module]).modules
-    ours = RuleFile("a", "a", converted(modern))
+    ours = RuleFile("a", "a", convert(modern))
     lines = [
         FactLine(
             "neutronv2:security_group_rules", {"id": str(at), "port_range_min": low, "port_range_max": high}, NOWHERE

@@ -17,7 +17,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.main import main
 from datalog_gate.schema import resource_types
 from datalog_gate.schema.catalogue import SHIPPED
-from datalog_gate.schema.operator_files import catalogue_of
+from datalog_gate.schema.operator_files import read_catalogue
 
 BALANCER = """\
 {"source": "acme 3",
@@ -162,7 +162,7 @@ def test_an_upgrade_tells_all_that_it_breaks() -> None:
 def read_diagnostics(entry: dict[str, Any]) -> tuple[Diagnostic, ...]:
     """What is said of a file of one type that is written on one line."""
     with pytest.raises(InputError) as error:
-        catalogue_of([("f", json.dumps({"A::B": {"relation": "a:b", "properties": {}} | entry}))])
+        read_catalogue([("f", json.dumps({"A::B": {"relation": "a:b", "properties": {}} | entry}))])
     return error.value.diagnostics
 
 
@@ -218,5 +218,5 @@ def test_a_bad_type_is_told(entry: dict[str, Any], message: str, suggestion: str
 )  # fmt: skip
 def test_a_bad_file_is_told_with_its_place(text: str, message: str, line: int, column: int) -> None:
     with pytest.raises(InputError) as error:
-        catalogue_of([("f", text)])
+        read_catalogue([("f", text)])
     assert error.value.diagnostics == (Diagnostic("bad-catalogue", message, Span("f", line, column, line, column + 1)),)

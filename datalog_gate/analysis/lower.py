@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from datalog_gate.analysis.lint.single_use import once
+from datalog_gate.analysis.lint.single_use import find_single_uses
 from datalog_gate.analysis.patterns import refusal
 from datalog_gate.analysis.program import (
     Call,
@@ -81,7 +81,7 @@ class Lowering:
             return  # the names say so
         self.relations.setdefault(relation.name, relation)
         self._module, self._spans, self._fresh = module, {}, 0
-        slips = once(rule, lambda atom: self.names.relation(atom, module))
+        slips = find_single_uses(rule, lambda atom: self.names.relation(atom, module))
         if module in self.names.congress:  # there a variable that occurs once is how to say "any"
             quotes = [replace(slip, severity="warning") for slip in slips if slip.code == "forgotten-quotes"]
             slips = [slip for slip in slips if slip.code == "negated-once"] + quotes

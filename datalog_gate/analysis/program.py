@@ -46,24 +46,27 @@ Pattern = Var | Const | None
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A row of the relation fits the arguments. A variable never matches null with null: one that another literal binds
-    too does not match a null here (inside an atom, twice the same variable neither); a constant null does.
+    """A row of the relation fits the arguments.
 
-    `columns` are those of the arguments that are not anything, and `said` these with their columns: of fifty columns
-    that a relation has, a rule reads two. An engine marks a match as `new` that reads the rows of the last round only.
+    A variable never matches null with null: one that another literal binds too does not match a null here (inside an
+    atom, twice the same variable neither); a constant null does.
+
+    `columns` are the positions of the arguments that are not None, and `column_terms` these arguments with their
+    positions: a rule reads few of the columns of a wide relation. An engine marks a match as `new` that reads only the
+    rows of the last round.
     """
 
     relation: RelationRef
     arguments: tuple[Pattern, ...]
     span: Span = field(compare=False)
     new: bool = False
-    said: tuple[tuple[int, Operand], ...] = field(init=False, compare=False, repr=False)
+    column_terms: tuple[tuple[int, Operand], ...] = field(init=False, compare=False, repr=False)
     columns: tuple[int, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        said = tuple((at, term) for at, term in enumerate(self.arguments) if term is not None)
-        object.__setattr__(self, "said", said)
-        object.__setattr__(self, "columns", tuple(at for at, _ in said))
+        column_terms = tuple((at, term) for at, term in enumerate(self.arguments) if term is not None)
+        object.__setattr__(self, "column_terms", column_terms)
+        object.__setattr__(self, "columns", tuple(at for at, _ in column_terms))
 
 
 @dataclass(frozen=True, slots=True)

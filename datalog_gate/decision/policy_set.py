@@ -18,7 +18,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.gc import paused
 from datalog_gate.language.ast import Module
-from datalog_gate.language.limits import Limit, with_limits
+from datalog_gate.language.limits import Limit, add_limits
 from datalog_gate.language.parser import parse
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import RelationRef
@@ -47,7 +47,7 @@ class RuleFile:
         module, found = parse(self.text, self.file, self.module, congress=self.congress)
         if self.limits is None:
             return module, found
-        module, wrong = with_limits(module, self.limits)
+        module, wrong = add_limits(module, self.limits)
         return module, (*found, *wrong)
 
 

@@ -153,7 +153,9 @@ class Assignments:
 
     def _best(self, matches: Sequence[Match], binding: Binding) -> Match:
         """The match with most known terms; of several, if rows are ordered, the first one with the fewest rows."""
-        counts = [sum([isinstance(term, Const) or term in binding for _, term in match.said]) for match in matches]
+        counts = [
+            sum([isinstance(term, Const) or term in binding for _, term in match.column_terms]) for match in matches
+        ]
         most = max(counts)
         best = [match for match, count in zip(matches, counts, strict=True) if count == most]
         if len(best) == 1 or not self.ordered:
@@ -194,7 +196,7 @@ class Assignments:
 
     def _place(self, match: Match, binding: Binding) -> Place | None:
         """Where to look up the rows of a match; None if a variable is null, which never joins."""
-        fixed = [(at, term) for at, term in match.said if isinstance(term, Const) or term in binding]
+        fixed = [(at, term) for at, term in match.column_terms if isinstance(term, Const) or term in binding]
         columns, key = tuple([at for at, _ in fixed]), tuple([_value(term, binding) for _, term in fixed])
         if any(value is None and isinstance(term, Var) for value, (_, term) in zip(key, fixed, strict=True)):
             return None
@@ -284,7 +286,7 @@ def _extend(match: Match, row: Row, binding: Binding, in_error: bool = False) ->
     A null in a row in error is a value that is not known, which fits.
     """
     extended = dict(binding)
-    for at, argument in match.said:
+    for at, argument in match.column_terms:
         value = row[at]
         if in_error and value is None:
             continue

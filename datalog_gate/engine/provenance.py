@@ -145,7 +145,7 @@ class Provenance:
             if len(rows) != 1:
                 return None
             (row,) = rows
-            binding |= {term: row[column] for column, term in match.said if isinstance(term, Var)}
+            binding |= {term: row[column] for column, term in match.column_terms if isinstance(term, Var)}
         return binding
 
     def _reached(self, stratum: Stratum) -> Rounds:
@@ -156,7 +156,7 @@ class Provenance:
 
     def _matched(self, match: Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
         """The first row that fits the match and was derived before round `latest`, if there is one."""
-        key = tuple([term.value if isinstance(term, Const) else binding[term] for _, term in match.said])
+        key = tuple([term.value if isinstance(term, Const) else binding[term] for _, term in match.column_terms])
         rows = self._search.rows(match.relation, match.columns, key)
         if match.relation in reached:
             rounds_of = reached[match.relation]
@@ -170,13 +170,15 @@ def _order_lookups(
 ) -> tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]:
     """The `lookups` of a rule: matches with known terms come first."""
     known: set[Operand] = {argument for argument in rule.arguments if isinstance(argument, Var)}
-    waiting = [match for match in matches if any(isinstance(term, Var) and term not in known for _, term in match.said)]
+    waiting = [
+        match for match in matches if any(isinstance(term, Var) and term not in known for _, term in match.column_terms)
+    ]
     lookups = []
     while waiting:
-        best = next((match for match in waiting if any(term in known for _, term in match.said)), waiting[0])
+        best = next((match for match in waiting if any(term in known for _, term in match.column_terms)), waiting[0])
         waiting = [match for match in waiting if match is not best]
-        fixed = tuple((column, term) for column, term in best.said if isinstance(term, Const) or term in known)
-        known |= {term for _, term in best.said if isinstance(term, Var)}
+        fixed = tuple((column, term) for column, term in best.column_terms if isinstance(term, Const) or term in known)
+        known |= {term for _, term in best.column_terms if isinstance(term, Var)}
         lookups.append((best, fixed))
     return tuple(lookups)
 

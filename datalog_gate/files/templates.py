@@ -138,11 +138,11 @@ def read_catalogue(*paths: str | Path, upgrade: bool = True) -> Catalogue:
     """The catalogue with the types of an operator's files, each in the place of a shipped one of its name. What
     `schema/data/harvest.py` printed of another Heat stands for all shipped types of Heat; without `upgrade` it is
     left out. Errors: InputError."""
-    from datalog_gate.schema.operator_files import catalogue_of
+    from datalog_gate.schema.operator_files import read_catalogue
 
     if not paths:
         return SHIPPED
-    return catalogue_of([(str(path), read_text(path)) for path in paths], upgrade)
+    return read_catalogue([(str(path), read_text(path)) for path in paths], upgrade)
 
 
 def root_name(path: Path) -> str:

@@ -24,7 +24,7 @@ class Limit:
     facts: tuple[Rule, ...]
 
 
-def with_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[Diagnostic]]:
+def add_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[Diagnostic]]:
     """The module with the facts. Each relation that it declares is given, and nothing else is: a limit that is missing
     or misspelt would be one that holds nothing back. Kinds and columns are checked as those of any fact."""
     declared = {statement.name: statement for statement in module.statements if isinstance(statement, Declaration)}

@@ -58,7 +58,7 @@ OF_PROPERTY: dict[str, type] = {
 }
 
 
-def catalogue_of(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Catalogue:
+def read_catalogue(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Catalogue:
     """The catalogue of the shipped types and those of the files, given as name and text, later over earlier. A file
     whose source is openstack-heat says all that Heat has: no shipped type of Heat is left beside it; without `upgrade`
     it is left out. Errors: InputError."""

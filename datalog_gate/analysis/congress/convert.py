@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
 from datalog_gate.language import ast
@@ -26,8 +27,8 @@ REFLEXIVE = ("<=", ">=")
 
 
 @dataclass(slots=True)
-class _Told:
-    """A rule and the comments that are said of it."""
+class _CommentedRule:
+    """A rule with its comments."""
 
     rule: ast.Rule
     comments: list[str]
@@ -36,11 +37,11 @@ class _Told:
         return _key(self.rule)
 
 
-def converted(module: ast.Module, comments: Sequence[str] = ()) -> str:
-    """The text of the module; `comments` are those of its statements, in order."""
+def convert(module: ast.Module, comments: Sequence[str] = ()) -> str:
+    """The text of a rule file for the module; `comments` are those of its statements, in order."""
     rules = [statement for statement in module.statements if isinstance(statement, ast.Rule)]
-    all_comments = [*comments, *[""] * (len(rules) - len(comments))]
-    entries = _merged([_Told(rule, [all_comments[at]]) for at, rule in enumerate(rules)])
+    pairs = zip_longest(rules, comments, fillvalue="")
+    entries = _merged([_CommentedRule(rule, [comment]) for rule, comment in pairs if isinstance(rule, ast.Rule)])
     annotated = {entry.rule.head.name for entry in entries if entry.rule.annotation}
     names = tuple(dict.fromkeys(_renamed(entry.rule.head).name for entry in entries))
     text = print_module(ast.Module(module.name, module.file, (ast.Export(names),) if names else ()))
@@ -88,7 +89,7 @@ def _renamed(atom: ast.Atom) -> ast.Atom:
     return replace(atom, name=atom.name[:-1] + UPDATES.get(atom.name[-1], atom.name[-1]))
 
 
-def _merged(rules: list[_Told]) -> list[_Told]:
+def _merged(rules: list[_CommentedRule]) -> list[_CommentedRule]:
     """The rules, two of them as one for as long as there are two that differ in one optional argument."""
     for _ in range(MOST_PASSES):
         places = {entry.key(): at for at, entry in enumerate(rules)}
@@ -100,7 +101,7 @@ def _merged(rules: list[_Told]) -> list[_Told]:
                     continue
                 first, last = sorted((at, other))
                 annotation = rules[first].rule.annotation or rules[last].rule.annotation
-                rules[first] = _Told(
+                rules[first] = _CommentedRule(
                     replace(joined, annotation=annotation), [*rules[first].comments, *rules[last].comments]
                 )
                 gone |= {last}

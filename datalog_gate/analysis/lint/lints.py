@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from functools import partial
 
 from datalog_gate.analysis.check import Checked, matches
-from datalog_gate.analysis.lint.single_use import once
+from datalog_gate.analysis.lint.single_use import find_single_uses
 from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
 from datalog_gate.analysis.resolve import Names
@@ -42,7 +42,7 @@ def lint(
             if isinstance(written, Rule):
                 name = names.head(written.head, module.name).name
                 ways = [rule for rule in by_relation.get(name, ()) if rule.span == written.span]
-                warnings += once(written, partial(names.relation, module=module.name), every=True)
+                warnings += find_single_uses(written, partial(names.relation, module=module.name), every=True)
                 warnings += _constant_aggregates(written)
                 warnings += _never_fires(written, ways, live)
                 warnings += (diagnostic for way in ways for diagnostic in _cartesian(way.body, (), by_relation))

@@ -23,7 +23,7 @@ _WORDS = Slips(WORDS)
 Meaning = Callable[[ast.Atom], Relation | Builtin | None]
 
 
-def once(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnostic]:
+def find_single_uses(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnostic]:
     """What is said of the variables that occur once: of those that are likely slips, or of `every` one."""
     counts = Counter(variable.name for variable in variables((rule.head, *rule.body)))
     if 1 not in counts.values():
