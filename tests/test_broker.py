@@ -271,7 +271,7 @@ def test_who_comes_back_after_the_lease_has_asked_in_vain(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_a_commit_is_told_once_and_again_if_it_was_not_heard(
+def test_a_commit_is_sent_once_and_again_without_an_answer(
     tmp_path: Path, before: tuple[str, ...], script: Mapping[str, list[Any]], answer: object, state: str
 ) -> None:
     rig = Rig(tmp_path, LIMITS, reserve=[GOOD], **{name: list(answers) for name, answers in script.items()})

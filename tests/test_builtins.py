@@ -243,7 +243,7 @@ def test_a_default_is_not_looked_at_where_the_value_is_known() -> None:
     assert (compute("??", (1, U)), compute("??", (None, U))) == (1, U)
 
 
-def test_a_test_of_an_unknown_answers_as_told() -> None:
+def test_a_test_of_an_unknown_answers_by_its_parameter() -> None:
     assert [holds("starts_with", (U, "a"), when_unknown) for when_unknown in (True, False)] == [True, False]
 
 
@@ -277,7 +277,7 @@ def test_the_truth_of_comparisons(left: Value, right: Value, null_test: bool, tr
     assert true_comparators == true
 
 
-def test_a_comparison_with_an_unknown_answers_as_told() -> None:
+def test_a_comparison_with_an_unknown_answers_by_its_parameter() -> None:
     assert {comparator for comparator in ALL if compare(comparator, U, 1, True, False)} == set(ALL)
 
 

@@ -95,7 +95,7 @@ def denials(template: str, inputs: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize(("template", "inputs", "groups"), CASES.values(), ids=CASES)
-def test_an_open_port_is_found_however_it_is_said(template: str, inputs: dict[str, Any], groups: list[str]) -> None:
+def test_an_open_port_is_found_however_it_is_written(template: str, inputs: dict[str, Any], groups: list[str]) -> None:
     assert denials(template, inputs) == [OPEN.format(group) for group in groups]
 
 

@@ -136,7 +136,9 @@ def test_what_is_tried_is_what_reading_with_each_value_gives(rules: Rules, body:
 
 @settings(max_examples=sample(20))
 @given(body=template, free=st.sampled_from([{"flavor"}, {"zone"}, {"zone", "flavor"}]))
-def test_what_can_not_be_tried_is_never_told_wrong(rules: Rules, body: dict[str, Any], free: set[str]) -> None:
+def test_findings_that_are_not_settled_by_trying_are_never_wrong(
+    rules: Rules, body: dict[str, Any], free: set[str]
+) -> None:
     declared = {
         name: {"type": parameter["type"]} if name in free else parameter for name, parameter in PARAMETERS.items()
     }

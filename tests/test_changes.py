@@ -194,7 +194,7 @@ def read_changes(findings: Any) -> dict[str, str]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(("at", "pair"), list(enumerate(PAIRS.values())), ids=PAIRS.keys())
-def test_what_an_update_changes_is_told_from_what_was_there(tmp_path: Path, at: int, pair: Pair) -> None:
+def test_new_and_old_violations_of_an_update_are_kept_apart(tmp_path: Path, at: int, pair: Pair) -> None:
     rules = rules_of(tmp_path, pair.rules)
     engine = "both" if at % (4 if ALL else 20) == 0 else "native"  # the other takes twenty times as long
     decision = rules.decide(stack(pair.new), against=stack(pair.old), now=NOW, engine=engine)
@@ -331,7 +331,7 @@ def test_programs_see_what_was_there(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == JUNIT.replace('name="web"', 'name="old"').replace("web", "old")
 
 
-def test_rules_that_read_what_was_are_told_to_have_nothing(folder: Path) -> None:
+def test_rules_that_read_an_old_state_need_one(folder: Path) -> None:
     rules = rules_of(folder, OPEN)
     update, compared = (rules.decide(stack({}), action="update", against=old, now=NOW) for old in ((), stack({})))
     create = rules.decide(stack({}), now=NOW)

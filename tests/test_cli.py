@@ -206,7 +206,7 @@ env.yaml:1:17: deny[flavor] maybe/web takes huge
     assert json.loads(Path("o").read_text())["stacks"] == ["deny", "deny-2", "maybe"]
 
 
-def test_all_that_is_wrong_with_any_template_is_told_before_they_are_judged_together(
+def test_errors_of_all_templates_are_reported_before_they_are_judged(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run("check absent.yaml ok.yaml empty.yaml --together --rules m.dl --format compact")
@@ -218,7 +218,9 @@ def test_all_that_is_wrong_with_any_template_is_told_before_they_are_judged_toge
     ])  # fmt: skip
 
 
-def test_everything_wrong_with_rules_is_told_with_excerpt_and_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_wrong_with_rules_is_reported_with_excerpt_and_suggestion(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     run("check ok.yaml --rules bad.dl")
     assert capsys.readouterr() == ("", """\
 bad.dl:2:31: error[unknown-column] os:nova:server has no column flavour

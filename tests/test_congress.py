@@ -214,7 +214,7 @@ def test_what_congress_refused_is_refused(policies: Policies, messages: list[str
 
 
 @pytest.mark.parametrize(("text", "messages", "rows"), READ)
-def test_what_is_read_in_another_way_is_said(text: str, messages: list[str], rows: list[tuple[object, ...]]) -> None:
+def test_differences_from_congress_are_reported(text: str, messages: list[str], rows: list[tuple[object, ...]]) -> None:
     answered = ask([RuleFile("a", "a", text, congress=True)], "p(x)", FACTS, engine("native"))
     assert [f"{warning.span} {warning.severity}: {warning.message}" for warning in answered.warnings] == messages
     assert [tuple(map(to_json, row)) for row in answered.rows] == rows

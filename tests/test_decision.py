@@ -98,7 +98,7 @@ def test_an_unknown_that_decides_is_named_and_does_what_the_policy_says(on_unkno
     assert (unknown, place) == (unknown_of("{get_param: f} in s"), Span("<template>", 2, 17, 2, 31))
 
 
-def test_an_undetermined_finding_is_told_once_for_each_subject_without_a_certain_one() -> None:
+def test_an_undetermined_finding_is_reported_once_for_each_subject_without_a_certain_one() -> None:
     rules = HUGE.replace("{more}", "") + 'huge(s, f) :- os:nova:server.metadata(_id=s, _value=f), f != "ok".\n'
     unknown = "{a: {get_param: f}, b: {get_param: f}, c: ok}"
     decision = judge(rules, server("a", metadata=unknown) + server("b", flavor="huge", metadata=unknown))
@@ -126,7 +126,7 @@ def test_a_row_under_an_undecided_condition_is_undetermined_by_the_condition() -
 SERVERS = server("a") + server("b") + server("c", PERHAPS) + server("d", PERHAPS)
 
 
-def test_a_count_over_what_is_not_known_is_told_as_an_interval_or_as_what_it_is_if_that_is_settled() -> None:
+def test_an_unknown_count_is_shown_as_an_interval_unless_it_is_settled() -> None:
     rules = '@deny("many", "{n} servers")\nmany(n) :- n = count{ s : os:nova:server(_id=s) }, n > LIMIT.\n'
     member = "resource_def: {type: OS::Nova::Server, properties: {flavor: f}}"
     more = f"  g: {{type: OS::Heat::ResourceGroup, properties: {{count: {{get_param: f}}, {member}}}}}\n"

@@ -111,7 +111,7 @@ def test_a_denied_stack_is_refused_with_policy_place_hint_and_id(make_point: Poi
     assert (answer.allowed, point.counters()) == (False, {"denied": 1})
 
 
-def test_an_allowed_stack_goes_on_with_its_warnings_and_the_operator_is_told(
+def test_an_allowed_stack_goes_on_and_its_warnings_are_logged(
     make_point: PointFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     answer = make_point().judge(make_operation(template("small", "old")))
@@ -176,7 +176,7 @@ def test_an_action_that_no_policy_names_is_not_even_read(make_point: PointFactor
     assert point.judge(Operation("api", "suspend", "s", "p1", never, MEMBER)) == Answer("allowed", "")
 
 
-def test_what_was_wrong_before_an_update_stops_nothing(make_point: PointFactory) -> None:
+def test_preexisting_violations_stop_no_update(make_point: PointFactory) -> None:
     point = make_point()
     for flavor, old_flavor in (("huge", "huge"), ("huge", "small")):
         point.judge(
@@ -214,7 +214,7 @@ def test_only_a_policy_that_denies_stops_an_update_of_which_the_door_cannot_say_
         verdict, reason if level == "deny" else "")  # fmt: skip
 
 
-def test_what_was_has_the_secrets_taken_out_that_either_state_hides(make_point: PointFactory) -> None:
+def test_the_old_stack_is_logged_without_the_secrets_of_either_state(make_point: PointFactory) -> None:
     new, old = (
         template({"get_param": "pin"}, parameters={"pin": {"type": "string", "hidden": hidden}})
         for hidden in (True, False)
@@ -229,17 +229,17 @@ def test_what_was_has_the_secrets_taken_out_that_either_state_hides(make_point: 
 
 
 @pytest.mark.parametrize("action", ["create", "suspend"])
-def test_what_was_is_not_read_for_an_operation_that_changes_nothing(make_point: PointFactory, action: str) -> None:
+def test_the_old_stack_is_not_read_for_an_operation_that_changes_nothing(make_point: PointFactory, action: str) -> None:
     point = make_point()
     assert point.judge(make_operation(template("small"), action=action, against=lambda: 1 / 0)).verdict == "allowed"
 
 
-def test_what_was_is_not_read_where_no_policy_judges_updates(make_point: PointFactory, tmp_path: Path) -> None:
+def test_the_old_stack_is_not_read_where_no_policy_judges_updates(make_point: PointFactory, tmp_path: Path) -> None:
     (tmp_path / "rules" / "m.dl").write_text(FLAVOR.replace("hint=", 'on=["create"], hint='))
     assert make_point().judge(make_operation(action="update", against=lambda: 1 / 0)) == Answer("allowed", "")
 
 
-def test_what_was_and_cannot_be_read_stops_an_update(make_point: PointFactory) -> None:
+def test_an_unreadable_old_stack_stops_an_update(make_point: PointFactory) -> None:
     answer = make_point().judge(
         make_operation(template("small"), action="update", against=lambda: StackDefinition("["))
     )
@@ -249,7 +249,7 @@ def test_what_was_and_cannot_be_read_stops_an_update(make_point: PointFactory) -
     )
 
 
-def test_what_else_a_door_s_definition_raises_comes_through(make_point: PointFactory) -> None:
+def test_other_exceptions_of_a_definition_come_through(make_point: PointFactory) -> None:
     def read_gone() -> StackDefinition:
         raise LookupError("Heat answered 404")
 
@@ -331,7 +331,7 @@ def test_changed_rules_come_into_force_and_bad_ones_leave_the_last_good(
     ] == ["ERROR"]
 
 
-def test_rules_that_go_are_kept_and_their_failure_is_told_once(
+def test_deleted_rules_stay_in_force_and_the_failure_is_logged_once(
     make_point: PointFactory, tmp_path: Path, clock: Clock
 ) -> None:
     point, rules = make_point(), tmp_path / "rules"
@@ -517,7 +517,7 @@ def test_the_log_stays_within_its_bytes_and_the_older_file_comes_first(tmp_path:
     assert len(kept) > 10
 
 
-def test_a_line_that_a_crash_cut_off_is_told_and_left_out(tmp_path: Path) -> None:
+def test_a_line_that_a_crash_cut_off_is_reported_and_left_out(tmp_path: Path) -> None:
     good = '{"schema": "datalog-gate/log/1", "kind": "n"}'
     (tmp_path / "log").write_text(f'{good}\n{good[:9]}\n{{"schema": "other"}}\n{good}\n')
     records = list(read_log(tmp_path / "log"))
@@ -546,7 +546,7 @@ def test_a_full_disk_loses_records_counts_them_and_says_so_in_the_next(
     assert [(record["kind"], record.get("count")) for record in records] == [("dropped", 1), ("m", None)]
 
 
-def test_plugins_are_asked_once_the_policies_allow_and_told_what_the_host_answered(make_point: PointFactory) -> None:
+def test_plugins_run_after_the_policies_and_hear_the_answer_of_the_host(make_point: PointFactory) -> None:
     with licence_server() as server:
         server.answers = [allow, allow, refuse("no seat left"), says(b"", 500), says(b"", 500), says(b"", 500)]
         point = make_point(
@@ -582,7 +582,7 @@ def test_plugins_are_asked_once_the_policies_allow_and_told_what_the_host_answer
     ("outcome", "stack_id", "kept"),
     [("accepted", "6b", ["6b"]), ("accepted", "", ["6a"]), ("failed", "6b", []), ("complete", "", [])],
 )
-def test_what_was_accepted_is_kept_until_its_end_is_told(
+def test_an_accepted_operation_is_kept_until_its_outcome_is_reported(
     make_point: PointFactory, clock: Clock, tmp_path: Path, outcome: Outcome, stack_id: str, kept: list[str]
 ) -> None:
     journal = str(tmp_path / "journal")

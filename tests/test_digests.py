@@ -65,7 +65,7 @@ def test_two_sets_of_facts_have_one_digest_exactly_if_they_are_equal(
     assert (first.digests == again.digests) == (known == other)
 
 
-def test_columns_that_hold_an_unknown_are_told_wherever_it_stands() -> None:
+def test_columns_that_hold_an_unknown_are_found_at_any_depth() -> None:
     rows: list[tuple[Row, Unknown | None]] = [(("a", 1), None), (("b", Unknown("x")), None), (("c", 2), Unknown("c"))]
     digest = summarize(facts_of(*rows)).digests
     assert summarize(facts_of(*rows)) == Summary(digest, {"m:p": frozenset({1})})

@@ -92,5 +92,5 @@ def test_readme_shows_what_a_policy_a_command_and_a_program_do() -> None:
     assert (len(COMMAND.findall(text)), len(PYTHON.findall(text)), len(RULES.findall(text))) == (1, 1, 1)
 
 
-def test_every_code_is_said_in_a_sentence() -> None:
+def test_every_code_has_a_sentence() -> None:
     assert [code for code, sentence in CODES.items() if not re.fullmatch(r"[A-Z].*\.", sentence)] == []

@@ -128,7 +128,9 @@ def test_the_command_prints_the_document_or_writes_the_pages(
     ("options", "code"), [("--rules absent", 2), ("--rules r --output r/m.dl", 64), ("--rules bad", 3)]
 )
 @pytest.mark.usefixtures("rules")
-def test_what_can_not_be_documented_is_said(options: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_policies_that_can_not_be_documented_are_reported(
+    options: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("bad").mkdir()
     Path("bad/m.dl").write_text(RULES)
     Path("bad/test.yaml").write_text("cases: 1\n")

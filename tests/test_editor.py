@@ -142,7 +142,7 @@ def test_the_command_begins_a_test_file_that_passes(folder: Path, capsys: pytest
     assert (folder / "test.yaml").read_text() == written
 
 
-def test_the_command_shows_an_update_and_writes_it_only_if_told(
+def test_the_command_shows_an_update_and_writes_it_only_with_yes(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, before = folder / "test.yaml", START + ALL.replace("line: 4", "line: 3")

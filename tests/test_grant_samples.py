@@ -22,7 +22,7 @@ REQUESTS = {
 }
 
 
-def test_every_template_of_the_folder_is_told_of() -> None:
+def test_the_page_shows_every_template_of_the_folder() -> None:
     assert {path.stem for path in SAMPLES.glob("*.yaml")} - {"test", "spread_member"} == REQUESTS.keys()
 
 

@@ -112,7 +112,7 @@ def read_answer(plugin: LicenceServerPlugin, of: Snapshot | None = None) -> str:
     return "passed"
 
 
-def test_the_server_is_asked_what_is_known_and_told_the_outcome_with_the_same_key(server: Server) -> None:
+def test_the_server_gets_request_and_outcome_with_the_same_key(server: Server) -> None:
     chain = Chain({"licence": LicenceServerPlugin({"url": f"{server.url}/"})})
     assert chain.before(taken()).after("accepted") == ()
     [key] = set(server.keys)
@@ -237,7 +237,7 @@ def test_by_default_what_builds_something_is_consulted(server: Server) -> None:
     ]
 
 
-def test_an_outcome_that_the_server_does_not_take_is_a_problem_that_is_told(server: Server) -> None:
+def test_an_outcome_that_the_server_refuses_is_a_problem(server: Server) -> None:
     ran = Chain({"licence": LicenceServerPlugin({"url": server.url})}).before(taken())
     server.answers = [says(b"", 204), says(b"", 500)]
     assert [ran.after("accepted"), ran.after("complete")] == [

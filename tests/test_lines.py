@@ -122,13 +122,13 @@ def test_hidden_values_of_two_lines_are_not_equal() -> None:
         ('{"relation": "q", "row": [1e9999]}', "a number must be finite and of at most 4000 digits", None),
     ],
 )  # fmt: skip
-def test_a_bad_line_is_told_with_its_place(line: str, message: str, suggestion: str | None) -> None:
+def test_a_bad_line_is_reported_with_its_place(line: str, message: str, suggestion: str | None) -> None:
     with pytest.raises(InputError) as error:
         read(f"\n{line}\n", "f")
     assert error.value.diagnostics == (Diagnostic("bad-facts", message, Span("f", 2, 1, 2, len(line) + 1), suggestion),)
 
 
-def test_all_bad_lines_are_told_at_once_with_their_text() -> None:
+def test_all_bad_lines_are_reported_at_once_with_their_text() -> None:
     with pytest.raises(InputError) as error:
         read("1\n2\n", "f")
     assert [diagnostic.span for diagnostic in error.value.diagnostics] == [Span("f", 1, 1, 1, 2), Span("f", 2, 1, 2, 2)]
@@ -143,7 +143,7 @@ def test_all_bad_lines_are_told_at_once_with_their_text() -> None:
         ({"colour": "red"}, "heat:property has no column colour", None),
     ],
 )
-def test_a_row_that_does_not_fit_its_relation_is_told(
+def test_a_row_that_does_not_fit_its_relation_is_reported(
     row: dict[str, Value] | Row, message: str, suggestion: str | None
 ) -> None:
     relation = SHIPPED.relation("heat:property")

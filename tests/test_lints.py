@@ -68,7 +68,7 @@ LINTS: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("what", LINTS)
-def test_what_is_hardly_meant_is_said_with_its_place(what: str, tmp_path: Path) -> None:
+def test_each_lint_is_reported_with_its_place(what: str, tmp_path: Path) -> None:
     text, expected = LINTS[what]
     (tmp_path / "m.dl").write_text(text)
     (tmp_path / "n.dl").write_text('export exported.\nexported(1).\n@deny("n", "{x}")\np(x) :- heat:stack(id=x).\n')

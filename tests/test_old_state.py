@@ -133,7 +133,7 @@ REFUSED: dict[str, tuple[str, list[tuple[str, str, str, str | None]]]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_has_no_older_state_is_said_once_at_its_place(what: str) -> None:
+def test_a_relation_without_an_old_state_is_reported_once_at_its_place(what: str) -> None:
     text, expected = REFUSED[what]
     assert wrong_with(POLICY + text) == expected
 
@@ -278,7 +278,7 @@ def test_a_secret_of_the_older_state_is_one(tmp_path: Path) -> None:
     assert "S3CR3T" not in json.dumps(decision.to_json())
 
 
-def test_an_unknown_is_the_same_as_before_unless_it_hangs_on_what_changes(tmp_path: Path) -> None:
+def test_an_unknown_stays_the_same_unless_it_depends_on_a_change(tmp_path: Path) -> None:
     rules = (
         '@deny("moved", "{s}")\nmoved(s) :- os:nova:server(_id=s, name=n), old:os:nova:server(_id=s, name=o), n != o.'
     )
@@ -295,7 +295,7 @@ def test_an_unknown_is_the_same_as_before_unless_it_hangs_on_what_changes(tmp_pa
     ) == ([], ["c"])
 
 
-def test_where_no_older_state_is_told_there_is_none(tmp_path: Path) -> None:
+def test_without_an_old_stack_there_is_no_old_state(tmp_path: Path) -> None:
     (tmp_path / "m.dl").write_text(
         '@deny("new", "{s}")\nnew(s) :- heat:resource(s), not old:heat:resource(s).\n'
         '@deny("change", "{s}")\nchange(s) :- heat:change(s, _).'

@@ -143,7 +143,7 @@ def test_policy_tests_take_catalogue_files(options: list[str]) -> None:
         ("check-rules --rules value.dl --catalogue heat.json", 2, "flavor of os:nova:server is never 'm2'"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_exit_code(
+def test_errors_have_their_exit_codes(
     arguments: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*arguments.split(), "--format", "json"]) == code
@@ -196,7 +196,7 @@ def property_of(**declaration: object) -> dict[str, Any]:
         (property_of(kind="string") | {"moved": {"x": "y.z"}}, "A::B.moved.x leads to no property: y.z", None),
     ],
 )  # fmt: skip
-def test_a_bad_type_is_told(entry: dict[str, Any], message: str, suggestion: str | None) -> None:
+def test_a_bad_type_is_reported(entry: dict[str, Any], message: str, suggestion: str | None) -> None:
     assert [(diagnostic.code, diagnostic.message, diagnostic.suggestion) for diagnostic in read_diagnostics(entry)] == [
         ("bad-catalogue", message, suggestion)
     ]
@@ -216,7 +216,7 @@ def test_a_bad_type_is_told(entry: dict[str, Any], message: str, suggestion: str
         (BALANCER.replace('"weight": {"kind": "number"}', '"weight": {}'), "Acme::Balancer.properties.pools.children.weight has no `kind`", 8, 44),
     ],
 )  # fmt: skip
-def test_a_bad_file_is_told_with_its_place(text: str, message: str, line: int, column: int) -> None:
+def test_a_bad_file_is_reported_with_its_place(text: str, message: str, line: int, column: int) -> None:
     with pytest.raises(InputError) as error:
         read_catalogue([("f", text)])
     assert error.value.diagnostics == (Diagnostic("bad-catalogue", message, Span("f", line, column, line, column + 1)),)

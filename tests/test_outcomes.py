@@ -100,7 +100,7 @@ def test_an_operation_is_kept_whole_beside_the_claims_without_its_resources(tmp_
         ("complete", "", 1.0, ["a: create unknown", "b: create unknown"]),
     ],
 )
-def test_each_plugin_is_told_what_became_of_an_operation_once(
+def test_each_plugin_hears_the_outcome_of_an_operation_once(
     tmp_path: Path, outcome: Outcome | None, stack_id: str, after: float, messages: list[str]
 ) -> None:
     outcomes, heard = kept(tmp_path, "a", "b", picture=taken(stack_id=stack_id)), list[str]()
@@ -114,7 +114,7 @@ def test_each_plugin_is_told_what_became_of_an_operation_once(
     assert tell(outcomes, plugins, says(None), NOW + after) == []
 
 
-def test_a_plugin_that_raises_is_told_the_same_later_and_the_others_are_not(tmp_path: Path) -> None:
+def test_only_a_plugin_that_raises_hears_the_outcome_again(tmp_path: Path) -> None:
     outcomes, heard = kept(tmp_path, "a", "b"), list[str]()
     plugins = {"a": Teller("a", heard, raises=2), "b": Teller("b", heard)}
     rounds = []
@@ -164,7 +164,7 @@ def test_what_somebody_else_is_telling_is_left_to_him(tmp_path: Path) -> None:
     assert heard == ["a: create complete"]
 
 
-def test_who_is_killed_when_the_plugin_has_heard_it_tells_it_again(tmp_path: Path) -> None:
+def test_a_process_killed_after_a_report_reports_again(tmp_path: Path) -> None:
     outcomes, file = kept(tmp_path, "a"), tmp_path / "said"
     for at in (NOW, NOW + 60):
         process = multiprocessing.get_context("fork").Process(

@@ -171,7 +171,7 @@ def test_a_template_that_leans_on_anchors_elsewhere_is_its_data(tmp_path: Path) 
         (case("{}", "    modules: {base: 1}\n"), [(5, 21, "`base` is a text or a mapping", None)]),
     ],
 )  # fmt: skip
-def test_everything_wrong_in_a_test_file_is_said_with_its_place(
+def test_everything_wrong_in_a_test_file_is_reported_with_its_place(
     tmp_path: Path, text: str, wrong: list[tuple[object, ...]]
 ) -> None:
     (tmp_path / "test.yaml").write_text(text, encoding="utf-8")
@@ -379,7 +379,7 @@ def test_a_case_may_give_the_stack_as_it_was(tmp_path: Path, against: str, chang
     assert suite.report(suite.cases[0]) == ""
 
 
-def test_a_change_that_differs_is_told(tmp_path: Path) -> None:
+def test_a_change_that_differs_is_reported(tmp_path: Path) -> None:
     more = "    against: ../../web\n"
     suite = read_suite(pack(tmp_path, case("{violations: [{policy: flavor, change: introduced}]}", more)))
     assert suite.report(suite.cases[0]).splitlines()[:3] == [

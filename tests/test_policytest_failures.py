@@ -149,9 +149,7 @@ def test_the_command_takes_options_of_pytest(
 
 @pytest.mark.parametrize("options", [(), slowly(("--", "-n", "2"))])
 @pytest.mark.parametrize(("file", "code"), [slowly("flavor.dl", 2), ("test.yaml", 3)])
-def test_what_cannot_be_read_is_told_apart_by_exit_codes(
-    mixed: Path, file: str, code: int, options: tuple[str, ...]
-) -> None:
+def test_unreadable_input_has_its_own_exit_code(mixed: Path, file: str, code: int, options: tuple[str, ...]) -> None:
     (mixed / "rules" / file).write_text("p(")
     assert run(mixed, *COMMAND, "rules", *options).returncode == code
 

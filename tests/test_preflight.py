@@ -197,7 +197,7 @@ def test_any_partial_order_is_kept_least_first_and_whatever_the_order_given(
 @pytest.mark.parametrize(
     ("outcome", "order"), [("accepted", "abc"), ("complete", "abc"), ("unknown", "abc"), ("failed", "cba")]
 )
-def test_all_are_asked_in_order_and_told_backwards_only_of_a_failure(outcome: Outcome, order: str) -> None:
+def test_plugins_run_in_order_and_hear_a_failure_in_reverse(outcome: Outcome, order: str) -> None:
     calls: list[tuple[str, ...]] = []
     chain = three(calls)
     assert chain.before(taken()).after(outcome) == ()
@@ -214,7 +214,7 @@ def test_all_are_asked_in_order_and_told_backwards_only_of_a_failure(outcome: Ou
         (KeyError("s3cret"), UnavailableError, "its pre-operation is broken (KeyError)", "unavailable"),
     ],
 )
-def test_the_first_that_raises_stops_and_those_before_it_are_told_backwards(
+def test_the_first_plugin_that_raises_stops_and_earlier_ones_unwind(
     raised: Exception, expected: type[PluginError], reason: str, word: str
 ) -> None:
     calls: list[tuple[str, ...]] = []
@@ -239,14 +239,14 @@ def test_the_first_that_raises_stops_and_those_before_it_are_told_backwards(
     assert chain.counts() == {("a", "passed"): 1, ("b", "passed"): 1, ("c", word): 1}
 
 
-def test_a_thread_that_is_told_to_end_ends_after_unwinding() -> None:
+def test_a_thread_that_exits_unwinds_first() -> None:
     calls: list[tuple[str, ...]] = []
     with pytest.raises(KeyboardInterrupt):
         three(calls, pre_b=KeyboardInterrupt()).before(taken())
     assert calls == [("pre", "a", "create"), ("pre", "b", "create"), ("post", "a", "failed")]
 
 
-def test_a_failing_post_operation_is_counted_told_and_logged_and_stops_no_other(
+def test_a_failing_post_operation_is_counted_and_logged_and_stops_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     calls: list[tuple[str, ...]] = []
@@ -269,7 +269,7 @@ def test_a_failing_post_operation_is_counted_told_and_logged_and_stops_no_other(
     ]
 
 
-def test_a_post_operation_that_fails_while_unwinding_is_told_with_the_refusal() -> None:
+def test_a_refusal_names_post_operations_that_fail_while_unwinding() -> None:
     chain = three([], pre_c=RefusedError("no"), post_b=ValueError())
     with pytest.raises(RefusedError) as error:
         chain.before(taken())

@@ -380,7 +380,7 @@ CHILDREN = {
 
 
 @pytest.mark.parametrize("code", CHILDREN)
-def test_a_process_that_fails_is_told_in_a_line(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_solver_process_is_reported_in_a_line(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", code))
     with pytest.raises(SolverError) as error:
         solve(NO_POOL, 2)

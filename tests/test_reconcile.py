@@ -130,7 +130,7 @@ def make_broker(tmp_path: Path, *uuids: str) -> Broker:
         ),
     ],
 )
-def test_what_is_held_is_settled_by_what_became_of_the_stack(
+def test_a_claim_is_settled_by_the_state_of_its_stack(
     tmp_path: Path, stack_state: StackState | None, result: tuple[str, str] | None, committed: bool
 ) -> None:
     now = make_broker(tmp_path, "u")

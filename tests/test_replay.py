@@ -83,7 +83,7 @@ hidden, and not in the log: key
 
 
 @pytest.mark.usefixtures("place")
-def test_what_was_not_decided_on_is_told_as_it_was_logged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_operations_without_a_decision_as_logged(capsys: pytest.CaptureFixture[str]) -> None:
     unread = ids()[2]
     message = "<template>:2:1: this is not YAML: while parsing a flow node, did not find expected node content"
     head = f"2027-03-01T12:00:00+00:00 {unread[:6]} create of bad by u1 of p1 at door api: unreadable: "
@@ -104,7 +104,7 @@ def test_an_explanation_in_json_has_the_record_and_why(capsys: pytest.CaptureFix
 
 
 @pytest.mark.usefixtures("place")
-def test_changed_rules_are_told_of_when_a_decision_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_warns_of_changed_rules(capsys: pytest.CaptureFixture[str]) -> None:
     Path("rules/m.dl").write_text(RULES.replace('"huge", ', ""))
     code, out, err = run(capsys, "explain", ids()[0], "--log", "log.jsonl")
     assert (code, err) == (0, "datalog-gate: the rules have changed since: this is what they say now\n")
@@ -180,7 +180,7 @@ def test_other_rules_tell_which_decisions_they_would_change(capsys: pytest.Captu
 
 
 @pytest.mark.usefixtures("place")
-def test_a_line_that_is_no_record_is_told_and_the_others_are_replayed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_reports_a_broken_line_and_replays_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     with Path("log.jsonl").open("a") as log:
         log.write('{"schema": "datalog-gate/log/1", "ki')
     number = len(Path("log.jsonl").read_text().splitlines())

@@ -118,7 +118,7 @@ no column a, b:\ufffd100% (did you mean c?)</error>
 
 
 @pytest.mark.parametrize("form", OF_ERROR)
-def test_diagnostics_are_told_in_every_format(form: str) -> None:
+def test_diagnostics_are_reported_in_every_format(form: str) -> None:
     assert format_report(form, [ReportEntry("rules", ERROR)]) == OF_ERROR[form]
 
 
@@ -156,7 +156,7 @@ def test_files_are_uris_from_the_working_directory(file: str, uri: str) -> None:
     ("form", "expected"),
     [("text", "slow\n"), ("json", ""), ("github", "::error title=engine::slow\n")],
 )
-def test_an_engine_that_gives_up_is_told(form: str, expected: str) -> None:
+def test_an_exceeded_budget_is_reported(form: str, expected: str) -> None:
     answers: list[GateError] = [EngineError("slow")]
     assert "".join(format_report(form, [ReportEntry("web", answer)]) for answer in answers) == expected
 
@@ -185,7 +185,7 @@ def test_no_text_breaks_a_document(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("form", ["json", "sarif", "github"])
-def test_what_is_wrong_before_the_judgement_is_told_on_stdout_in_the_format(
+def test_input_errors_are_printed_on_stdout_in_the_format(
     command: str, code: int, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*command.split(), "--format", form]) == code
@@ -211,7 +211,7 @@ def place_of(form: str, text: str) -> str | None:
     )
 
 
-def test_bad_rules_are_told_in_every_output_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_rules_are_in_every_output(capsys: pytest.CaptureFixture[str]) -> None:
     outputs = [f"--output={form}={form}" for form in ("sarif", "github", "json")]
     assert main(["check", "ok.yaml", "--rules", "bad.dl", *outputs]) == 2
     assert capsys.readouterr().out == ""

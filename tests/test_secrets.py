@@ -310,7 +310,7 @@ PAIR = {"a": {"get_param": "pw"}, "b": {"get_param": "pw"}}
         ({"name": {"digest": [{"get_param": "pw"}, "x"]}}, "`digest` can't digest this text with ***"),
     ],
 )
-def test_what_is_wrong_with_a_template_is_told_without_hidden_values(properties: dict[str, Data], message: str) -> None:
+def test_errors_of_a_template_show_no_hidden_value(properties: dict[str, Data], message: str) -> None:
     with pytest.raises(InputError) as error:
         dg.read_stack(template=stack_of(properties), parameters={"pw": PW, "open": "o"})
     assert [diagnostic.message for diagnostic in error.value.diagnostics] == [message]

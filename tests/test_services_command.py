@@ -211,7 +211,7 @@ def test_the_services_that_are_enabled_are_listed(conf: Path, capsys: pytest.Cap
     assert run(capsys, "services", "list", "--heat-conf", conf) == (0, "edge\nnight\n", "")
 
 
-def test_whoever_asks_is_told_which_services_he_may_grant(
+def test_a_caller_sees_which_services_he_may_grant(
     conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (conf.parent / "policy.yaml").write_text('"datalog_gate:grant:edge": "role:edge_user"\n')

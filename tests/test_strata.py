@@ -51,7 +51,7 @@ def rules(*texts: str) -> list[CheckedRule]:
     return [rule(text, line) for line, text in enumerate(texts, 1)]
 
 
-def test_of_a_long_cycle_not_all_is_told() -> None:
+def test_the_message_of_a_long_cycle_is_cut() -> None:
     names = [f"p{at:03}" for at in range(200)]
     _, diagnostics = stratify(rules(*(f"{name}: not {names[at - 1]}" for at, name in enumerate(names))))
     steps = [f"p{(200 - at) % 200:03} on not p{199 - at:03} (r.dl:{(200 - at) % 200 + 1}:10)" for at in range(50)]
@@ -94,7 +94,7 @@ CYCLES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, Span], ...]]] = {
 
 
 @pytest.mark.parametrize("name", CYCLES)
-def test_a_cycle_through_a_negation_is_told_step_by_step(name: str) -> None:
+def test_the_message_of_a_cycle_names_each_step(name: str) -> None:
     texts, expected = CYCLES[name]
     diagnostics = stratify(rules(*texts))[1]
     assert tuple((diagnostic.message, diagnostic.span) for diagnostic in diagnostics) == expected

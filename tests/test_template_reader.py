@@ -499,7 +499,7 @@ def test_what_is_no_template_of_a_known_version_is_refused(text: str) -> None:
     assert [diagnostic.code for diagnostic in error.value.diagnostics] == ["not-a-template"]
 
 
-def test_all_problems_are_told_together_with_their_text() -> None:
+def test_all_problems_are_reported_together_with_their_text() -> None:
     text = "resources:\n  a: {type: A, depends_on: x}\n  b: {type: A, properties: {p: {get_param: y}}}\n"
     with pytest.raises(InputError) as error:
         read(text)
@@ -767,7 +767,7 @@ def test_a_remote_template_that_nobody_gave_is_open_and_not_missing() -> None:
         ({f"{a}.yaml": HEAD + f"resources: {{x: {{type: {b}.yaml}}}}\n" for a, b in zip("abcdef", "bcdefg", strict=True)}, "nesting"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_below_is_told_at_the_top(files: dict[str, str], code: str) -> None:
+def test_errors_of_nested_templates_are_reported_at_the_top(files: dict[str, str], code: str) -> None:
     assert [problem[0] for problem in problems("resources: {r: {type: a.yaml}}\n", files=files)] == [code]
 
 

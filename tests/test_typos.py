@@ -244,7 +244,7 @@ TYPOS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("what", TYPOS)
-def test_a_misspelling_is_said_with_its_place_and_what_was_meant(what: str) -> None:
+def test_a_misspelling_is_reported_with_place_and_suggestion(what: str) -> None:
     text, *expected = TYPOS[what]
     assert [_format_diagnostic(diagnostic) for diagnostic in _read_diagnostics(text)] == expected
 

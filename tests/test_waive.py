@@ -125,7 +125,7 @@ def test_a_file_of_waivers_may_be_named_by_the_environment(
     assert run(capsys, *CHECK[:-2]) == named
 
 
-def test_waivers_that_met_nothing_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_waivers_without_a_violation_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     Path("s.yaml").write_text(TEMPLATE[: TEMPLATE.index("  web")] + TEMPLATE[TEMPLATE.index("  db") :])
     code, _, err = run(capsys, *CHECK)
     assert (code, err) == (1, "datalog-gate: 1 of 1 waivers met nothing here: W-7\n")
@@ -172,7 +172,7 @@ full(s, z, n) :- heat:stack(name=s), os:nova:server(availability_zone=z), n = co
 """
 
 
-def test_what_a_waiver_leaves_open_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_waiver_leaves_open_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     Path("rules/m.dl").write_text(COUNTED)
     zone = "flavor: huge, availability_zone: {get_param: z}"
     Path("s.yaml").write_text(

@@ -284,7 +284,7 @@ waivers:
           "4:9 W-1 is the id of more than one waiver | give each its own"]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_file_is_told_with_its_place(
+def test_errors_of_a_file_are_reported_with_their_place(
     old: str, new: str, diagnostics: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "waivers.yaml"
@@ -299,7 +299,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_place(
     ] == diagnostics
 
 
-def test_entries_without_a_text_are_told_by_their_number() -> None:
+def test_entries_without_a_text_are_reported_by_their_number() -> None:
     with pytest.raises(InputError) as error:
         rules_of().waivers([FLAVOR | {"subject": "web"}, FLAVOR | {"id": "W-2"}])
     [diagnostic] = error.value.diagnostics

@@ -121,7 +121,7 @@ def test_each_operation_is_stopped_in_heats_shape_but_a_rollback(
         ("DELETE", STACK, ALLOWED, None, []),
     ],
 )
-def test_the_point_is_told_of_stacks_that_heat_abandoned_and_of_no_others(
+def test_the_point_hears_of_abandoned_stacks_only(
     method: str, path: str, judged: Answer | Exception, answer: Any, left: list[tuple[str, str, str]]
 ) -> None:
     point = Point(judged)

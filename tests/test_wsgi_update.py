@@ -103,7 +103,7 @@ def test_what_the_stack_holds_is_judged_with_what_changes(point: DecisionPoint) 
     assert door.update(parameters={"f": "huge"}, clear_parameters=["f"]) == DENIED
 
 
-def test_what_was_wrong_before_is_told_and_stops_nothing(point: DecisionPoint) -> None:
+def test_preexisting_violations_are_reported_and_stop_nothing(point: DecisionPoint) -> None:
     stored = {**STORED, "environment": {**NONE, "parameters": {"f": "huge"}}}
     body = json.dumps({"template": FIXED}).encode()
     for method, path in (("PUT", STACK), ("PATCH", STACK), ("PUT", STACK + "/preview")):
@@ -176,7 +176,7 @@ def test_another_update_between_reading_and_merging_changes_nothing_of_what_was_
         {"f": "tiny"}, {"a.txt": "a", "b": "b"})  # fmt: skip
 
 
-def test_a_masked_value_that_a_policy_hangs_on_must_be_sent_again(point: DecisionPoint) -> None:
+def test_a_masked_value_that_a_policy_reads_must_be_sent_again(point: DecisionPoint) -> None:
     """Or a user would hide a value where nothing looks at it, and move it by an update to where a policy would."""
     door = client(point, SECRET)
     body: dict[str, Any] = {"template": TEMPLATE, "parameters": {"f": "small"}}

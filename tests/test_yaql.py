@@ -133,7 +133,7 @@ def test_what_heat_refuses_is_refused_without_a_value(expression: str, message: 
     assert str(refused.value) == message
 
 
-def test_what_a_query_costs_is_told_also_where_it_has_no_answer() -> None:
+def test_what_a_query_costs_is_reported_also_where_it_has_no_answer() -> None:
     costs: list[int] = []
     for expression in ("1", "none(", "1.repeat().len()"):
         try:

@@ -77,7 +77,7 @@ def test_rules_know_the_caller_s_roles_and_project(cloud: Cloud, user: str, salt
     assert (code, message) == (answer[0], answer[1].format(name=name, **cloud.projects))
 
 
-def test_who_may_not_create_is_told_so_by_heat(cloud: Cloud) -> None:
+def test_heat_itself_refuses_whoever_may_not_create(cloud: Cloud) -> None:
     answer = cloud.ask("rita", "POST", "stacks", stack_name="none", template=template())
     assert (answer.status_code, answer.json()["error"]["type"]) == (403, "Forbidden")
     assert "policies deny" not in answer.text

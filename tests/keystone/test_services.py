@@ -80,7 +80,7 @@ def test_only_who_may_see_every_projects_stacks_can_tell_what_became_of_them(
 @pytest.mark.parametrize(
     ("user", "services"), [("alice", ["night"]), ("edna", ["edge", "night"]), ("rita", []), ("root", ["night"])]
 )
-def test_each_is_told_which_services_he_may_grant(
+def test_each_user_sees_which_services_he_may_grant(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], user: str, services: list[str]
 ) -> None:
     become(monkeypatch, cloud, user)

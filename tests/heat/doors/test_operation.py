@@ -128,7 +128,7 @@ def test_a_denial_without_a_reason_is_one(monkeypatch: pytest.MonkeyPatch) -> No
     ]  # fmt: skip
 
 
-def test_an_operation_whose_end_never_came_is_told_as_failed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operation_without_an_end_is_reported_as_failed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     point = install_point(monkeypatch, Point(Answer("allowed", "1")))
     plugin = LifecyclePlugin()
     heat_stack = stack()

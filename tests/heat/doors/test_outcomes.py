@@ -82,7 +82,9 @@ def resource(fail: bool = False, value: str = "1", seconds: int = 0) -> dict[str
     return template(s={"type": "OS::Heat::TestResource", "properties": properties})
 
 
-def test_a_creation_is_told_as_it_ended_once_claims_are_settled(door: Door, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_outcome_of_a_creation_is_reported_when_claims_are_settled(
+    door: Door, capsys: pytest.CaptureFixture[str]
+) -> None:
     good, _ = door.heat.create(resource())
     bad, _ = door.heat.create(resource(fail=True))
     back, _ = door.heat.create(resource(fail=True), disable_rollback=False)
@@ -104,7 +106,7 @@ def test_a_creation_is_told_as_it_ended_once_claims_are_settled(door: Door, caps
     }
 
 
-def test_what_is_asked_of_a_stack_later_is_told_each_for_itself(door: Door) -> None:
+def test_later_operations_on_a_stack_are_reported_one_by_one(door: Door) -> None:
     name, _ = door.heat.create(resource())
     assert door.heat.ended(name)[0] == "CREATE_COMPLETE"
     door.heat.on(name, "PUT", template=resource(fail=True, value="2"))

@@ -49,7 +49,7 @@ def test_a_vetoed_update_changes_nothing_and_a_clean_one_goes_on(legacy: Heat) -
     assert legacy.outcome(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
 
 
-def test_each_operation_is_judged_once_and_its_end_is_told(legacy: Heat) -> None:
+def test_each_operation_is_judged_once_and_its_end_is_reported(legacy: Heat) -> None:
     name = _created(legacy, CLEAN)
     snapshot = _snapshot(legacy, name)
     for operation in ("suspend", "resume", "check"):
@@ -84,7 +84,7 @@ def test_adopting_and_abandoning_are_judged(legacy: Heat) -> None:
     assert legacy.outcome(denied) == ("ADOPT_FAILED", why(denied))
 
 
-def test_a_failed_operation_is_told_as_failed_and_its_rollback_goes_on(legacy: Heat) -> None:
+def test_a_failed_operation_is_reported_and_its_rollback_goes_on(legacy: Heat) -> None:
     name, _ = legacy.create(LONG, disable_rollback=False)
     assert (legacy.ended(name, deleted=True), _operations(legacy, name)) == (("", ""), [("create", "denied")])
     bad = template(s=string(9), d=denial("no"))
@@ -101,7 +101,7 @@ def test_a_failed_operation_is_told_as_failed_and_its_rollback_goes_on(legacy: H
     assert _operations(legacy, name)[2:] == [("update", "allowed"), ("update", "failed")] * 2
 
 
-def test_what_a_later_plugin_stops_is_told_as_failed(legacy: Heat) -> None:
+def test_an_operation_that_a_later_plugin_stops_is_reported_as_failed(legacy: Heat) -> None:
     name, _ = legacy.create(CLEAN, name="late-veto")
     assert legacy.ended(name) == ("CREATE_FAILED", "a later plugin stops it")
     assert _operations(legacy, name) == [("create", "allowed"), ("create", "failed")]

@@ -118,7 +118,7 @@ def test_the_other_api_is_no_way_round(filtered: Heat, existing: str, call: str,
     assert answer.text.startswith("<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>The pol")
 
 
-def test_the_other_api_builds_what_is_clean_and_refuses_what_is_said_twice(filtered: Heat) -> None:
+def test_the_cfn_api_builds_clean_stacks_and_refuses_repeated_fields(filtered: Heat) -> None:
     name = filtered.name()
     fields = {"Action": "CreateStack", "StackName": name, "TemplateBody": json.dumps(CLEAN)}
     with filtered.unchanged():
