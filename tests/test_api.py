@@ -88,7 +88,7 @@ def test_rules_that_are_wrong_carry_all_diagnostics(tmp_path: Path) -> None:
     ]
 
 
-def test_a_skipped_file_of_a_folder_is_reported(tmp_path: Path) -> None:
+def test_a_linked_folder_of_rules_is_reported(tmp_path: Path) -> None:
     rules, other = tmp_path / "rules", tmp_path / "other"
     rules.mkdir()
     (other / "..data").mkdir(parents=True)

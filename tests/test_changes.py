@@ -331,7 +331,7 @@ def test_programs_see_what_was_there(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == JUNIT.replace('name="web"', 'name="old"').replace("web", "old")
 
 
-def test_rules_that_read_an_old_state_need_one(folder: Path) -> None:
+def test_rules_that_read_an_old_state_without_one_are_noted(folder: Path) -> None:
     rules = rules_of(folder, OPEN)
     update, compared = (rules.decide(stack({}), action="update", against=old, now=NOW) for old in ((), stack({})))
     create = rules.decide(stack({}), now=NOW)
