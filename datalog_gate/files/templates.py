@@ -37,7 +37,7 @@ def read_stack(
     environment_files: Iterable[str] = (),
     masked: Iterable[tuple[str, str]] = (),
     undeclared: bool = False,
-    assume: Mapping[str, Data] | None = None,
+    assume: Mapping[str, Data] | Sequence[str] | None = None,
     strict: bool = True,
     files_root: str | Path | None = None,
     stack_name: str | None = None,
@@ -51,8 +51,8 @@ def read_stack(
     or a text of several lines or of JSON, is the template here too. `environment_files` are names of `files`, over the
     parameters; `masked` entries of an environment have a value that nobody here may know. With `undeclared`, parameters
     that the template does not declare are passed over, as Heat passes over those that a stack has from an update ago.
-    What is unknown has the value that `assume` gives to its expression, as findings print it; unless `strict`, the
-    template need not use all of these.
+    What is unknown has the value that `assume` gives to its expression, as findings print it, in a mapping or in texts
+    `EXPRESSION=VALUE`; unless `strict`, the template need not use all of these.
 
     Errors: InputError; UsageError unless one is given.
     """
@@ -95,7 +95,7 @@ def read_stack(
         parameters=parameters,
         masked=masked,
         undeclared=undeclared,
-        assume=assume,
+        assume=assume or (),
         strict=strict,
         type_of=catalogue.type,
     )
@@ -108,7 +108,7 @@ def read_before(
     environments: Sequence[str | Path] = (),
     environment: str | Mapping[str, Data] | None = None,
     parameters: Mapping[str, Data] | None = None,
-    assume: Mapping[str, Data] | None = None,
+    assume: Mapping[str, Data] | Sequence[str] | None = None,
     files_root: str | Path | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,

@@ -6,15 +6,17 @@ name an unknown by its expression, as findings print it; the gate itself names i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from datalog_gate.base.diagnostics import Diagnostic, closest
 from datalog_gate.base.unknown import LOGIC
 from datalog_gate.base.values import Unknown
 from datalog_gate.stack.model import Data
+from datalog_gate.template.document import read_document
 
-ASSUMED = "<assumptions>"
+Assumed = Mapping[str, Data] | Sequence[str]
+"""Values by expression, or texts of the form ``EXPRESSION=VALUE``, where both parts may hold an equals sign."""
 
 
 @dataclass(slots=True)
@@ -23,10 +25,14 @@ class Assumptions:
 
     values: Mapping[Unknown, Data] = field(default_factory=dict)
     """Values by the unknown."""
-    texts: Mapping[str, Data] = field(default_factory=dict)
-    """Values by the printed expression of the unknown."""
+    assumed: Assumed = ()
+    """What the user assumes."""
+    expressions: dict[str, str] = field(default_factory=dict)
+    """The expression that each text begins with: the longest that was met."""
+    incomplete: bool = False
+    """Whether a longer expression was met after a shorter one was taken: all must be read again."""
     used: set[str] = field(default_factory=set)
-    """The expressions that were unknown."""
+    """The texts, or expressions, that stand for an unknown."""
     known: set[str] = field(default_factory=set)
     """The expressions whose value the template decides."""
     wrong: dict[str, str] = field(default_factory=dict)
@@ -38,23 +44,24 @@ class Assumptions:
         """The value assumed of the unknown, or else itself."""
         if unknown in self.values:
             return self.values[unknown]
-        if not self.texts:
+        if not self.assumed:
             return unknown
         expression = unknown.expression
         self.offered[expression] = None
-        if expression not in self.texts:
+        text = self._text_of(expression)
+        if text is None:
             return unknown
-        self.used.add(expression)
-        value = self.texts[expression]
+        self.used.add(text)
+        value = self._value_of(text, expression)
         if unknown.function in LOGIC and not isinstance(value, bool):
-            self.wrong[expression] = "is a condition: it is true or false"
+            self.wrong[text] = "is a condition: it is true or false"
             return unknown
         return value
 
     def within(self, data: Data) -> Data:
         """The data with all unknowns in it that something is assumed of replaced."""
         match data:
-            case _ if not (self.values or self.texts):
+            case _ if not (self.values or self.assumed):
                 return data
             case Unknown():
                 return self.of(data)
@@ -64,17 +71,49 @@ class Assumptions:
                 return [self.within(value) for value in data]
         return data
 
+    def note_known(self, unknown: Unknown) -> None:
+        """Note that the template decides the value, so that nothing can be assumed of it."""
+        if self.assumed:
+            self.known.add(unknown.expression)
+
     def problems(self) -> Iterator[Diagnostic]:
         """What is wrong with the assumptions of the user, once all is read."""
-        for expression in self.texts:
-            if message := self.wrong.get(expression):
-                yield Diagnostic("bad-assumption", f"`{expression}` {message}")
-            elif expression in self.known and expression not in self.used:
-                message = f"`{expression}` is known: an assumption does not change it"
+        for text in self.assumed:
+            known = [expression for expression in self.known if _begins(text, expression, self.assumed)]
+            if message := self.wrong.get(text):
+                yield Diagnostic("bad-assumption", f"`{self.expressions.get(text, text)}` {message}")
+            elif text not in self.used and known:
+                message = f"`{max(known, key=len)}` is known: an assumption does not change it"
                 yield Diagnostic("bad-assumption", message, None, "leave the assumption out")
-            elif expression not in self.used:
+            elif text not in self.used:
+                expression = text if isinstance(self.assumed, Mapping) else text.rpartition("=")[0]
                 near = closest(expression, self.offered)
                 message = f"no value of the stack that is not known is written `{expression}`"
                 if expression[:1] != "{":  # what is open, as a template at an address, or was made of others for rules
                     message = f"`{expression}` is no function of a template: nothing can be assumed of it"
                 yield Diagnostic("bad-assumption", message, None, near and f"did you mean `{near}`?")
+
+    def _text_of(self, expression: str) -> str | None:
+        """What the user assumes of the expression: the text that begins with it and with no longer expression."""
+        if isinstance(self.assumed, Mapping):
+            return expression if expression in self.assumed else None
+        for text in self.assumed:
+            if _begins(text, expression, self.assumed):
+                taken = self.expressions.setdefault(text, expression)
+                if len(taken) < len(expression):
+                    self.expressions[text] = expression
+                    self.incomplete = True
+                if len(taken) <= len(expression):
+                    return text
+        return None
+
+    def _value_of(self, text: str, expression: str) -> Data:
+        if isinstance(self.assumed, Mapping):
+            return self.assumed[expression]
+        value = text[len(expression) + 1 :]
+        return read_document(value, "--assume").data if value else None
+
+
+def _begins(text: str, expression: str, assumed: Assumed) -> bool:
+    """Whether the text assumes something of the expression."""
+    return text == expression if isinstance(assumed, Mapping) else text.startswith(f"{expression}=")

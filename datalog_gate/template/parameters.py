@@ -163,7 +163,7 @@ def _parameter(
             return Parameter(name, kind, nobody_knows, "none", hidden, rest)
         chosen = Given("" if value is None else value, "none")  # as of a property, null is nothing
     elif not isinstance(chosen.value, Unknown):
-        assumed.known.add(nobody_knows.expression) if assumed.texts else None
+        assumed.note_known(nobody_knows)
     return Parameter(name, kind, read(chosen, nobody_knows), chosen.origin, hidden, rest)
 
 

@@ -17,7 +17,7 @@ from datalog_gate.base.unknown import Expression, call
 from datalog_gate.base.values import Unknown, Value, to_json
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, EnvironmentFile, Stack
-from datalog_gate.template.assumptions import Assumptions
+from datalog_gate.template.assumptions import Assumed, Assumptions
 from datalog_gate.template.dependencies import circles
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
@@ -45,15 +45,18 @@ def read_template(
     parameters: Mapping[str, Data] | None = None,
     masked: Iterable[tuple[str, str]] = (),
     undeclared: bool = False,
-    assume: Mapping[str, Data] | None = None,
+    assume: Assumed = (),
     strict: bool = True,
     type_of: TypeOf = SHIPPED.type,
 ) -> Stack:
-    """The stack of a template. As in Heat the `environment` of the request yields to `parameters`, and these to the
-    `environments`, which are pairs of file and text, later over earlier. `masked` are entries of an environment, by
-    section and name, whose value is unknown. With `undeclared`, parameters that the template does not declare are left
-    out. To `assume` gives values to unknowns, by their expressions; unless `strict`, the template need not use them.
-    Errors: InputError with all diagnostics of the template, its environments and what it nests."""
+    """Read the stack of a template.
+
+    As in Heat the `environment` of the request yields to `parameters`, and these to the `environments`, which are pairs
+    of file and text, later over earlier. `masked` are entries of an environment, by section and name, whose value is
+    unknown. With `undeclared`, parameters that the template does not declare are left out. `assume` gives values to
+    unknowns; unless `strict`, the template need not use them. Errors: InputError with all diagnostics of the template,
+    its environments and what it nests.
+    """
     source = _Source(
         text=text,
         file=file,
@@ -63,7 +66,7 @@ def read_template(
         parameters=parameters or {},
         masked=tuple(masked),
         undeclared=undeclared,
-        assume=assume or {},
+        assume=assume,
         type_of=type_of,
     )
 
@@ -72,8 +75,18 @@ def read_template(
             source.fetched[name, base] = fetch(name, base)
         return source.fetched[name, base]
 
-    tree = Tree(fetch_once, type_of, documents=source.documents, assumed=Assumptions(texts=source.assume))
-    stack = _read(source, tree)
+    assumed = Assumptions(assumed=assume)
+    tree = Tree(fetch_once, type_of, documents=source.documents, assumed=assumed)
+    try:
+        stack = _read(source, tree)
+    except InputError:
+        if not assumed.incomplete:
+            raise
+    while assumed.incomplete:
+        assumed = Assumptions(assumed=assume, expressions=assumed.expressions)
+        tree = Tree(fetch_once, type_of, documents=source.documents, assumed=assumed)
+        stack = _read(source, tree)
+    source.expressions.update(assumed.expressions)
     if wrong := list(tree.assumed.problems() if strict else ()):
         raise InputError(wrong, tree.sources)
     return replace(stack, source=source)
@@ -95,7 +108,7 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
         return source.fetched[name, base]
 
     data = {unknown: to_json(value) for unknown, value in values.items()}
-    assumed = Assumptions(data, source.assume)
+    assumed = Assumptions(data, source.assume, dict(source.expressions))
     return _read(source, Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed))
 
 
@@ -111,12 +124,14 @@ class _Source:
     parameters: Mapping[str, Data]
     masked: tuple[tuple[str, str], ...]
     undeclared: bool
-    assume: Mapping[str, Data]
+    assume: Assumed
     type_of: TypeOf
     fetched: dict[tuple[str, str], tuple[str, str] | None] = field(default_factory=dict)
     """The name and text of each file, by the name that a template gives it and the file that names it."""
     documents: dict[str, Document] = field(default_factory=dict)
     """The parsed documents by the name of their file."""
+    expressions: dict[str, str] = field(default_factory=dict)
+    """The expression that each text of `assume` begins with."""
 
 
 def _read(source: _Source, tree: Tree) -> Stack:

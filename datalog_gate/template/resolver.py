@@ -201,8 +201,8 @@ class Scope:
 
     def known(self, function: str, arguments: Data) -> None:
         """Note that nothing can be assumed of the function's value."""
-        if self.tree.assumed.texts:
-            self.tree.assumed.known.add(self.unknown(function, arguments, ()).expression)
+        if self.tree.assumed.assumed:
+            self.tree.assumed.note_known(self.unknown(function, arguments, ()))
 
     def _call(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:
         arguments: Data = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -376,11 +375,10 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _assumption(text: str) -> tuple[str, str]:
-    """An expression, which ends with the path of a stack, and its value. Both may contain an equals sign."""
-    if match := re.fullmatch(r"(.+? in [^\s=]+)=(.*)", text, re.DOTALL):
-        return match[1], match[2]
-    return _pair(text)
+def _assumption(text: str) -> str:
+    """The text itself: only the reading of a template tells where its expression ends."""
+    _pair(text)
+    return text
 
 
 def _module(text: str) -> tuple[str, tuple[str, ...]]:

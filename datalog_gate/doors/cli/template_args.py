@@ -13,7 +13,7 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.files.templates import read_before, read_stack, root_name
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.stack.model import Data, Stack
+from datalog_gate.stack.model import Stack
 
 LIVE_PREFIX = "stack:"
 """The prefix of `--against` for a stack in Heat."""
@@ -101,23 +101,21 @@ def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalo
     return stack
 
 
-def _assumptions(root: RootTemplate, options: argparse.Namespace) -> dict[str, Data]:
-    """The assumptions for a root: all except those that name the stack of another root. Errors: InputError."""
-    from datalog_gate.template.document import read_document
-
+def _assumptions(root: RootTemplate, options: argparse.Namespace) -> list[str]:
+    """The assumptions for a root: all except those that name the stack of another root."""
     own = root.name or root_name(Path(root.template))
     others = {root.name or root_name(Path(root.template)) for root in find_roots(options)} - {own}
-    return {
-        expression: read_document(text, "--assume").data if text else None
-        for expression, text in options.assume
-        if expression.rpartition(" in ")[2].partition("/")[0] not in others
-    }
+    return [
+        text
+        for text in options.assume
+        if not any(f" in {other}{end}" in text for other in others for end in ("=", "/"))
+    ]
 
 
 def read_old_stack(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> tuple[Stack, ...]:
     """Read the stack of a root as it was, if `--against` names a template or a stack in Heat. Errors: InputError.
 
-    It has the name of the root, and the assumptions about scalar values hold for it too.
+    It has the name of the root, and the assumptions hold for it too.
     """
     if not options.against:
         return ()
@@ -126,14 +124,12 @@ def read_old_stack(root: RootTemplate, options: argparse.Namespace, catalogue: C
         from datalog_gate.doors.cli.heat_client import read_live
 
         return (read_live(options.against.removeprefix(LIVE_PREFIX), name, catalogue),)
-    assumptions = _assumptions(root, options)
-    scalars = {text: value for text, value in assumptions.items() if not isinstance(value, dict | list)}
     stack = read_before(
         Path(options.against),
         Path(root.template),
         environments=(*options.environment, *root.environments),
         parameters=dict(options.parameter),
-        assume=scalars,
+        assume=_assumptions(root, options),
         files_root=options.files_root,
         stack_name=name,
         catalogue=catalogue,
