@@ -1,7 +1,7 @@
-"""What Heat hands to a lifecycle plugin, as a question (layer 6): the one reader of Heat's private classes.
+"""Reads the objects that Heat gives to a lifecycle plugin; the only reader of Heat's private classes.
 
-In: the arguments of `do_pre_op`. Out: an `Asked`, whose definition is a copy. Only what a stack is defined by is read:
-to look at its resources makes them, and may ask the cloud.
+Only the definition of a stack is read, and it is copied: reading its resources would create them, and might call the
+cloud.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ STACK = (
 CONTEXT = ("user_id", "project_id", "request_id", "to_policy_values")
 
 
-def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Operation | None:
-    """The question, or None for a nested stack that is changed by what its root was judged for. `stack` is the old one
-    where there is a `current_stack`. Errors: EngineError where Heat has no longer what is read here."""
+def read_operation(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Operation | None:
+    """Read the arguments of `do_pre_op`; None for a nested stack that changes with its judged root.
+
+    `stack` is the old stack if there is a `current_stack`. Errors: EngineError if this Heat lacks an attribute.
+    """
     new = stack if current_stack is None else current_stack
     try:
         from heat.common.context import StoredContext
@@ -43,36 +45,40 @@ def asked(cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> Oper
         action=name,
         stack_name=stack.name,
         project=stack.tenant_id,
-        definition=lambda: definition_of(new.t),
+        definition=lambda: copy_definition(new.t),
         credentials=owner_of(cnxt) if isinstance(cnxt, StoredContext) else cnxt.to_policy_values(),
         stack_id=stack.id,
         request_id=cnxt.request_id or "",
-        against=None if current_stack is None else lambda: _older(Resource, cnxt, stack),
+        against=None if current_stack is None else lambda: _read_old(Resource, cnxt, stack),
     )
 
 
 def owner_of(cnxt: Any) -> dict[str, object]:
-    """Whom a signal stands for, as Heat stored it: without the roles, for which the context would ask Keystone."""
+    """The owner of a stored context, for whom a signal acts. Reading the roles too would call Keystone."""
     return {"user_id": cnxt.user_id, "project_id": cnxt.project_id, "roles": []}
 
 
 def _changed_by_owner(resources: Any, cnxt: Any, stack: Any) -> bool:
-    """Whether an operation on the stack that owns this one goes on at the resource that this one is of. If not, a
-    signal scales it: Heat takes no such signal while the resource is in progress (aws/autoscaling/autoscaling_group.py,
-    `adjust`). What the owner was judged for holds this stack too."""
+    """Whether an operation on the owner of this nested stack changes it. If not, a signal scales it.
+
+    Heat accepts no such signal while the parent resource is in progress (aws/autoscaling/autoscaling_group.py,
+    `adjust`). The owner was judged together with this stack.
+    """
     parent = resources.get_by_name_and_stack(cnxt, stack.parent_resource_name, stack.owner_id)
     return parent is not None and parent.status == "IN_PROGRESS"
 
 
-def _older(resources: Any, cnxt: Any, stack: Any) -> StackDefinition:
-    """What the stack was made of: nothing, if nothing of it was ever built. Heat keeps the template of a creation that
-    was stopped here, and what was refused then was not there."""
-    built = any(one.physical_resource_id for one in resources.get_all_by_stack(cnxt, stack.id).values())
-    return definition_of(stack.t) if built else StackDefinition({"heat_template_version": "2018-08-31"})
+def _read_old(resources: Any, cnxt: Any, stack: Any) -> StackDefinition:
+    """The definition before an update; empty if nothing of the stack was ever built.
+
+    Heat keeps the template of a creation that was refused here, so its resources do not count as there before.
+    """
+    built = any(resource.physical_resource_id for resource in resources.get_all_by_stack(cnxt, stack.id).values())
+    return copy_definition(stack.t) if built else StackDefinition({"heat_template_version": "2018-08-31"})
 
 
-def definition_of(template: Any) -> StackDefinition:
-    """What a stack with this template is made of, in plain data of its own. The parameters lie in the environment."""
+def copy_definition(template: Any) -> StackDefinition:
+    """Copy a template of Heat as a definition. Its parameters are in the environment."""
     return StackDefinition(
         template=_copy(template.t),
         environment=_copy(template.env.user_env_as_dict()),
@@ -81,5 +87,5 @@ def definition_of(template: Any) -> StackDefinition:
 
 
 def _copy(data: Any) -> Any:
-    """As the data went over Heat's own wire, so that nothing else hides in it. Errors: TypeError."""
+    """Copy plain JSON data. Errors: TypeError for any other object."""
     return json.loads(json.dumps(data))

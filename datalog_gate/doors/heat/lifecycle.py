@@ -1,8 +1,7 @@
-"""The lifecycle plugin (layer 6): judges an operation of Heat's legacy engine, and stops it by one short exception.
+"""The lifecycle plugin: judges operations of Heat's legacy engine, and stops them with a `VetoError`.
 
-In: what Heat hands to a plugin. Out: nothing, or a `VetoError`. Heat passes over a plugin that it can't import or make
-and goes on without it; so all but the standard library is imported where it is used, and what is broken then stops the
-operation.
+Heat ignores a plugin that it cannot import or create. So only the standard library is imported at module level, and an
+import that fails later stops the operation.
 """
 
 from __future__ import annotations
@@ -16,44 +15,49 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 STOPPED = frozenset({"CREATE", "UPDATE", "ADOPT", "RESTORE"})
-"""The actions that stop where the gate can't decide, as `point.asked.CLOSED` names them."""
-ROOM = 2000
-"""Characters of a veto at most, as `point.asked.REASON`."""
+"""The actions that fail closed, as in `decision_point.operation.CLOSED`."""
+MAX_LENGTH = 2000
+"""Maximum characters of a veto, as in `decision_point.operation.REASON`."""
 
 
 class VetoError(Exception):
-    """Stops an operation. Heat shows its argument alone as the stack's status reason, and never frees a stack whose
-    reason it can't store: so that is one line of plain text, of characters that MySQL stores in three bytes."""
+    """Stops an operation. Heat stores its argument as the status reason of the stack.
+
+    Heat never releases a stack whose reason it cannot store, so the reason is one line of characters that MySQL stores
+    in three bytes.
+    """
 
     def __init__(self, reason: str) -> None:
-        super().__init__("".join(one if one.isprintable() and one <= "\uffff" else "?" for one in reason[:ROOM]))
+        super().__init__(
+            "".join(char if char.isprintable() and char <= "\uffff" else "?" for char in reason[:MAX_LENGTH])
+        )
 
 
 class LifecyclePlugin:
-    """Made once in each worker of the engine, and called from many threads at once."""
+    """The plugin, of which each engine worker creates one and calls it from several threads."""
 
     def __init__(self) -> None:
-        self._going_on: dict[str, Answer] = {}
+        self._pending: dict[str, Answer] = {}
         self._lock = Lock()
 
     def get_ordinal(self) -> int:
-        """Where the plugin stands among Heat's plugins: where those stand that don't say."""
+        """The position of the plugin among Heat's plugins, which is Heat's default."""
         return 100
 
     def do_pre_op(self, cnxt: Any, stack: Any, current_stack: Any = None, action: str | None = None) -> None:
-        """Judge the operation. A rollback always goes on: stopped, it leaves half of an update. Errors: VetoError."""
+        """Judge the operation. A rollback always goes on, since half an update would remain. Errors: VetoError."""
         if action == "ROLLBACK":
             return
         try:
             self._judge(cnxt, stack, current_stack, action)
         except VetoError as veto:
-            _keep(stack)
+            _keep_stack(stack)
             raise veto from None
-        except Exception as error:  # whatever is broken must stop what would build, and in words that Heat can store
+        except Exception as error:  # any failure must stop an operation that builds, with a reason that Heat can store
             LOG.exception("no decision on %s", action)
             if action in STOPPED:
-                _keep(stack)
-                raise VetoError(f"The policies could not be evaluated: {_said(error)}") from None
+                _keep_stack(stack)
+                raise VetoError(f"The policies could not be evaluated: {_format_error(error)}") from None
 
     def do_post_op(
         self,
@@ -63,11 +67,14 @@ class LifecyclePlugin:
         action: str | None = None,
         is_stack_failure: bool = False,
     ) -> None:
-        """Say what became of the operation. Heat gives `is_stack_failure` only where a later plugin stopped it; an
-        update that is rolled back ends with the rollback's call (heat/engine/stack.py:1830)."""
+        """Tell the outcome of the operation to the decision point.
+
+        Heat sets `is_stack_failure` only if a later plugin stopped it. An update that is rolled back ends with the call
+        for the rollback (heat/engine/stack.py:1830).
+        """
         del cnxt, current_stack
         with self._lock:
-            answer = self._going_on.pop(stack.id, None)
+            answer = self._pending.pop(stack.id, None)
         if answer is None:
             return
         try:
@@ -75,38 +82,40 @@ class LifecyclePlugin:
 
             failed = action == "ROLLBACK" or is_stack_failure or stack.status == "FAILED"
             shared_point().finish(answer, "failed" if failed else "complete")
-        except Exception:  # Heat would pass over the post-operations of the plugins after this one
+        except Exception:  # Heat would skip the post-operations of the plugins after this one
             LOG.exception("the end of %s on stack %s was lost", action, stack.id)
 
     def _judge(self, cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> None:
-        """Errors: VetoError, and anything at all."""
+        """Judge the operation. Errors: VetoError, or any other exception."""
         from datalog_gate.decision_point.point import shared_point
-        from datalog_gate.doors.heat.heat_objects import asked
+        from datalog_gate.doors.heat.heat_objects import read_operation
 
-        question = asked(cnxt, stack, current_stack, action)
-        if question is None:
+        operation = read_operation(cnxt, stack, current_stack, action)
+        if operation is None:
             return
         point = shared_point()
-        answer = point.judge(question)
+        answer = point.judge(operation)
         if not answer.allowed:
-            may_be = "On delete or abandon: " if action == "DELETE" else ""
-            raise VetoError(f"{may_be}{answer.reason or 'The policies deny it.'}")
+            prefix = "On delete or abandon: " if action == "DELETE" else ""
+            raise VetoError(f"{prefix}{answer.reason or 'The policies deny it.'}")
         with self._lock:
-            lost, self._going_on[question.stack_id] = self._going_on.get(question.stack_id), answer
-        if lost is not None:  # Heat told no end of the operation before, as where its engine was stopped
+            lost, self._pending[operation.stack_id] = self._pending.get(operation.stack_id), answer
+        if lost is not None:  # Heat did not end the previous operation, as when its engine was stopped
             point.finish(lost, "failed")
 
 
-def _said(error: Exception) -> str:
-    """What a user may read of it: errors in rules quote them."""
+def _format_error(error: Exception) -> str:
+    """Format an error for the user. Other errors may quote rules, so only their type is shown."""
     from datalog_gate.base.errors import EngineError
 
     return str(error) if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
 
 
-def _keep(stack: Any) -> None:
-    """With the option `keep_vetoed_stack` a vetoed stack stays, and its reason with it, where the user asked for a
-    rollback. The one write to what Heat hands over; Heat does not store it."""
+def _keep_stack(stack: Any) -> None:
+    """Keep a vetoed stack and its reason, with the option `keep_vetoed_stack`, though the user asked for a rollback.
+
+    This is the only write to an object of Heat, which does not store it.
+    """
     from oslo_config import cfg
 
     if getattr(getattr(cfg.CONF, "datalog_gate", None), "keep_vetoed_stack", False):

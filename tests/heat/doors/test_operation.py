@@ -12,7 +12,7 @@ from datalog_gate.base.errors import EngineError, RulesError
 from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Operation
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.heat import lifecycle
-from datalog_gate.doors.heat.heat_objects import asked
+from datalog_gate.doors.heat.heat_objects import read_operation
 from datalog_gate.doors.heat.lifecycle import LifecyclePlugin, VetoError
 from datalog_gate.preflight.plugin import Outcome
 from tests.heat.doors.templates import CLEAN
@@ -71,12 +71,12 @@ def outcome(action: str, of: Any) -> tuple[object, ...] | None:
 
 def test_the_plugin_says_what_the_point_says() -> None:
     assert sorted(lifecycle.STOPPED) == sorted(action.upper() for action in CLOSED)
-    assert lifecycle.ROOM == REASON
+    assert lifecycle.MAX_LENGTH == REASON
 
 
 def test_an_update_is_asked_of_the_new_stack_with_the_old_ones_name() -> None:
     template = SimpleNamespace(t={**CLEAN, "description": "new"}, files={}, env=Environment())
-    question = asked(context(), stack(), stack(id=None, t=template), "UPDATE")
+    question = read_operation(context(), stack(), stack(id=None, t=template), "UPDATE")
     assert question is not None
     definition = question.definition()
     assert question == Operation(

@@ -1,5 +1,7 @@
-"""The resource type of grants (layer 6), for `plugin_dirs` of heat.conf: an error here stops Heat's engine, so nothing
-is imported but Heat. All but the resource's place in Heat is in `datalog_gate.doors.heat.grant_resource`.
+"""The resource type of grants, for `plugin_dirs` of heat.conf.
+
+An error in this module stops Heat's engine, so it imports only Heat. The behaviour of the resource is in
+`datalog_gate.doors.heat.grant_resource`.
 """
 
 from __future__ import annotations
@@ -15,15 +17,17 @@ from heat.engine import attributes, resource, support
 from heat.engine.properties import Schema
 
 LOG = logging.getLogger(__name__)
-ROOM = 2000
-"""Characters of a reason at most."""
+MAX_LENGTH = 2000
+"""Maximum characters of a reason."""
 
 
 class GrantError(Exception):
-    """Why there is no grant, of characters that any database of Heat's stores."""
+    """The grant is refused, for a reason of characters that any database of Heat stores."""
 
     def __init__(self, reason: object) -> None:
-        super().__init__("".join(one if one.isprintable() and one <= "\uffff" else "?" for one in str(reason)[:ROOM]))
+        super().__init__(
+            "".join(char if char.isprintable() and char <= "\uffff" else "?" for char in str(reason)[:MAX_LENGTH])
+        )
 
 
 class Policy(resource.Resource):  # type: ignore[misc]
@@ -47,61 +51,66 @@ class Policy(resource.Resource):  # type: ignore[misc]
     }
 
     def add_dependencies(self, deps: Any) -> None:
-        """What is in scope requires the grant. Heat goes on without the edges where this raises: a scope that can't be
-        read is everything here, and is refused later."""
+        """Make the resources in scope require the grant.
+
+        If this raised, Heat would go on without the dependencies. So a scope that cannot be read counts as everything,
+        and is refused later.
+        """
         self.graph = deps
         for name in self._scope():
             deps += (self.stack[name], self)
 
     def validate(self) -> Any:
-        self._ask("check", self._invalid, definition=self.t)
+        self._call_grant_resource("check", self._invalid, definition=self.t)
         return super().validate()
 
     def validate_external(self) -> None:
-        self._ask("check", self._invalid, definition=self.t)
+        self._call_grant_resource("check", self._invalid, definition=self.t)
 
     def handle_create(self) -> None:
-        """Heat asks further only where there is this."""
+        """Heat calls `check_create_complete` only if this method exists."""
 
     def check_create_complete(self, _cookie: object) -> bool:
-        """Called again and again while a service says that the grant waits, until Heat cancels it."""
-        if self._ask("waits"):
+        """Called repeatedly while the grant waits, until Heat cancels it."""
+        if self._call_grant_resource("waits"):
             return False
-        self._ask("reserve")
+        self._call_grant_resource("reserve")
         return True
 
-    def handle_adopt(self, resource_data: object = None) -> None:  # noqa: ARG002 - its user may have made it up
-        self._ask("reserve", adopts=True)
+    def handle_adopt(self, resource_data: object = None) -> None:  # noqa: ARG002 - the user may have invented it
+        self._call_grant_resource("reserve", adopts=True)
 
     def update(self, after: Any, *given: Any, **named: Any) -> Iterator[Any]:
-        """Before Heat looks at what it is to do, since it does not look far where there is an `external_id`."""
-        self.changed = self._ask("changed", self._failed, after=after)
+        """Check for changes before Heat decides what to do, since Heat ignores a resource with an `external_id`."""
+        self.changed = self._call_grant_resource("changed", self._failed, after=after)
         yield from super().update(after, *given, **named)
 
-    def needs_replace(self, after_props: object) -> bool:  # noqa: ARG002 - what is in scope counts too
+    def needs_replace(self, after_props: object) -> bool:  # noqa: ARG002 - changes of the scope count too
         return bool(getattr(self, "changed", False))
 
     def needs_replace_failed(self) -> bool:
-        return not self._ask("restored", self._failed)
+        return not self._call_grant_resource("restored", self._failed)
 
     def handle_update(self, _definition: object, _difference: object, prop_diff: Any) -> None:
         if "expires" in prop_diff:
-            self._ask("expire", expires=prop_diff["expires"])
+            self._call_grant_resource("expire", expires=prop_diff["expires"])
 
     def handle_delete(self) -> None:
-        with suppress(GrantError):  # what can't be released now is released by the reconciler
-            self._ask("release")
+        with suppress(GrantError):  # the reconciler releases it later
+            self._call_grant_resource("release")
 
-    def _ask(self, what: str, failing: Callable[[object], Exception] = GrantError, **named: object) -> Any:
-        """What `grant` has to say. Errors: as `failing` makes one of the reason."""
+    def _call_grant_resource(
+        self, function: str, failing: Callable[[object], Exception] = GrantError, **named: object
+    ) -> Any:
+        """Call a function of `grant_resource`. Errors: the exception that `failing` makes of a reason."""
         try:
             from datalog_gate.doors.heat import grant_resource
 
-            return getattr(grant_resource, what)(self, **named)
-        except Exception as error:  # whatever is broken must stop what would build, and in a way that Heat understands
+            return getattr(grant_resource, function)(self, **named)
+        except Exception as error:  # any failure must stop the operation, with an exception that Heat understands
             reason = getattr(error, "shown", None)
             if reason is None:
-                LOG.exception("%s of the grant %s is broken", what, self.name)
+                LOG.exception("%s of the grant %s is broken", function, self.name)
                 reason = f"the grant could not be judged ({type(error).__name__}), see the log of heat-engine"
             raise failing(reason) from None
 
@@ -115,25 +124,26 @@ class Policy(resource.Resource):  # type: ignore[misc]
         return json.loads(self.data().get(name, "{}"))
 
     def _scope(self) -> set[str]:
-        """The names of what must wait."""
+        """The names of the resources that must wait for the grant."""
         try:
             scope = self.properties["scope"]
             names = None if scope is None else [str(name) for name in scope]
         except Exception:  # noqa: BLE001 - whatever is wrong with it
             names = None
-        there: dict[str, Any] = self.stack.resources
+        resources: dict[str, Any] = self.stack.resources
         if names is not None:
-            return {name if name in there else name.partition(".")[0] for name in names} & there.keys() - {self.name}
+            known = {name if name in resources else name.partition(".")[0] for name in names}
+            return known & resources.keys() - {self.name}
         outside: set[str] = set()
-        waiting = [name for name, one in there.items() if isinstance(one, Policy)]
+        waiting = [name for name, stack_resource in resources.items() if isinstance(stack_resource, Policy)]
         while waiting:
             name = waiting.pop()
-            if name not in outside and name in there:
+            if name not in outside and name in resources:
                 outside.add(name)
-                waiting.extend(there[name].t.required_resource_names())
-        return there.keys() - outside
+                waiting.extend(resources[name].t.required_resource_names())
+        return resources.keys() - outside
 
 
 def resource_mapping() -> dict[str, Any]:
-    """The type, for Heat."""
+    """The resource type, for Heat."""
     return {"DatalogGate::Policy": Policy}

@@ -1,8 +1,7 @@
-"""The resource types of the gate (layer 6), for `plugin_dirs` of heat.conf: an error here stops Heat's engine, so
-nothing is imported but Heat.
+"""The resource type of denials, for `plugin_dirs` of heat.conf.
 
-`DatalogGate::Denial` is the record of a denied creation: a stack of it alone is CREATE_FAILED for the reason that it
-holds, and any other template in its place makes the stack complete.
+An error in this module stops Heat's engine, so it imports only Heat. `DatalogGate::Denial` records a denied creation: a
+stack with it is CREATE_FAILED with the reason, and an update to any other template makes the stack complete.
 """
 
 from __future__ import annotations
@@ -11,15 +10,17 @@ from typing import Any
 
 from heat.engine import properties, resource, support
 
-ROOM = 2000
-"""Characters of a reason at most."""
+MAX_LENGTH = 2000
+"""Maximum characters of a reason."""
 
 
 class DeniedError(Exception):
-    """Why a stack was denied, of characters that any database of Heat's stores."""
+    """The stack is denied, for a reason of characters that any database of Heat stores."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__("".join(one if one.isprintable() and one <= "\uffff" else "?" for one in reason[:ROOM]))
+        super().__init__(
+            "".join(char if char.isprintable() and char <= "\uffff" else "?" for char in reason[:MAX_LENGTH])
+        )
 
 
 class Denial(resource.Resource):  # type: ignore[misc]
@@ -39,5 +40,5 @@ class Denial(resource.Resource):  # type: ignore[misc]
 
 
 def resource_mapping() -> dict[str, Any]:
-    """The types, for Heat."""
+    """The resource type, for Heat."""
     return {"DatalogGate::Denial": Denial}
