@@ -18,7 +18,8 @@ Answer = tuple[int, object, dict[str, str]]
 
 @dataclass
 class Cloud:
-    """The answers by method and path; any other request has no such thing. `requests` stand with their tokens."""
+    """The scripted answers, by method and path. Any other request gets 404. `requests` have their tokens beside
+    them."""
 
     url: str
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -26,11 +27,11 @@ class Cloud:
     bodies: list[bytes] = field(default_factory=list)
 
     def give(self, request: str, body: object, status: int = 200, **headers: str) -> None:
-        """Answer the request with that from now on."""
+        """Set the answer to a request."""
         self.answers[request] = status, body, {name.replace("_", "-"): value for name, value in headers.items()}
 
     def keystone(self, services: bool = True) -> None:
-        """Give a token for a password, and the catalog of a cloud, with Heat in it or not."""
+        """Script a token for a password and a catalog, with or without Heat."""
         version = {"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": f"{self.url}/v3/"}]}
         self.give("GET /v3", {"version": version})
         endpoint = {"interface": "public", "region_id": "r", "region": "r", "id": "e", "url": f"{self.url}/v1/p"}
@@ -42,7 +43,7 @@ class Cloud:
 
 @contextmanager
 def running() -> Iterator[Cloud]:
-    """A cloud that runs for a while."""
+    """Run a cloud for the time of the context."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -78,7 +79,7 @@ def running() -> Iterator[Cloud]:
 
 @contextmanager
 def with_keystone(monkeypatch: pytest.MonkeyPatch, password: str = "s") -> Iterator[Cloud]:
-    """A cloud that runs for a while, and a user's credentials for it in this process."""
+    """Run a cloud, with a user's credentials for it in the environment."""
     clear_credentials(monkeypatch)
     with running() as cloud:
         cloud.keystone()
@@ -91,7 +92,7 @@ def with_keystone(monkeypatch: pytest.MonkeyPatch, password: str = "s") -> Itera
 
 @contextmanager
 def without_keystone(monkeypatch: pytest.MonkeyPatch, project: str) -> Iterator[Cloud]:
-    """A cloud that runs for a while, and is where this process asks as that project."""
+    """Run a cloud without Keystone, with its address and project in the environment."""
     clear_credentials(monkeypatch)
     with running() as cloud:
         monkeypatch.setenv("OS_AUTH_TYPE", "none")
@@ -100,6 +101,6 @@ def without_keystone(monkeypatch: pytest.MonkeyPatch, project: str) -> Iterator[
 
 
 def clear_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the credentials for OpenStack out of the environment."""
+    """Remove the credentials for OpenStack from the environment."""
     for name in [variable for variable in os.environ if variable.startswith("OS_")]:
         monkeypatch.delenv(name)

@@ -54,8 +54,8 @@ SECONDS = 10
 
 
 def main(count: int, seed: int) -> int:
-    """Compare the engines on that many programs. Prints what they were like; 1 after a difference, which it prints
-    with nothing in it that could be left out."""
+    """Compare the engines on a number of programs and print their features. Return 1 after a difference and print its
+    smallest case."""
     tally: Counter[str] = Counter()
     with Apart() as apart:
         for number in range(seed, seed + count):
@@ -77,14 +77,14 @@ def main(count: int, seed: int) -> int:
 
 
 class Compared(NamedTuple):
-    """How the engines differ from the oracle, if they do, and how far they were compared."""
+    """The difference between engines and oracle, if any, and how far they were compared."""
 
     difference: str
     verdict: str = ""
 
 
 def compared(case: Case, apart: Apart) -> Compared:
-    """Ask the oracle and the engines."""
+    """Run the oracle and the engines."""
     try:
         rows, errors = oracle(case, MOST)
     except naive.TooMuchError:
@@ -114,13 +114,13 @@ def answer(model: Model) -> Answer:
 
 
 def oracle(case: Case, most: float = inf) -> Answer:
-    """The rows and errors that there should be. Errors: TooMuchError."""
+    """The expected rows and errors. Errors: TooMuchError."""
     rows, wrong = naive.evaluate(*case, most)
     return rows, {(name, row, *cause) for name, causes in wrong.items() for row, cause in causes}
 
 
 class Apart:
-    """pyDatalog in a process that answers one question after the other, and is killed if it does not come back."""
+    """pyDatalog in a process that answers questions in turn, and is killed when it hangs."""
 
     def __enter__(self) -> Apart:
         context = get_context("spawn")
@@ -155,21 +155,21 @@ def _serve(pipe: Connection) -> None:
 
 
 def draw_case(seed: int) -> Case | None:
-    """A program with its facts."""
+    """Draw a program with its facts."""
     choose = Random(seed).randrange
     program = draw_program(choose)
     return (program, draw_facts(choose)) if program else None
 
 
 def smallest(case: Case, fails: Callable[[Case], object]) -> Case:
-    """A case that fails no more if any rule, literal or fact is left out."""
+    """Reduce a failing case until no rule, literal or fact can be left out."""
     while smaller := next((candidate for candidate in _smaller(case) if fails(candidate)), None):
         case = smaller
     return case
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    """The case with one thing left out."""
+    """Yield the case with one thing left out."""
     program, facts = case
     for at, stratum in enumerate(program.strata):
         for rules in _less(stratum.rules, _shorter):
@@ -193,7 +193,7 @@ def _inside(literal: CheckedLiteral) -> Iterator[CheckedLiteral]:
 
 
 def _less(items: tuple[T, ...], smaller: Callable[[T], Iterator[T]] = lambda _: iter(())) -> Iterator[tuple[T, ...]]:
-    """The items without one of them, or with one made smaller."""
+    """Yield the items with one left out or made smaller."""
     for at, item in enumerate(items):
         yield from (
             (*items[:at], *instead, *items[at + 1 :])
@@ -202,7 +202,7 @@ def _less(items: tuple[T, ...], smaller: Callable[[T], Iterator[T]] = lambda _: 
 
 
 def features(case: Case) -> Iterator[str]:
-    """What of the language the program uses, and whether anything comes of it."""
+    """Yield the parts of the language that the program uses, and whether it derives anything."""
     program, facts = case
     model = native.evaluate(program, facts)
     yield "programs"
@@ -249,7 +249,7 @@ def _features(body: Sequence[CheckedLiteral], within: str = "") -> Iterator[str]
 
 
 def written(program: CheckedProgram, facts: Facts) -> str:
-    """The program and its facts much as one would write them, with the place of each literal that has one."""
+    """Write the program and its facts as text, with the place of each literal."""
     rules = [f"{rule.span.line}: {_rule(rule)}" for stratum in program.strata for rule in stratum.rules]
     return "\n".join(["", *rules, *(f"{name}{row}" for name, rows in facts.items() for row in rows)])
 

@@ -21,7 +21,7 @@ STACK = f"/v1/p/stacks/web/{ID}"
 
 
 class Context:
-    """What Heat's filter `context` makes of a request."""
+    """The context that Heat's filter `context` adds to a request."""
 
     def __init__(self, token: object = None, project: str = "p") -> None:
         self.auth_token_info, self.project_id = token, project
@@ -65,7 +65,7 @@ class FakeHeat:
 
     @property
     def bodies(self) -> list[Any]:
-        """What came in the requests that change something."""
+        """The bodies of the requests that change something."""
         return [json.loads(body) for _, _, body, _ in self.requests]
 
     def _read(self, part: str, start_response: StartResponse) -> Iterable[bytes]:
@@ -108,13 +108,13 @@ def _give(start_response: StartResponse, status: str, data: object) -> Iterable[
 
 
 def point_of(rules: Path, **options: str) -> DecisionPoint:
-    """The decision point of these rules, with options as texts."""
+    """Create a decision point with these rules and options."""
     conf = read_conf()
     return create_point(conf, {"rules": str(rules), **options})
 
 
 class Client:
-    """Sends requests through a door, each with a context that a token vouches for unless `known` is false."""
+    """Send requests through a door. A token vouches for each context unless `known` is false."""
 
     def __init__(self, door: Filter, heat: FakeHeat, known: bool = True) -> None:
         self.door, self.heat = door, heat
@@ -122,7 +122,7 @@ class Client:
         self.base: dict[str, Any] = {"keystone.token_info": TOKEN, "webob.adhoc_attrs": context} if known else {}
 
     def send(self, body: bytes, **environ: Any) -> tuple[str, dict[str, str], bytes]:
-        """The status, headers and body that the client gets. A part of the environ that is None is left out."""
+        """Return the status, headers and body. A part of the environ that is None is left out."""
         answers: list[tuple[str, list[tuple[str, str]]]] = []
         whole = {**self.base, "REQUEST_METHOD": "POST", "PATH_INFO": "/v1/p/stacks", "CONTENT_LENGTH": str(len(body)),
                  "wsgi.input": io.BytesIO(body), **environ}  # fmt: skip
@@ -132,17 +132,17 @@ class Client:
         return status, dict(headers), content
 
     def update(self, method: str = "PATCH", path: str = STACK, **body: Any) -> tuple[int, str]:
-        """The code of the answer to an update, and the message of a refusal without its decision and place."""
+        """Return the status of an update, and the message of a refusal without its decision and place."""
         return self.ask(method, path, body)
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, str]:
-        """The same of any request."""
+        """As `update`, for any request."""
         text = b"" if body is None else json.dumps(body).encode()
         status, _, content = self.send(text, REQUEST_METHOD=method, PATH_INFO=path)
         return int(status[:3]), re.sub(" at [^ ]+$", "", _message(content))
 
     def message(self, body: bytes, **environ: Any) -> tuple[int, str]:
-        """The code and message of a refusal, after which nothing may have reached Heat."""
+        """Return the status and message of a refusal; nothing may have reached Heat."""
         _, _, content = self.send(body, **environ)
         assert self.heat.requests == []
         return int(json.loads(content)["code"]), _message(content)

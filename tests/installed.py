@@ -41,7 +41,7 @@ resources:
 
 
 def install(folder: Path) -> cfg.ConfigOpts:
-    """Write the files that the page shows, and have two creations logged. What is in heat.conf then."""
+    """Write the files of the page and log two creations. Return the options of heat.conf."""
     files = dict(FILE.findall(INSTALL))
     files["/etc/heat/api-paste.ini"] += PASTE[PASTE.index("[app:") : PASTE.index("[filter:datalog_gate]")]
     (folder / "var/log/heat").mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def install(folder: Path) -> cfg.ConfigOpts:
 
 
 def grant(folder: Path) -> None:
-    """Add the services that the page shows to heat.conf, with a journal, and a request that awaits approval."""
+    """Add the services of the page to heat.conf, a journal, and a request that awaits approval."""
     [section] = [block for block in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "service_journal" in block]
     with (folder / "etc/heat/heat.conf").open("a") as conf:
         conf.write(moved(section, folder).partition("\n")[2])
@@ -71,12 +71,12 @@ def grant(folder: Path) -> None:
 
 
 def moved(text: str, folder: Path) -> str:
-    """The text with the folder in the place of the root."""
+    """Replace the root by the folder in the text."""
     return ROOT.sub(f"{folder}/", text)
 
 
 def on_site(text: str, folder: Path) -> str:
-    """As `moved`, with the files there if the text names any."""
+    """As `moved`; a file that the text names is written."""
     if ROOT.search(text):
         install(folder)
         if text.startswith(("services", "approval")):
@@ -85,5 +85,5 @@ def on_site(text: str, folder: Path) -> str:
 
 
 def off_site(text: str, folder: Path) -> str:
-    """What was said there, as the page has it."""
+    """Replace the folder by the root in an output."""
     return text.replace(str(folder), "").replace(f" {socket.gethostname()} has had ", " api-1 has had ")

@@ -34,13 +34,13 @@ PolicySubjects = set[tuple[str, str | None]]
 
 
 def corpus() -> list[Path]:
-    """The roots of the corpus; none without it."""
+    """The root templates of the corpus; none without it."""
     lines = (CORPUS / "manifest.jsonl").read_text().splitlines() if CORPUS.is_dir() else []
     return [CORPUS / json.loads(line)["root"] for line in lines]
 
 
 def read(template: Path, parameters: dict[str, Data], assume: dict[str, Data] | None = None) -> Stack | None:
-    """The stack of a root of the corpus with no environment; None if Heat would refuse it, too."""
+    """Read a root template without an environment; None if Heat would refuse it too."""
     try:
         return dg.read_stack(template, parameters=parameters, assume=assume, files_root=CORPUS, stack_name="web")
     except InputError:
@@ -48,7 +48,7 @@ def read(template: Path, parameters: dict[str, Data], assume: dict[str, Data] | 
 
 
 def value(of: Parameter, seed: random.Random) -> Data:
-    """A value of the parameter's type. Constraints other than allowed values may refuse it."""
+    """Draw a value of the parameter's type. Constraints other than allowed values may refuse it."""
     assert isinstance(of.value, Unknown)
     if of.value.domain:
         return to_json(seed.choice(of.value.domain))
@@ -63,7 +63,7 @@ def value(of: Parameter, seed: random.Random) -> Data:
 
 
 def wrong(rules: Rules, template: Path, seed: int) -> Iterator[str]:
-    """What is wrong with the answers about a root of the corpus, in words."""
+    """Yield the wrong answers about a root template, in words."""
     chance = random.Random(f"{seed} {template.name}")
     stack = read(template, {})
     if stack is None:
@@ -85,12 +85,13 @@ def wrong(rules: Rules, template: Path, seed: int) -> Iterator[str]:
 
 
 def judged(rules: Rules, stack: Stack) -> Decision:
-    """The decision on one stack."""
+    """Decide on one stack."""
     return rules.decide(stack, now=NOW)
 
 
 def flips(before: Decision, after: Decision) -> Iterator[str]:
-    """What more values must not change. What was undetermined of a group's members has no name yet."""
+    """Yield the findings that more values must not change. What was undetermined of a group's members has no name
+    yet."""
     certain, open_ = read_findings(before.violations), read_findings(before.undetermined)
     now, still = read_findings(after.violations), read_findings(after.undetermined)
     failed = {policy_error.policy for policy_error in (*before.errors, *after.errors)}
@@ -103,7 +104,7 @@ def flips(before: Decision, after: Decision) -> Iterator[str]:
 
 
 def rows(stack: Stack) -> set[tuple[RelationRef, Row]]:
-    """All facts but those that say where the value of a parameter comes from."""
+    """All facts except where the value of a parameter comes from."""
     return {(name, row) for name, row, _ in flatten(stack, SHIPPED) if name != "heat:parameter"}
 
 
@@ -113,7 +114,7 @@ def read_findings(findings: Sequence[Violation]) -> PolicySubjects:
 
 
 def main() -> int:
-    """Ask it of the whole corpus, with as many seeds as are named."""
+    """Check the whole corpus with the given number of seeds."""
     rules = dg.load_rules(ROOT / "rules")
     many = int(sys.argv[1]) if sys.argv[1:] else 1
     failed = 0

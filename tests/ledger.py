@@ -27,7 +27,7 @@ LIMITS = Limits(call=2.0, step=5.0, lease=30.0)
 
 
 def request(uuid: str, *seats: str, project: str = "p", stack: str = "s", service: str = "seats") -> Request:
-    """What a grant of these seats asks."""
+    """A request of a grant for these seats."""
     return Request(
         service=service,
         project=project,
@@ -51,7 +51,7 @@ class Seats(Service):
 
     @contextmanager
     def _ledger(self) -> Iterator[dict[str, list[str]]]:
-        """The seats by key; a key that was released has None, for ever."""
+        """The seats by key. The value of a released key is None for ever."""
         with (self._path.parent / f"{self._path.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             ledger = json.loads(self._path.read_text()) if self._path.exists() else {}
@@ -98,30 +98,30 @@ class Seats(Service):
             return "held" if all_held.get(held.key) else "absent"
 
     def holdings(self) -> dict[str, list[str]]:
-        """What is held, by key."""
+        """The seats that are held, by key."""
         with self._ledger() as ledger:
             return {key: seats for key, seats in ledger.items() if seats is not None}
 
 
 def broker(folder: Path, service: Service, at: float | None = None, limits: Limits = LIMITS) -> Broker:
-    """A broker on the journal of a folder, now or at a fixed time."""
+    """A broker with the journal of a folder, at the current or a fixed time."""
     clock = time.time if at is None else lambda: at
     return Broker(Journal(str(folder / "journal"), late=60.0), {"seats": service}, clock, time.monotonic, limits)
 
 
 class Heat:
-    """What Heat would have, as lines of a file that the working process wrote when Heat would have known."""
+    """The stacks of a Heat, as lines in a file. The working process writes them when Heat would know them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def say(self, *words: str) -> None:
-        """``made UUID STACK`` or ``deleting UUID STACK``, at the end of the file."""
+        """Append ``made UUID STACK`` or ``deleting UUID STACK`` to the file."""
         with self._path.open("a") as file:
             file.write(" ".join(words) + "\n")
 
     def living(self) -> dict[str, set[str]]:
-        """The uuids of the resources by stack."""
+        """The uuids of the resources, by stack."""
         stacks: dict[str, set[str]] = {}
         for line in self._path.read_text().splitlines() if self._path.exists() else ():
             word, uuid, stack = line.split()
@@ -136,7 +136,7 @@ class Heat:
 
 
 def work(folder: Path, name: str, count: int, deadly: str) -> None:
-    """Make a stack after another, and delete every second one: what `python -m tests.ledger` does."""
+    """Create stacks in turn and delete every second one. `python -m tests.ledger` runs this."""
     seats, heat = Seats(folder / "seats", deadly=deadly), Heat(folder / "heat")
     worker = broker(folder, seats)
     print("ready", flush=True)

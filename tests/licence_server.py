@@ -29,7 +29,7 @@ class Server:
 
     @property
     def keys(self) -> list[str]:
-        """The idempotency keys in the order they came in."""
+        """The idempotency keys in order of arrival."""
         return [key for _, key, *_ in self.requests]
 
 
@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST  # noqa: N815 - http.server names it
 
     def log_message(self, *_: object) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
 
 def says(body: bytes, status: int = 200, **headers: str) -> Answer:
@@ -68,7 +68,7 @@ def refuse(reason: str) -> Answer:
 
 
 def allow_packed(handler: Handler) -> None:
-    """Compressed for who says that he takes it so."""
+    """Answer with a compressed body if the client accepts one."""
     if "gzip" in handler.headers.get("Accept-Encoding", ""):
         says(gzip.compress(b'{"allowed": true}'), Content_Encoding="gzip")(handler)
     else:
@@ -81,7 +81,7 @@ def hang(handler: Handler) -> None:
 
 
 def drip(handler: Handler) -> None:
-    """A header that comes letter by letter: no single read takes long."""
+    """Send a header letter by letter; no single read takes long."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
     for _ in range(int(PATIENCE / 0.05)):
         if handler.at.stop.wait(0.05):
@@ -91,19 +91,19 @@ def drip(handler: Handler) -> None:
 
 
 def slam(handler: Handler) -> None:
-    """The connection is closed before an answer."""
+    """Close the connection before an answer."""
     handler.close_connection = True
 
 
 def break_off(handler: Handler) -> None:
-    """The connection is closed in the middle of one."""
+    """Close the connection in the middle of an answer."""
     handler.close_connection = True
     handler.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n{"allowed": tr')
 
 
 @contextmanager
 def licence_server(certificate: Path | None = None, clients: Path | None = None) -> Iterator[Server]:
-    """A server that listens, over TLS if given a certificate with its key, and to clients with a certificate only."""
+    """Run a server. With a certificate and key it uses TLS and requires a client certificate."""
     server = Server()
     handler = type("OfThisServer", (Handler,), {"at": server})
     listening = Quiet(("127.0.0.1", 0), handler)
@@ -130,7 +130,7 @@ class Quiet(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """Clients that go away are what is tested."""
+        """Ignore clients that disconnect: the tests do that on purpose."""
 
     def shutdown_request(self, request: object) -> None:
         with suppress(OSError):

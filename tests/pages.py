@@ -33,8 +33,7 @@ NOW: dict[RelationRef, list[Row]] = {"gate:now": [("2027-03-01T12:00:00+00:00",)
 
 @dataclass(frozen=True)
 class Table:
-    """What literals over x, or x and y, are for each of some rows; or what an aggregate of v gives over each of some
-    sets."""
+    """Literals over x, or x and y, for each of some rows; or an aggregate of v over each of some sets."""
 
     title: str
     sentence: str
@@ -208,7 +207,7 @@ EXAMPLES = (
 
 
 def assert_written(path: Path, text: str) -> None:
-    """The file, a page or the golden answer of a test, holds this text. ``REGENERATE=1 tox -e py,slow`` writes all
+    """Assert that the file, a page or golden answer, holds this text. ``REGENERATE=1 tox -e py,slow`` writes all
     anew."""
     if os.environ.get("REGENERATE"):
         path.write_text(text, "utf-8")
@@ -216,7 +215,7 @@ def assert_written(path: Path, text: str) -> None:
 
 
 def answer(table: Table, literal: str, row: Row) -> str:
-    """What the table's cell is, by evaluating it."""
+    """Evaluate a cell of the table."""
     if table.sets:
         return outcome(f"p(n) :- n = {literal}.", {"q": [(value,) for value in row]}, 1, True)
     if table.outcomes:
@@ -225,8 +224,8 @@ def answer(table: Table, literal: str, row: Row) -> str:
 
 
 def outcome(rule: str, facts: Mapping[RelationRef, Collection[Row]], width: int, nullable: bool = False) -> str:
-    """What the relation p of the rule holds, or false, error, unknown, refused. With `nullable` columns may be null
-    where none is."""
+    """Evaluate relation p of the rule: a value, or false, error, unknown, refused. `nullable` columns may be null even
+    where no row has null."""
     null = nullable or any(None in row for rows in facts.values() for row in rows)
     kinds = {
         name: (Kind.ANY if null else Kind.ANY & ~Kind.NULL,) * width for name in map(str, facts) if ":" not in name

@@ -48,7 +48,7 @@ X, Y, Z = Var("x"), Var("y"), Var("z")
 
 
 def relation(name: str, arity: int) -> Relation:
-    """A relation whose columns take anything."""
+    """A relation whose columns take any kind."""
     return Relation(name, tuple(Column(f"c{at}", Kind.ANY) for at in range(arity)))
 
 
@@ -69,7 +69,8 @@ def program(*strata: Stratum, inputs: Mapping[str, int] = INPUTS) -> CheckedProg
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What a generated program may speak of. One that `fails` has literals that meet errors, and any `when_unknown`."""
+    """The names and values of generated programs. With `fails` literals may meet errors, and have any
+    `when_unknown`."""
 
     values: tuple[Value, ...]
     comparators: tuple[Comparator, ...]
@@ -81,7 +82,7 @@ class Vocabulary:
 
     @property
     def often(self) -> tuple[Value, ...]:
-        """The values, but the first two most of the time: else few rows would join."""
+        """The values, with the first two most of the time, so that rows join."""
         return (*self.values[:2] * 6, *self.values)
 
 
@@ -90,7 +91,7 @@ EVERYTHING = Vocabulary(VALUES, ("=", "!=", "<", ">="), ("+", "/", "??"), get_ar
 
 @dataclass
 class Draw:
-    """Draws bodies. `below` are finished relations, `own` those of the stratum."""
+    """Draw bodies. `below` are finished relations, `own` those of the stratum."""
 
     choose: Choose
     words: Vocabulary
@@ -108,7 +109,7 @@ class Draw:
         return self.words.fails and self.pick((False, True))
 
     def match(self, known: Sequence[Var], names: Mapping[str, int]) -> Match:
-        """A match that mostly joins or has new variables; at times a variable twice, a constant, or anything."""
+        """Draw a match that mostly joins or has new variables; at times a variable twice, a constant, or anything."""
         name = self.pick(
             [*sorted(names), *sorted(names.keys() & {*INPUTS, *self.own}), *sorted(names.keys() & self.own) * 4]
         )
@@ -121,7 +122,7 @@ class Draw:
         return Match(name, tuple(terms), self.place())
 
     def body(self, bound: list[Var], depth: int) -> tuple[list[CheckedLiteral], list[Var]]:
-        """A body in a safe order, and what it binds with what is bound."""
+        """Draw a body in a safe order; return it with the variables that are bound after it."""
         known = list(bound)
         body: list[CheckedLiteral] = []
         kinds = ["compare", "alias", "call", "match"]
@@ -172,7 +173,7 @@ class Draw:
 
 
 def draw_program(choose: Choose, words: Vocabulary = EVERYTHING) -> CheckedProgram | None:
-    """A program over the inputs, as the analysis would make it of its rules; None if it refuses one."""
+    """Draw a program over the inputs, as the analysis would make it; None if the analysis refuses it."""
     below = dict(words.inputs)
     drawn = Draw(choose, words, below, {})
     rules: list[CheckedRule] = []
@@ -197,7 +198,7 @@ def draw_program(choose: Choose, words: Vocabulary = EVERYTHING) -> CheckedProgr
 
 
 def draw_facts(choose: Choose, words: Vocabulary = EVERYTHING, more: tuple[Value, ...] = ()) -> Facts:
-    """Rows of the inputs."""
+    """Draw rows of the inputs."""
     values = (*words.often, *more)
     return {
         name: [tuple(values[choose(len(values))] for _ in range(arity)) for _ in range(choose(MOST_ROWS + 1))]

@@ -75,7 +75,7 @@ class Case:
     open: Mapping[tuple[RelationRef, Row], Sequence[Sequence[Row]]] = field(default_factory=dict)
 
     def factset(self, meaning: Meaning = MappingProxyType({})) -> FactSet:
-        """The facts if unknowns have these values, with what decides on each."""
+        """The facts for these values of unknowns, with the condition of each."""
         facts = FactSet()
         reasons = {**dict.fromkeys(self.open, EXTENT), **self.conditions}
         for name, rows in self.facts.items():
@@ -87,7 +87,7 @@ class Case:
         return facts
 
     def under(self, meaning: Meaning) -> Case:
-        """The case in which unknowns have these values."""
+        """The case for these values of unknowns."""
         factset = self.factset(meaning)
         reasons = {(name, row): reason for name, rows in factset.maybe.items() for row, reason in rows.items()}
         conditions = {key: reason for key, reason in reasons.items() if key not in self.open}
@@ -96,22 +96,22 @@ class Case:
         )
 
     def maybe(self) -> Facts:
-        """The rows that may not be there."""
+        """The rows that are there under a condition."""
         unsure = self.conditions.keys() | self.open.keys()
         return {name: [row for row in rows if (name, row) in unsure] for name, rows in self.facts.items()}
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What is said wrong, if anything; and how many relations are what."""
+    """A wrong answer, if any, and how many relations there are of each outcome."""
 
     wrong: str = ""
     tally: Mapping[str, int] = field(default_factory=dict)
 
 
 def main(number: int, seed: int) -> int:
-    """Judge that many programs. Prints how often what was said; 1 after a wrong one, which it prints with nothing in it
-    that could be left out."""
+    """Judge a number of programs and print how often each outcome was. Return 1 after a wrong one and print its
+    smallest case."""
     tally: Counter[str] = Counter()
     for at in range(seed, seed + number):
         case = draw(at)
@@ -143,7 +143,7 @@ def needless(tally: Mapping[str, int], method: str, among: str = "") -> float:
 
 
 def format_failure(case: Case) -> str:
-    """The case without all that could be left out, and what is wrong with it."""
+    """Format the smallest failing case and its wrong answer."""
 
     def fails(program: CheckedProgram, facts: Facts) -> bool:
         judgement = judged(Case(program, facts, case.conditions, case.open))
@@ -156,7 +156,7 @@ def format_failure(case: Case) -> str:
 
 
 def draw(seed: int) -> Case | None:
-    """A program with facts that are not all known; None if the analysis refuses it."""
+    """Draw a program with facts that are partly unknown; None if the analysis refuses it."""
     choose = Random(seed).randrange
     words = QUIET[choose(3) == 0]
     program = draw_program(choose, words)
@@ -208,7 +208,7 @@ def _wildcard(name: str, arity: int, choose: Choose) -> tuple[Row, Sequence[Sequ
 
 
 def outcomes(case: Case) -> Iterator[Outcome]:
-    """Every way in which it may turn out: what each unknown stands for, and the facts then."""
+    """Yield every possible outcome: the values of the unknowns, and the facts then."""
     unknowns = [*_unknowns(case.facts), *sorted(set(case.conditions.values()), key=lambda unknown: unknown.expression)]
     open_rows = [(name, row) for name, row in case.open if row in case.facts[name]]
     for values in product(*(MEANINGS[unknown] for unknown in unknowns)):
@@ -231,17 +231,17 @@ class Versions:
 
     @staticmethod
     def of(case: Case, wanted: RelationRef = "") -> Versions:
-        """The versions of all relations, or of what one rests on."""
+        """Evaluate the versions of all relations, or of those that a relation depends on."""
         plain = resting(case.program, frozenset({wanted})) if wanted else case.program
         program = divided(plain, case.facts, case.maybe())
         return Versions(case, program, evaluate(program, filled(program, case.facts, case.maybe()), _budget()))
 
     def rows(self, relation: RelationRef) -> tuple[Collection[Row], Collection[Row]]:
-        """The rows that are there for certain, and at most."""
+        """The certain rows, and the possible ones."""
         return self.model.rows(relation), self.model.rows(possible(relation, self.program))
 
     def because(self, relation: RelationRef) -> tuple[Unknown, ...]:
-        """What decides on the first row, as the gate finds it."""
+        """The unknowns that decide on the first row."""
         first = min(self.rows(relation)[1], key=row_key)
         tree = find_support(Provenance(self.program, self.model), possible(relation, self.program), first)
         rests_on = {
@@ -251,8 +251,8 @@ class Versions:
 
 
 def settled(case: Case, relation: RelationRef, because: Sequence[Unknown]) -> list[tuple[Meaning, bool]]:
-    """Whether an undetermined relation has rows, in each of the branches of the values that decide it, tried as the
-    gate does; nothing if they can't be tried."""
+    """Yield whether an undetermined relation has rows, in each branch of the values that decide it, as the gate tries
+    them; nothing if they can't be tried."""
     try:
         return list(branches(because, partial(_looked, case, relation)))
     except Unsettled:
@@ -269,7 +269,7 @@ def _looked(case: Case, relation: RelationRef, meanings: Sequence[Meaning]) -> I
 
 
 def judged(case: Case) -> Judged | None:
-    """Hold what the versions say against every outcome, and what trying values does; None if it takes too long."""
+    """Compare the versions and the case analysis with every outcome; None if it takes too long."""
     versions = Versions.of(case)
     if versions.model.exceeded:
         return None
@@ -309,7 +309,7 @@ def judged(case: Case) -> Judged | None:
 
 
 def _wrong(rows: Collection[Row], certain: Collection[Row], loose: Collection[Row], meaning: Meaning) -> str:
-    """What is wrong with the versions of a relation that holds these rows in an outcome."""
+    """Describe what is wrong with the versions of a relation that has these rows in an outcome."""
     for row in certain:
         known = _known(row, meaning)
         if known not in rows and not any(_covers(known, other) for other in rows):
@@ -326,7 +326,7 @@ def _known(row: Row, meaning: Meaning) -> Row:
 
 
 def _covers(row: Row, actual: Row) -> bool:
-    """Whether the row, of which computed values are not known, is the actual one."""
+    """Whether the row, with unknown computed values, matches the actual one."""
     return all(
         value == other or (isinstance(value, Unknown) and within(value, other))
         for value, other in zip(row, actual, strict=True)
@@ -343,7 +343,7 @@ def within(unknown: Unknown, value: Value) -> bool:
 
 
 def divided(plain: CheckedProgram, facts: Facts, maybe: Facts, certain_only: Collection[str] = ()) -> CheckedProgram:
-    """The program, split for these rows; `maybe` rows are among the facts."""
+    """Split the program for these rows; `maybe` rows are among the facts."""
     columns = {
         name: frozenset(at for row in rows for at, value in enumerate(row) if isinstance(value, Unknown))
         for name, rows in facts.items()
@@ -352,7 +352,7 @@ def divided(plain: CheckedProgram, facts: Facts, maybe: Facts, certain_only: Col
 
 
 def filled(finished: CheckedProgram, facts: Facts, maybe: Facts) -> Facts:
-    """The rows of the inputs: all for a possible version, those that are sure for a certain one."""
+    """The rows of the inputs: all for a possible version, the certain ones for a certain version."""
     return {
         name: [row for row in facts.get(certain_version(name), ()) if row not in maybe.get(name, ())]
         for name in finished.inputs

@@ -27,7 +27,7 @@ _ABSENT = Refused("absent")
 
 @dataclass(frozen=True)
 class Difference:
-    """Where we and Heat differ, and what each has there."""
+    """A place where we and Heat differ, with both values."""
 
     at: str
     ours: object
@@ -36,7 +36,7 @@ class Difference:
 
 @dataclass
 class Report:
-    """`compared` of `resources` were looked at on both sides. `contradictions`: where our rules' verdicts differ."""
+    """The comparison of `compared` of `resources`. `contradictions`: where the verdicts of our rules differ."""
 
     differences: list[Difference] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
@@ -45,12 +45,12 @@ class Report:
     _words: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
     def differ(self, at: str, ours: object, heat: object) -> None:
-        """Notes a difference."""
+        """Note a difference."""
         self.differences.append(Difference(at, ours, heat))
 
 
 def compare(ours: Stack | list[str], heat: Mapping[str, HeatStack | Refused]) -> Report:
-    """The report for one template; `ours` is the stack, or the diagnostics with which we refuse it."""
+    """Compare one template; `ours` is the stack, or the diagnostics with which we refuse it."""
     report = Report()
     accepted_by_shape = {shape: answer for shape, answer in heat.items() if isinstance(answer, HeatStack)}
     if isinstance(ours, list):
@@ -151,13 +151,13 @@ def _resource(report: Report, ours: Resource, answers: Mapping[str, HeatResource
 
 
 def _filled(resource: HeatResource) -> dict[str, Any]:
-    """As Heat's definition answers: what is not there is an empty map."""
+    """As Heat's definition, with an empty map for a missing part."""
     parts = {"properties": resource.properties, "metadata": resource.metadata, "update_policy": resource.update_policy}
     return {name: {} if part is None else part for name, part in parts.items()}
 
 
 def _kind(name: str) -> str:
-    """A type; templates by their file's name alone, since a client makes an address of it."""
+    """A type; templates by their file's name only, since a client makes an address of it."""
     return PurePosixPath(name).name if name.endswith(TEMPLATE_ENDINGS) else name
 
 

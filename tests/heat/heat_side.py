@@ -55,14 +55,14 @@ Data = Any
 
 @dataclass(frozen=True)
 class Refused:
-    """What Heat says instead of a value."""
+    """Heat's error in place of a value."""
 
     reason: str
 
 
 @dataclass
 class HeatResource:
-    """One resource, its functions resolved. `nested` is what it holds, or why Heat could not make it."""
+    """One resource with its functions resolved. `nested` is its stack, or why Heat could not make it."""
 
     type: str
     properties: Data
@@ -75,7 +75,7 @@ class HeatResource:
 
 @dataclass
 class HeatStack:
-    """One stack as Heat resolves it, by name of parameter, condition, resource and output."""
+    """One stack as Heat resolves it: parameters, conditions, resources and outputs by name."""
 
     parameters: dict[str, Data] = field(default_factory=dict)
     conditions: dict[str, Data] = field(default_factory=dict)
@@ -84,12 +84,12 @@ class HeatStack:
 
 
 def reference(path: str, shape: str) -> str:
-    """The id of the resource of that path, as `get_resource` gives it."""
+    """The id of a resource, as `get_resource` gives it."""
     return path.rpartition("/")[2] if shape == "none" else f"{shape}:{path}"
 
 
 def resolve(text: str, files: Mapping[str, str], env: Mapping[str, Data], name: str, shape: str) -> HeatStack | Refused:
-    """The stack of that name, or why Heat refuses it."""
+    """Resolve a template; a `Refused` if Heat refuses it."""
     try:
         parsed = template.Template(template_format.parse(text), files=dict(files), env=_environment(env))
         return _stack(stack.Stack(_context(shape), name, parsed), name, shape)
@@ -223,7 +223,7 @@ def _output(answer: HeatStack, instance: Any, name: str) -> Data:
 
 
 def of_the_cloud(key: str, shape: str) -> Data:
-    """What the cloud will say: in every shape another value."""
+    """A value that only the cloud knows, another one in every shape."""
     digest = hashlib.sha256(key.encode()).hexdigest()
     digits = str(2 + int(digest, 16) % 8)  # as a group's count it must stay small
     choices = {
@@ -238,7 +238,7 @@ def of_the_cloud(key: str, shape: str) -> Data:
 
 
 def _resolved(snippet: Data) -> Data:
-    """The snippet with its functions resolved; where one of them can't be, its place alone is `Refused`."""
+    """Resolve the functions of a snippet; where a function can't be resolved its place is `Refused`."""
     value = _part(snippet)
     return None if value is ... else value
 
@@ -267,21 +267,21 @@ def _refusals(value: Data) -> Iterator[Refused]:
 
 
 class _Deep(dict[str, Any]):
-    """A map in which there is something under every key, as deep as one looks."""
+    """A map with a value under every key, at any depth."""
 
     def __missing__(self, key: str) -> _Deep:
         return _Deep(key=[f"{self['key'][0]} {key}"])
 
 
 class _Every:
-    """The attributes that a resource has: which these are only Heat knows."""
+    """The attributes of a resource: only Heat knows which these are."""
 
     def __contains__(self, name: object) -> bool:
         return True
 
 
 class _Node(status.ResourceStatus):  # type: ignore[misc]
-    """What Heat's stack definition knows of a resource that exists, and what stands for the resource itself."""
+    """A resource that exists, for Heat's stack definition, and its stand-in."""
 
     action, status, state, primary_key, uuid = "CREATE", "COMPLETE", ("CREATE", "COMPLETE"), None, None
 
@@ -331,7 +331,7 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
 
 
 def _boot() -> None:
-    """Heat's configuration without files, database, services or cloud."""
+    """Configure Heat without files, database, services or cloud."""
     logging.disable()
     log.register_options(cfg.CONF)
     cfg.CONF([], project="heat", prog="heat-engine", version="x", default_config_files=[])

@@ -81,7 +81,7 @@ POLICY = '"datalog_gate:grant:edge": "role:edge_user"\n'
 
 @dataclass(frozen=True)
 class Cloud:
-    """A Heat that knows who asks. `projects` has their ids by name, `users` those of users."""
+    """A Heat behind Keystone. `projects` has their ids by name, `users` those of users."""
 
     heat: Heat
     identity: str
@@ -89,24 +89,24 @@ class Cloud:
     users: dict[str, str]
 
     def session(self, user: str) -> Session:
-        """The user's, with a token of his project."""
+        """A session of the user with a token of his project."""
         return _session(self.identity, user, USERS[user][0])
 
     def ask(self, user: str, method: str, path: str, /, **body: Any) -> requests.Response:
-        """A request of the user below his project."""
+        """Send a request of the user below his project."""
         url = f"{self.heat.url}/v1/{self.projects[USERS[user][0]]}/{path}"
         headers = {"X-Auth-Token": str(self.session(user).get_token())}
         return requests.request(method, url, json=body or None, headers=headers, timeout=PATIENCE)
 
     def client(self, user: str) -> Any:
-        """python-heatclient for the user."""
+        """A python-heatclient for the user."""
         url = f"{self.heat.url}/v1/{self.projects[USERS[user][0]]}"
         return heatclient.Client("1", endpoint=url, session=self.session(user))
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[Cloud]:
-    """Both from their start to their end."""
+    """Run a Keystone and a Heat."""
     keystone = folder / "keystone"
     for path in (keystone, folder / "environment.d", folder / "templates"):
         path.mkdir()
@@ -140,7 +140,7 @@ def gated(paste: str) -> str:
 
 
 def _populate(identity: str, port: int) -> tuple[dict[str, str], dict[str, str]]:
-    """Make projects, users, roles, and the service; the ids of projects and users by name."""
+    """Create projects, users, roles and the service; return the ids of projects and users by name."""
     admin = _session(identity, "admin", "admin")
 
     def make(kind: str, **data: Any) -> str:

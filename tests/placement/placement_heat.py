@@ -27,7 +27,7 @@ SEATS = 2
 
 
 @dataclass(frozen=True)
-class Ground:
+class PlacementHeat:
     """A Heat with all services. In its Placement are two seats of the licence acme_db, hosts in three racks, and a
     storage pool in the second: `uuids`, of resource classes of its own with this `prefix`."""
 
@@ -39,7 +39,7 @@ class Ground:
 
     @property
     def holdings(self) -> list[tuple[str, int]]:
-        """What Placement says that each consumer holds, by the name of the provider."""
+        """What each consumer holds in Placement, by the name of the provider."""
         return [
             (name, amount)
             for name, uuid in self.uuids.items()
@@ -49,45 +49,45 @@ class Ground:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """All that is not over."""
+        """The open claims."""
         return Journal(f"{self.folder}/journal").claims()
 
     def create(self, template: Any, **fields: Any) -> tuple[str, str, str]:
-        """The name of a new stack, how it ended, and why."""
+        """Create a stack and wait for the end. Return its name, status and reason."""
         name, answer = self.heat.create(template, **fields)
         assert answer.status_code == 201, answer.text
         return name, *self.heat.ended(name)
 
     def updated(self, name: str, template: Any, **fields: Any) -> tuple[str, str]:
-        """How the update ended, and why."""
+        """Update a stack and wait for the end."""
         answer = self.heat.on(name, "PUT", template=template, **fields)
         assert answer.status_code == 202, answer.text
         return self.heat.ended(name)
 
     def properties(self, name: str, resource: str) -> dict[str, Any]:
-        """The properties with which a stand-in was made."""
+        """The properties with which a stand-in was created."""
         properties: dict[str, Any] = self.attributes(name, resource)["given"]
         return properties
 
     def attributes(self, name: str, resource: str) -> dict[str, Any]:
-        """What Heat tells of a resource."""
+        """The attributes of a resource."""
         attributes: dict[str, Any] = self.heat.on(name, "GET", f"/resources/{resource}").json()["resource"][
             "attributes"
         ]
         return attributes
 
     def outputs(self, name: str) -> dict[str, Any]:
-        """What Heat tells of a stack's outputs."""
+        """The outputs of a stack."""
         return {output["output_key"]: output["output_value"] for output in self.heat.stack(name)["outputs"]}
 
-    def gone(self, name: str) -> None:
-        """Delete a stack, and wait until it is gone."""
+    def delete(self, name: str) -> None:
+        """Delete a stack and wait until it is deleted."""
         self.heat.on(name, "DELETE")
         self.heat.ended(name, deleted=True)
 
     @contextmanager
     def watched(self) -> Iterator[list[list[tuple[str, int]]]]:
-        """All that was held meanwhile."""
+        """Collect all that is held during the context."""
         holdings, over = [self.holdings], threading.Event()
 
         def look() -> None:
@@ -105,8 +105,8 @@ class Ground:
 
 
 @contextmanager
-def ground(folder: Path, cloud: Cloud, convergence: bool, **more: Any) -> Iterator[Ground]:
-    """A ground from its start to its end."""
+def run_placement_heat(folder: Path, cloud: Cloud, convergence: bool, **more: Any) -> Iterator[PlacementHeat]:
+    """Run a Heat with services in a Placement."""
     prefix = f"CUSTOM_T{uuid4().hex.upper()}_"
     uuids = {"acme_db": cloud.provider(f"acme_db-{prefix}", {f"{prefix}ACME_DB": SEATS})}
     for name, (rack, zone, resource_class, amount) in (HOSTS | POOLS).items():
@@ -127,11 +127,11 @@ def ground(folder: Path, cloud: Cloud, convergence: bool, **more: Any) -> Iterat
     }
     resources = f"{RESOURCES}, {STAND_INS}"
     with running(folder, convergence, rules=rules, options=options, resources=resources, **more) as heat:
-        yield Ground(heat, folder, cloud, prefix, uuids)
+        yield PlacementHeat(heat, folder, cloud, prefix, uuids)
 
 
-def emptied(ground: Ground) -> None:
-    """Without stacks nothing is held."""
-    for stack in ground.heat.ask("GET", "stacks").json()["stacks"]:
-        ground.gone(stack["stack_name"])
-    assert (ground.holdings, ground.claims) == ([], ())
+def delete_stacks(heat: PlacementHeat) -> None:
+    """Assert that nothing is held without stacks."""
+    for stack in heat.heat.ask("GET", "stacks").json()["stacks"]:
+        heat.delete(stack["stack_name"])
+    assert (heat.holdings, heat.claims) == ([], ())

@@ -19,19 +19,19 @@ HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 
 @dataclass(frozen=True)
 class Cloud:
-    """The API, and the process that serves it."""
+    """The API of Placement and the process that serves it."""
 
     url: str
     process: subprocess.Popen[bytes]
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """An answer that is good."""
+        """Send a request that must succeed."""
         answer = requests.request(method, f"{self.url}{path}", json=body, headers=HEADERS, timeout=30)
         assert answer.ok, answer.text
         return answer.json() if answer.content else None
 
     def provider(self, name: str, inventory: Mapping[str, int], *traits: str) -> str:
-        """Make a provider with all of these classes and traits; its uuid."""
+        """Create a provider with all of these classes and traits; return its uuid."""
         uuid = str(uuid4())
         for resource_class in inventory:
             self.ask("PUT", f"/resource_classes/{resource_class}")
@@ -44,25 +44,25 @@ class Cloud:
         return uuid
 
     def inventory(self, uuid: str, inventory: Mapping[str, int], generation: int) -> None:
-        """Set what a provider has."""
+        """Set the inventory of a provider."""
         body = {name: {"total": total} for name, total in inventory.items()}
         self.ask("PUT", f"/resource_providers/{uuid}/inventories",
                  {"resource_provider_generation": generation, "inventories": body})  # fmt: skip
 
     def allocations(self, uuid: str) -> list[dict[str, int]]:
-        """What each consumer holds of a provider."""
+        """The allocations of each consumer of a provider."""
         allocations = self.ask("GET", f"/resource_providers/{uuid}/allocations")["allocations"]
         return sorted((allocation["resources"] for allocation in allocations.values()), key=str)
 
     def used(self, uuid: str) -> dict[str, int]:
-        """What is taken of a provider."""
+        """The usages of a provider."""
         usages: dict[str, int] = self.ask("GET", f"/resource_providers/{uuid}/usages")["usages"]
         return usages
 
 
 @contextmanager
 def running(folder: Path, port: int = 0) -> Iterator[Cloud]:
-    """Placement, from its start to its end; on a port that is free, unless one is given."""
+    """Run Placement, on a free port unless one is given."""
     if not port:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))

@@ -10,7 +10,7 @@ import pytest
 from tests.heat.doors.grant_heat import grant
 from tests.heat.doors.rig import wait
 from tests.heat.doors.templates import refusal, template
-from tests.placement.placement_heat import Ground, emptied, ground
+from tests.placement.placement_heat import PlacementHeat, delete_stacks, run_placement_heat
 from tests.placement.rig import Cloud
 
 FULL = "the licence acme_db has 0 of 2 seats left, and 1 is asked for"
@@ -24,30 +24,30 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def granting(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def granting(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlacementHeat]:
     """Heat with the services, and no filter."""
-    with ground(tmp_path_factory.mktemp(engine), cloud, engine == "convergence") as heat:
+    with run_placement_heat(tmp_path_factory.mktemp(engine), cloud, engine == "convergence") as heat:
         yield heat
 
 
 @pytest.fixture(scope="module")
-def filtering(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def filtering(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlacementHeat]:
     """The same behind the gate's filter."""
     folder = tmp_path_factory.mktemp(f"{engine}_filtered")
-    with ground(folder, cloud, engine == "convergence", api_filters="datalog_gate") as heat:
+    with run_placement_heat(folder, cloud, engine == "convergence", api_filters="datalog_gate") as heat:
         yield heat
 
 
 @pytest.fixture
-def here(granting: Ground) -> Iterator[Ground]:
+def here(granting: PlacementHeat) -> Iterator[PlacementHeat]:
     yield granting
-    emptied(granting)
+    delete_stacks(granting)
 
 
 @pytest.fixture
-def behind(filtering: Ground) -> Iterator[Ground]:
+def behind(filtering: PlacementHeat) -> Iterator[PlacementHeat]:
     yield filtering
-    emptied(filtering)
+    delete_stacks(filtering)
 
 
 def server(decision: object = None, image: str = "acme_db-14", **more: object) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def failed(why: str, service: str = "licence") -> tuple[str, str]:
     return "CREATE_FAILED", reason
 
 
-def test_of_two_seats_two_stacks_are_made_and_the_third_fails_until_one_is_gone(here: Ground) -> None:
+def test_of_two_seats_two_stacks_are_made_and_the_third_fails_until_one_is_gone(here: PlacementHeat) -> None:
     names = []
     for seats in ([1], [1, 1]):
         name, *ended = here.create(licensed("db"))
@@ -83,44 +83,46 @@ def test_of_two_seats_two_stacks_are_made_and_the_third_fails_until_one_is_gone(
     assert tuple(ended) == failed(FULL)
     assert here.heat.resources(third) == {"g": "CREATE_FAILED", "db": "INIT_COMPLETE"}
     assert here.holdings == [("acme_db", 1)] * 2
-    here.gone(names[0])
+    here.delete(names[0])
     assert here.holdings == [("acme_db", 1)]
     assert here.create(licensed("db"))[1:] == ("CREATE_COMPLETE", COMPLETE)
     assert here.holdings == [("acme_db", 1)] * 2
 
 
-def test_of_two_seats_the_third_is_refused_at_the_door_until_one_is_gone(behind: Ground) -> None:
+def test_of_two_seats_the_third_is_refused_at_the_door_until_one_is_gone(behind: PlacementHeat) -> None:
     first, _ = (behind.create(licensed("db"))[0] for _ in range(2))
     name = behind.heat.name()
     with behind.heat.unchanged():
         _, answer = behind.heat.create(licensed("db"), name)
         assert refusal(answer) == (403, f"licence refuses the grant {name}/g: {FULL}")
     assert behind.holdings == [("acme_db", 1)] * 2
-    behind.gone(first)
+    behind.delete(first)
     assert behind.create(licensed("db"))[1:] == ("CREATE_COMPLETE", COMPLETE)
     assert behind.holdings == [("acme_db", 1)] * 2
 
 
 @pytest.mark.parametrize("filtered", [False, True])
-def test_the_last_seats_survive_a_replacing_update_and_a_rollback(here: Ground, behind: Ground, filtered: bool) -> None:
-    ground = behind if filtered else here
-    name, *ended = ground.create(licensed("db", seats=2))
+def test_the_last_seats_survive_a_replacing_update_and_a_rollback(
+    here: PlacementHeat, behind: PlacementHeat, filtered: bool
+) -> None:
+    heat = behind if filtered else here
+    name, *ended = heat.create(licensed("db", seats=2))
     assert ended == ["CREATE_COMPLETE", COMPLETE]
-    [old] = ground.claims
-    with ground.watched() as holdings:
-        assert ground.updated(name, licensed("db", "web", seats=2))[0] == "UPDATE_COMPLETE"
-        [new] = ground.claims
+    [old] = heat.claims
+    with heat.watched() as holdings:
+        assert heat.updated(name, licensed("db", "web", seats=2))[0] == "UPDATE_COMPLETE"
+        [new] = heat.claims
         assert (new.replaces, sorted(new.decision)) == (old.uuid, ["db", "web"])
         fails = licensed("db", "web", "cache", seats=2, broken=server(image="broken"))
-        ground.updated(name, fails, disable_rollback=False)
-        wait(lambda: ground.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
+        heat.updated(name, fails, disable_rollback=False)
+        wait(lambda: heat.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
     assert {tuple(holding) for holding in holdings} == {(("acme_db", 2),)}
-    [last] = ground.claims
-    assert ground.attributes(name, "g") == {"decision": last.decision} == {"decision": new.decision}
-    assert ground.heat.resources(name).keys() == {"g", "db", "web"}
+    [last] = heat.claims
+    assert heat.attributes(name, "g") == {"decision": last.decision} == {"decision": new.decision}
+    assert heat.heat.resources(name).keys() == {"g", "db", "web"}
 
 
-def rack(service: Ground, host: str, name: str, zone: str) -> dict[str, Any]:
+def rack(service: PlacementHeat, host: str, name: str, zone: str) -> dict[str, Any]:
     """A decision for one resource."""
     return {
         "availability_zone": zone,
@@ -142,7 +144,7 @@ def racked(zone: object = None) -> dict[str, Any]:
     )
 
 
-def test_a_server_and_its_volume_are_made_in_the_rack_that_was_decided_on(here: Ground) -> None:
+def test_a_server_and_its_volume_are_made_in_the_rack_that_was_decided_on(here: PlacementHeat) -> None:
     name, *ended = here.create(racked())
     assert ended == ["CREATE_COMPLETE", COMPLETE]
     decision = {"db": rack(here, "h2", "r2", "z2"), "data": rack(here, "p2", "r2", "z2")}
@@ -151,7 +153,7 @@ def test_a_server_and_its_volume_are_made_in_the_rack_that_was_decided_on(here: 
     assert (db["availability_zone"], db["scheduler_hints"]) == ("z2", {"rack": "r2"})
     assert here.properties(name, "data") == {"size": 10, "availability_zone": "z2"}
     assert here.holdings == [("h2", 1), ("p2", 10)]
-    here.gone(name)
+    here.delete(name)
     assert (here.holdings, here.claims) == ([], ())
 
 
@@ -162,14 +164,14 @@ IMPOSSIBLE = (
 """Any rack but the first is in another zone."""
 
 
-def test_what_is_impossible_fails_with_what_can_not_be_had_together(here: Ground) -> None:
+def test_what_is_impossible_fails_with_what_can_not_be_had_together(here: PlacementHeat) -> None:
     name, *ended = here.create(racked("z1"))
     assert tuple(ended) == failed(IMPOSSIBLE.format(name), "rack_affinity")
     assert here.heat.resources(name) == {"g": "CREATE_FAILED"} | dict.fromkeys(("db", "data"), "INIT_COMPLETE")
     assert (here.holdings, here.claims) == ([], ())
 
 
-def test_what_is_impossible_is_refused_at_the_door(behind: Ground) -> None:
+def test_what_is_impossible_is_refused_at_the_door(behind: PlacementHeat) -> None:
     name = behind.heat.name()
     with behind.heat.unchanged():
         _, answer = behind.heat.create(racked("z1"), name)

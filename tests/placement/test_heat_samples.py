@@ -15,7 +15,7 @@ from heatclient.common import template_utils
 
 from datalog_gate.doors.cli.commands.approval_requests import answer_request, list_requests
 from tests.heat.doors.templates import refusal
-from tests.placement.placement_heat import SAMPLES, Ground, emptied, ground
+from tests.placement.placement_heat import SAMPLES, PlacementHeat, delete_stacks, run_placement_heat
 from tests.placement.rig import Cloud
 
 COMPLETE = ("CREATE_COMPLETE", "Stack CREATE completed successfully")
@@ -25,17 +25,17 @@ UPDATED = ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
 @pytest.fixture(scope="module", params=["convergence", "legacy"])
 def filtering(
     request: pytest.FixtureRequest, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Ground]:
+) -> Iterator[PlacementHeat]:
     """Heat with the services, behind the gate's filter."""
     folder, convergence = tmp_path_factory.mktemp(request.param), request.param == "convergence"
-    with ground(folder, cloud, convergence, api_filters="datalog_gate") as heat:
+    with run_placement_heat(folder, cloud, convergence, api_filters="datalog_gate") as heat:
         yield heat
 
 
 @pytest.fixture
-def here(filtering: Ground) -> Iterator[Ground]:
+def here(filtering: PlacementHeat) -> Iterator[PlacementHeat]:
     yield filtering
-    emptied(filtering)
+    delete_stacks(filtering)
 
 
 def sample(name: str) -> dict[str, Any]:
@@ -44,14 +44,14 @@ def sample(name: str) -> dict[str, Any]:
     return {"template": template, "files": files}
 
 
-def test_a_server_and_its_volume_are_in_one_rack(here: Ground) -> None:
+def test_a_server_and_its_volume_are_in_one_rack(here: PlacementHeat) -> None:
     name, *ended = here.create(**sample("same_rack"))
     assert tuple(ended) == COMPLETE
     assert [here.properties(name, resource)["availability_zone"] for resource in ("db", "db_volume")] == ["z2", "z2"]
     assert here.holdings == [("h2", 1), ("p2", 100)]
 
 
-def test_a_group_of_servers_is_over_three_racks(here: Ground) -> None:
+def test_a_group_of_servers_is_over_three_racks(here: PlacementHeat) -> None:
     name, *ended = here.create(**sample("spread"))
     assert tuple(ended) == COMPLETE
     decision = here.attributes(name, "apart")["decision"]
@@ -67,7 +67,7 @@ def test_a_group_of_servers_is_over_three_racks(here: Ground) -> None:
     assert Counter(dict(here.holdings)) == Counter(place["host"].partition("-")[0] for place in decision.values())
 
 
-def test_a_database_takes_two_seats(here: Ground) -> None:
+def test_a_database_takes_two_seats(here: PlacementHeat) -> None:
     name, *ended = here.create(**sample("licence"))
     assert tuple(ended) == COMPLETE
     assert here.properties(name, "db")["metadata"] == {"licence": "acme_db"}
@@ -80,7 +80,7 @@ def test_a_database_takes_two_seats(here: Ground) -> None:
         assert refusal(refused) == (403, reason)
 
 
-def test_a_machine_is_made_once_a_person_approves_it(here: Ground) -> None:
+def test_a_machine_is_made_once_a_person_approves_it(here: PlacementHeat) -> None:
     name, *ended = here.create(**sample("approval"))
     configured = here.folder / "heat.conf"
     [approval] = list_requests(configured)
@@ -93,7 +93,7 @@ def test_a_machine_is_made_once_a_person_approves_it(here: Ground) -> None:
     assert here.heat.resources(name)["model"] == "CREATE_COMPLETE"
 
 
-def test_a_public_address_has_a_place_at_the_edge(here: Ground) -> None:
+def test_a_public_address_has_a_place_at_the_edge(here: PlacementHeat) -> None:
     name, *ended = here.create(**sample("edge"))
     assert tuple(ended) == COMPLETE
     assert here.outputs(name) == {"place": 1}
@@ -109,7 +109,7 @@ DENIED = {
 
 
 @pytest.mark.parametrize("name", DENIED)
-def test_what_is_not_in_the_scope_of_the_grant_is_refused(here: Ground, name: str) -> None:
+def test_what_is_not_in_the_scope_of_the_grant_is_refused(here: PlacementHeat, name: str) -> None:
     sent = sample(name)
     for resource in sent["template"]["resources"].values():
         if resource["type"] == "DatalogGate::Policy":

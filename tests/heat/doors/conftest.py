@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.heat.doors.grant_heat import Ground, ground
+from tests.heat.doors.grant_heat import GrantHeat, run_grant_heat
 from tests.heat.doors.rig import HERE, Heat, running
 from tests.heat.doors.templates import OF_PARAMETER
 
@@ -81,14 +81,14 @@ def custom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
 
 
 @pytest.fixture(scope="session", params=["convergence", "legacy"])
-def granting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def granting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrantHeat]:
     """A Heat of either engine that has services for grants, with no filter."""
-    with ground(tmp_path_factory.mktemp(request.param), convergence=request.param == "convergence") as heat:
+    with run_grant_heat(tmp_path_factory.mktemp(request.param), convergence=request.param == "convergence") as heat:
         yield heat
 
 
 @pytest.fixture
-def here(granting: Ground) -> Iterator[Ground]:
+def here(granting: GrantHeat) -> Iterator[GrantHeat]:
     """The same, which holds nothing once the stacks of the test are gone."""
     yield granting
     granting.empty()

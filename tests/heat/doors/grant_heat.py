@@ -23,8 +23,8 @@ CALL, STEP, LATE = 1.0, 3.0, 3.0
 
 
 @dataclass(frozen=True)
-class Ground:
-    """A Heat with the services edge, of which there are two places, trial, and night, to which nobody is entitled."""
+class GrantHeat:
+    """A Heat with three services: edge with two places, trial, and night, to which nobody is entitled."""
 
     heat: Heat
     folder: Path
@@ -35,62 +35,62 @@ class Ground:
 
     @property
     def services(self) -> dict[str, Service]:
-        """The services, as the engine has them."""
+        """The services as the engine has them."""
         edge = Edge({"file": str(self.folder / "places"), "places": "2"})
         return {"edge": edge, "trial": Trial({"folder": str(self.folder)})}
 
     @property
     def broker(self) -> Broker:
-        """What a reconciler works with."""
+        """The broker of a reconciler."""
         return Broker(self.journal, self.services, time.time, time.monotonic, Limits(CALL, STEP, 10.0))
 
     def behave(self, how: str) -> None:
-        """Tell the service trial how to behave."""
+        """Set the behaviour of the service trial."""
         (self.folder / "behave").write_text(how)
 
     def holdings(self) -> list[str]:
-        """The keys of what trial holds."""
+        """The keys that trial holds."""
         return Trial({"folder": str(self.folder)}).holdings()
 
     def claims(self) -> list[Claim]:
-        """All that is not over, in the order of paths."""
+        """The open claims, in the order of paths."""
         return sorted(self.journal.claims(), key=lambda claim: (claim.path, claim.since))
 
     def states(self) -> list[tuple[str, str]]:
-        """Where each claim stands that is not over: the last name of its path, and its state."""
+        """The last name of each open claim's path, and its state."""
         return [(claim.path.rpartition("/")[2], claim.state) for claim in self.claims()]
 
     def updated(self, name: str, template: Any, **fields: Any) -> tuple[str, str]:
-        """How the update ended."""
+        """Update a stack and wait for the end."""
         answer = self.heat.on(name, "PUT", template=template, **fields)
         assert answer.status_code == 202, answer.text
         return self.heat.ended(name)
 
     def events(self, name: str) -> list[tuple[str, str]]:
-        """Which resources became what, in this order."""
+        """The resources and their new statuses, in order."""
         events = self.heat.on(name, "GET", "/events?sort_dir=asc&limit=500").json()["events"]
         return [(event["resource_name"], event["resource_status"]) for event in events]
 
     def calls(self) -> list[str]:
-        """What trial was asked."""
+        """The calls to trial."""
         file = self.folder / "calls"
         return [json.loads(line)[0] for line in file.read_text().splitlines()] if file.exists() else []
 
-    def gone(self, name: str) -> None:
-        """Delete a stack, and wait until it is gone."""
+    def delete(self, name: str) -> None:
+        """Delete a stack and wait until it is deleted."""
         self.heat.on(name, "DELETE")
         self.heat.ended(name, deleted=True)
 
     def empty(self) -> None:
-        """Delete all stacks. Nothing is held after that."""
+        """Delete all stacks and assert that nothing is held."""
         self.behave("kindly")
         for stack in self.heat.ask("GET", "stacks").json()["stacks"]:
-            self.gone(stack["stack_name"])
+            self.delete(stack["stack_name"])
 
 
 @contextmanager
-def ground(folder: Path, convergence: bool, **more: Any) -> Iterator[Ground]:
-    """A ground from its start to its end."""
+def run_grant_heat(folder: Path, convergence: bool, **more: Any) -> Iterator[GrantHeat]:
+    """Run a Heat with services for grants."""
     info = folder / "trial-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: trial\nVersion: 1.0\n")
@@ -109,7 +109,7 @@ def ground(folder: Path, convergence: bool, **more: Any) -> Iterator[Ground]:
     with running(folder, convergence, rules=HERE / "unlocks", options=options, **more) as heat:
         with (folder / "policy.yaml").open("a") as policy:
             policy.write('"datalog_gate:grant:night": "!"\n')
-        yield Ground(heat, folder)
+        yield GrantHeat(heat, folder)
 
 
 def grant(service: object = "edge", scope: object = None, **more: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def value(of: object) -> dict[str, Any]:
 
 
 def place(resource: str, grant: str = "g") -> dict[str, Any]:
-    """The place that the grant has got for a resource."""
+    """The place that the grant got for a resource."""
     return {"get_attr": [grant, "decision", resource, "place"]}
 
 

@@ -14,7 +14,7 @@ LOCK = Lock()
 
 
 class Recorder:
-    """Asks a decision point, and keeps what was asked and told."""
+    """Pass questions to a decision point and record them with the answers."""
 
     def __init__(self, decision_point: point.DecisionPoint, log: Path) -> None:
         self._point, self._log = decision_point, log
@@ -22,7 +22,7 @@ class Recorder:
         self.settings = decision_point.settings
 
     def judge(self, operation: Operation) -> Answer:
-        """What the decision point answers."""
+        """As the decision point."""
         answer = self._point.judge(operation)
         with LOCK:
             self._open.append((answer, operation))
@@ -33,14 +33,14 @@ class Recorder:
         return getattr(self._point, name)
 
     def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
-        """Tells the decision point."""
+        """As the decision point."""
         with LOCK:
             [operation] = [operation for judged, operation in self._open if judged is answer]
         self._write(operation, outcome)
         self._point.finish(answer, outcome, stack_id)
 
     def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
-        """Tells the decision point."""
+        """As the decision point."""
         self._point.abandon(stack_id, project, stack_name)
 
     def _write(self, operation: Operation, event: str) -> None:
@@ -50,7 +50,7 @@ class Recorder:
 
 
 def install(log: Path) -> None:
-    """Put the recorder where doors look for the decision point of the process."""
+    """Make the recorder the decision point of the process."""
     real = point.shared_point
     recorders: list[Recorder] = []
     making = Lock()

@@ -106,7 +106,7 @@ rules = {rules}
 
 @dataclass(frozen=True)
 class Heat:
-    """A Heat that runs. Every answer is a `requests.Response`; nothing is raised for its status."""
+    """A running Heat. Every answer is a `requests.Response`; nothing is raised for its status."""
 
     url: str
     cfn_url: str
@@ -114,12 +114,12 @@ class Heat:
     process: int
 
     def ask(self, method: str, path: str, /, **body: Any) -> requests.Response:
-        """A request below the project, with the body as JSON if there is any: Heat takes no empty one."""
+        """Send a request below the project, with a JSON body if there is any: Heat takes no empty one."""
         url = f"{self.url}/v1/{PROJECT}/{path}"
         return requests.request(method, url, json=body or None, timeout=PATIENCE)
 
     def create(self, template: Any, name: str | None = None, **fields: Any) -> tuple[str, requests.Response]:
-        """The name of a stack that was asked for, a new one if none is given, and the answer."""
+        """Request a stack, with a new name if none is given. Return the name and the answer."""
         name = name or self.name()
         return name, self.ask("POST", "stacks", stack_name=name, template=template, **fields)
 
@@ -128,18 +128,18 @@ class Heat:
         return f"stack-{next(NUMBERS)}"
 
     def cfn(self, query: Mapping[str, str], /, **form: str) -> requests.Response:
-        """A request to the API of CloudFormation, in its query, its form, or both."""
+        """Send a request to the CloudFormation API, in its query, its form, or both."""
         method = "POST" if form else "GET"
         return requests.request(method, f"{self.cfn_url}/v1/", params=query, data=form or None, timeout=PATIENCE)
 
     def list_stacks(self) -> list[dict[str, Any]]:
-        """What Heat tells of all its stacks, the nested ones too."""
+        """List all stacks, nested ones too."""
         stacks: list[dict[str, Any]] = self.ask("GET", "stacks?show_nested=True").json()["stacks"]
         return stacks
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """No stack appears, none goes, and nothing is told of any that was not told before."""
+        """Assert that no stack appears, disappears or changes."""
         before = self.list_stacks()
         yield
         assert self.list_stacks() == before
@@ -147,14 +147,14 @@ class Heat:
     def sent(
         self, method: str, path: str, body: bytes | Iterator[bytes], headers: Mapping[str, str]
     ) -> requests.Response:
-        """The answer to exactly that request, of which nothing is made better."""
+        """Send exactly these bytes and return the answer."""
         request = requests.Request(method, self.url, headers=dict(headers), data=body).prepare()
         request.method, request.url = method, self.url + path
         with requests.Session() as session:
             return session.send(request, timeout=PATIENCE, allow_redirects=False)
 
     def lengths(self, name: str) -> list[int]:
-        """How long the random strings are that the stack, and what is nested in it, really has."""
+        """The actual lengths of the random strings of the stack and of its nested stacks."""
         path = "/resources?nested_depth=5&with_detail=True"
         values = [
             resource.get("attributes", {}).get("value") for resource in self.on(name, "GET", path).json()["resources"]
@@ -162,19 +162,19 @@ class Heat:
         return sorted(len(value) for value in values if isinstance(value, str))
 
     def on(self, name: str, method: str, path: str = "", /, **body: Any) -> requests.Response:
-        """A request below a stack's own address."""
+        """Send a request below a stack's own address."""
         stack = self.stack(name)
         return self.ask(method, f"stacks/{name}/{stack['id']}{path}", **body)
 
     def stack(self, name: str) -> dict[str, Any]:
-        """What Heat tells of the stack; nothing if there is none."""
+        """Show the stack; empty if there is none."""
         answer = self.ask("GET", f"stacks/{name}")
         stack: dict[str, Any] = answer.json().get("stack", {})
         return stack
 
     def ended(self, name: str, deleted: bool = False) -> tuple[str, str]:
-        """The stack's status and its reason when it does nothing any more; two empty texts if it is gone, for which is
-        waited if it must be `deleted`."""
+        """Wait for the end of an operation. Return the stack's status and reason; two empty texts if the stack is
+        deleted, which is awaited with `deleted`."""
         outcome = "", ""
 
         def over() -> bool:
@@ -187,7 +187,7 @@ class Heat:
         return outcome
 
     def log(self) -> str:
-        """The end of what Heat wrote."""
+        """The end of Heat's log."""
         written = [self.folder / name for name in ("heat.log", "stderr")]
         return "\n".join(file.read_text()[-4000:] for file in written if file.exists())
 
@@ -197,7 +197,7 @@ class Heat:
         return {resource["resource_name"]: resource["resource_status"] for resource in listed}
 
     def settled(self, name: str) -> tuple[str, str]:
-        """As `ended`, and past the moment at which a creation that was rolled back is still there."""
+        """As `ended`, and wait until a rolled back creation is deleted."""
         status, why = self.ended(name)
         return self.ended(name, deleted=True) if status in ("ROLLBACK_COMPLETE", "DELETE_COMPLETE") else (status, why)
 
@@ -207,25 +207,25 @@ class Heat:
         return status, why.split(" [decision ")[0]
 
     def lines(self, log: str, **wanted: str) -> list[Any]:
-        """The lines of a log of the tests, of which each that is an object holds what is wanted."""
+        """The objects of a log of the tests that have the wanted values."""
         path = self.folder / log
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         return [line for line in lines if not wanted or all(line[name] == value for name, value in wanted.items())]
 
     def memory(self) -> float:
-        """The MB of memory that the process has."""
+        """The memory of the process in MB."""
         for line in Path(f"/proc/{self.process}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) / 1024
         raise LookupError("the process is gone")
 
     def client(self) -> Any:
-        """python-heatclient."""
+        """A python-heatclient for this Heat."""
         return heatclient.Client("1", endpoint=f"{self.url}/v1/{PROJECT}", token="none")
 
 
 def wait(over: Callable[[], bool], describe: Callable[[], str] = str) -> None:
-    """Until it is over, for as long as there is patience; what is `told` then says where it stands."""
+    """Wait until `over` holds. After a bounded time it fails with the text of `describe`."""
     end = time.monotonic() + PATIENCE
     while not over():
         assert time.monotonic() < end, f"it takes too long\n{describe()}"
@@ -267,7 +267,7 @@ def running(
 
 @contextmanager
 def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
-    """A Heat whose heat.conf and paste.ini are in the folder, until its end."""
+    """Run the Heat whose heat.conf and paste.ini are in the folder."""
     command = [sys.executable, "-W", "ignore", str(HERE / "server.py"), str(folder), str(port), str(cfn_port)]
     with (folder / "stderr").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)
@@ -282,7 +282,7 @@ def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
 
 
 def free_ports() -> tuple[int, int]:
-    """Two ports that nothing listens at."""
+    """Two ports that nobody listens on."""
     with socket.socket() as first, socket.socket() as other:
         first.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))

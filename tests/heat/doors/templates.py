@@ -13,7 +13,7 @@ from tests.heat.doors.rig import Heat
 
 
 def string(length: object = 8, salt: object = "") -> dict[str, Any]:
-    """A resource that is there at once."""
+    """A resource that is created at once."""
     return {"type": "OS::Heat::RandomString", "properties": {"length": length, "salt": salt}}
 
 
@@ -23,7 +23,7 @@ def template(**resources: Any) -> dict[str, Any]:
 
 
 def denial(reason: str) -> dict[str, Any]:
-    """The record of a denial."""
+    """A resource that records a denial."""
     return {"type": "DatalogGate::Denial", "properties": {"reason": reason}}
 
 
@@ -37,12 +37,12 @@ OF_PARAMETER = {
 
 
 def why(stack: str, finding: str = "length: s has 64 characters", hint: str = " (32 are enough)") -> str:
-    """What the policies say of the stack, before the decision's id. Without a finding, what they say of LONG."""
+    """The reason of the policies against the stack, before the decision's id; by default against LONG."""
     return f"The policies deny this stack: {finding} at {stack}/s{hint}"
 
 
 def refusal(answer: requests.Response) -> tuple[int, str]:
-    """The status and the reason of an answer that is a refusal in Heat's own shape, and nothing else."""
+    """The status and reason of an answer that is a refusal in Heat's own shape."""
     title, kind = {400: ("Bad Request", "HTTPBadRequest"), 403: ("Forbidden", "Forbidden")}.get(
         answer.status_code, ("Service Unavailable", "ServiceUnavailable")
     )
@@ -57,7 +57,7 @@ def refusal(answer: requests.Response) -> tuple[int, str]:
 
 @contextmanager
 def without_policies(heat: Heat) -> Iterator[None]:
-    """For as long as nothing is denied that the tests make. Only a Heat whose rules may change."""
+    """Deny nothing for the time of the context. The rules of the Heat must be writable."""
     path = heat.folder / "rules" / "doors.dl"
     text = path.read_text()
     path.write_text('@deny("none", "{string}")\nnone(string) :- os:heat:random_string(_id=string, length=99).\n')

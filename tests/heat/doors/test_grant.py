@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.heat.doors.grant_heat import Ground, failing, grant, place, value
+from tests.heat.doors.grant_heat import GrantHeat, failing, grant, place, value
 from tests.heat.doors.rig import wait
 from tests.heat.doors.templates import string, template
 
 
-def test_a_grant_is_reserved_before_its_scope_is_made_and_tells_the_decision(here: Ground) -> None:
+def test_a_grant_is_reserved_before_its_scope_is_made_and_tells_the_decision(here: GrantHeat) -> None:
     name, answer = here.heat.create(template(g=grant(scope=["s"]), s=string(), v=value(place("s"))))
     assert answer.status_code == 201
     assert here.heat.ended(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
@@ -20,7 +20,7 @@ def test_a_grant_is_reserved_before_its_scope_is_made_and_tells_the_decision(her
     assert events.index(("g", "CREATE_COMPLETE")) < events.index(("s", "CREATE_IN_PROGRESS"))
 
 
-def test_a_refusal_fails_the_stack_with_the_reason_before_anything_in_scope_is_made(here: Ground) -> None:
+def test_a_refusal_fails_the_stack_with_the_reason_before_anything_in_scope_is_made(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant(), a=string(), b=string(), c=string()))
     why = "GrantError: resources.g: the service edge refuses this: the edge has 2 places left, and 3 are asked for"
     status, reason = here.heat.ended(name)
@@ -29,22 +29,22 @@ def test_a_refusal_fails_the_stack_with_the_reason_before_anything_in_scope_is_m
     assert here.claims() == []
 
 
-def test_a_delete_gives_back_what_a_grant_holds(here: Ground) -> None:
+def test_a_delete_gives_back_what_a_grant_holds(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     assert here.holdings() == [claim.key for claim in here.claims()] != []
-    here.gone(name)
+    here.delete(name)
     assert (here.holdings(), here.claims()) == ([], [])
 
 
-def test_a_creation_that_is_rolled_back_gives_back_what_its_grant_holds(here: Ground) -> None:
+def test_a_creation_that_is_rolled_back_gives_back_what_its_grant_holds(here: GrantHeat) -> None:
     failing = {"type": "OS::Heat::TestResource", "properties": {"fail": True, "value": place("f")}}
     name, _ = here.heat.create(template(g=grant("trial", ["f"]), f=failing), disable_rollback=False)
     wait(lambda: here.heat.ended(name)[0] in ("ROLLBACK_COMPLETE", "DELETE_COMPLETE", ""))  # it is CREATE_FAILED before
     assert (here.holdings(), here.claims()) == ([], [])
 
 
-def test_an_update_replaces_the_grant_and_keeps_the_last_place(here: Ground) -> None:
+def test_an_update_replaces_the_grant_and_keeps_the_last_place(here: GrantHeat) -> None:
     first = template(g=grant(scope=["a", "b"]), a=string(), b=string())
     name, _ = here.heat.create(first)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
@@ -55,7 +55,7 @@ def test_an_update_replaces_the_grant_and_keeps_the_last_place(here: Ground) -> 
     assert (new.state, new.replaces, new.decision) == ("reserved", old.uuid, old.decision)
 
 
-def test_an_update_that_is_refused_leaves_the_claim_of_before_and_touches_nothing_in_scope(here: Ground) -> None:
+def test_an_update_that_is_refused_leaves_the_claim_of_before_and_touches_nothing_in_scope(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant(scope=["a", "b"]), a=string(), b=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
@@ -67,7 +67,7 @@ def test_an_update_that_is_refused_leaves_the_claim_of_before_and_touches_nothin
     assert {resource for resource, _ in here.events(name)[len(before) :]} <= {"g", name}
 
 
-def test_a_rollback_needs_no_call_and_leaves_the_claim_of_before(here: Ground) -> None:
+def test_a_rollback_needs_no_call_and_leaves_the_claim_of_before(here: GrantHeat) -> None:
     first = template(g=grant("trial", ["a"]), a=string())
     name, _ = here.heat.create(first)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
@@ -82,7 +82,7 @@ def test_a_rollback_needs_no_call_and_leaves_the_claim_of_before(here: Ground) -
     assert here.heat.resources(name)["g"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 
 
-def test_a_rollback_asks_again_for_a_grant_that_the_update_had_removed(here: Ground) -> None:
+def test_a_rollback_asks_again_for_a_grant_that_the_update_had_removed(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant("trial", ["a"]), a=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
@@ -94,7 +94,7 @@ def test_a_rollback_asks_again_for_a_grant_that_the_update_had_removed(here: Gro
     assert here.heat.resources(name) == {"g": "CREATE_COMPLETE", "a": "CREATE_COMPLETE"}
 
 
-def test_what_comes_into_scope_is_asked_for_though_the_grant_is_written_the_same(here: Ground) -> None:
+def test_what_comes_into_scope_is_asked_for_though_the_grant_is_written_the_same(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant(), a=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
@@ -105,14 +105,14 @@ def test_what_comes_into_scope_is_asked_for_though_the_grant_is_written_the_same
     assert here.claims() == [new]
 
 
-def test_a_grant_that_is_removed_alone_is_given_back(here: Ground) -> None:
+def test_a_grant_that_is_removed_alone_is_given_back(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant("trial", ["a"]), a=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     assert here.updated(name, template(a=string()))[0] == "UPDATE_COMPLETE"
     assert (here.claims(), here.holdings(), here.heat.resources(name)) == ([], [], {"a": "CREATE_COMPLETE"})
 
 
-def test_a_refused_grant_is_asked_for_again_and_not_taken_for_granted(here: Ground) -> None:
+def test_a_refused_grant_is_asked_for_again_and_not_taken_for_granted(here: GrantHeat) -> None:
     here.behave("refuse")
     body = template(g=grant("trial", ["a"]), a=string())
     name, _ = here.heat.create(body)
@@ -128,7 +128,7 @@ def test_a_refused_grant_is_asked_for_again_and_not_taken_for_granted(here: Grou
     assert here.heat.resources(name)["a"] == "CREATE_COMPLETE"
 
 
-def test_a_change_of_expires_alone_asks_nobody(here: Ground) -> None:
+def test_a_change_of_expires_alone_asks_nobody(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant("trial", ["a"], expires="2100-01-01"), a=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()

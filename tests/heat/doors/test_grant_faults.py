@@ -18,7 +18,7 @@ import pytest
 from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.reconcile import Stacks, reconcile
-from tests.heat.doors.grant_heat import LATE, STEP, Ground, failing, grant, ground
+from tests.heat.doors.grant_heat import LATE, STEP, GrantHeat, failing, grant, run_grant_heat
 from tests.heat.doors.rig import PROJECT, started, wait
 from tests.heat.doors.templates import string, template
 
@@ -32,7 +32,7 @@ REASONS = {
 
 
 @pytest.mark.parametrize("how", REASONS)
-def test_a_service_that_fails_fails_the_stack_in_time_and_holds_nothing_in_the_end(here: Ground, how: str) -> None:
+def test_a_service_that_fails_fails_the_stack_in_time_and_holds_nothing_in_the_end(here: GrantHeat, how: str) -> None:
     here.behave(how)
     began = time.monotonic()
     name, _ = here.heat.create(BODY)
@@ -47,28 +47,28 @@ def test_a_service_that_fails_fails_the_stack_in_time_and_holds_nothing_in_the_e
     settled(here)
 
 
-def test_a_service_that_holds_twice_or_lies_leaks_nothing(here: Ground) -> None:
+def test_a_service_that_holds_twice_or_lies_leaks_nothing(here: GrantHeat) -> None:
     here.behave("twice")
     name, _ = here.heat.create(BODY)
     assert (here.heat.ended(name)[0], len(here.holdings())) == ("CREATE_COMPLETE", 2)
     here.behave("lie")
-    here.gone(name)
+    here.delete(name)
     assert here.states() == [("g", "releasing")]  # it said that it still holds what it has released
     here.behave("kindly")
     settled(here)
 
 
-def test_a_stack_goes_though_its_service_is_down_and_is_released_later(here: Ground) -> None:
+def test_a_stack_goes_though_its_service_is_down_and_is_released_later(here: GrantHeat) -> None:
     name, _ = here.heat.create(BODY)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     here.behave("down")
-    here.gone(name)
+    here.delete(name)
     assert (here.states(), len(here.holdings())) == ([("g", "releasing")], 1)
     here.behave("kindly")
     settled(here)
 
 
-def test_a_rollback_goes_through_though_the_service_is_down(here: Ground) -> None:
+def test_a_rollback_goes_through_though_the_service_is_down(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=failing("a")))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
@@ -82,7 +82,7 @@ def test_a_rollback_goes_through_though_the_service_is_down(here: Ground) -> Non
     settled(here, [old.key])
 
 
-def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: Ground) -> None:
+def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: GrantHeat) -> None:
     name, _ = here.heat.create(BODY)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
@@ -93,13 +93,13 @@ def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: 
     assert (now.state, now.decision, here.holdings()) == ("reserved", old.decision, [now.key])
 
 
-def test_without_a_grant_no_service_is_called(here: Ground) -> None:
+def test_without_a_grant_no_service_is_called(here: GrantHeat) -> None:
     with listening() as (port, connections):
         (here.folder / "door").write_text(str(port))
         name, _ = here.heat.create(template(s=string()))
         assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
         assert here.updated(name, template(s=string(9)))[0] == "UPDATE_COMPLETE"
-        here.gone(name)
+        here.delete(name)
         assert connections == []
         other, _ = here.heat.create(BODY)
         assert (here.heat.ended(other)[0], len(connections)) == ("CREATE_COMPLETE", 1)
@@ -109,7 +109,7 @@ def test_without_a_grant_no_service_is_called(here: Ground) -> None:
 def test_an_engine_that_is_killed_leaves_what_living_stacks_hold(tmp_path_factory: pytest.TempPathFactory) -> None:
     for convergence in (True, False):
         folder = tmp_path_factory.mktemp("killed")
-        with ground(folder, convergence) as here:
+        with run_grant_heat(folder, convergence) as here:
             kept, _ = here.heat.create(BODY)
             assert here.heat.ended(kept)[0] == "CREATE_COMPLETE"
             [new_claim] = here.claims()
@@ -118,13 +118,13 @@ def test_an_engine_that_is_killed_leaves_what_living_stacks_hold(tmp_path_factor
             wait(lambda: len(here.holdings()) == 2)  # noqa: B023 - called at once
             ports = [int(url.rpartition(":")[2]) for url in (here.heat.url, here.heat.cfn_url)]
         with started(folder, *ports) as again:
-            here = Ground(again, folder)
+            here = GrantHeat(again, folder)
             here.behave("kindly")
             settled(here, [new_claim.key])
             assert [(claim.uuid, claim.state) for claim in here.claims()] == [(new_claim.uuid, "committed")]
 
 
-def settled(here: Ground, expected: list[str] | None = None) -> None:
+def settled(here: GrantHeat, expected: list[str] | None = None) -> None:
     """Reconcile until nothing is open any more and the service holds these, which is before what is late can still
     arrive."""
     end = time.monotonic() + LATE + 30
@@ -138,7 +138,7 @@ def settled(here: Ground, expected: list[str] | None = None) -> None:
         time.sleep(0.3)
 
 
-def find_states(here: Ground) -> Stacks:
+def find_states(here: GrantHeat) -> Stacks:
     """What the reconciler learns of Heat."""
     named = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": f"{here.heat.url}/v1/{PROJECT}"}
     with patch.dict(os.environ, named):

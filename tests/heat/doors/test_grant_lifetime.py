@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from datalog_gate.services.reconcile import reconcile
-from tests.heat.doors.grant_heat import Ground, failing, grant
+from tests.heat.doors.grant_heat import GrantHeat, failing, grant
 from tests.heat.doors.rig import wait
 from tests.heat.doors.templates import string, template
 from tests.heat.doors.test_grant_faults import find_states, settled
 
 
-def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: Ground) -> None:
+def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=failing("a")))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
     [old] = here.claims()
@@ -55,7 +55,7 @@ def adopted(name: str, template: Any, resources: dict[str, Any]) -> dict[str, An
     }
 
 
-def test_what_an_adopted_stack_says_of_its_grant_is_not_believed(here: Ground) -> None:
+def test_what_an_adopted_stack_says_of_its_grant_is_not_believed(here: GrantHeat) -> None:
     name = here.heat.name()
     forged = {
         "g": {
@@ -73,7 +73,7 @@ def test_what_an_adopted_stack_says_of_its_grant_is_not_believed(here: Ground) -
     assert (resource["physical_resource_id"], resource["attributes"]) == (claim.uuid, {"decision": {"s": {"place": 0}}})
 
 
-def test_a_stack_that_was_abandoned_and_is_adopted_keeps_its_places(here: Ground) -> None:
+def test_a_stack_that_was_abandoned_and_is_adopted_keeps_its_places(here: GrantHeat) -> None:
     body = template(g=grant(scope=["a", "b"]), a=string(), b=string())
     name, _ = here.heat.create(body)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
@@ -89,7 +89,7 @@ def test_a_stack_that_was_abandoned_and_is_adopted_keeps_its_places(here: Ground
     wait(lambda: bool(reconcile(here.broker, find_states(here)) is not None and here.states() == [("g", "committed")]))
 
 
-def test_an_adopted_stack_is_refused_as_any_other(here: Ground) -> None:
+def test_an_adopted_stack_is_refused_as_any_other(here: GrantHeat) -> None:
     here.behave("refuse")
     name = here.heat.name()
     resources = {resource: {"resource_id": resource, "resource_data": {}} for resource in "gs"}
@@ -98,7 +98,7 @@ def test_an_adopted_stack_is_refused_as_any_other(here: Ground) -> None:
     assert here.states() == []
 
 
-def test_what_has_expired_is_released_and_asked_for_again_once_the_time_is_later(here: Ground) -> None:
+def test_what_has_expired_is_released_and_asked_for_again_once_the_time_is_later(here: GrantHeat) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=8)).isoformat()
     name, _ = here.heat.create(template(g=grant("trial", expires=soon), s=string()))
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"

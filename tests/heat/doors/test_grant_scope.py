@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.heat.doors.grant_heat import Ground, grant, place, value
+from tests.heat.doors.grant_heat import GrantHeat, grant, place, value
 from tests.heat.doors.templates import string, template
 
 ON_STRING = "a grant must be known before anything is built, and this one depends on s"
@@ -31,7 +31,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_can_be_no_grant_is_refused_at_create_update_and_preview(here: Ground, case: str) -> None:
+def test_what_can_be_no_grant_is_refused_at_create_update_and_preview(here: GrantHeat, case: str) -> None:
     wrong, why = REFUSED[case]
     body = template(g=wrong, s=string())
     name, _ = here.heat.create(template(s=string()))
@@ -48,18 +48,18 @@ def test_what_can_be_no_grant_is_refused_at_create_update_and_preview(here: Grou
     assert here.states() == []
 
 
-def test_a_scope_of_references_is_a_circle(here: Ground) -> None:
+def test_a_scope_of_references_is_a_circle(here: GrantHeat) -> None:
     _, answer = here.heat.create(template(g=grant(scope=[{"get_resource": "s"}]), s=string()))
     message = answer.json()["error"]["message"]
     assert (answer.status_code, message.startswith("Circular Dependency Found")) == (400, True)
 
 
-def test_options_that_are_no_map_are_refused(here: Ground) -> None:
+def test_options_that_are_no_map_are_refused(here: GrantHeat) -> None:
     _, answer = here.heat.create(template(g=grant(options=["a"]), s=string()))
     assert answer.status_code == 400
 
 
-def test_nothing_is_reserved_where_heat_would_not_have_the_scope_wait(here: Ground) -> None:
+def test_nothing_is_reserved_where_heat_would_not_have_the_scope_wait(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant("trial"), s=string()), name=f"lost-{here.heat.name()}")
     before = here.calls()
     status, why = here.heat.ended(name)
@@ -67,7 +67,7 @@ def test_nothing_is_reserved_where_heat_would_not_have_the_scope_wait(here: Grou
     assert here.calls() == before
 
 
-def test_two_grants_for_everything_make_no_circle(here: Ground) -> None:
+def test_two_grants_for_everything_make_no_circle(here: GrantHeat) -> None:
     needed = template(g=grant() | {"depends_on": ["early"]}, h=grant("trial"), s=string(), early=string())
     name, _ = here.heat.create(needed)
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
@@ -77,7 +77,7 @@ def test_two_grants_for_everything_make_no_circle(here: Ground) -> None:
     ]
 
 
-def test_a_scope_may_be_a_parameter(here: Ground) -> None:
+def test_a_scope_may_be_a_parameter(here: GrantHeat) -> None:
     body = template(g=grant({"get_param": "service"}, {"get_param": "names"}), a=string(), b=string())
     body["parameters"] = {"names": {"type": "comma_delimited_list"}, "service": {"type": "string"}}
     name, _ = here.heat.create(body, parameters={"names": "b", "service": "edge"})
@@ -95,7 +95,7 @@ INNER = {"heat_template_version": "2018-08-31", "resources": {"s": string()}, "o
 
 
 @pytest.mark.parametrize("scope", [["tr"], ["tr.s"], None])
-def test_a_nested_stack_waits_as_a_whole(here: Ground, scope: list[str] | None) -> None:
+def test_a_nested_stack_waits_as_a_whole(here: GrantHeat, scope: list[str] | None) -> None:
     body = template(g=grant(scope=scope), tr={"type": "inner.yaml"})
     name, _ = here.heat.create(body, files={"inner.yaml": json.dumps(INNER)})
     assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
@@ -104,7 +104,7 @@ def test_a_nested_stack_waits_as_a_whole(here: Ground, scope: list[str] | None) 
     assert events.index(("g", "CREATE_COMPLETE")) < events.index(("tr", "CREATE_IN_PROGRESS"))
 
 
-def test_a_grant_in_a_nested_stack_is_for_that_stack(here: Ground) -> None:
+def test_a_grant_in_a_nested_stack_is_for_that_stack(here: GrantHeat) -> None:
     inner = template(g=grant("trial"), s=string(), v=value(place("s")))
     name, _ = here.heat.create(template(tr={"type": "inner.yaml"}, a=string()), files={"inner.yaml": json.dumps(inner)})
     assert here.heat.ended(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
@@ -118,7 +118,7 @@ def test_a_grant_in_a_nested_stack_is_for_that_stack(here: Ground) -> None:
     assert (new.replaces, new.decision) == (claim.uuid, {"s": {"place": 0}})
 
 
-def test_a_group_in_scope_is_asked_for_again_when_it_is_scaled(here: Ground) -> None:
+def test_a_group_in_scope_is_asked_for_again_when_it_is_scaled(here: GrantHeat) -> None:
     def grown(count: int) -> dict[str, Any]:
         group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": string()}}
         return template(g=grant("trial", ["rg"]), rg=group)
@@ -135,7 +135,7 @@ def test_a_group_in_scope_is_asked_for_again_when_it_is_scaled(here: Ground) -> 
     assert (here.claims(), len(here.heat.lengths(name))) == ([new], 3)
 
 
-def test_a_grant_by_another_name_is_a_grant_and_one_that_is_mapped_away_is_none(here: Ground) -> None:
+def test_a_grant_by_another_name_is_a_grant_and_one_that_is_mapped_away_is_none(here: GrantHeat) -> None:
     body = template(g=grant("trial"), s=string())
     body["resources"]["g"]["type"] = "Its::Grant"
     name, _ = here.heat.create(body, environment={"resource_registry": {"Its::Grant": "DatalogGate::Policy"}})
@@ -148,7 +148,7 @@ def test_a_grant_by_another_name_is_a_grant_and_one_that_is_mapped_away_is_none(
     assert (len(here.claims()), here.calls()) == (1, before)
 
 
-def test_a_grant_under_a_false_condition_asks_nobody(here: Ground) -> None:
+def test_a_grant_under_a_false_condition_asks_nobody(here: GrantHeat) -> None:
     body = template(g=grant("trial", ["s"]) | {"condition": "on"}, s=string())
     body |= {"parameters": {"on": {"type": "boolean"}}, "conditions": {"on": {"get_param": "on"}}}
     name, _ = here.heat.create(body, parameters={"on": False})
@@ -160,13 +160,13 @@ def test_a_grant_under_a_false_condition_asks_nobody(here: Ground) -> None:
     assert here.states() == []
 
 
-def test_a_service_that_no_rule_unlocks_is_not_asked(here: Ground) -> None:
+def test_a_service_that_no_rule_unlocks_is_not_asked(here: GrantHeat) -> None:
     name, _ = here.heat.create(template(g=grant(options={"odd": "yes"}), s=string()))
     status, why = here.heat.ended(name)
     assert (status, why.endswith("the service edge is not unlocked: no rule unlocks it")) == ("CREATE_FAILED", True)
 
 
-def test_attributes_are_empty_before_there_is_a_decision(here: Ground) -> None:
+def test_attributes_are_empty_before_there_is_a_decision(here: GrantHeat) -> None:
     body = template(g=grant("trial"), s=string(), v=value({"get_attr": ["g", "decision"]}))
     answer = here.heat.ask("POST", "stacks/preview", stack_name="preview", template=body)
     attributes = {resource["resource_name"]: resource["attributes"] for resource in answer.json()["stack"]["resources"]}

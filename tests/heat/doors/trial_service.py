@@ -56,12 +56,12 @@ class Trial(Service):
         return "held" if (held.key in self.holdings()) != lies else "absent"
 
     def holdings(self) -> list[str]:
-        """What it holds."""
+        """The keys that it holds."""
         file = self._folder / "held"
         return sorted(json.loads(file.read_text())) if file.exists() else []
 
     def _called(self, call: str, key: str) -> str:
-        """How it is to behave, once the call is on record, and told at the socket of the test if there is one."""
+        """Record the call, tell the socket of the test if there is one, and return the behaviour."""
         with (self._folder / "calls").open("a") as calls:
             calls.write(json.dumps([call, key]) + "\n")
         door = self._folder / "door"

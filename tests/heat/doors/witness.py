@@ -15,13 +15,13 @@ LOCK = Lock()
 
 
 def install(environment: Any, path: Path) -> None:
-    """Put both among the plugins of Heat's global environment."""
+    """Register both plugins in Heat's global environment."""
     for name, ordinal in (("before", 1), ("after", 1000)):
         environment.register_stack_lifecycle_plugin(f"witness_{name}", _witness(name, ordinal, path))
 
 
 def lose_edges(environment: Any) -> None:
-    """A grant fails to tell Heat what waits for it, in stacks that are called so."""
+    """Let grants of stacks with this name fail to tell Heat what waits for them."""
     policy = environment.get_class("DatalogGate::Policy")
     tell = policy.add_dependencies
 
