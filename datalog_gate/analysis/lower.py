@@ -49,7 +49,7 @@ Scope = Mapping[str, Var]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A rule before its body is ordered. `spans` holds where each variable was written first."""
+    """A rule before its body is ordered. `spans` holds the first place of each variable."""
 
     relation: RelationRef
     arguments: tuple[Operand, ...]
@@ -60,7 +60,7 @@ class Draft:
 
 @dataclass(slots=True)
 class Lowering:
-    """Lowers the rules of one program. `drafts` collects the results, `relations` every relation that occurs."""
+    """The lowering of the rules of one program. `relations` holds every relation that occurs."""
 
     names: Names
     drafts: list[Draft] = field(default_factory=list)
@@ -218,7 +218,7 @@ class Lowering:
         return (*extra, *more, *(Call(name, inputs, output, atom.span) for name, output in calls))
 
     def _now(self, moment: Var, span: Span) -> Match:
-        """The time is a fact: no builtin looks at a clock."""
+        """A match of the time, which is a fact: no builtin reads a clock."""
         relation = self.names.catalogue.relation(NOW)
         assert relation
         self.relations.setdefault(NOW, relation)
@@ -245,14 +245,14 @@ class Lowering:
         return [(*extra, Match(choice, (subject,), literal.span))]
 
     def _choice(self, literal: ast.Membership, constants: Sequence[Value]) -> str:
-        """A relation of the given constants, so that many items cost one literal and not many rules."""
+        """Add a relation of the constants, so that a long list takes one literal and not many rules."""
         name = self._relation("in", 1, literal.span)
         for constant in dict.fromkeys(constants):
             self.drafts.append(Draft(name, (Const(constant),), (), literal.span, {}))
         return name
 
     def _relation(self, what: str, width: int, span: Span) -> str:
-        """The name of a new relation that the analysis derives for what stands at the place."""
+        """Add a generated relation for the construct at the place, and return its name."""
         name = f"{self._module}:{what}#{span.line}.{span.column}"
         while name in self.relations:
             name += "'"
@@ -260,7 +260,7 @@ class Lowering:
         return name
 
     def _terms(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Pattern, ...], Conjunction]:
-        """Terms as arguments; the literals that compute them come extra."""
+        """Lower terms to arguments, and to the literals that compute them."""
         patterns: list[Pattern] = []
         extra: list[CheckedLiteral] = []
         for term in terms:
@@ -283,7 +283,7 @@ class Lowering:
         return tuple(patterns), tuple(extra)
 
     def _operands(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Operand, ...], Conjunction]:
-        """Terms that must have a value: `_` is refused."""
+        """Lower terms that need a value: `_` is refused."""
         terms = tuple(terms)
         patterns, extra = self._terms(terms, scope)
         for pattern, term in zip(patterns, terms, strict=True):
@@ -304,8 +304,10 @@ class Lowering:
         return Fold(term.function, terms, bodies[0], target, term.span)
 
     def _united(self, terms: tuple[Operand, ...], bodies: list[Conjunction], scope: Scope, span: Span) -> Conjunction:
-        """The one body of an aggregate over alternatives: a relation of its own, with a rule for each, of the variables
-        that the rest needs. What all of them test against the outside stays beside it: only there it has a value.
+        """Reduce the alternatives of an aggregate to one body: a generated relation with a rule for each alternative.
+
+        Its columns are the variables that the rest of the rule needs. A literal that all alternatives have and that
+        tests a variable from outside stays beside it: only there the variable has a value.
         """
         outside = frozenset(scope.values())
         inside = [list(body) for body in bodies]
@@ -334,12 +336,12 @@ class Lowering:
         return (Match(name, columns, span), *beside)
 
     def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:
-        """The scope inside a negation or an aggregate: names not known outside become locals of their own."""
+        """The scope inside a negation or an aggregate: a name that does not occur outside becomes a local variable."""
         self._fresh += 1
         return {**scope, **{name: Var(name, str(self._fresh)) for name in shared(body, terms) if name not in scope}}
 
     def _own_locals(self, body: Conjunction, scope: Scope, alternative: int) -> Conjunction:
-        """The body of one alternative; the first keeps its locals, later ones share none with it."""
+        """The body of one alternative, whose local variables are its own."""
         own = {var for literal in body for var in variables(literal)}.difference(scope.values())
         names = {var: Var(var.name, f"{var.generated}.{alternative}") for var in own if alternative}
         self._spans.update({new: self._spans[old] for old, new in names.items() if old in self._spans})
@@ -362,7 +364,7 @@ class Lowering:
 
 
 def variables(literal: CheckedLiteral) -> Iterator[Var]:
-    """Every variable of a literal, those of its inner bodies too."""
+    """Each occurrence of a variable in a literal and its inner bodies."""
     match literal:
         case Match():
             yield from (argument for argument in literal.arguments if isinstance(argument, Var))
@@ -385,7 +387,7 @@ def _size(body: Conjunction) -> int:
 
 
 def _gives(literal: CheckedLiteral, var: Var) -> bool:
-    """Whether the literal holds for no null and gives the variable its value."""
+    """Whether the literal gives the variable a value that is not null."""
     match literal:
         case Match():
             return var in literal.arguments
@@ -399,7 +401,7 @@ def _gives(literal: CheckedLiteral, var: Var) -> bool:
 
 
 def renamed(part: Any, names: Mapping[Var, Var]) -> Any:
-    """The literal, operand or tuple of such with other variables."""
+    """The literal or operand, or the tuple of them, with other variables."""
     match part:
         case Var():
             return names.get(part, part)

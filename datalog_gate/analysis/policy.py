@@ -26,7 +26,7 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 BUILDING = frozenset({"create", "update", "adopt", "restore"})
 """The actions that add or change resources: what a policy judges unless it says otherwise."""
 CHANGING: tuple[Action, ...] = ("update", "restore")
-"""The actions that make another stack of one that is there."""
+"""The actions that change an existing stack."""
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 TEXTS = (
     "id", "message", "hint", "doc", "url", "owner", "subject", "worse", "preexisting", "on_unknown", "enforce_from",
@@ -68,7 +68,7 @@ class Unlock:
 
 
 class Policies:
-    """The policies and unlocks of a program. `diagnostics` collects what is wrong with their annotations."""
+    """The policies and unlocks of a program, with diagnostics of their annotations."""
 
     def __init__(self, modules: Iterable[Module], names: Names, relations: Mapping[RelationRef, Relation]) -> None:
         self.diagnostics: list[Diagnostic] = []
@@ -209,7 +209,7 @@ class Policies:
         return False
 
     def _measure(self, name: str, columns: tuple[str, ...], relation: Relation, span: Span) -> None:
-        """Report what no violation can be worse by: no column, or one that holds no number."""
+        """Report a measure that is no column, or a column that holds no number."""
         if self._column("annotation-attribute", "worse", name, columns, span):
             kinds = relation.columns[columns.index(name)].kinds
             if Kind.NUMBER not in kinds:

@@ -20,7 +20,7 @@ from datalog_gate.schema.declaration import OLD, Column, Relation, old_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin
 
 MOST_SUGGESTIONS = 50
-"""Each is searched among all names there are; who misspells more has another file in mind."""
+"""The maximum number of searches for a similar name: each compares all names."""
 ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 KINDS = {
@@ -34,7 +34,7 @@ KINDS = {
 
 
 @dataclass(slots=True)
-class Scope:
+class ModuleScope:
     """One module's own names: relations by bare name, what it exports, which modules it imports."""
 
     relations: dict[str, Relation] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Scope:
 
 
 class Names:
-    """The names of a whole program. `diagnostics` collects what is wrong with them.
+    """The names of a whole program.
 
     `given` are relations that facts fill, with the kinds of their columns. The module `query`, if any, sees private
     relations and finds bare names wherever they are defined. With `lenient` an undefined relation is an empty one.
@@ -73,11 +73,11 @@ class Names:
         self.titles = {module.title: module.name for module in modules if titles[module.title] == 1}
         self._empty: dict[str, Relation] = {}
         self._near: dict[str, str | None] = {}
-        self.scopes: dict[str, Scope] = {}
+        self.scopes: dict[str, ModuleScope] = {}
         for module in modules:
             if module.name in self.scopes:
                 self._report("redefined", f"two files are the module {module.name}", Span(module.file, 1, 1, 1, 1))
-            self.scopes.setdefault(module.name, Scope())
+            self.scopes.setdefault(module.name, ModuleScope())
         for module in modules:
             self._define(module, self.scopes[module.name])
         for module in modules:
@@ -87,15 +87,18 @@ class Names:
         }
 
     def relation(self, atom: Atom, module: str) -> Relation | Builtin | None:
-        """What an atom of a module's body stands for; None, and a diagnostic, if nothing."""
+        """Find what an atom in a body of the module stands for; None, with a diagnostic, if nothing."""
         meaning = self._meaning(atom, module)
         if meaning:
             self._read.add(meaning.name)
         return meaning
 
     def unread(self, modules: Sequence[Module]) -> Iterator[Diagnostic]:
-        """Relations that are no policies and that no rule reads, but for a slip would be another of the module, or an
-        annotation. A declaration with rules says that one is meant."""
+        """Find relations that no rule reads and that are no policies, but have a name similar to another one.
+
+        The similar name may be a relation of the module or an annotation. A relation that is declared and has rules is
+        intended.
+        """
         for module in modules:
             scope = self.scopes[module.name]
             slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
@@ -139,7 +142,7 @@ class Names:
         return self.catalogue.relation(atom.name) or self._undefined(atom, module)
 
     def _older(self, atom: Atom, module: str) -> Relation | Builtin | None:
-        """What `old:` makes of the relation that the rest of the name stands for."""
+        """Find the old version of the relation that the rest of the name stands for."""
         rest, span = atom.name.removeprefix(OLD), atom.name_span
         now = self._meaning(replace(atom, name=rest, name_span=replace(span, column=span.column + len(OLD))), module)
         if now is None or now.name in self._empty:
@@ -206,7 +209,7 @@ class Names:
         return relation
 
     def _absent(self, atom: Atom, module: str) -> Relation | None:
-        """What a relation that nothing defines is taken for, with its diagnostic."""
+        """Choose what an undefined relation stands for, and report it."""
         if module in self.congress and not self.lenient:
             return self._unfilled(atom, module)
         if self.lenient:
@@ -219,7 +222,7 @@ class Names:
         return None
 
     def _unfilled(self, atom: Atom, module: str) -> Relation | None:
-        """What Congress takes an undefined relation for: one without rows, whose columns have no names."""
+        """An empty relation without names of columns, which is what an undefined one is in Congress."""
         name = atom.name if ":" in atom.name else f"{module}:{atom.name}"
         message = f"nothing defines {atom.name}: it is empty"
         suggestion = self._suggestion(atom.name, self._relation_names(module))
@@ -238,7 +241,7 @@ class Names:
         self._report(code, f"there is no {what} {atom.name}", atom.name_span, suggestion)
 
     def _suggestion(self, name: str, candidates: Iterable[str]) -> str | None:
-        """What else was meant by a name, which is looked for as long as there are not too many."""
+        """Find a similar name, for the first names that are missing."""
         if name not in self._near and len(self._near) < MOST_SUGGESTIONS:
             self._near[name] = did_you_mean(name, candidates)
         return self._near.get(name)
@@ -255,7 +258,7 @@ class Names:
     def _builtin_names() -> Iterable[str]:
         return (f"builtin:{name}" for name in BUILTINS if name[0].isalpha())
 
-    def _define(self, module: Module, scope: Scope) -> None:
+    def _define(self, module: Module, scope: ModuleScope) -> None:
         for segment in module.name.split(":"):
             if module.name != self.query and not IDENTIFIER.match(segment):
                 where = Span(module.file, 1, 1, 1, 1)
@@ -273,7 +276,7 @@ class Names:
             if isinstance(statement, Rule):
                 self._define_by_rule(module, scope, statement)
 
-    def _declare(self, module: Module, scope: Scope, declaration: Declaration) -> None:
+    def _declare(self, module: Module, scope: ModuleScope, declaration: Declaration) -> None:
         prefix, _, bare = declaration.name.rpartition(":")
         if prefix and prefix != module.name:
             message = f"{module.name} can't declare {declaration.name}"
@@ -303,7 +306,7 @@ class Names:
         scope.relations[bare] = Relation(full, tuple(columns), declaration.key, declaration.meaning)
         scope.declared.add(bare)
 
-    def _define_by_rule(self, module: Module, scope: Scope, rule: Rule) -> None:
+    def _define_by_rule(self, module: Module, scope: ModuleScope, rule: Rule) -> None:
         name = rule.head.name
         prefix, _, bare = name.rpartition(":")
         if prefix and prefix != module.name:
@@ -328,7 +331,7 @@ class Names:
         if bare in BUILTINS and BUILTINS[bare].fixed:
             self._report("redefined", f"{module} can't redefine the builtin {bare}", span, "choose another name")
 
-    def _link(self, module: Module, scope: Scope) -> None:
+    def _link(self, module: Module, scope: ModuleScope) -> None:
         if module.congress:
             scope.exports.update(scope.relations)
         for statement in module.statements:
@@ -349,7 +352,7 @@ class Names:
                     self._report("unknown-module", message, statement.span, suggestion)
 
     def imported(self, name: str, module: str) -> str:
-        """The module that an import means: in a pack that is loaded alone, the one beside that has the last word."""
+        """The module that an import means; in a pack that is loaded alone, the one whose name is the last segment."""
         beside = name.rpartition(":")[2]
         return beside if name not in self.scopes and ":" not in module and beside in self.scopes else name
 

@@ -46,7 +46,7 @@ Kinds = dict[Var, Kind]
 
 
 def infer(rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation], fixed: Iterable[str]) -> Inference:
-    """The kinds of every relation's columns. `fixed` relations are declared: their rules must fit what they say."""
+    """Infer the kinds of all columns. The rules of `fixed` relations, which are declared, must fit the declarations."""
     inference = Inference(rules, dict(relations), frozenset(fixed))
     settle(rules, inference.spread)
     inference.judging = True
@@ -57,7 +57,7 @@ def infer(rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation
 
 @dataclass(slots=True)
 class Inference:
-    """The rules, `relations` with the kinds of their columns, `diagnostics` once `judging` is on."""
+    """The inference over some rules: first the kinds spread, then, while `judging`, each rule is checked."""
 
     rules: Sequence[CheckedRule]
     relations: dict[RelationRef, Relation]
@@ -68,7 +68,7 @@ class Inference:
     _settled: dict[int, Kinds] = field(default_factory=dict)
 
     def spread(self, rule: CheckedRule) -> bool:
-        """Let a rule's kinds flow into its head; True if that changed a column."""
+        """Add the kinds of a rule's head to its relation; return whether a column changed."""
         relation = self.relations[rule.relation]
         if relation.name in self.fixed:
             return False
@@ -84,7 +84,7 @@ class Inference:
         return True
 
     def judge(self, rule: CheckedRule) -> None:
-        """Report what can't fit in a rule, now that all kinds are known."""
+        """Report the kinds that can never fit in a rule, once all kinds are known."""
         self._told.clear()
         kinds = self._settled.get(id(rule))
         if kinds is None or any(self._unfilled(match.relation) for _, match in reads(rule.body)):
@@ -102,7 +102,7 @@ class Inference:
                     self._report("nullable", message, rule.span, "say `!= null`, or declare the column `... or null`")
 
     def _settle(self, body: Sequence[CheckedLiteral], outer: Mapping[Var, Kind]) -> Kinds:
-        """The kinds of a body's variables: each literal narrows them until nothing changes, then each is judged."""
+        """Compute the kinds of a body's variables, which each literal narrows until nothing changes."""
         kinds: Kinds = dict(outer)
         binders = _binders(body, outer)
         before = None
@@ -119,7 +119,7 @@ class Inference:
             self._judge(literal, kinds)
 
     def _unfilled(self, relation: RelationRef) -> bool:
-        """Whether nothing fills a column of the relation: its kinds are then others in the end."""
+        """Whether no rule fills some column of the relation."""
         return any(not column.kinds for column in self.relations[relation].columns)
 
     def _narrow(self, literal: CheckedLiteral, kinds: Kinds, binders: Counter[Var]) -> None:
@@ -147,7 +147,7 @@ class Inference:
                 pass
 
     def _columns(self, match: Match) -> Iterable[Column]:
-        """The columns of a match. Once all kinds are known, one that nothing fills takes any kind but null."""
+        """The columns of a match. While judging, a column that no rule fills has any kind but null."""
         columns = self.relations[match.relation].columns
         if not self.judging:
             return columns
@@ -230,7 +230,7 @@ class Inference:
             self._mismatch(f"{compare.comparator} compares", left & ORDERED, right, compare.span)
 
     def _tell(self, *operands: Operand) -> bool:
-        """Whether it was said of one of the variables already that nothing fits it; it is, from now on."""
+        """Whether a mismatch of one of the variables was reported before; note that it is now."""
         named = {operand for operand in operands if isinstance(operand, Var)}
         is_reported = bool(named & self._told)
         self._told |= named
@@ -263,8 +263,10 @@ class Inference:
 
 
 def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Var]:
-    """How often something gives each variable a value: more than once is a join. A match that has a variable twice
-    joins with itself. An equation gives a variable the value of another, and so both what gives either."""
+    """Count the literals that bind each variable: more than one is a join.
+
+    A match that has a variable twice joins with itself. The variables of an equation share what binds either.
+    """
     counts = Counter(outer)
     same: dict[Var, set[Var]] = {}
     for literal in body:
@@ -281,7 +283,7 @@ def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Va
 
 
 def name_of(operand: Operand) -> str:
-    """The operand as its author knows it."""
+    """The operand as the author wrote it."""
     if isinstance(operand, Const):
         return repr(operand.value) if isinstance(operand.value, str) else show(operand.value)
     return operand.name or "the result"

@@ -44,7 +44,7 @@ from datalog_gate.base.values import Unknown
 from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version
 
 MAY_FAIL = ("min", "max", "avg")
-"""Aggregates that are false of nothing."""
+"""Aggregates that have no value for an empty set."""
 
 
 def split(
@@ -53,11 +53,11 @@ def split(
     maybe: Collection[RelationRef],
     certain_only: Collection[RelationRef] = (),
 ) -> CheckedProgram:
-    """The program with certain and possible versions; the program itself if no rule reads what is not known.
+    """Rewrite the program to certain and possible versions; return the program itself if no rule reads an unknown.
 
-    `unknown_columns` are by input the columns that hold an unknown in some row, `maybe` the inputs with rows that may
-    not be there: the result has the inputs `p`, rows that are there, and `p?`, all rows. Of `certain_only` relations
-    only what is certain counts, for the possible versions too.
+    `unknown_columns` are, by input, the columns that hold an unknown in some row; `maybe` are the inputs with uncertain
+    rows. The result has the inputs `p`, with the certain rows, and `p?`, with all rows. Of `certain_only` relations
+    only certain rows count, also for the possible versions.
     """
     reach = _Reach(
         {name: set(columns) for name, columns in unknown_columns.items() if name in program.inputs},
@@ -89,7 +89,7 @@ def possible(relation: RelationRef, program: CheckedProgram) -> RelationRef:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """How far the unknowns reach: the columns that may hold one, by relation, and the relations with two versions."""
+    """The columns that may hold an unknown, by relation, and the relations with two versions."""
 
     columns: dict[RelationRef, set[int]]
     versions: set[RelationRef]
@@ -108,7 +108,7 @@ class _Reach:
 
 
 def _versions(stratum: Stratum, reach: _Reach) -> Iterator[Stratum]:
-    """The stratum of the certain versions, and that of the possible ones if there are any; `reach` learns of both."""
+    """Yield the stratum of the certain versions, and that of the possible ones if there are any; extend `reach`."""
     size = -1
     pairs: list[tuple[CheckedRule, CheckedRule]] = []
     while size < reach.size():
@@ -123,7 +123,7 @@ def _versions(stratum: Stratum, reach: _Reach) -> Iterator[Stratum]:
 
 
 def _pair(rule: CheckedRule, reach: _Reach) -> tuple[CheckedRule, CheckedRule]:
-    """The certain version of a rule, and the possible one."""
+    """Compute the certain and the possible version of a rule."""
     if not reach.touches(rule):
         return rule, rule
     certain, possible = _rewritten(rule, reach, False), _rewritten(rule, reach, True)
@@ -145,24 +145,30 @@ def _rewritten(rule: CheckedRule, reach: _Reach, possible: bool) -> CheckedRule:
 
 @dataclass(slots=True)
 class _Body:
-    """Rewrites one conjunction. Both versions come out alike, literal for literal, where no unknown makes a difference.
+    """The rewriting of one conjunction.
 
-    Within a possible version, `loose`, an unknown may stand for several values, and does not equal itself for certain.
-    `bound` says of each variable that has a value whether it may be an unknown. A variable that only an equation gives
-    its value is replaced by that value, `equal`: an equation which holds of an unknown must not choose what to bind.
+    Where no unknown makes a difference, both versions get the same literals. A variable that gets its value from an
+    equation alone is replaced by that value (`equal`): an equation that holds of an unknown must not choose a binding.
     """
 
     reach: _Reach
     possible: bool
+    """Whether this is a possible version."""
     loose: bool
+    """Whether an unknown may stand for several values and differ from itself, as within a possible version."""
     numbers: Iterator[int]
+    """The numbers of generated variables."""
     bound: dict[Var, bool]
+    """The variables that have a value, each with whether the value may be an unknown."""
     equal: dict[Var, Operand]
     literals: list[CheckedLiteral] = field(default_factory=list)
 
     def take(self, body: Sequence[CheckedLiteral]) -> None:
-        """Rewrite the literals of a body. The matches come first: they need nothing, and a variable shall have its
-        value from a column without unknowns if any match gives it one."""
+        """Rewrite the literals of a body.
+
+        The matches come first: they need nothing, and a variable gets its value from a column without unknowns if one
+        of them has it there.
+        """
         self._matches([literal for literal in body if isinstance(literal, Match)])
         for literal in body:
             match literal:
@@ -177,7 +183,7 @@ class _Body:
                     self._fold(literal)
 
     def value(self, operand: Operand) -> Operand:
-        """The operand, or what it is replaced by."""
+        """The operand, or its replacement."""
         return self.equal.get(operand, operand) if isinstance(operand, Var) else operand
 
     def unsure(self, operand: Operand) -> bool:
@@ -236,8 +242,10 @@ class _Body:
         self.literals += [replace(literal, inputs=inputs, outputs=outputs, when_unknown=answer), *tests]
 
     def _fold(self, literal: Fold) -> None:
-        """An aggregate over what is not known is what a call makes of the tuples that are there for certain and those
-        that may be; as an unknown it is known by the place of the set and by what it is grouped by."""
+        """Rewrite an aggregate over unknowns to a call that takes the certain and the possible tuples.
+
+        If the result is an unknown, the place of the set and the variables that group it identify it.
+        """
         possible, certain = self._inner(literal.body, True), self._inner(literal.body, False)
         terms = tuple(map(possible.value, literal.terms))
         alike = certain.literals == possible.literals
@@ -283,7 +291,7 @@ class _Body:
         return inner
 
     def _output(self, pattern: Pattern, unsure: bool, span: Span, tests: list[CheckedLiteral]) -> Pattern:
-        """What to write for an output: itself if it gets its value here, or if the result is known and so is it."""
+        """The pattern for an output: itself if it gets its value here, or if neither it nor the result is unknown."""
         pattern = pattern and self.value(pattern)
         if isinstance(pattern, Var) and pattern not in self.bound:
             self.bound[pattern] = unsure
@@ -293,13 +301,13 @@ class _Body:
         return pattern
 
     def _same(self, operand: Operand, span: Span, tests: list[CheckedLiteral]) -> Var:
-        """A new variable, and among the tests that it equals the wanted value, or may."""
+        """A new variable; a test that it equals the operand, or may, is added to the tests."""
         new = self._new()
         tests.append(self._equal(new, operand, span))
         return new
 
     def _equal(self, left: Operand, right: Operand, span: Span) -> CheckedLiteral:
-        """That both are equal, or may be. Of certain ones those that may differ are not."""
+        """The test that both are equal, or may be. In a certain version two values that may differ are not equal."""
         if self.loose and not self.possible:
             return Without((Compare("!=", left, right, span, True),), span)
         return Compare("=", left, right, span, self.possible)

@@ -16,7 +16,7 @@ from datalog_gate.base.errors import RulesError
 from datalog_gate.language.ast import NOWHERE
 from datalog_gate.language.lexer import Source, Token
 from datalog_gate.language.parser import parse
-from datalog_gate.language.printer import Item, groups, lines, statement_items
+from datalog_gate.language.printer import LayoutItem, groups, lines, statement_items
 
 
 def format_text(text: str, file: str = "<text>") -> str:
@@ -27,7 +27,7 @@ def format_text(text: str, file: str = "<text>") -> str:
     source = Source(text, file)
     statements = [statement_items(statement) for statement in module.statements]
     items = [item for statement in statements for item in statement]
-    end = Item((), Span(file, len(text) + 2, 1, len(text) + 2, 1))
+    end = LayoutItem((), Span(file, len(text) + 2, 1, len(text) + 2, 1))
     _attach(source, [*items, end])
     for annotated in (statement[-1] for statement in statements if len(statement) > 1):
         annotated.leading = list(filter(None, annotated.leading))
@@ -38,7 +38,7 @@ def format_text(text: str, file: str = "<text>") -> str:
     return result
 
 
-def _lines(item: Item) -> list[str]:
+def _lines(item: LayoutItem) -> list[str]:
     """A statement on lines of its own; what ends the text has comments only."""
     written = lines(item.doc) if item.doc else []
     if item.trailing:
@@ -77,7 +77,7 @@ class _Anchor(NamedTuple):
     after: _Slot
 
 
-def _attach(source: Source, items: Sequence[Item]) -> None:
+def _attach(source: Source, items: Sequence[LayoutItem]) -> None:
     """Give each comment to an item, and empty lines to the statements and comments that they stand before. The last of
     the items stands for the end of the text."""
     anchors: list[_Anchor] = []
@@ -117,7 +117,7 @@ def _attach(source: Source, items: Sequence[Item]) -> None:
 
 
 def _add_anchors(
-    item: Item,
+    item: LayoutItem,
     statement: int,
     before: _Slot | None,
     after: _Slot | None,

@@ -24,7 +24,7 @@ _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
 @dataclass(slots=True)
-class Item:
+class LayoutItem:
     """A piece of a group, `span` where its author wrote it. `leading` comments stand on lines before it, `trailing`
     ones after it on its line; an empty text among the leading is an empty line."""
 
@@ -37,12 +37,12 @@ class Item:
 
 
 @dataclass(slots=True)
-class Group:
+class LayoutGroup:
     """Items with blanks or line breaks between them. Lines after the first begin below the first item; those of a
     `hanging` group, which always breaks after its first item, are indented by two blanks."""
 
     opening: str
-    items: list[Item]
+    items: list[LayoutItem]
     closing: str
     hanging: bool = False
 
@@ -54,7 +54,7 @@ class Group:
         )
 
 
-Doc = tuple[str | Group, ...]
+Doc = tuple[str | LayoutGroup, ...]
 """Pieces of text without blanks between them."""
 
 
@@ -79,27 +79,27 @@ def print_value(value: Value) -> str:
     return f'"{"".join(map(_escaped, value))}"' if isinstance(value, str) else str(value)
 
 
-def statement_items(statement: ast.Statement) -> list[Item]:
+def statement_items(statement: ast.Statement) -> list[LayoutItem]:
     """A statement with its terminator; the annotation of a rule is an item of its own."""
     match statement:
         case ast.Rule():
-            head = Item(_atom(statement.head), statement.head.span, after=" :-" if statement.body else "")
-            rule = Item((Group("", [head, *_literals(statement.body)], ".", hanging=True),), statement.span)
+            head = LayoutItem(_atom(statement.head), statement.head.span, after=" :-" if statement.body else "")
+            rule = LayoutItem((LayoutGroup("", [head, *_literals(statement.body)], ".", hanging=True),), statement.span)
             return [_annotation(statement.annotation), rule] if statement.annotation else [rule]
         case ast.Declaration():
-            columns = _listed(Item(_declared(column), column.span) for column in statement.columns)
-            parts = [Item((Group(f"relation {statement.name}(", columns, ")"),))]
+            columns = _listed(LayoutItem(_declared(column), column.span) for column in statement.columns)
+            parts = [LayoutItem((LayoutGroup(f"relation {statement.name}(", columns, ")"),))]
             if statement.key:
-                key = _listed(Item((_column(one),)) for one in statement.key)
-                parts.append(Item((Group("key(", key, ")"),)))
+                key = _listed(LayoutItem((_column(one),)) for one in statement.key)
+                parts.append(LayoutItem((LayoutGroup("key(", key, ")"),)))
             if statement.meaning:
-                parts.append(Item((print_value(statement.meaning),)))
-            return [Item((Group("", parts, ".", hanging=True),), statement.span)]
+                parts.append(LayoutItem((print_value(statement.meaning),)))
+            return [LayoutItem((LayoutGroup("", parts, ".", hanging=True),), statement.span)]
         case ast.Export():
-            names = _listed(Item((name,)) for name in statement.names)
-            return [Item((Group("export ", names, "."),), statement.span)]
+            names = _listed(LayoutItem((name,)) for name in statement.names)
+            return [LayoutItem((LayoutGroup("export ", names, "."),), statement.span)]
         case ast.Import():
-            return [Item((f"import {statement.module}.",), statement.span)]
+            return [LayoutItem((f"import {statement.module}.",), statement.span)]
         case _:
             assert_never(statement)
 
@@ -113,39 +113,39 @@ def _literal(literal: ast.Literal) -> Doc:
         case ast.Comparison():
             return (*_term(literal.left), f" {literal.comparator} ", *_term(literal.right))
         case ast.Membership():
-            items = _listed(Item(_term(term), term.span) for term in literal.items)
-            return (*_term(literal.term), " in ", Group("[", items, "]"))
+            items = _listed(LayoutItem(_term(term), term.span) for term in literal.items)
+            return (*_term(literal.term), " in ", LayoutGroup("[", items, "]"))
         case ast.Negation(body=(ast.Atom() | ast.Disjunction() as only,)):
             return ("not ", *_literal(only))
         case ast.Negation():
-            return ("not ", Group("(", _literals(literal.body), ")"))
+            return ("not ", LayoutGroup("(", _literals(literal.body), ")"))
         case ast.Disjunction():
             first, *others = (_branch(branch) for branch in literal.branches)
             for other in others:
                 other.before = "or "
-            return (Group("(", [first, *others], ")"),)
+            return (LayoutGroup("(", [first, *others], ")"),)
         case _:
             assert_never(literal)
 
 
 def _atom(atom: ast.Atom) -> Doc:
     """An atom, its parentheses written even if they are empty."""
-    arguments = [Item(_term(term), term.span) for term in atom.arguments]
+    arguments = [LayoutItem(_term(term), term.span) for term in atom.arguments]
     arguments += [
-        Item((f"{_column(named_argument.column)}=", *_term(named_argument.term)), named_argument.span)
+        LayoutItem((f"{_column(named_argument.column)}=", *_term(named_argument.term)), named_argument.span)
         for named_argument in atom.named
     ]
-    return (Group(f"{atom.name}(", _listed(arguments), ")"),)
+    return (LayoutGroup(f"{atom.name}(", _listed(arguments), ")"),)
 
 
-def _branch(body: ast.Body) -> Item:
+def _branch(body: ast.Body) -> LayoutItem:
     first, last = body[0].span, body[-1].span
     span = Span(first.file, first.line, first.column, last.end_line, last.end_column)
-    return Item((Group("", _literals(body), ""),), span)
+    return LayoutItem((LayoutGroup("", _literals(body), ""),), span)
 
 
-def _literals(body: ast.Body) -> list[Item]:
-    return _listed(Item(_literal(literal), literal.span) for literal in body)
+def _literals(body: ast.Body) -> list[LayoutItem]:
+    return _listed(LayoutItem(_literal(literal), literal.span) for literal in body)
 
 
 def _term(term: ast.Term) -> Doc:
@@ -161,7 +161,7 @@ def _term(term: ast.Term) -> Doc:
             return (*_operand(term.left, rank), f" {term.operator} ", *_operand(term.right, rank + 1))
         case ast.Aggregate():
             terms = ", ".join(map(print_term, term.terms))
-            return (Group(f"{term.function}{{ {terms} : ", _literals(term.body), " }"),)
+            return (LayoutGroup(f"{term.function}{{ {terms} : ", _literals(term.body), " }"),)
         case _:
             assert_never(term)
 
@@ -172,15 +172,15 @@ def _operand(term: ast.Term, rank: int) -> Doc:
     return ("(", *doc, ")") if isinstance(term, ast.Operation) and RANKS[term.operator] < rank else doc
 
 
-def _annotation(annotation: ast.Annotation) -> Item:
-    arguments = [Item((print_value(value.value),), value.span) for value in annotation.values]
+def _annotation(annotation: ast.Annotation) -> LayoutItem:
+    arguments = [LayoutItem((print_value(value.value),), value.span) for value in annotation.values]
     for attribute in annotation.attributes:
         if isinstance(attribute.value, tuple) and not isinstance(attribute.value, ResourceId):
             value = f"[{', '.join(map(print_value, attribute.value))}]"
         else:
             value = print_value(attribute.value)
-        arguments.append(Item((f"{attribute.name}={value}",), attribute.span))
-    return Item((Group(f"@{annotation.name}(", _listed(arguments), ")"),), annotation.span)
+        arguments.append(LayoutItem((f"{attribute.name}={value}",), attribute.span))
+    return LayoutItem((LayoutGroup(f"@{annotation.name}(", _listed(arguments), ")"),), annotation.span)
 
 
 def _declared(column: ast.DeclaredColumn) -> Doc:
@@ -191,7 +191,7 @@ def _column(name: str) -> str:
     return name if name.isascii() and name.isidentifier() else print_value(name)
 
 
-def _listed(items: Iterable[Item]) -> list[Item]:
+def _listed(items: Iterable[LayoutItem]) -> list[LayoutItem]:
     """The items with commas between them."""
     listed = list(items)
     for item in listed[:-1]:
@@ -205,9 +205,9 @@ def _escaped(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"
 
 
-def groups(item: Item) -> list[Group]:
+def groups(item: LayoutItem) -> list[LayoutGroup]:
     """The groups that an item holds."""
-    return [part for part in item.doc if isinstance(part, Group)]
+    return [part for part in item.doc if isinstance(part, LayoutGroup)]
 
 
 def flat(doc: Doc) -> str:
@@ -222,7 +222,7 @@ def lines(doc: Doc) -> list[str]:
     return writer.lines
 
 
-def _flat(group: Group) -> str:
+def _flat(group: LayoutGroup) -> str:
     items = " ".join(f"{item.before}{flat(item.doc)}{item.after}" for item in group.items)
     return f"{group.opening}{items}{group.closing}"
 
@@ -241,14 +241,14 @@ class _Writer:
             else:
                 self.group(part, len(flat(doc[at + 1 :])) + tail)
 
-    def group(self, group: Group, tail: int) -> None:
+    def group(self, group: LayoutGroup, tail: int) -> None:
         text = _flat(group)
         if self.fits(text, tail) and not group.commented:
             self.lines[-1] += text
             return
         self.lines[-1] += group.opening
         indent = "  " if group.hanging else " " * len(self.lines[-1])
-        previous: Item | None = None
+        previous: LayoutItem | None = None
         full = False  # whether nothing more may stand on the line
         for item in group.items:
             rest = len(item.after) if item is not group.items[-1] else len(group.closing) + tail

@@ -69,7 +69,7 @@ def read_catalogue(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Ca
     places: dict[str, Span] = {}
     for file, text in files:
         texts[file] = text
-        reader = _Reader(file, text)
+        reader = _FileReader(file, text)
         types = reader.read()
         problems += reader.problems
         if reader.source.startswith("openstack-heat"):
@@ -108,7 +108,7 @@ class _WrongError(Exception):
         self.path, self.suggestion = path, suggestion
 
 
-class _Reader:
+class _FileReader:
     """Reads the types of one file; one thing that is wrong is told of each."""
 
     def __init__(self, file: str, text: str) -> None:

@@ -31,9 +31,11 @@ def find_single_uses(rule: ast.Rule, meaning: Meaning, every: bool = False) -> l
     whole = (*rule.head.arguments, *rule.body)
     negations = (node for node in nodes(whole) if isinstance(node, ast.Negation))
     negated = {variable.name for node in negations for variable in variables(node.body)}
-    places = (place for place in _places(whole, meaning) if counts[place.variable.name] == 1)
+    occurrences = (occurrence for occurrence in _occurrences(whole, meaning) if counts[occurrence.variable.name] == 1)
     slips = Slips(counts)
-    diagnostics = (_judged(place, slips, place.variable.name in negated, every) for place in places)
+    diagnostics = (
+        _diagnose(occurrence, slips, occurrence.variable.name in negated, every) for occurrence in occurrences
+    )
     return [diagnostic for diagnostic in diagnostics if diagnostic]
 
 
@@ -71,7 +73,7 @@ def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
                         yield group, child, child.value
 
 
-class _Place(NamedTuple):
+class _Occurrence(NamedTuple):
     """Where a variable stands: in the named column `column`, if any; as a side of an equation, which holds of whatever
     a variable without other occurrences could be. `text` says that it looks like a text without its quotes."""
 
@@ -81,7 +83,7 @@ class _Place(NamedTuple):
     text: bool = False
 
 
-def _places(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Place]:
+def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrence]:
     for node in nodes(whole):
         match node:
             case ast.Atom():
@@ -92,37 +94,41 @@ def _places(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Place]:
                     if isinstance(term, ast.Variable):
                         listed = columns[at].allowed if at < len(columns) else ()
                         loud = len(term.name) > 1 and term.name.isupper()
-                        yield _Place(term, text=loud or term.name in listed)
+                        yield _Occurrence(term, text=loud or term.name in listed)
                 for column, term in ((named.column, named.term) for named in node.named):
                     if isinstance(term, ast.Variable):
                         loud = term.name[0].isupper()
-                        yield _Place(term, column, text=loud or term.name in allowed.get(column, ()))
+                        yield _Occurrence(term, column, text=loud or term.name in allowed.get(column, ()))
             case ast.Comparison("=", left, right):
-                yield from (_Place(term, equation=True) for term in (left, right) if isinstance(term, ast.Variable))
+                yield from (
+                    _Occurrence(term, equation=True) for term in (left, right) if isinstance(term, ast.Variable)
+                )
             case ast.Membership(term, items):
                 yield from (
-                    _Place(operand, equation=True) for operand in (term, *items) if isinstance(operand, ast.Variable)
+                    _Occurrence(operand, equation=True)
+                    for operand in (term, *items)
+                    if isinstance(operand, ast.Variable)
                 )
 
 
-def _judged(place: _Place, names: Slips, negated: bool, every: bool) -> Diagnostic | None:
-    name, span = place.variable.name, place.variable.span
+def _diagnose(occurrence: _Occurrence, names: Slips, negated: bool, every: bool) -> Diagnostic | None:
+    name, span = occurrence.variable.name, occurrence.variable.span
     near = next(iter((*_WORDS.of(name), *names.of(name))), None)
     suggestion = f"did you mean {near}?" if near else None
     message = f"{name} is a variable that occurs once"
     if near in WORDS:
         return Diagnostic("used-once", message, span, suggestion)
-    if place.equation:
+    if occurrence.equation:
         message += ": the condition holds of any value"
         return Diagnostic("forgotten-quotes", message, span, suggestion or f'write "{name}" for the text')
-    quoted = f'write {place.column}="{name}" for the text, or leave the column out'
-    if place.text:
+    quoted = f'write {occurrence.column}="{name}" for the text, or leave the column out'
+    if occurrence.text:
         return Diagnostic(
-            "forgotten-quotes", message, span, quoted if place.column else f'write "{name}" for the text, or `_`'
+            "forgotten-quotes", message, span, quoted if occurrence.column else f'write "{name}" for the text, or `_`'
         )
     wildcard = "write `_` if any value will do"
     if negated:
         return Diagnostic("negated-once", f"{name} occurs only here, under not", span, suggestion or wildcard)
-    if name.startswith("_") or not (every or near or place.column):
+    if name.startswith("_") or not (every or near or occurrence.column):
         return None
-    return Diagnostic("used-once", message, span, suggestion or (quoted if place.column else wildcard), "warning")
+    return Diagnostic("used-once", message, span, suggestion or (quoted if occurrence.column else wildcard), "warning")
