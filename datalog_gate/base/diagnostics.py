@@ -1,7 +1,6 @@
-"""Places in the user's files, and what is said about them (layer 0).
+"""Diagnostics: what is wrong in a user's file, and where.
 
-In: what the readers of rules and templates found wrong, as `Diagnostic` values with their place. Out: sorted lists
-and text with an excerpt. The table `CODES` is the one list of codes.
+`render` prints sorted diagnostics with an excerpt of the text. The table `CODES` is the one list of codes.
 """
 
 from __future__ import annotations

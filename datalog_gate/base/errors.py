@@ -1,4 +1,4 @@
-"""The exceptions of the package (layer 0). Denied is a decision, never an exception."""
+"""The exceptions of the package. A denial is a decision, never an exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pause of Python's garbage collector (layer 0), for functions that make very many values without cycles."""
+"""A pause of Python's garbage collector, for functions that make many values without cycles."""
 
 from __future__ import annotations
 

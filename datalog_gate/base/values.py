@@ -1,8 +1,8 @@
-"""The values that facts and rules are made of, and their one total order (layer 0).
+"""The values that facts and rules are made of, and their one total order.
 
-In: plain data of a template, a JSON document or a rule. Out: values of the six kinds null, boolean, number, string,
-resource, unknown (that is also their order). A value is hashable, immutable, and equal only to a value of its own
-kind: Python's ``True == 1`` and ``"web/db" == ResourceId("web/db")`` do not hold here.
+There are six kinds, in this order: null, boolean, number, string, resource, unknown. A value is hashable, immutable,
+and equal only to a value of its own kind: Python's ``True == 1`` and ``"web/db" == ResourceId("web/db")`` do not hold
+here.
 """
 
 from __future__ import annotations

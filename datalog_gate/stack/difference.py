@@ -1,8 +1,7 @@
-"""How the properties of a resource differ, as Heat compares them (layer 2).
+"""The difference between the properties of a resource before and after an update.
 
-In: a resource before and after, and its type. Out: its `Difference`. Heat compares values as properties, with defaults
-and of their declared kinds, and only at the top (heat/engine/resource.py:646-698): what changes within a list or a map
-changes the property that holds it.
+Heat compares values as properties, with defaults and of their declared kinds, and only at the top level
+(heat/engine/resource.py:646-698): a change within a list or a map changes the property that holds it.
 """
 
 from __future__ import annotations

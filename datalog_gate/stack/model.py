@@ -1,7 +1,7 @@
-"""A stack as it would be built: resources with resolved properties, nested stacks within (layer 2).
+"""A stack as Heat would build it: resources with resolved properties, and nested stacks.
 
-In: what `template` read. Out: the value that `facts.flatten` turns into facts. Data is plain (None, bool, int, float,
-str, list, dict) with `ResourceId` where a template refers to a resource and `Unknown` where nobody knows yet.
+`template` reads stacks and `facts` turns them into rows. Data is plain (None, bool, int, float, str, list, dict) with
+`ResourceId` where a template refers to a resource and `Unknown` where the value is not known yet.
 """
 
 from __future__ import annotations

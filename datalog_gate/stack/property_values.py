@@ -1,7 +1,7 @@
-"""Plain data of a template as values of declared kinds (layer 2).
+"""Plain data of a template as values of the kinds that Heat declares.
 
-In: data as a `Stack` holds it, and the kind or `Property` that Heat declares for it. Out: values, and the scalars of
-nested data with their paths. Nothing is refused here: what Heat can't coerce, and will refuse, stays as it is.
+Scalars of nested data come with their paths. Nothing is refused here: what Heat can't coerce, and will refuse, stays as
+it is.
 """
 
 from __future__ import annotations

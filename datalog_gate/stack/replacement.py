@@ -1,8 +1,8 @@
-"""What Heat does to a resource in an update (layer 2): everything that its types do otherwise than the catalogue says.
+"""The effects of an update on resources, as far as their types are special.
 
-In: a resource before and after, and how its properties differ. Out: `Effect` values. By the catalogue a property that
-can be updated is, and any other replaces the resource. The lines are those of openstack-heat 27.0.1, under heat/engine;
-whoever takes a newer one greps `def needs_replace` and `def _needs_update` there.
+In general, Heat updates a resource if all its changed properties can be updated, and replaces it otherwise. The lines
+are those of openstack-heat 27.0.1, under heat/engine; for a newer release, look for `def needs_replace` and
+`def _needs_update` there.
 """
 
 from __future__ import annotations

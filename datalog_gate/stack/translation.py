@@ -1,7 +1,7 @@
-"""Properties that Heat reads as others: old names and shorthands (layer 2).
+"""Properties that Heat moves before it uses them: old names and shorthands.
 
-In: a resource as its template has it, and its type. Out: the resource as Heat has it before it asks any service, with
-places that still lead to what the user wrote. Source: heat/engine/translation.py:210-320.
+A translated resource has the properties that Heat has before it asks any service, with places that still lead to what
+the user wrote. Source: heat/engine/translation.py:210-320.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What an update does to each resource (layer 2): in, the stacks before and after; out, the `Outcome` of every resource
-of either.
+"""The outcome of a stack update for each resource, from the stacks before and after.
 
-It is what Heat would do (heat/engine/update.py:98-224, resource.py:646-698 and 1369-1403): compare the definitions,
-replace where a property changed that can't be updated, and go on with what refers to what was replaced. What keeps us
-from knowing decides between several changes, of which one will be.
+As Heat does (heat/engine/update.py:98-224, resource.py:646-698 and 1369-1403): compare the definitions, replace where a
+property changed that can't be updated, and go on with what refers to a replaced resource. Where an unknown decides, an
+outcome has several changes, one of which will happen.
 """
 
 from __future__ import annotations

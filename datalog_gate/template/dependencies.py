@@ -1,6 +1,6 @@
-"""Which resources of a template lead to which by their attributes, and which need each other in a circle (layer 2).
+"""Dependencies between the resources of a template: reading order and circles.
 
-In: definitions, and later the resources read from them. Out: names. Neither nests calls, however long a chain is.
+Neither function recurses, however long a chain of resources is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The versions of templates: what each calls its sections, and which functions it has (layer 2).
+"""The versions of templates: the names of sections and keys, and the functions.
 
-In: the data of a template. Out: its `Dialect`. Source of the tables: heat/engine/hot/template.py and
-heat/engine/cfn/template.py. A map whose key is no function of the template's version is plain data there, and here.
+Source of the tables: heat/engine/hot/template.py and heat/engine/cfn/template.py. A map whose key is no function of the
+template's version is plain data in Heat, and here.
 """
 
 from __future__ import annotations

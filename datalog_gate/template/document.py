@@ -1,8 +1,7 @@
-"""A YAML or JSON text as plain data, and where each part of it stands (layer 2).
+"""YAML and JSON documents as plain data, with the place of each part.
 
-In: the text of a template or environment with its file's name. Out: a `Document`. Scalars are those of Heat's own
-loader (heat/common/template_format.py): YAML 1.1, dates stay strings. The text is read event by event, so that depth,
-size and aliases are bounded before anything is built.
+Scalars are those of Heat's own loader (heat/common/template_format.py): YAML 1.1, dates stay strings. The text is read
+event by event, so that depth, size and aliases are bounded before anything is built.
 """
 
 from __future__ import annotations

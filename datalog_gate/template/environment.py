@@ -1,9 +1,9 @@
-"""Environments: parameters from outside, and what each resource type really is (layer 2).
+"""Environments: values of parameters, and mappings of resource types.
 
-In: one body of data, the caller's parameters, and environment files in order. Out: an `Environment`, each over those
-before: so a file is over the caller's parameters too. Files merge as heat/common/environment_util.py does, also by
-`parameter_merge_strategies`, which a body's has no use for. The registry resolves as heat/engine/environment.py does: a
-mapping for the resource's name, then the mappings for the type in the order of their patterns.
+A body of data, the parameters of the caller, and environment files are merged in this order, so a file overrides the
+parameters of the caller. Files merge as in heat/common/environment_util.py, also by `parameter_merge_strategies`, which
+a body can't have. The registry resolves as in heat/engine/environment.py: a mapping for the resource's name, then the
+mappings for the type in the order of their patterns.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Registry:
             current = value
         return current, None
 
-    def said(self, name: str, key: str) -> tuple[str, ...]:
+    def read_option(self, name: str, key: str) -> tuple[str, ...]:
         """The `hooks` or `restricted_actions` that all patterns which match the resource's name set."""
         found: dict[str, None] = {}
         for pattern, said in self.resources.items():

@@ -1,7 +1,7 @@
-"""The members of groups: what a group's properties make of it when the stack is created (layer 2).
+"""The members of groups, as they are when the stack is created.
 
-In: the resolved properties of a group. Out: its members as definitions, which the reader then reads like any other
-resource. Source: heat/engine/resources/openstack/heat/*_group.py and resource_chain.py.
+A group's resolved properties give definitions of members, which the reader then reads like any other resource. Source:
+heat/engine/resources/openstack/heat/*_group.py and resource_chain.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The parameters of one template with their effective values (layer 2).
+"""The parameters of a template with their effective values.
 
-In: the section, and the values that environments, callers or a parent gave. Out: `Parameter` values; what is wrong is
-reported. Types and constraints are those of heat/engine/parameters.py. A parameter without any value is unknown.
+Types and constraints are those of heat/engine/parameters.py. A parameter without any value is unknown. A value that
+Heat would refuse is reported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""From the text of a template to its `Stack` (layer 2).
+"""The reader of templates: from the text of a template to its `Stack`.
 
-In: a template, its environments and parameters, and a way to get the files that they name. Out: the stack with all that
-it nests, every function resolved. A template without resources gives a stack without resources. Everything wrong is
-collected over the whole tree and raised as one InputError.
+The stack has everything that it nests, with all functions resolved. All errors of the whole tree are collected and
+raised as one InputError. A template without resources gives a stack without resources.
 """
 
 from __future__ import annotations

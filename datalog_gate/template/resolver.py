@@ -1,7 +1,7 @@
-"""One template's own names, and its functions resolved among them (layer 2).
+"""The names of one template, and the values of its functions.
 
-In: raw data of a template. Out: the same data with every function replaced by its value, unknowns where nobody knows it
-yet. What is wrong is reported to the `Tree`, which all templates of one reading share and which bounds their size.
+`Scope.resolve` replaces every function in the data of a template by its value, or by an unknown. Errors in the template
+are reported to the `Tree`, which all templates of one reading share and which bounds their size.
 """
 
 from __future__ import annotations
@@ -34,39 +34,56 @@ OMITTED = object()
 
 @dataclass(slots=True)
 class Scope:
-    """The names of one template. `read` gives a resource by its name, None while that very resource is being read;
-    `reading` of them are. `ids` are those that were asked of resources without a condition, `begun` the resources that
-    are read but for some properties. `ordered` says that each resource needs only such as stand before it.
-
-    `touched` counts how often a hidden value was read: what a function gives came from one if it grew on the way.
-    `hidden` are the paths of such results, `veiled` the values of the stack as `Stack.hidden`."""
+    """The names of one template, and what was resolved among them."""
 
     tree: Tree
     id: str
+    """The id of the stack."""
     depth: int
+    """How many stacks hold it; the root has 0."""
     document: Document
     base: str
+    """The file that file names in the template are relative to."""
     dialect: Dialect
     registry: Registry
     definitions: Mapping[str, Data]
+    """The resources as written."""
     read: Callable[[Scope, str], Resource | None]
+    """Reads the resource of a name; None if its condition is false, or while that resource is being read."""
     facade: Mapping[str, tuple[Data, bool]] | None = None
+    """Parts of the resource that holds the stack, each with whether it came from a hidden parameter."""
     parameters: dict[str, Data] = field(default_factory=dict)
+    """The values of the parameters, those that Heat adds among them."""
     given: dict[str, Locate] = field(default_factory=dict)
+    """Where the user wrote the value of each parameter."""
     conditions: Mapping[str, Data] = field(default_factory=dict)
+    """The conditions as written."""
     files: dict[str, str] = field(default_factory=dict)
+    """The texts that `get_file` read, by the name of the file."""
     requires: dict[str, str] = field(default_factory=dict)
+    """The resources that the one being read requires, each with why."""
     ancestors: tuple[str, ...] = ()
+    """The files of the template and of those that nest it, outermost first."""
     done: dict[str, Resource | None] = field(default_factory=dict)
+    """The resources that were read, None while one is being read."""
     decided: dict[str, bool | Unknown | None] = field(default_factory=dict)
+    """The conditions that were resolved, None while one is being resolved."""
     hidden: Hidden = field(default_factory=Hidden)
+    """The paths of results that came from a hidden value."""
     veiled: set[Path] = field(default_factory=set)
+    """As `Stack.hidden`."""
     touched: int = 0
+    """How often a hidden value was read: the result of a function came from one if this grew meanwhile."""
     reading: int = 0
+    """How many resources are being read."""
     ids: dict[str, ResourceId] = field(default_factory=dict)
+    """The ids of resources without a condition that something refers to."""
     begun: dict[str, tuple[Resource, list[str]]] = field(default_factory=dict)
+    """Resources that are read but for some properties, and the names of these properties."""
     simple: Simple = field(default_factory=Simple)
+    """The resources that were read on the fast path."""
     ordered: bool = False
+    """Whether each resource requires only resources that stand before it."""
 
     def sure(self, name: str) -> ResourceId | None:
         """The id of a resource that the template defines without a condition."""

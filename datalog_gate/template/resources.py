@@ -1,7 +1,7 @@
-"""From a resource's definition to the `Resource`, with what it nests (layer 2).
+"""Resources read from their definitions, with the stacks that they nest.
 
-In: a definition of a template, or a member that a group makes. Out: the resource; what is wrong is reported. Templates
-that it nests are read by the reader, which hands itself over in `Nesting`.
+A definition stands in a template, or is made by a group for its members. Nested templates are read by the function that
+the reader hands over in `Nesting`.
 """
 
 from __future__ import annotations
@@ -34,21 +34,27 @@ ReadStack = Callable[[Tree, Document, "Nesting", Mapping[str, Given]], Stack | N
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """Where in the tree a stack stands. `base` is the file that the file names in it are relative to,
-    `read_stack` reads what it nests, `facade` has parts of the resource that holds it, each with whether they came from
-    a hidden parameter. `hidden` says that its template did."""
+    """Where in the tree a stack stands."""
 
     id: str
+    """The path of the stack, ``web/db``."""
     name: str
+    """The name that Heat gives it, ``web-db``."""
     parent: ResourceId | None
+    """The resource that holds it; None for the root."""
     depth: int
     base: str
+    """The file that file names in its template are relative to."""
     registry: Registry
     environment: Environment
     ancestors: tuple[str, ...]
+    """The files of its template and of those that nest it, outermost first."""
     read_stack: ReadStack
+    """Reads the stacks that it nests."""
     facade: Mapping[str, tuple[Data, bool]] | None = None
+    """Parts of the resource that holds it, each with whether it came from a hidden parameter."""
     hidden: bool = False
+    """Whether its template came from a hidden parameter."""
 
 
 def parsed(tree: Tree, file: str, text: Text) -> Document:
@@ -129,11 +135,11 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
         inside,
         Member(name, kind, properties, found.get("metadata")),
         where,
-        kept,
-        found.get("update_policy"),
-        scope.requires,
-        None if exists is True else exists,
-        definition,
+        deletion_policy=kept,
+        update_policy=found.get("update_policy"),
+        requires=scope.requires,
+        maybe=None if exists is True else exists,
+        source=definition,
     )
     external = found.get("external_id")
     if isinstance(external, str | Unknown) and not (made.nested or made.open_members):  # Heat makes what nests anyhow
@@ -200,22 +206,22 @@ def _resource(
         else:
             nested, unsure = _of_file(tree, kind, file or inside.base, below, member.properties, where)
     return Resource(
-        own,
-        member.name,
-        kind,
-        member.type,
-        member.properties,
-        requires or {},
-        bool(scope.hidden.paths),
-        lambda _: where,
-        member.metadata,
-        deletion_policy,
-        update_policy,
-        maybe,
-        nested,
-        unsure,
-        inside.registry.said(member.name, "hooks"),
-        inside.registry.said(member.name, "restricted_actions"),
+        id=own,
+        name=member.name,
+        type=kind,
+        declared=member.type,
+        properties=member.properties,
+        requires=requires or {},
+        veiled=bool(scope.hidden.paths),
+        defined=lambda _: where,
+        metadata=member.metadata,
+        deletion_policy=deletion_policy,
+        update_policy=update_policy,
+        maybe=maybe,
+        nested=nested,
+        open_members=unsure,
+        hooks=inside.registry.read_option(member.name, "hooks"),
+        restricted=inside.registry.read_option(member.name, "restricted_actions"),
     )
 
 
@@ -319,12 +325,12 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         else:
             tree.report("bad-template", "the properties of a group's members must be a map", group.where(()))
     stack = Stack(
-        below.id,
-        below.name,
-        below.parent,
-        below.depth,
-        inner.dialect.version,
-        None,
+        id=below.id,
+        name=below.name,
+        parent=below.parent,
+        depth=below.depth,
+        version=inner.dialect.version,
+        description=None,
         resources=tuple(resources),
         files=inner.files,
         template=scope.template({}),

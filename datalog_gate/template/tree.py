@@ -1,7 +1,7 @@
-"""What the templates of one reading share, and its bounds (layer 2).
+"""The state that all templates of one reading share, and its bounds.
 
-In: what is found wrong, read, made or secret in any template of the tree. Out: diagnostics in which no hidden value
-stands, documents parsed once, and an InputError as soon as a bound is passed.
+It collects diagnostics, in which no hidden value stands, parses each document once, and raises an InputError as soon as
+a bound is passed.
 """
 
 from __future__ import annotations

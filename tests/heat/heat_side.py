@@ -42,7 +42,7 @@ from datalog_gate.base.values import ResourceId
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Resource
 from datalog_gate.template.functions.arguments import Undecided
-from datalog_gate.template.functions.echo import echo
+from datalog_gate.template.functions.attributes import read_property
 
 _INSTANTIATED = (stack_resource.StackResource, remote_stack.RemoteStack, value.Value, LaunchConfiguration)
 """The classes of which an instance is made: it needs no cloud to say what it holds."""
@@ -306,7 +306,7 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
         if self.failed:
             raise ValueError(self.failed.reason)
         keys = key if isinstance(key, tuple) else (key,)
-        value = self.echo(*keys) if self.echo else self._stored(*keys)
+        value = self.read_property(*keys) if self.echo else self._stored(*keys)
         if wrong := next(_refusals(value), None):
             raise ValueError(wrong.reason)
         return value
@@ -318,7 +318,7 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
         marked = {name: ResourceId(value) if self._refers(value) else value for name, value in properties.items()}
         resource = Resource(ResourceId(self.path), self.name, self.resolved.type, self.resolved.type, marked)
         try:
-            value = echo(resource, SHIPPED.type(self.resolved.type), list(keys))
+            value = read_property(resource, SHIPPED.type(self.resolved.type), list(keys))
         except (Undecided, LookupError, ValueError, TypeError):
             key = keys[0] if len(keys) == 1 else keys
             return of_the_cloud(f"{self.path} {key}", self.shape)

@@ -1,7 +1,6 @@
-"""What the functions of templates ask of their arguments (layer 2).
+"""Checks of the arguments of template functions.
 
-In: resolved arguments, and the form that a function takes. Out: the arguments in that form. Errors: BadFunction, which
-says the form; Undecided where it hangs on an unknown.
+Errors: BadFunction, which tells the form that a function takes; Undecided where it depends on an unknown.
 """
 
 from __future__ import annotations

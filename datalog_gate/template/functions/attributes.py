@@ -1,8 +1,7 @@
-"""Attributes whose value a template already says (layer 2).
+"""Attributes of resources whose value follows from the template.
 
-In: a resource that was read, and the keys of a `get_attr`. Out: the value: that of an OS::Heat::Value, an output of a
-nested stack, what a group makes of its members, or a property that the resource's type gives back. `Undecided` is
-raised for every other.
+They are the value of an OS::Heat::Value, the outputs of a nested stack, what a group makes of the attributes of its
+members, and properties that a service stores as they are and gives back. Any other attribute raises `Undecided`.
 """
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from datalog_gate.base.unknown import call
-from datalog_gate.schema.declaration import ResourceType
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import Data, Resource, Stack
+from datalog_gate.stack.translation import as_heat_reads
 from datalog_gate.template.functions.arguments import Undecided
-from datalog_gate.template.functions.echo import echo
 from datalog_gate.template.functions.pure import select
 from datalog_gate.template.parameters import convert
 
@@ -22,12 +22,12 @@ CHAIN = "OS::Heat::ResourceChain"
 SCALING_GROUP = "OS::Heat::AutoScalingGroup"
 INSTANCE_GROUPS = ("OS::Heat::InstanceGroup", "AWS::AutoScaling::AutoScalingGroup")
 DEPLOYMENTS = {
-    f"OS::Heat::{one}Deployment{form}": f"OS::Heat::{one}Deployment"
-    for one in ("Software", "Structured")
+    f"OS::Heat::{name}Deployment{form}": f"OS::Heat::{name}Deployment"
+    for name in ("Software", "Structured")
     for form in ("Group", "s")
 }
 """The groups of deployments, and of which type their members are."""
-_OF_EACH = {f"deploy_{one}s": f"deploy_{one}" for one in ("stdout", "stderr", "status_code")}
+_OF_EACH = {f"deploy_{name}s": f"deploy_{name}" for name in ("stdout", "stderr", "status_code")}
 """The attributes of such a group that go by another name in its members."""
 STACK = "OS::Heat::Stack"
 ELSEWHERE = ("AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack")
@@ -35,7 +35,7 @@ ELSEWHERE = ("AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::St
 loadbalancer.py:525), or Heat's engine fetches it from an address (heat/engine/resources/aws/cfn/stack.py:55)."""
 
 TypeOf = Callable[[str], ResourceType | None]
-"""What the catalogue knows of a type."""
+"""Looks up a resource type in the catalogue."""
 
 
 def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
@@ -49,14 +49,16 @@ def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
             value = resource.properties.get("value")
             return select(convert(kind, value) if isinstance(kind, str) and value is not None else value, rest)
         if resource.nested is None:
-            return echo(resource, type_of(resource.type), keys)
+            return read_property(resource, type_of(resource.type), keys)
         if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
             return _of_group(resource, resource.nested, first, rest, type_of)
         if resource.type in DEPLOYMENTS:
             if resource.open_members is not None:
                 raise Undecided
             keys = [_OF_EACH.get(first, first)]
-            return select({one.name: _of_member(one, keys, type_of) for one in resource.nested.resources}, rest)
+            return select(
+                {member.name: _of_member(member, keys, type_of) for member in resource.nested.resources}, rest
+            )
         if resource.type == STACK:
             if first != "outputs":
                 raise Undecided
@@ -118,3 +120,68 @@ def _of_member(member: Resource, keys: list[Data], type_of: TypeOf) -> Data:
         return attribute(member, keys, type_of)
     except Undecided:
         return call("get_attr", [member.id.name, *keys], member.id.stack, {}, None)
+
+
+def read_property(resource: Resource, kind: ResourceType | None, keys: list[Data]) -> Data:
+    """The attribute that gives back a property, then what the further keys select from it.
+
+    Errors: Undecided for what the service fills in, may put in another order, or makes an id of; LookupError,
+    ValueError or TypeError where there is nothing.
+    """
+    first, *rest = keys
+    name = kind.attributes.get(first) if kind and isinstance(first, str) else None
+    if kind is None or name is None:
+        raise Undecided
+    schema = next(schema for schema in kind.properties if schema.name == name)
+    return _stored(schema, as_heat_reads(resource, kind).properties.get(name), rest)
+
+
+def _stored(schema: Property, value: Data, keys: list[Data]) -> Data:
+    """What is stored of a property's value; an empty text asks for the service's own choice as often as for none."""
+    value = schema.default if value is None else value
+    looked_up = "." in schema.custom  # by name or id, and what comes back is the id
+    match value:
+        case None | "":
+            raise Undecided
+        case Unknown() | ResourceId():
+            if keys or (looked_up and isinstance(value, Unknown)):
+                raise Undecided
+            return value
+    match schema.kind:
+        case "list":
+            return _only(schema, value, keys)
+        case "map" if schema.children:
+            return _entries(schema, value, keys)
+        case "map" | "any":
+            return select(value, keys)
+    if keys or looked_up:
+        raise Undecided
+    return _scalar(schema.kind, value)
+
+
+def _only(schema: Property, value: Data, keys: list[Data]) -> Data:
+    """A list of one: of several nobody knows the order in which they come back."""
+    item = schema.item or Property("", "map" if schema.children else "any", children=schema.children)
+    if not isinstance(value, list) or len(value) != 1 or (keys and str(keys[0]) != "0"):
+        raise Undecided
+    return _stored(item, value[0], keys[1:]) if keys else [_stored(item, value[0], [])]
+
+
+def _entries(schema: Property, value: Data, keys: list[Data]) -> Data:
+    children = {child.name: child for child in schema.children if not keys or child.name == keys[0]}
+    if not isinstance(value, dict) or not children:
+        raise Undecided
+    stored = {name: _stored(child, value.get(name), keys[1:]) for name, child in children.items()}
+    return stored[str(keys[0])] if keys else stored
+
+
+def _scalar(kind: str, value: Data) -> Data:
+    """The value as Heat sends it (heat/engine/properties.py:258-348). Errors: ValueError."""
+    match kind, value:
+        case "string", bool() | int():
+            return str(value)
+        case "integer" | "number", str():
+            return convert("number", value)
+        case "boolean", str():
+            return convert("boolean", value)
+    return value

@@ -1,7 +1,6 @@
-"""The functions of which conditions are made (layer 2).
+"""The functions of conditions: `equals`, `not`, `and` and `or`.
 
-In: the scope of a template, and what one of these functions is given, not resolved yet: Heat looks no further than it
-must. Out: its truth, or the unknown that it is.
+Their arguments are not resolved in advance: Heat reads no further than it must.
 """
 
 from __future__ import annotations

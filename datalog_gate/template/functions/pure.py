@@ -1,7 +1,7 @@
-"""The functions of templates that need nothing but their arguments (layer 2).
+"""The functions of templates that need nothing but their arguments.
 
-In: resolved arguments. Out: the value, as Heat computes it (heat/engine/{hot,cfn}/functions.py). Errors: those of
-`arguments`. Those that make or take apart texts stand in `texts`.
+The values are those that Heat computes (heat/engine/{hot,cfn}/functions.py). Functions of texts stand in `text`.
+Errors: those of `arguments`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The functions of templates that make or take apart texts (layer 2).
+"""The functions of templates that make or split texts.
 
-In: resolved arguments. Out: the value, as Heat computes it (heat/engine/{hot,cfn}/functions.py). Errors: those of
-`arguments`. No result grows past `MAX_TEXT` characters.
+The values are those that Heat computes (heat/engine/{hot,cfn}/functions.py). No result is longer than `MAX_TEXT`
+characters. Errors: those of `arguments`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The function `yaql`: a query over data, answered by Heat's own library within bounds (layer 2).
+"""The function `yaql`: a query over data, answered by Heat's own library within bounds.
 
-In: an expression and data. Out: what Heat's engine gives with its default limits, and what that cost. That engine looks
-at a result after it was made, and for ever at a list without end; so here every call, every value and every comparison
-counts against a budget. Beyond it, and beyond Heat's limits, which an installation may have raised, the answer is not
-known. Nor is it where a function is called that can make much from little (`pow`), search for ever (regular
-expressions), define others, or answer otherwise the next time (clocks, chance, sets).
+Heat's engine checks a result after it was made, and follows an endless list forever. So here every call, value and
+comparison counts against a budget. The answer is unknown beyond this budget and beyond Heat's default limits, which an
+installation may have raised. It is also unknown where a query calls a function that can make much from little (`pow`),
+search forever (regular expressions), define others, or give another answer the next time (clocks, chance, sets).
 """
 
 from __future__ import annotations
