@@ -49,7 +49,7 @@ class TestApproval(Conformance):
 
 
 class Desk:
-    """The service at a time, and the file at which people answer."""
+    """The service at a time, and the file in which people answer."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.now = NOW

@@ -26,8 +26,8 @@ NOBODY = UnavailableError("nobody\nthere")
 
 
 class Scripted(Service):
-    """A service that gives the answers of its script in turn, and notes how it was called. An answer that is an error
-    is raised, one that can be called is called."""
+    """A service with scripted answers that records its calls. An answer that is an exception is raised, a callable is
+    called."""
 
     def __init__(self, **script: list[Any]) -> None:
         self._script, self.calls = script, list[tuple[str, object]]()
@@ -75,7 +75,7 @@ class Rig:
         return claim.state if claim else "none"
 
     def attempt(self, call: Callable[[], object]) -> object:
-        """What a call gives, or the class and text of the error."""
+        """Return the result of a call, or the class and text of its error."""
         try:
             return call()
         except PluginError as error:

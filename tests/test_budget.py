@@ -40,7 +40,7 @@ FACTS: Facts = {"node": [(at,) for at in range(300)], "edge": [(7, 7), *((at, at
 
 
 def seconds(limit: float) -> Budget:
-    """A budget whose clock goes on by a tenth of a second whenever it is looked at."""
+    """A budget with a clock that advances by a tenth of a second at each look."""
     ticks = count()
     return Budget(seconds=limit, clock=lambda: next(ticks) / 10)
 

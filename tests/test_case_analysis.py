@@ -111,7 +111,7 @@ def read(body: Mapping[str, Any], values: Mapping[str, Data]) -> Stack:
 def worlds(
     rules: Rules, body: Mapping[str, Any], values: Mapping[str, list[Data]]
 ) -> list[set[tuple[str, str | None]]]:
-    """What is found with each of the values together. A member of a group of unknown size has no name before."""
+    """The findings with each combination of the values. A member of a group of unknown size has no name before."""
     names = {resource.id.path for stack in read(body, {}).walk() for resource in stack.resources}
     outcomes = []
     for chosen in product(*values.values()):

@@ -85,7 +85,7 @@ INTRODUCED, PREEXISTING = "introduced", "preexisting"
 
 @dataclass(frozen=True)
 class Pair:
-    """Rules, what the resources were and are, and what is found of that: the messages with their change."""
+    """Rules, the old and new resources, and the messages of the findings with their change."""
 
     rules: str
     old: dict[str, Any]
@@ -270,7 +270,7 @@ def test_a_hidden_value_that_heat_does_not_show_is_no_difference_by_itself(tmp_p
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Rules, and a stack as it was and as it is."""
+    """Rules, and the old and the new stack."""
     monkeypatch.chdir(tmp_path)
     rules_of(tmp_path, OPEN + ZONE % ', preexisting="deny"')
     old = {"a": group("all"), "s": server(availability_zone="b")}

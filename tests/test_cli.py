@@ -68,7 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(command: str) -> int:
-    """The exit code of a command whose words hold no blanks."""
+    """Run a command whose words have no blanks; return the exit code."""
     try:
         return main(command.split())
     except SystemExit as stop:

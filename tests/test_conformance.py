@@ -48,7 +48,7 @@ Rows = dict[str, list[str] | None]
 
 
 class Good(Service):
-    """Two seats, in a file. Each of the services below is this one with one fault."""
+    """A correct service of two seats, in a file. Each of the services below is this one with one fault."""
 
     pause = 0.0
     """Seconds between reading and writing, in which whoever has no lock meets the others."""
@@ -233,7 +233,7 @@ class CommitOnce(Good):
 
 
 class Forgetful(Good):
-    """It knows only what was reserved through itself."""
+    """It knows only its own reservations."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.with_name(f"mine-{next(COUNT)}"))
@@ -256,7 +256,7 @@ class Threads(Good):
 
 
 class Hasty(Good):
-    """It looks, and then writes without another look, and tells what it wrote."""
+    """It reads, writes without another look, and returns what it wrote."""
 
     def reserve(self, request: Request) -> Decision:
         with self.rows() as rows:

@@ -37,7 +37,7 @@ ASKED = ("action", "caller", "inventory", "now", "services")
 
 
 def limited(folder: Path) -> Path:
-    """The packs with the limits of `findings/limits.yaml` in the place of their own."""
+    """The packs with the limits of `findings/limits.yaml` instead of their own."""
     for pack in copy_packs(ROOT / "rules", folder, ()):
         limit(pack, LIMITS.get(pack.name, {}))
     return folder
@@ -50,7 +50,7 @@ def limit(pack: Path, limits: Mapping[str, object]) -> None:
 
 
 def findings(rules: dg.Rules) -> str:
-    """How many certain findings each policy has, in all and by template; and that no policy fails."""
+    """Count the certain findings of each policy, in all and by template, and assert that no policy fails."""
     roots: dict[str, Counter[str]] = {policy.id: Counter() for policy in rules.policies}
     for line in (CORPUS / "manifest.jsonl").read_text("utf-8").splitlines():
         root, environments = (json.loads(line)[key] for key in ("root", "envs"))
@@ -120,7 +120,7 @@ def read_messages(entry: Mapping[str, Any]) -> list[str]:
 
 
 class Judge:
-    """One pack over the corpus and what is put into it. What was read or found is kept."""
+    """One pack over the corpus with edits. Stacks and findings are cached."""
 
     def __init__(self, pack: Path, folder: Path) -> None:
         self.pack, self._folder = pack, folder
@@ -131,8 +131,8 @@ class Judge:
         self.rules, self._stack, self._found = cache(self._rules), cache(self._read), cache(self._decide)
 
     def newly(self, policy: str, entry: Mapping[str, Any]) -> list[str]:
-        """What the policy finds in the entry's template with what is put into it, and not without; of one into which
-        nothing is put, what it finds of what the entry says."""
+        """The findings of the policy on the entry's template with its edit and not without; without an edit, the
+        findings that the entry names."""
         changed = {key: entry[key] for key in CHANGED if key in entry}
         together = {"modules": entry["modules"]} if "modules" in entry else {}
         options = json.dumps({key: entry[key] for key in ASKED if key in entry})
@@ -166,7 +166,7 @@ class Judge:
         return dg.load_rules(folder / self.pack.name)
 
     def _read(self, root: str, put: str) -> list[dg.Stack]:
-        """The stack of a root, and its modules, with what is put into them, which is then taken out again."""
+        """Read the stack of a root and its modules, with their edits, which are undone afterwards."""
         edit, corpus = json.loads(put), self._folder / "corpus"
         file = corpus / edit.get("in", root)
         text = file.read_text("utf-8")
@@ -188,7 +188,7 @@ class Judge:
 
 
 def merged(data: Any, put: Any) -> Any:
-    """The data with what is put over it, mapping by mapping; null takes away."""
+    """Merge the edit into the data, mapping by mapping; null removes a key."""
     if not (isinstance(data, dict) and isinstance(put, dict)):
         return put
     both = {key: merged(data.get(key), put[key]) if key in put else data[key] for key in {**data, **put}}

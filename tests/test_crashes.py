@@ -50,8 +50,8 @@ TRANSITIONS = (
 
 
 class Deadly(Journal):
-    """A journal whose process is killed at a transition: ``u1 reserved before`` it is written, or ``after``. If only
-    the moment is named, at the first one."""
+    """A journal that kills its process at a transition: ``u1 reserved before`` it is written, or ``after``. If only the
+    moment is named, at the first transition."""
 
     def __init__(self, path: str, deadly: str) -> None:
         self._deadly, self.states = deadly, list[str]()
@@ -110,7 +110,7 @@ def live(folder: Path, deadly: str = "") -> list[str]:
 
 
 def dies(work: Callable[[], object]) -> bool:
-    """Whether a process of its own is killed at the work."""
+    """Run the work in a process of its own and return whether it was killed."""
     process = multiprocessing.get_context("fork").Process(target=work)
     process.start()
     process.join(60)
@@ -120,13 +120,13 @@ def dies(work: Callable[[], object]) -> bool:
 
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
-    """A Heat's API, and its address for who asks."""
+    """A Heat's API, with its address in the environment."""
     with without_keystone(monkeypatch, "p") as server:
         yield server
 
 
 def tell(cloud: Cloud, folder: Path) -> set[str]:
-    """Heat's API says what is living, which is given."""
+    """Script what Heat's API says of the living resources."""
     stacks = Heat(folder / "heat").living()
     living = stacks.get(STACK, set())
     status = "UPDATE_COMPLETE" if living else "DELETE_COMPLETE" if stacks else "CREATE_FAILED"
@@ -140,7 +140,7 @@ def tell(cloud: Cloud, folder: Path) -> set[str]:
 
 
 def settle(folder: Path, ahead: float, deadly: str = "") -> list[str]:
-    """What the reconciler does that much later."""
+    """Reconcile after a time."""
     now = worker(folder, deadly, ahead)
     return [f"{claim.uuid} {claim.done}" for claim in reconcile(now, HeatStacks(Client(), now.journal, "aio"))]
 

@@ -49,14 +49,14 @@ def template(flavor: object = "huge", image: object = "debian", **more: Any) -> 
 
 
 def make_operation(body: Mapping[str, Any] | StackDefinition | None = None, **more: Any) -> Operation:
-    """A creation by a member, unless something else is given."""
+    """A creation by a member, unless other fields are given."""
     definition = body if isinstance(body, StackDefinition) else StackDefinition(body or template())
     values = {"door": "api", "action": "create", "stack_name": "s", "project": "p1", "credentials": MEMBER} | more
     return Operation(definition=lambda: definition, **values)
 
 
 class Clock:
-    """A clock that goes when it is told to."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -79,7 +79,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def make_point(tmp_path: Path, clock: Clock) -> PointFactory:
-    """Makes points with the two policies and a log, by options as texts."""
+    """Create points with the two policies and a log, from options as texts."""
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "m.dl").write_text(FLAVOR + IMAGE)
 
@@ -93,7 +93,7 @@ def make_point(tmp_path: Path, clock: Clock) -> PointFactory:
 
 
 def records(point: DecisionPoint) -> list[dict[str, Any]]:
-    """What the point logged but for what it says when it loads."""
+    """The records of the log without those of loading rules."""
     point.flush()
     records = [
         dict(record) for record in read_log(Path(point.settings.decision_log)) if not isinstance(record, Diagnostic)

@@ -65,7 +65,7 @@ def judge(
 
 
 def read_dependence(decision: Decision) -> tuple[list[str], list[str], list[str]]:
-    """What is violated, undetermined, and decides the latter."""
+    """The violations, the undetermined findings, and what decides the latter."""
     because = [unknown.expression for violation in decision.undetermined for unknown in violation.because]
     return (
         [violation.full_message for violation in decision.violations],
@@ -120,7 +120,7 @@ def test_each_of_several_stacks_has_unknowns_of_its_own() -> None:
 
 
 def outcome(zone: str, level: str = "deny", more: str = "", **options: Any) -> tuple[str, list[str], list[str]]:
-    """The outcome, what whoever asked is told, and what is waived."""
+    """The outcome, the warnings, and what is waived."""
     decision = judge(server(zone), rules(level, more), **options)
     return decision.outcome, list(format_warnings(decision)), [violation.full_message for violation in decision.waived]
 

@@ -45,7 +45,7 @@ def rules_text(least: int = 2) -> str:
 
 
 def without_places(decision: dg.Decision) -> object:
-    """The JSON but for places and for digests of texts."""
+    """The JSON without places and digests of texts."""
 
     def plain(data: object) -> object:
         if isinstance(data, dict):
@@ -101,7 +101,7 @@ def test_threads_do_not_see_each_other(tmp_path: Path) -> None:
 
 
 def cross_talk(folder: Path, evaluations: int) -> list[str]:
-    """The decisions that are another one in a thread than alone, while rules are loaded and swapped in."""
+    """Yield the decisions that differ between a thread and the main one, while rules are loaded and swapped in."""
     stacks = [dg.read_stack(stack) for stack in STACKS]
     (folder / "i.jsonl").write_text("\n".join(json.dumps({"relation": "m:link", "row": row}) for row in LINKS))
 

@@ -259,7 +259,7 @@ def _cut(text: str) -> str:
 
 
 def _run_action(action: str, files: Files) -> str:
-    """What is said of the files; nothing if nothing is wrong with them."""
+    """The diagnostics that the action prints; empty without errors."""
     if action == RULES:
         sources = {name: str(text) for name, text in files.items()}
         modules, diagnostics = parse_all(_modules(sources))

@@ -82,7 +82,7 @@ GOLDEN = Path(__file__).parent / "golden" / "doctor.txt"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with a Heat whose doors are live, and an installation of the gate with plugins."""
+    """A Heat with live doors, and an installation of the gate with plugins."""
     (tmp_path / "rules").mkdir(mode=0o755)
     files = {"heat.conf": CONF.replace("DIR", str(tmp_path)), "api-paste.ini": PASTE, "rules/m.dl": RULES}
     installed = tmp_path / "installed" / "datalog_gate-9.dist-info"
@@ -101,7 +101,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def run_doctor(folder: Path, cfn: bool = True, log: Path | None = None) -> list[str]:
-    """What the doctor says, without the folder's own name."""
+    """The doctor's report without the folder's own name."""
     signs = examine(folder / "heat.conf", log=log, cfn=cfn, now=NOW)
     package = str(Path(datalog_gate.__file__).parent)
     text = format_results(signs, "text").replace(str(folder), "DIR").replace(package, "PACKAGE")

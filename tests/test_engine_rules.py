@@ -66,7 +66,7 @@ def fold(function: AggregateFunction, terms: tuple[Operand, ...], *body: Checked
 def evaluated(
     body: tuple[CheckedLiteral, ...], head: tuple[Operand, ...], nodes: list[Value], edges: list[Row]
 ) -> tuple[set[Row], list[tuple[Row, str]]]:
-    """The rows and errors of ``p(head) :- body``, on which the oracle agrees."""
+    """The rows and errors of ``p(head) :- body``, after asserting that the oracle agrees."""
     checked = program(Stratum(("p",), (CheckedRule("p", head, body, HERE),), False))
     facts: dict[RelationRef, list[Row]] = {"node": [(value,) for value in nodes], "edge": edges}
     model = native.evaluate(checked, facts)

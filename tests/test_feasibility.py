@@ -41,7 +41,7 @@ def grant(service: object = "edge", **properties: Any) -> dict[str, Any]:
 
 
 class ScriptedService(Service):
-    """A service that does as it is told, and notes which grants it was asked about, in what it replaces."""
+    """A service with scripted answers that records the requests."""
 
     def __init__(self) -> None:
         self.facts_say: Callable[[Request], None] = lambda _request: None
@@ -63,7 +63,7 @@ class ScriptedService(Service):
 
 
 class Rig:
-    """A point with two services: edge, and seats."""
+    """A decision point with two services: edge, and seats."""
 
     def __init__(self, folder: Path, sticky: bool = False, **options: str) -> None:
         (folder / "rules").mkdir()
@@ -85,7 +85,7 @@ class Rig:
     def ask(
         self, resources: dict[str, Any], action: str = "create", files: dict[str, str] | None = None, **more: Any
     ) -> tuple[str, str]:
-        """The verdict, and why."""
+        """Judge an operation; return the verdict and the reason."""
         parameters = {"f": {"type": "string"}} if "get_param" in str(resources) else {}
         template = {"heat_template_version": "2018-08-31", "parameters": parameters}
         definition = StackDefinition({**template, "resources": resources}, files=files or {})
@@ -96,7 +96,7 @@ class Rig:
         return answer.verdict, answer.reason or "; ".join(answer.warnings)
 
     def hold(self, uuid: str, grant: str, *names: str, service: str = "edge", **more: Any) -> str:
-        """A claim of a grant that holds these resources; gives its key."""
+        """Begin a claim of a grant that holds these resources; return its key."""
         request = Request(
             service=service, project="p", stack="id", stack_name="s", grant=grant, uuid=uuid, options={}, scope=()
         )

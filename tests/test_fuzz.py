@@ -60,7 +60,7 @@ def test_checking_takes_steps_in_proportion_to_the_length(shape: str) -> None:
 
 
 def steps(reading: Callable[..., object], *of: object) -> int:
-    """How many calls a reading makes, of our own functions and of Python's."""
+    """Count the calls of a reading, of our own functions and of Python's."""
     count = 0
 
     def called(*_: object) -> None:

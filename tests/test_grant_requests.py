@@ -26,7 +26,7 @@ GROUP = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource
 
 
 def grant(service: str = "edge", /, *requires: str, **properties: Any) -> dict[str, Any]:
-    """A grant that waits for the resources named."""
+    """A grant that depends on these resources."""
     policy = {"type": "DatalogGate::Policy", "properties": {"service": service, **properties}}
     return policy | ({"depends_on": list(requires)} if requires else {})
 
@@ -51,13 +51,13 @@ def unlocked(stack: Stack) -> list[Grant]:
 
 
 def read_requests(resources: dict[str, Any], **more: Any) -> dict[str, Request]:
-    """What all grants of the stack ask."""
+    """The requests of all grants of the stack."""
     stack = read(resources, **more)
     return build_requests(stack, unlocked(stack), "p")
 
 
 def scopes(resources: dict[str, Any], **more: Any) -> dict[str, list[str]]:
-    """The paths that each grant asks for."""
+    """The paths in the scope of each request."""
     return {path: [part.id for part in request.scope] for path, request in read_requests(resources, **more).items()}
 
 

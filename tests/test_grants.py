@@ -106,7 +106,7 @@ def levels(depth: int) -> st.SearchStrategy[Level]:
 
 
 def judge_level(level: Level, granted: bool) -> dict[str, list[str]]:
-    """What each policy says of the stacks, with their grants or without."""
+    """The findings of each policy, with or without the grants of the stacks."""
     texts = level.texts(granted)
     stack = read_stack(template=texts["file:///0.yaml"], files=texts, stack_name="s")
     decision = decide(RULES, [stack], Request("create", services=SERVICES, now=NOW), evaluate)

@@ -226,7 +226,7 @@ def test_of_many_processes_one_gets_each_claim(tmp_path: Path) -> None:
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """The process died."""
 
 
 SIZE, LATE, LEASE = 3, 60.0, 30.0
@@ -239,15 +239,15 @@ FATE = st.tuples(st.sampled_from(FATES), st.booleans())
 
 @dataclass
 class Late:
-    """A call that takes effect when nobody waits for it any more, `until` this time at the latest."""
+    """A call that takes effect after its caller gave up, `until` this time at the latest."""
 
     effect: Callable[[], object]
     until: float
 
 
 class Wild(Service):
-    """A service of `SIZE` seats that forgets each key it released, whose next call has a fate, and which lies about its
-    status when told to."""
+    """A service of `SIZE` seats that forgets released keys, draws the fate of each call, and can lie about its
+    status."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.seats_by_key: dict[str, frozenset[str]] = {}
@@ -297,7 +297,7 @@ class Wild(Service):
 
 
 class Clouds(RuleBasedStateMachine):
-    """Heat with a few stacks, each with the grants that its template had, one after another."""
+    """Heat with a few stacks, each with the grants of its templates in order."""
 
     @initialize()
     def start(self) -> None:
@@ -311,7 +311,7 @@ class Clouds(RuleBasedStateMachine):
         self.restart()
 
     def restart(self) -> None:
-        """A process, in place of one that is gone."""
+        """Start a process in place of the dead one."""
         limits = Limits(5.0, 10.0, LEASE)
         self.broker = Broker(self.journal, {"seats": self.service}, lambda: self.now, time.monotonic, limits)
 
@@ -330,7 +330,7 @@ class Clouds(RuleBasedStateMachine):
 
     @rule(stack=st.sampled_from("st"), seats=st.sets(st.sampled_from("abc"), min_size=1), fate=FATE)
     def grant(self, stack: str, seats: set[str], fate: Fate) -> None:
-        """A stack is created or updated, with a new grant."""
+        """Create or update a stack with a new grant."""
         self.number += 1
         uuid = f"u{self.number}"
         mine = self.stacks.setdefault(stack, [])
@@ -342,7 +342,7 @@ class Clouds(RuleBasedStateMachine):
     @precondition(lambda self: any(self.stacks.values()))
     @rule(data=st.data(), fate=FATE)
     def complete(self, data: st.DataObject, fate: Fate) -> None:
-        """The newest grant stays, and Heat deletes those before it."""
+        """Keep the newest grant; Heat deletes the older ones."""
         stack = data.draw(st.sampled_from([name for name, mine in self.stacks.items() if mine]))
         *old, new = self.stacks[stack]
         self.stacks[stack], self.status[stack] = [new], "complete"
@@ -353,7 +353,7 @@ class Clouds(RuleBasedStateMachine):
     @precondition(lambda self: any(len(mine) > 1 for mine in self.stacks.values()))
     @rule(data=st.data(), fate=FATE)
     def roll_back(self, data: st.DataObject, fate: Fate) -> None:
-        """The oldest grant stays, and Heat deletes those that were to replace it."""
+        """Keep the oldest grant; Heat deletes its replacements."""
         stack = data.draw(st.sampled_from([name for name, mine in self.stacks.items() if len(mine) > 1]))
         old, *new = self.stacks[stack]
         self.stacks[stack], self.status[stack] = [old], "complete"

@@ -102,7 +102,7 @@ def taken(
 
 
 def read_answer(plugin: LicenceServerPlugin, of: Snapshot | None = None) -> str:
-    """What a consultation ends with."""
+    """The end of a consultation: allowed, or its error."""
     try:
         plugin.pre(of or taken())
     except RefusedError as error:

@@ -21,7 +21,7 @@ def record(**more: object) -> dict[str, object]:
 
 
 def read_entries(path: Path) -> list[object]:
-    """What the records hold besides their schema, and a word for each broken line."""
+    """The records without schema and kind, and a word for each broken line."""
     return [
         "broken"
         if isinstance(entry, Diagnostic)

@@ -160,7 +160,7 @@ def test_an_upgrade_tells_all_that_it_breaks() -> None:
 
 
 def read_diagnostics(entry: dict[str, Any]) -> tuple[Diagnostic, ...]:
-    """What is said of a file of one type that is written on one line."""
+    """The diagnostics of a file with one type on one line."""
     with pytest.raises(InputError) as error:
         read_catalogue([("f", json.dumps({"A::B": {"relation": "a:b", "properties": {}} | entry}))])
     return error.value.diagnostics

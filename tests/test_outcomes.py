@@ -27,7 +27,7 @@ ID = "6a"
 
 
 class Teller(Plugin):
-    """Writes down what it is told, and then raises as often as it is told to."""
+    """Record each outcome, then raise as often as it is configured."""
 
     def __init__(self, name: str, messages: list[str], raises: int = 0) -> None:
         self.name, self.messages, self.raises = name, messages, raises
@@ -41,7 +41,7 @@ class Teller(Plugin):
 
 
 class Deadly(Plugin):
-    """Writes down what it is told, and then kills its process."""
+    """Record the outcome, then kill the process."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -67,7 +67,7 @@ def taken(action: str = "create", stack_id: str = ID) -> Snapshot:
 
 
 def kept(folder: Path, *plugins: str, picture: Snapshot | None = None) -> Outcomes:
-    """One operation that is pending."""
+    """The outcomes of one pending operation."""
     outcomes = Outcomes(str(folder / "journal"))
     outcomes.add(picture or taken(), plugins, NOW)
     return outcomes
@@ -201,7 +201,7 @@ def test_a_file_that_is_no_journal_is_an_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
-    """A Heat without Keystone, whose admin asks."""
+    """A Heat without Keystone, asked by its admin."""
     with without_keystone(monkeypatch, "admin") as server:
         yield server
 

@@ -88,7 +88,7 @@ def test_without_or_tools_the_service_does_not_load(monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """The address of a server that says nothing."""
+    """The address of a server that never answers."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()

@@ -108,7 +108,7 @@ def mixed(tmp_path: Path) -> Path:
 
 
 def slowly(*values: object) -> Any:
-    """A case that starts one process more, and proves what another one proves in part."""
+    """A case that starts one more process and covers part of what another case covers."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 

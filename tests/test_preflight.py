@@ -74,7 +74,7 @@ def taken(stack: Stack | None = None, action: str = "create", **credentials: obj
 
 
 class Recorder(Plugin):
-    """A plugin that notes its calls, and raises what it is given."""
+    """A plugin that records its calls and raises a given exception."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Recorder(Plugin):
 
 
 def three(calls: list[tuple[str, ...]], **errors: BaseException) -> Chain:
-    """Plugins a, b and c in this order: `pre_b` and `post_b` are what b raises."""
+    """Plugins a, b and c in this order; b raises `pre_b` and `post_b`."""
     return Chain(
         {
             name: Recorder(name, calls, errors.get(f"pre_{name}"), errors.get(f"post_{name}"))  # type: ignore[arg-type]
@@ -165,7 +165,7 @@ def test_plugins_in_no_order_are_an_error_that_names_them(plugins: Mapping[str, 
 
 @st.composite
 def partial_orders(draw: st.DrawFn) -> dict[str, Plugin]:
-    """Plugins with names that lead one way along a line that nobody sees, so that they have an order."""
+    """Plugins whose names follow a hidden line, so that they have an order."""
     line = draw(st.permutations("abcdefg"))
     plugins = {name: make_plugin(draw(st.integers(0, 2))) for name in line}
     for name, plugin in plugins.items():

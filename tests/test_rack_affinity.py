@@ -258,7 +258,7 @@ def problems(draw: st.DrawFn) -> Problem:
 
 
 def kept(problem: Problem, places: dict[str, Place]) -> bool:
-    """Whether this keeps all that is asked for and free, written down once more."""
+    """Whether the placement keeps all constraints and capacities, computed independently."""
     used: Counter[tuple[Kind, str, str]] = Counter()
     free = {(place.kind, place.name): place.capacity for place in problem.places}
     for item in problem.items:
@@ -275,7 +275,7 @@ def kept(problem: Problem, places: dict[str, Place]) -> bool:
 
 
 def possible(problem: Problem) -> bool:
-    """Whether any placement at all will do."""
+    """Whether any placement is possible."""
     return any(kept(problem, places) for places in _all(problem))
 
 
@@ -286,7 +286,7 @@ def _all(problem: Problem) -> Iterator[dict[str, Place]]:
 
 
 def check(problem: Problem, answer: Answer) -> None:
-    """An answer against the oracle."""
+    """Compare an answer with the oracle."""
     match answer:
         case Placed(places):
             chosen: dict[str, Place] = {}

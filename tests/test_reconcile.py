@@ -31,7 +31,7 @@ def later(folder: Path, seats: Service, seconds: float) -> Broker:
 
 
 def settle(folder: Path, heat: Stacks) -> list[ReconcileResult]:
-    """Reconcile once the leases are over, and again once nothing arrives late."""
+    """Reconcile after the leases, and again after late calls."""
     seats = Seats(folder / "seats")
     first = reconcile(later(folder, seats, 60.0), heat)
     return first + reconcile(later(folder, seats, 200.0), heat)
@@ -161,14 +161,14 @@ class Down(Seats):
 
 
 class Clinging(Seats):
-    """A service that says it has released what it has not."""
+    """A service that reports a release it did not make."""
 
     def release(self, _held: Held) -> None:
         pass
 
 
 class Liar(Seats):
-    """A service that releases, and says that it has not."""
+    """A service that releases and denies it."""
 
     def status(self, _held: Held) -> Status:
         return "held"
@@ -301,7 +301,7 @@ def test_what_is_over_is_forgotten_after_a_month(tmp_path: Path) -> None:
 
 
 class Watched(Seats):
-    """A service that notes whether two call it for one key at once."""
+    """A service that records whether two calls for one key overlap."""
 
     met: tuple[str, ...] = ()
     _inside: tuple[str, ...] = ()

@@ -194,7 +194,7 @@ def test_input_errors_are_printed_on_stdout_in_the_format(
 
 
 def place_of(form: str, text: str) -> str | None:
-    """The place of the first thing said."""
+    """The place of the first result."""
     if form == "github":
         properties = dict(entry.split("=") for entry in text.split("::")[1].split(" ", 1)[1].split(","))
         return "{file}:{line}:{col}".format(**properties) if "file" in properties else None

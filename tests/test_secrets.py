@@ -165,7 +165,7 @@ def shown_by_all_doors(
 
 
 def secrets_in(output: str, stack: Stack | None) -> set[str]:
-    """Pieces of the password, and digests that the stack holds: all are made of it."""
+    """Pieces of the password, and digests of the stack, that the output shows."""
     pieces = {PW[at : at + 5] for at in range(len(PW) - 4)}
     digests = set(re.findall("[0-9a-f]{64}", repr(stack and [tree.resources for tree in stack.walk()])))
     return {piece for piece in pieces | digests if piece in output}

@@ -52,7 +52,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
 
 def claimed(conf: Path, *uuids: str) -> Journal:
-    """The journal, with claims that somebody began half a day ago and that are broken off."""
+    """A journal with interrupted claims from half a day ago."""
     journal = Journal(str(conf.parent / "journal"))
     for uuid in uuids:
         journal.begin(asked("edge", uuid, "vm", type="T"), "", None, time.time() - 43200, 1.0)
@@ -303,7 +303,7 @@ def test_wrong_arguments_exit_with_64(arguments: str, capsys: pytest.CaptureFixt
 
 
 def awaiting(conf: Path, uuid: str = "u", **options: str) -> Request:
-    """A grant that was refused until it is approved, by the service of this configuration."""
+    """A grant that the service of this configuration refused until it is approved."""
     conf.write_text(f"[datalog_gate]\nservice_option = approval.file={conf.parent}/approvals\n")
     request = asked("approval", uuid, "db", type="OS::Nova::Server", **options)
     with pytest.raises(RefusedError, match="awaiting approval"):

@@ -33,7 +33,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
 
 def shows(cloud: Cloud, status: str, *listed: str, hidden: tuple[str, ...] = (), **more: object) -> None:
-    """The stack `web` of the project `other`, with its resources; some only whoever asks for them by their ids sees."""
+    """Script the stack `web` of the project `other` with its resources. Hidden ones are shown only by their ids."""
     where = f"{cloud.url}/v1/other/stacks/web/{ID}?resolve_outputs=False"
     cloud.give(SHOWN, {}, 302, Location=where)
     body = {"stack_name": "web", "id": ID, "stack_status": status, "creation_time": "2027-01-15T08:00:00Z", **more}

@@ -32,7 +32,7 @@ def past_of(old: Stack, new: Stack, wanted: Collection[str] = BOTH) -> FactSet:
 
 
 def read_changes(facts: FactSet) -> list[str]:
-    """The rows of both relations, one a line; what is in doubt with a question mark."""
+    """The rows of both relations as lines; uncertain ones have a question mark."""
     return [
         f"{'? ' if row in facts.maybe[name] else ''}{' '.join(map(show, row))}"
         for name in BOTH

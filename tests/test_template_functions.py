@@ -27,7 +27,7 @@ CONDITIONS: dict[str, Data] = {
 
 
 def resolved(expression: Data) -> Data:
-    """What a property of that text holds in a template of the newest version."""
+    """The value of an expression in a template of the newest version."""
     template: dict[str, Data] = {
         "heat_template_version": "wallaby",
         "parameters": PARAMETERS,

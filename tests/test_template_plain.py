@@ -46,7 +46,7 @@ KEYS = st.sampled_from([{}, {"condition": True}, {"condition": False}, {"metadat
 
 
 def outcome(template: Mapping[str, Data], mapped: bool) -> object:
-    """All that reading gives, with the place of each property, and whether it is secret; or what is wrong."""
+    """All results of reading: each property with its place and secrecy, or the diagnostics."""
     text = json.dumps(template, indent=1)
     try:
         stack = read_stack(text, stack_name="web", environment=MAPPED if mapped else None)

@@ -321,15 +321,15 @@ Judged = list[tuple[Case, tuple[Stack, ...], Counter[str] | None]]
 
 @cache
 def _pack(folder: Path) -> tuple[list[RuleFile], Rules, Judged]:
-    """The rules of a pack as they are, and the findings of its cases."""
+    """The rules of a pack, and the findings of its cases."""
     files = [rule_file for rule_file in read_rules([RULES]) if Path(rule_file.file).parent == folder]
     rules = Rules(load(files))
     return files, rules, _judged(rules, read_suite(folder / "test.yaml"))
 
 
 def _misspelt(path: Path, text: str) -> Iterator[tuple[int, str]]:
-    """The text with one word misspelt, for each name and each text that has a letter: dropped, doubled, swapped in
-    turn. Numbers and addresses in quotes are no names."""
+    """Yield the text with one word misspelt, for each name and each text with a letter: a letter dropped, doubled or
+    swapped. Numbers and addresses in quotes are no names."""
     for at, token in enumerate(Source(text, str(path)).tokens):
         if token.kind not in ("name", "string") or not any(map(str.isalpha, token.text)):
             continue
@@ -371,7 +371,7 @@ def _judged(rules: Rules, of: Suite | Judged) -> Judged:
 
 
 def _reason(text: str, module: str, line: int) -> str:
-    """Why a word of that line of a rule file may be misspelt without a word."""
+    """Why a word of that line of a rule file may be misspelt silently."""
     for rule in parse(text, "", module)[0].statements:
         if isinstance(rule, Declaration) and rule.span.line == line:
             return "meaning"

@@ -43,7 +43,7 @@ class Door:
 
     @property
     def forms(self) -> list[dict[str, str]]:
-        """What reached Heat, each a form."""
+        """The forms that reached Heat."""
         return [dict(parse_qsl(body.decode(), keep_blank_values=True)) for _, _, body, _ in self.heat.requests]
 
 

@@ -28,7 +28,7 @@ DENIED = Answer("denied", "0123456789", "The policies deny this stack: too big")
 
 @dataclass
 class Point:
-    """A decision point that answers what it is told to, and keeps what it was asked."""
+    """A decision point with one answer that records the operations."""
 
     answer: Answer | Exception = ALLOWED
     operations: list[Operation] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Point:
     look: bool = False
 
     def judge(self, operation: Operation) -> Answer:
-        """As `Judge.judge`."""
+        """As `DecisionPoint.judge`."""
         self.operations.append(operation)
         if self.look:
             operation.definition()
@@ -47,12 +47,12 @@ class Point:
         return self.answer
 
     def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
-        """As `Judge.finish`."""
+        """As `DecisionPoint.finish`."""
         self.finished.append((answer.id, outcome))
         self.created.append(stack_id)
 
     def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
-        """As `Judge.abandon`."""
+        """As `DecisionPoint.abandon`."""
         self.left.append((stack_id, project, stack_name))
 
 
@@ -355,7 +355,7 @@ def test_who_does_not_look_forwards_what_came(caplog: pytest.LogCaptureFixture) 
 
 
 def looked(body: dict[str, Any], method: str = "POST", path: str = "/v1/p/stacks") -> InputError | None:
-    """What is wrong with the definition that a request gives."""
+    """The diagnostics of the definition that a request gives."""
     point = Point()
     door = client(point)
     door.heat.answer = ("202 Accepted", {})

@@ -57,7 +57,7 @@ def client(point: DecisionPoint, stored: dict[str, Any] = STORED, limit: int = 9
 
 
 def without(name: str) -> dict[str, Any]:
-    """The held stack without that parameter in its environment."""
+    """The stored stack without that parameter in its environment."""
     kept = {key: value for key, value in SECRET["environment"]["parameters"].items() if key != name}
     return {**SECRET, "environment": {**NONE, "parameters": kept}}
 

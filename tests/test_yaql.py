@@ -150,7 +150,7 @@ TEMPLATE: dict[str, Data] = {
 
 
 def read(query: dict[str, Data], times: int = 1) -> Data:
-    """What a property holds that is the query."""
+    """The property that the query computes."""
     resources: Data = {
         f"r{at}": {"type": "OS::Heat::None", "properties": {"p": {"yaql": query}}} for at in range(times)
     }
