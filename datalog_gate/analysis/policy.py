@@ -37,25 +37,30 @@ CHOICES = {"on": ACTIONS, "on_unknown": ("defer", "deny", "allow"), "preexisting
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A relation each of whose rows is a violation.
-
-    `columns` are the head's names (empty for what is no variable), `subject` the position of the resource that is
-    blamed, None if no column is one. `span` is the head of the annotated rule.
-    """
+    """A relation each of whose rows is a violation."""
 
     id: str
     level: Level
     relation: str
     columns: tuple[str, ...]
+    """The names of the head's variables, empty for another term."""
     message: str
+    """The text with placeholders for columns: ``{server} is open``."""
     hint: str
     on: frozenset[str]
+    """The actions that it judges."""
     on_unknown: str
+    """What an undetermined violation does: defer, deny or allow."""
     subject: int | None
+    """The position of the resource that is blamed; None if no column is a resource."""
     enforce_from: date | None
+    """The first day on which it denies; it warns before."""
     texts: Mapping[str, str]
+    """All attributes that are texts."""
     lists: Mapping[str, tuple[str, ...]]
+    """All attributes that are lists."""
     span: Span
+    """The head of the annotated rule."""
 
 
 @dataclass(frozen=True, slots=True)

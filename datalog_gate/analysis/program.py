@@ -17,16 +17,17 @@ from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.schema.declaration import Relation, RelationRef
 
 FoldFunction = AggregateFunction | Literal["tuples"]
-"""With the analysis's own that collects the tuples for a `Call` of the aggregate: see `Fold`."""
+"""An aggregate function, or ``tuples``, which collects the tuples for a call of the aggregate: see `Fold`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """A variable of a rule by the name that its author wrote. What the analysis adds has a number in `generated`, which
-    tells it from others of that name; an intermediate result has no name."""
+    """A variable of a rule."""
 
     name: str
+    """The name that the author wrote, empty for an intermediate result."""
     generated: str = ""
+    """Set for a variable that the analysis adds, to distinguish it from others of that name."""
 
     def __str__(self) -> str:
         return f"{self.name}#{self.generated}" if self.generated else self.name
@@ -155,11 +156,12 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CheckedProgram:
-    """Rules in strata. `relations` describes every relation that occurs, `inputs` names those that facts fill. One
-    program equals only itself, so that engines can keep what they make of it. `rewritten` tells how many of its rules
-    were made because something is not known."""
+    """Rules in strata. A program equals only itself, so that engines can cache what they compute from it."""
 
     relations: Mapping[RelationRef, Relation]
+    """Every relation that occurs."""
     inputs: frozenset[RelationRef]
+    """The relations that facts fill."""
     strata: tuple[Stratum, ...]
     rewritten: int = 0
+    """The number of rules that were added because of unknowns."""

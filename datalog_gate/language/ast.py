@@ -200,13 +200,16 @@ Statement = Rule | Declaration | Export | Import
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One rule file: its name by its path (``net:ssh``), its file for messages, its statements in order, whether it is
-    written for Congress, and the name that it has there. `refused` are the names at column 1 of what could not be read:
-    the relations that it may have defined."""
+    """One rule file."""
 
     name: str
+    """The name by its path, ``net:ssh``."""
     file: str
+    """The file, for messages."""
     statements: tuple[Statement, ...]
     congress: bool = False
+    """Whether it is written for Congress."""
     title: str = ""
+    """The name of the policy in Congress."""
     refused: frozenset[str] = field(default=frozenset(), compare=False)
+    """The names in column 1 of statements that could not be parsed: the relations that they may define."""

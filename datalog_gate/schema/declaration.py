@@ -9,7 +9,7 @@ from datalog_gate.base.values import Kind, Row
 
 
 class RelationVersion(NamedTuple):
-    """A version of a relation other than the one that its plain name stands for: what certainly holds now.
+    """A version of a relation beside its certain rows now, which the plain name stands for.
 
     The `possible` version has the certain rows and those that are there for some outcome of the unknowns. The `given`
     version of a relation that has rules holds the rows that facts put into it. The `old` version is the relation before
@@ -26,9 +26,9 @@ class RelationVersion(NamedTuple):
 
 
 OLD = "old:"
-"""What the name of a relation begins with in a rule that reads it as it was before the change."""
+"""The prefix of a relation in a rule that reads it as it was before the change."""
 RelationRef = str | RelationVersion
-"""What names a relation in programs, plans, tables and facts: its full name, or a version of it."""
+"""A relation in programs, plans, tables and facts: its full name, or a version of it."""
 
 
 def parse_reference(text: RelationRef) -> RelationRef:
@@ -86,35 +86,36 @@ def _reference(version: RelationVersion) -> RelationRef:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, the kinds its values can have (null among them where it can be null), its meaning.
-
-    `allowed` lists the only values there are, where the catalogue knows them; `closed` says that no other can occur.
-    """
+    """A column of a relation."""
 
     name: str
     kinds: Kind
+    """The kinds that its values can have, with null if it can be null."""
     meaning: str = ""
     allowed: tuple[str, ...] = ()
+    """The possible values, if they are known."""
     closed: bool = False
+    """Whether no value but the `allowed` ones can occur."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation: name, columns in order, key columns, meaning, and an example row where the catalogue shows one.
-
-    `named_only` relations (one per resource type) take no positional arguments, since their columns grow. `old` says
-    that it describes the rows before the change. `generated` is set for a relation that the analysis adds: ``in`` for a
-    list of constants, ``or`` for the alternatives of an aggregate, ``effective`` for the grants in effect.
-    """
+    """A relation with its columns in order."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
+    """The names of the key columns."""
     meaning: str = ""
     named_only: bool = False
+    """Whether it takes no positional arguments, as a relation of a resource type: a new release may add columns."""
     example: Row = ()
+    """A row, in the relations that are described by one."""
     old: bool = False
+    """Whether this is the old version."""
     generated: str = ""
+    """Set for a relation that the analysis adds: ``in`` for a list of constants, ``or`` for the alternatives of an
+    aggregate, ``effective`` for the grants in effect."""
     positions: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -122,29 +123,28 @@ class Relation:
 
     @property
     def ref(self) -> RelationRef:
-        """What names the relation in a program."""
+        """The reference to the relation in programs."""
         return old_version(self.name) if self.old else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property of a resource type as Heat declares it.
-
-    `kind` is Heat's: string, number, integer, boolean, list, map or any. `children` are the schemas of a map's keys or
-    of the maps that a list holds, `parts` the same by name; `item` is the schema of a list's scalar members. `default`
-    is plain data, None if there is none. `custom` is the constraint that Heat has code for: ``ip_addr``, or one like
-    ``neutron.network`` under which a service is asked, by name or id.
-    """
+    """A property of a resource type as Heat declares it."""
 
     name: str
     kind: str
+    """Heat's type: string, number, integer, boolean, list, map or any."""
     required: bool = False
     default: object = None
+    """Plain data; None if there is no default."""
     allowed: tuple[object, ...] = ()
     update_allowed: bool = False
     children: tuple[Property, ...] = ()
+    """The schemas of a map's keys, or of the maps in a list."""
     item: Property | None = None
+    """The schema of the scalar members of a list."""
     custom: str = ""
+    """A custom constraint of Heat: ``ip_addr``, or one like ``neutron.network``, a name or id that a service checks."""
     parts: dict[str, Property] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -153,12 +153,14 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class ResourceType:
-    """A resource type: `name` as in templates, `relation` as in rules, its properties, and for each attribute the name
-    of the property that it echoes, or None. `moved` are the ways of properties that Heat reads as others, each with the
-    way of the other, or None where it reads nothing."""
+    """A resource type with its properties and attributes."""
 
     name: str
+    """The name in templates."""
     relation: str
+    """The name in rules."""
     properties: tuple[Property, ...]
     attributes: dict[str, str | None]
+    """For each attribute the property whose value it returns, or None."""
     moved: tuple[tuple[tuple[str, ...], tuple[str, ...] | None], ...] = ()
+    """The paths of properties that Heat reads as others, each with the path of the other, or None if it reads none."""
