@@ -17,9 +17,9 @@ from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.schema.declaration import RelationRef
 
 MOST_CYCLES = 100
-"""The cycles of one component that are looked for: each takes a walk through it."""
+"""The maximum number of cycles to find in one component: each takes a walk through it."""
 MOST_STEPS = 50
-"""The steps of a cycle that are told."""
+"""The maximum number of steps of a cycle in a message."""
 
 
 class Step(NamedTuple):
@@ -98,7 +98,7 @@ def settle(rules: Sequence[CheckedRule], step: Callable[[CheckedRule], bool]) ->
 
 
 def fixpoint(step: Callable[[T], T], value: T) -> T:
-    """The first of ``value``, ``step(value)``, ``step(step(value))`` and so on that the step leaves as it is."""
+    """Apply the step again and again until it returns its argument unchanged."""
     while True:
         following = step(value)
         if following == value:
@@ -143,7 +143,7 @@ def _components(successors: Mapping[RelationRef, Sequence[RelationRef]]) -> Iter
 
 
 def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
-    """One diagnostic for each negative step of a component, but for those on a cycle that an earlier one shows."""
+    """Report each negative step of a component, except on a cycle that an earlier report shows."""
     negative = ((name, step) for name, steps in inside.items() for step in steps if step.through)
     cycles = [_cycle(name, step, inside) for name, step in islice(negative, MOST_CYCLES)]
     shown: set[tuple[RelationRef, Step]] = set()
@@ -199,7 +199,7 @@ def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
 
 
 def _cycle(start: RelationRef, first: Step, inside: Steps) -> list[tuple[RelationRef, Step]]:
-    """The shortest cycle of a component that begins with this step: the steps, each with the relation that takes it."""
+    """Find the shortest cycle that begins with this step: the steps, each with the relation that takes it."""
     came: dict[RelationRef, tuple[RelationRef, Step]] = {first.relation: (start, first)}
     waiting = deque([first.relation])
     while start not in came:

@@ -39,7 +39,7 @@ class Taint:
 
 
 def taint(program: CheckedProgram, secrets: Mapping[RelationRef, Collection[int]]) -> Taint:
-    """How secrets in these columns of the inputs spread."""
+    """Compute which columns secrets reach from these columns of the inputs."""
     taint_so_far = Taint({(name, at): PASSED for name, positions in secrets.items() for at in positions})
     taint_so_far.columns |= {(possible_version(name), at): PASSED for name, at in taint_so_far.columns}
     size = -1
@@ -55,7 +55,7 @@ def taint(program: CheckedProgram, secrets: Mapping[RelationRef, Collection[int]
 
 
 def levels(found: Taint, rule: CheckedRule) -> Mapping[Var, int]:
-    """What the variables of a rule can hold: as in `Taint`, none that can't hold anything of a secret."""
+    """The levels of a rule's variables, as in `Taint`, without those that hold nothing of a secret."""
     flow = _Flow(found)
     flow.through(rule.body)
     return {var: level for var, level in flow.variables.items() if level}
@@ -63,7 +63,7 @@ def levels(found: Taint, rule: CheckedRule) -> Mapping[Var, int]:
 
 @dataclass(slots=True)
 class _Flow:
-    """What the variables of one rule can hold."""
+    """The levels of the variables of one rule."""
 
     taint: Taint
     variables: dict[Var, int] = field(default_factory=dict)

@@ -56,7 +56,7 @@ def _cleaned(comment: Token) -> str:
 
 @dataclass(slots=True)
 class _Slot:
-    """Where comments can go: before or after an item. Slots are numbered in the order of the text."""
+    """A place for comments before or after an item. Slots are numbered in the order of the text."""
 
     comments: list[str]
     trailing: bool
@@ -69,7 +69,7 @@ class _Slot:
 
 
 class _Anchor(NamedTuple):
-    """Where an item begins, in which statement, and where comments before and after it go."""
+    """The beginning of an item, with its statement and the slots around it."""
 
     place: tuple[int, int]
     statement: int

@@ -17,13 +17,13 @@ from datalog_gate.base.values import number
 from datalog_gate.language.ast import Operator
 
 RANKS: Final[dict[Operator, int]] = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "??": 3}
-"""The operators, and how tightly they bind; all group from the left."""
+"""The precedence of the operators; all are left-associative."""
 RESERVED: Final = frozenset({"not", "NOT", "or", "in", "true", "false", "null"})
 """The words that are reserved everywhere."""
 STATEMENTS: Final = frozenset({"relation", "import", "export", "execute", "insert", "delete"})
 """The words that are reserved at the start of a statement."""
 MAX_DIGITS: Final = 1000
-"""How many digits a number has at most, written out or before its fraction: below what Python refuses to convert."""
+"""The maximum number of digits of a number, below the limit of Python's conversions."""
 
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"  # those of str.splitlines, by which lines are counted and shown
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*+(?:[.:][A-Za-z0-9_]+)*+"
@@ -150,7 +150,7 @@ class Source:
         return self.refused(token, message.replace("{found}", shown), advice)
 
     def refused(self, token: Token, message: str, suggestion: str | None = None, code: str = "syntax") -> Refused:
-        """The refusal of what a token says."""
+        """A refusal of a token."""
         return Refused(Diagnostic(code, message, self.span(token.start, token.end), suggestion))
 
     def _refused_part(self, token: Token, part: re.Match[str], message: str, suggestion: str | None = None) -> Refused:
@@ -178,7 +178,7 @@ def _tokens(text: str) -> tuple[list[Token], list[Token]]:
 
 
 def _shown(text: str) -> str:
-    """A piece of text in a message: cut, and what does not print by its code point."""
+    """A piece of text for a message: shortened, unprintable characters by code points."""
     if text.isprintable():
         return f"`{text}`" if len(text) <= 40 else f"`{text[:37]}...`"
     return " ".join(f"U+{ord(char):04X}" for char in text[:4])

@@ -17,7 +17,7 @@ FILE = "limits.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A relation that `limits.yaml` names, and the facts that it gives for it."""
+    """A relation in `limits.yaml`, with its facts."""
 
     name: str
     span: Span

@@ -71,7 +71,7 @@ def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body,
 
 
 class _Cursor:
-    """The tokens of a text from the one at `index` on. What a method does not find it refuses with `Refused`."""
+    """A position in the tokens of a text. A method raises `Refused` for a token that does not fit."""
 
     def __init__(self, text: str, file: str, line: int = 1, column: int = 1) -> None:
         self.source = Source(text, file, line, column)
@@ -133,7 +133,7 @@ class _Cursor:
         return tuple(elements)
 
     def enter(self) -> int:
-        """Take an opening sign; where it stands."""
+        """Take an opening sign, and return its offset."""
         self.nesting += 1
         if self.nesting > MAX_NESTING:
             raise self.source.refused(self.token, f"nested deeper than {MAX_NESTING}", code="too-large")
@@ -145,7 +145,7 @@ class _Cursor:
         self.nesting -= 1
 
     def after_closing(self) -> str:
-        """The kind of the token after the one that closes the next, a parenthesis; empty if nothing closes it."""
+        """The kind of the token after the closing parenthesis of the next token; empty if it is missing."""
         closing = self.closings.get(self.index)
         return "" if closing is None else self.tokens[closing + 1].kind
 
@@ -163,7 +163,7 @@ class _Cursor:
         return f"write `{sign}` before `{token.text}`" if begins else None
 
     def unclosed(self, close: str) -> str | None:
-        """The advice to close what is open before the next token, if that can't stand inside, or to write a comma."""
+        """Advise to close a bracket before a token that can't stand inside it, or to write a comma."""
         if self.token.kind in (":-", "."):
             return f"write `{close}` before `{self.token.text}`"
         return self.forgotten(",")
@@ -174,7 +174,7 @@ class _Cursor:
 
 
 class _BodyParser(_Cursor):
-    """One method for each construct of a body: it takes the construct's tokens, or raises `Refused`."""
+    """The constructs of bodies: each method takes the tokens of one construct, or raises `Refused`."""
 
     def __init__(self, text: str, file: str, congress: bool, line: int = 1, column: int = 1) -> None:
         super().__init__(text, file, line, column)
@@ -190,7 +190,7 @@ class _BodyParser(_Cursor):
         return tuple(literal for literals in self.items(self.literal) for literal in literals)
 
     def literal(self) -> ast.Body:
-        """One literal; parentheses that hold no ``or`` are as many as they hold."""
+        """Parse one literal, or the literals of a group without ``or``."""
         token, follower = self.token, self.peek().kind
         match token.kind:
             case "not":
@@ -262,7 +262,7 @@ class _BodyParser(_Cursor):
     # terms
 
     def term(self, expected: str = "a value") -> ast.Term:
-        """A term. Its operators count together, those inside of its parentheses and aggregates too."""
+        """Parse a term; the limit of operators includes those in its parentheses and aggregates."""
         if not self.terms:
             self.operators = 0
         self.terms += 1
@@ -379,7 +379,7 @@ class _BodyParser(_Cursor):
 
 
 class _Parser(_BodyParser):
-    """One method for each kind of statement: it takes the statement's tokens, or raises `Refused`."""
+    """The statements: each method takes the tokens of one statement, or raises `Refused`."""
 
     def statement(self) -> ast.Statement:
         self.nesting = self.terms = 0
@@ -513,7 +513,7 @@ class _Parser(_BodyParser):
         return query
 
     def end_statement(self, expected: str, comma: str = "") -> None:
-        """Take the terminator, or refuse what is none: without one a statement ends only before a token at column 1."""
+        """Take the terminator. Without one a statement ends only before a token in column 1."""
         token = self.token
         if (
             self.take(".")
@@ -524,7 +524,7 @@ class _Parser(_BodyParser):
         raise self.unexpected(f"missing {expected} before {{found}}", self.unended(comma))
 
     def unended(self, comma: str) -> str | None:
-        """The advice for a statement that goes on where it can't: the sign `comma` was forgotten, or its end was."""
+        """Advise on a token that can't follow: the sign `comma` or the terminator is missing."""
         token = self.token
         if token.kind in (")", "]", "}"):
             return f"nothing opens it: leave `{token.kind}` out"
@@ -535,7 +535,7 @@ class _Parser(_BodyParser):
         return self.forgotten("." if begins or not comma else comma)
 
     def skip_statement(self, start: int) -> None:
-        """Go on where the next statement may begin; `start` is where the refused one began."""
+        """Skip to where the next statement may begin; `start` is where the refused one began."""
         self.index = max(self.index, start)
         while (token := self.token).kind != "end":
             if self.index > start and token.kind in _STATEMENT_BEGINNINGS and self.source.at_margin(token):
@@ -551,7 +551,7 @@ def _check_order(positional: Sequence[ast.Term], named: Sequence[ast.NamedArgume
 
 
 def _closings(tokens: list[Token]) -> dict[int, int]:
-    """Where each parenthesis closes, by the index of its token; one that does not is left out."""
+    """The closing parenthesis of each opening one, by the indexes of tokens."""
     open_at: list[int] = []
     closings = {}
     for index, token in enumerate(tokens):

@@ -17,7 +17,7 @@ from datalog_gate.language.ast import NOWHERE
 from datalog_gate.language.lexer import RANKS
 
 WIDTH: Final = 120
-"""How long a line is at most, if what stands on it can be broken; comments do not count."""
+"""The maximum length of a line without its comments, if it can be broken."""
 
 
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
@@ -59,7 +59,7 @@ Doc = tuple[str | LayoutGroup, ...]
 
 
 def print_module(module: ast.Module) -> str:
-    """The text of all statements; it ends with a line break unless there are none."""
+    """Print all statements; the text ends with a line break unless it is empty."""
     items = (item for statement in module.statements for item in statement_items(statement))
     return "".join(f"{line}\n" for item in items for line in lines(item.doc))
 
@@ -167,7 +167,7 @@ def _term(term: ast.Term) -> Doc:
 
 
 def _operand(term: ast.Term, rank: int) -> Doc:
-    """A term beside an operator, in parentheses if its own binds less tightly than `rank`."""
+    """A term beside an operator, in parentheses if its own has a lower precedence than `rank`."""
     doc = _term(term)
     return ("(", *doc, ")") if isinstance(term, ast.Operation) and RANKS[term.operator] < rank else doc
 
@@ -228,7 +228,7 @@ def _flat(group: LayoutGroup) -> str:
 
 
 class _Writer:
-    """The lines so far; what is added goes to the last."""
+    """A writer that appends to the last of its lines."""
 
     def __init__(self) -> None:
         self.lines = [""]

@@ -19,7 +19,7 @@ def nodes(roots: Iterable[Node]) -> Iterator[Node]:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes right below one."""
+    """The children of a node."""
     match node:
         case ast.Atom():
             return terms(node)
@@ -43,7 +43,7 @@ def terms(atom: ast.Atom) -> tuple[ast.Term, ...]:
 
 
 def with_terms(atom: ast.Atom, terms: Sequence[ast.Term]) -> ast.Atom:
-    """The atom with others in the place of its `terms`."""
+    """The atom with other terms."""
     count = len(atom.arguments)
     named = tuple(
         replace(named_argument, term=term) for named_argument, term in zip(atom.named, terms[count:], strict=True)

@@ -13,7 +13,7 @@ from datalog_gate.schema.resource_types import SOURCES, shipped, tables_of, type
 
 
 class Catalogue:
-    """Relations and resource types. It is immutable to all who read it: threads may share it.
+    """Relations and resource types. Threads may share a catalogue.
 
     `given` types stand beside the shipped ones, and in the place of those of the same name. `sources` are the shipped
     files that it has. A shipped type is parsed when it is first asked for.
@@ -60,12 +60,12 @@ class Catalogue:
         return self._of_type(owner).get(name) if owner else None
 
     def _of_stack(self, name: str) -> Relation | None:
-        """The relation of that full name if the stack fills it, or grants do."""
+        """The relation with that full name if a stack or a grant fills it."""
         described = None if name.startswith(OLD) or name in TIMELESS else self.relation(name)
         return None if described is cloud.relation(name) else described
 
     def names(self) -> Iterator[str]:
-        """The names of all relations. It parses every resource type: for suggestions, not for looking up."""
+        """The names of all relations. This parses every resource type, so use it for suggestions only."""
         yield from FIXED
         yield from cloud.names()
         for type_name in self.types():
@@ -82,7 +82,7 @@ class Catalogue:
         return self._owners.get(relation)
 
     def namespaces(self) -> frozenset[str]:
-        """The first segments of names that are not the author's."""
+        """The first segments of names that modules must not use."""
         return (
             NAMESPACES
             | cloud.CLOUD
@@ -90,7 +90,7 @@ class Catalogue:
         )
 
     def _of_type(self, type_name: str) -> dict[str, Relation]:
-        """The relations of a resource type that the catalogue has, by name."""
+        """The relations of a resource type of the catalogue, by name."""
         if type_name not in self._relations:
             kind = self.type(type_name)
             assert kind is not None
@@ -104,4 +104,4 @@ def relations_of(kind: ResourceType) -> tuple[Relation, ...]:
 
 
 SHIPPED = Catalogue()
-"""What the wheel holds: the types of the newest Heat, and our own."""
+"""The shipped types: those of the newest Heat, and our own."""

@@ -18,7 +18,7 @@ CLOUD = frozenset((
     "nova", "neutronv2", "neutronv2_qos", "cinder", "keystone", "keystonev3", "glancev2", "swift", "ironic", "monasca",
     "monasca_webhook", "aodh", "mistral", "tacker", "vitrage", "doctor", "config", "plexxi", "vcenter",
 ))  # fmt: skip
-"""The namespaces that hold nothing else. Congress's tables of Heat stand in `heat`, beside those of the template."""
+"""The namespaces of an inventory. Congress's tables of Heat are in `heat`, beside the relations of a template."""
 KINDS = {
     "s": Kind.STRING,
     "n": Kind.NUMBER,
@@ -27,7 +27,7 @@ KINDS = {
     "a": Kind.ANY,
     "?": Kind.NULL,
 }
-"""What the letters of the data stand for; several are any of their kinds."""
+"""The kinds by the letters in the data; several letters mean any of their kinds."""
 
 
 def relation(name: str) -> Relation | None:

@@ -30,7 +30,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "list": (list,),
     "map": (dict,),
 }
-"""The kinds of properties, and what JSON has for them."""
+"""The kinds of properties, with their types in JSON."""
 OF_TYPE: dict[str, type] = {
     "relation": str,
     "properties": dict,
@@ -101,7 +101,7 @@ def _other_owner(resource_type: ResourceType, given: Mapping[str, ResourceType],
 
 
 class _WrongError(Exception):
-    """What stands under a path is not what it should be."""
+    """A wrong value at a path of the file."""
 
     def __init__(self, path: tuple[str, ...], message: str, suggestion: str | None = None) -> None:
         super().__init__(message)
@@ -109,7 +109,7 @@ class _WrongError(Exception):
 
 
 class _FileReader:
-    """Reads the types of one file; one thing that is wrong is told of each."""
+    """A reader of the types in one file; it reports the first mistake in each type."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file, self.text = file, text
@@ -141,7 +141,7 @@ class _FileReader:
         return {name: types[name] for name in data if name in types}
 
     def place(self, path: tuple[str, ...]) -> Span:
-        """Where the text has the last of the keys, as far as it has them."""
+        """The place of the last key of a path, or of the nearest key above."""
         at = end = 0
         for key in path:
             if match := re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:").search(self.text, end):
@@ -220,7 +220,7 @@ def _leads(way: tuple[str, ...], properties: tuple[Property, ...]) -> bool:
 
 
 def _is(value: object, kinds: tuple[type, ...]) -> bool:
-    """Whether a value of JSON is of one of the kinds: true is no number."""
+    """Whether a JSON value has one of the types; a boolean is no number."""
     return isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds or object in kinds)
 
 

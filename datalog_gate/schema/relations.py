@@ -12,10 +12,10 @@ from datalog_gate.schema.declaration import Column, Relation
 NAMESPACES = frozenset(
     ("heat", "os", "aws", "gate", "old", "builtin", "datalog_gate", "inventory", "neutron", "glance")
 )
-"""The first segments of names that are not the author's, beside those of an inventory."""
+"""The first segments of names that modules must not use, beside those of an inventory."""
 
 TRANSITION = frozenset({"heat:change", "heat:disruption", "gate:request"})
-"""Relations that tell what is done, and not what is there."""
+"""Relations that describe the operation, not the state after it."""
 TIMELESS = TRANSITION | {"gate:caller", "gate:role", "gate:now", "gate:service"}
 """Relations of this page that have no older state: they tell of the request, or of the change itself."""
 

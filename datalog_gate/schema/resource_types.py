@@ -82,7 +82,7 @@ def _below(
 
 
 def member_of(container: Property) -> Property:
-    """What a list without a schema of columns holds (anything, if Heat does not say), or the free map itself."""
+    """The schema of a list's members (anything, if Heat does not say), or a map itself."""
     if container.kind == "map":
         return container
     item = container.item or ANYTHING
@@ -90,7 +90,7 @@ def member_of(container: Property) -> Property:
 
 
 def _keyed(keys: tuple[Column, ...], key: Column) -> tuple[Column, ...]:
-    """The keys and one more, which is numbered if there is one of its name: `_index`, `_index2`."""
+    """Add a key, numbered if there is one with its name: `_index`, `_index2`."""
     level = 1 + sum(column.name.startswith(key.name) for column in keys)
     return (*keys, key if level == 1 else replace(key, name=f"{key.name}{level}"))
 
@@ -123,12 +123,12 @@ def shipped(sources: tuple[str, ...]) -> dict[str, str]:
 
 
 def type_of_line(name: str, line: str) -> ResourceType:
-    """The type of a line."""
+    """Parse the type of a line."""
     return type_of(name, json.loads(line))
 
 
 def type_of(name: str, data: Mapping[str, Any]) -> ResourceType:
-    """The type of the data, which is known to be well formed."""
+    """Build a type from valid data."""
     moved = tuple((_way(source), target and _way(target)) for source, target in data.get("moved", {}).items())
     return ResourceType(name, data["relation"], _properties(data["properties"]), data["attributes"], moved)
 

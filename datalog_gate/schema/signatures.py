@@ -26,7 +26,7 @@ class Builtin:
     timed: bool = False
 
     def calls(self) -> dict[str, Builtin]:
-        """What an engine computes for it: one output at most, hence of several each is a part ``name.output``."""
+        """The calls that an engine computes: ``name.output`` for each output if there are several."""
         inputs = (*self.inputs, *(Column("time", Kind.STRING),) * self.timed)
         parts = {self.name: self.outputs}
         if len(self.outputs) > 1:
@@ -158,4 +158,4 @@ _ALL = (
 )
 BUILTINS: dict[str, Builtin] = {builtin.name: builtin for builtin in _ALL}
 CALLS: dict[str, Builtin] = {name: call for builtin in _ALL for name, call in builtin.calls().items()}
-"""What a call of a checked program names."""
+"""The calls of checked programs, by name."""

@@ -20,7 +20,7 @@ from datalog_gate.language.walk import terms, variables, with_terms
 
 MOST_PASSES = 10
 MOST_PARTS = 100
-"""Literals and variables of a rule that is worth comparing with others."""
+"""The maximum number of literals and of variables of a rule that is compared with others."""
 NULL = ast.Constant(None)
 UPDATES = {"+": ".insert", "-": ".delete"}
 REFLEXIVE = ("<=", ">=")
@@ -90,7 +90,7 @@ def _renamed(atom: ast.Atom) -> ast.Atom:
 
 
 def _merged(rules: list[_CommentedRule]) -> list[_CommentedRule]:
-    """The rules, two of them as one for as long as there are two that differ in one optional argument."""
+    """Join pairs of rules that differ in one optional argument until there are none."""
     for _ in range(MOST_PASSES):
         places = {entry.key(): at for at, entry in enumerate(rules)}
         gone: set[int] = set()
@@ -116,7 +116,7 @@ def _merged(rules: list[_CommentedRule]) -> list[_CommentedRule]:
 
 
 def _key(rule: ast.Rule) -> str:
-    """Equal for rules that are the same but for the order of their literals."""
+    """A key that is equal for rules which differ only in the order of literals."""
     return "\n".join([print_literal(rule.head), *sorted(map(print_literal, rule.body))])
 
 
@@ -150,7 +150,7 @@ def _both(rule: ast.Rule, at: int, atom: ast.Atom, place: int, term: ast.Variabl
 
 
 def _choices(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Body:
-    """The variable is null, or what is said of it holds; nothing, if nothing is said of it."""
+    """The condition that the variable is null or its comparisons hold; nothing without comparisons."""
     bounds = [comparison for comparison in compared if comparison != ast.Comparison("!=", variable, NULL)]
     if len(bounds) == 1 and len(compared) == 2 and bounds[0].comparator in REFLEXIVE:
         (bound,) = bounds
@@ -171,7 +171,7 @@ def _with(atom: ast.Atom, place: int, term: ast.Term) -> ast.Atom:
 
 
 def _fresh(rule: ast.Rule, atom: ast.Atom, place: int, term: ast.Variable) -> str:
-    """A name that the rule does not use, its column's if it can be."""
+    """A name that the rule does not use, if possible the column's."""
     taken = {variable.name for variable in variables((rule.head, *rule.body))} | RESERVED
     name = term.name
     if place >= len(atom.arguments) and atom.named[place - len(atom.arguments)].column.isidentifier():

@@ -48,7 +48,7 @@ def parse_library(
 
 
 def _annotated(rules: list[ast.Statement], comments: list[str]) -> tuple[ast.Statement, ...]:
-    """The rules, of errors and of warnings the first with their comment as message where all have the same one."""
+    """Annotate the first rule of errors and of warnings with their comment, if all have the same one."""
     places = defaultdict(list)
     for at, rule in enumerate(rules):
         if isinstance(rule, ast.Rule) and rule.head.name in LEVEL_OF_HEAD:

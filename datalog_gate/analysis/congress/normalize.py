@@ -23,7 +23,7 @@ WORDS: Mapping[str, tuple[Kind, Value]] = {
     "true": (Kind.BOOLEAN, TRUE), "false": (Kind.BOOLEAN, FALSE), "null": (Kind.NULL, None),
     "True": (Kind.BOOLEAN, TRUE), "False": (Kind.BOOLEAN, FALSE), "None": (Kind.NULL, None),
 }  # fmt: skip
-"""What a word or text stands for against a column that can hold that kind."""
+"""The value of a word or text in a column that can hold that kind."""
 NO_KIND = Kind(0)
 TEXTS = ("True", "False", "None")
 NO_VARIABLES = (*WORDS, "or", "in")
@@ -33,7 +33,7 @@ COMPARATORS: Mapping[str, ast.Comparator] = {"lt": "<", "lteq": "<=", "gt": ">",
 def translate(
     modules: Sequence[ast.Module], names: Names, relations: Mapping[RelationRef, Relation]
 ) -> tuple[tuple[ast.Module, ...], list[Diagnostic]]:
-    """The modules, those of Congress in our words, with notes. `relations` are those whose kinds are known by now."""
+    """Translate the modules of Congress, with notes. `relations` are those whose kinds are known so far."""
     notes: list[Diagnostic] = []
     result = []
     for module in modules:
@@ -76,7 +76,7 @@ class _Rewriting:
         return replace(rule, head=head, body=self._body(rule.body))
 
     def _learn(self, atom: ast.Atom) -> None:
-        """Note the kinds that the atom's variables can have; what two atoms hold is never null."""
+        """Note the kinds that the atom's variables can have; a variable in two atoms is never null."""
         relation = self._meaning(atom)
         if isinstance(relation, Relation):
             for at, term in _places(atom, relation):
@@ -121,7 +121,7 @@ class _Rewriting:
         return with_terms(atom, [self._term(term, kinds.get(id(term), NO_KIND)) for term in terms(atom)])
 
     def _by_name(self, atom: ast.Atom, relation: Relation) -> ast.Atom:
-        """The atom with the names of columns that it gives by number; another number is no column, as is said later."""
+        """The atom with names for the numbers of columns; a wrong number is reported later."""
         named = [
             replace(named_argument, column=relation.columns[at].name)
             if (at := _position(named_argument.column, relation)) is not None
@@ -177,7 +177,7 @@ class _Rewriting:
         return replace(term, name=other)
 
     def _value(self, term: ast.Term) -> ast.Term:
-        """A term in one of our own constructs, where the words are what they are here."""
+        """A term in a construct of this language, where reserved words have their usual meaning."""
         match term:
             case ast.Variable(name=word) if word in WORDS:
                 return ast.Constant(WORDS[word][1], term.span)

@@ -32,11 +32,11 @@ from datalog_gate.schema.declaration import Column, Relation, RelationRef, relat
 OF_PROPERTIES = ("heat:property", "heat:reference", "heat:unknown")
 """Relations whose `path` begins with the name of a property."""
 MOST_VISITS = 20
-"""After as many visits in a fixpoint that is slow to come, what a rule derives is taken as anything."""
+"""The maximum number of visits of a rule in the fixpoint; after that its columns can hold any text."""
 MOST_TEXTS = 1000
-"""A column with more is taken as one that can hold any."""
+"""A column with more texts counts as one that can hold any text."""
 LONGEST = 200
-"""In a longer body no fact is judged by what it is joined with: that takes time by the square of its length."""
+"""In a longer body facts are not compared with what they join: that takes quadratic time."""
 
 
 class Domain(NamedTuple):
@@ -126,7 +126,7 @@ def _bounded(domain: Domain) -> Domain | None:
 
 
 def _held(body: Sequence[CheckedLiteral], outer: Held, domains: Domains) -> Held:
-    """What the variables of a body can hold; equations with a constant, which are judged by it, left out."""
+    """The domains of a body's variables, without equations with a constant, which are judged by it."""
     held, before = dict(outer), None
     while held != before:
         before = dict(held)
@@ -146,7 +146,7 @@ def _held(body: Sequence[CheckedLiteral], outer: Held, domains: Domains) -> Held
 
 
 class _Judge:
-    """Judges bodies by the domains of all columns. `facts` say where a relation's own constants stand."""
+    """A check of bodies against the domains of all columns."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class _Judge:
             self._facts.setdefault(fact.relation, []).append(fact)
 
     def body(self, body: Sequence[CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
-        """What is wrong with the constants of a body and its inner bodies."""
+        """Report the constants of a body and its inner bodies that can't occur."""
         held = _held(body, outer, self._domains)
         for literal in body:
             match literal:

@@ -27,7 +27,7 @@ ONE_ROW = frozenset({"gate:now", "gate:request", "gate:caller"})
 def lint(
     modules: Sequence[Module], checked: Checked, tested: Collection[str], catalogue: Catalogue = SHIPPED
 ) -> tuple[Diagnostic, ...]:
-    """The warnings of the check, and those that only a lint gives."""
+    """Collect the warnings of the check and of all lints."""
     names = Names(modules, {}, catalogue=catalogue)
     by_relation: dict[RelationRef, list[CheckedRule]] = {}
     for stratum in checked.program.strata:
@@ -74,7 +74,7 @@ def _live(checked: Checked) -> set[RelationRef]:
 
 
 def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[RelationRef]) -> Iterator[Diagnostic]:
-    """A rule none of whose alternatives can hold; one with ``false`` in each has none left."""
+    """Report a rule none of whose alternatives can hold."""
     reasons = [_dead(way, live) for way in ways]
     if all(reasons):
         reason = next(iter(reasons), None) or "its body is false"
@@ -83,7 +83,7 @@ def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[RelationR
 
 
 def _dead(rule: CheckedRule, live: Set[RelationRef]) -> str | None:
-    """Why the rule can't hold, if it can't: a relation without rows, or conditions that exclude each other."""
+    """The reason why a rule can't hold: a relation without rows, or conditions that exclude each other."""
     for literal in rule.body:
         if isinstance(literal, Match) and literal.relation not in live:
             return f"nothing ever is in {literal.relation}"
@@ -159,7 +159,7 @@ def _constant_aggregates(rule: Rule) -> Iterator[Diagnostic]:
 def _cartesian(
     body: Sequence[CheckedLiteral], outer: Collection[Var], by_relation: Mapping[RelationRef, Sequence[CheckedRule]]
 ) -> Iterator[Diagnostic]:
-    """Two relations of a body that no variable leads from one to the other: every row meets every row."""
+    """Report relations of a body that no variables connect: every row meets every row."""
     groups: list[tuple[set[Var], list[Match]]] = []
     for literal in body:
         own = set(variables(literal)) - set(outer)

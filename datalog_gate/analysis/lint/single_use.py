@@ -24,7 +24,7 @@ Meaning = Callable[[ast.Atom], Relation | Builtin | None]
 
 
 def find_single_uses(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnostic]:
-    """What is said of the variables that occur once: of those that are likely slips, or of `every` one."""
+    """Report the variables that occur once: likely mistakes, or with `every` all of them."""
     counts = Counter(variable.name for variable in variables((rule.head, *rule.body)))
     if 1 not in counts.values():
         return []
