@@ -1,4 +1,4 @@
-"""Unknowns from the way they are printed, for tests: ``{get_attr: [db, ip]} in web``."""
+"""Read unknowns as they are printed: ``{get_attr: [db, ip]} in web``."""
 
 from __future__ import annotations
 

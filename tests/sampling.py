@@ -1,4 +1,6 @@
-"""How many cases a test tries: all of them in ``tox -e slow``, a fifth of them elsewhere.
+"""The number of cases that a sampled test tries.
+
+These are all cases in ``tox -e slow`` and a fifth of them elsewhere.
 
 ``@pytest.mark.sampled`` says that a test takes a sample; `conftest` gives it to each test of Hypothesis.
 """

@@ -1,4 +1,4 @@
-"""docs/architecture.md shows the rooms as the imports have them, and each package's docstring says its room's place.
+"""The rooms in docs/architecture.md and package docstrings match the imports.
 
 ``REGENERATE=1 pytest tests/test_architecture.py`` writes the generated parts anew.
 """

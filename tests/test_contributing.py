@@ -1,4 +1,4 @@
-"""Each recipe of CONTRIBUTING.md works word for word in a copy of the repository."""
+"""Each recipe of CONTRIBUTING.md works in a copy of the repository."""
 
 from __future__ import annotations
 

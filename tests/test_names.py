@@ -1,4 +1,4 @@
-"""Names of any characters that Heat takes: what is not known is still the right thing, and called by its name."""
+"""Names of any characters that Heat takes, in unknowns and messages."""
 
 from __future__ import annotations
 

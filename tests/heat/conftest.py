@@ -1,4 +1,4 @@
-"""These tests need Heat's own package: they run in the tox environment `heat` alone."""
+"""Tests that need Heat's own package: tox environment `heat`."""
 
 from importlib.util import find_spec
 
