@@ -1,7 +1,7 @@
-"""The reader of templates, environments and what they name, and of facts (layer 5).
+"""Reads stacks from templates and environments, and other input files.
 
-In: paths, or the parts of a request's body. Out: texts and `Stack` values. A template's files are read only below
-`files_root`, symbolic links resolved; addresses are never fetched. Errors are InputError.
+The files of a template are read only below `files_root`, with symbolic links resolved. Addresses are never fetched.
+Errors are InputError.
 """
 
 from __future__ import annotations
@@ -43,29 +43,32 @@ def read_stack(
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
 ) -> Stack:
-    """The stack of a template with its environments, later over earlier, the body's last. As in Heat a body alone
-    yields to the parameters, but environments' files do not.
+    """Read the stack of a template with its environments; later environments override earlier ones.
 
-    `template` is the template itself, as a request's body holds it: then only `files` are there, and no other file is
-    ever read. `source` is the path of a file, or a folder with a `template.yaml` and perhaps an `env.yaml`; a mapping,
-    or a text of several lines or of JSON, is the template here too. `environment_files` are names of `files`, over the
-    parameters; `masked` entries of an environment have a value that nobody here may know. With `undeclared`, parameters
-    that the template does not declare are passed over, as Heat passes over those that a stack has from an update ago.
-    What is unknown has the value that `assume` gives to its expression, as findings print it, in a mapping or in texts
-    `EXPRESSION=VALUE`; unless `strict`, the template need not use all of these.
+    `source` is the path of a template, or of a folder with a ``template.yaml`` and perhaps an ``env.yaml``. A mapping,
+    or a text of several lines or of JSON, is the template itself. `template` is the template in the body of a request:
+    then only `files` can be read, and no file on disk.
 
-    Errors: InputError; UsageError unless one is given.
+    `environments` are paths; `environment` is that of a body and comes after them. As in Heat, the parameters override
+    the environment of a body alone, but not environment files. `environment_files` are names of `files`, which override
+    the parameters. `masked` names the section and key of values that are hidden, and so unknown. With `undeclared`,
+    parameters that the template does not declare are ignored, as Heat ignores those left by a previous update.
+
+    `assume` gives values to unknowns by their expressions as findings print them: a mapping, or texts
+    `EXPRESSION=VALUE`. If `strict`, the template must use all of these.
+
+    Errors: InputError; UsageError unless exactly one of `source` and `template` is given.
     """
     from datalog_gate.template.reader import read_template
     from datalog_gate.template.resources import Text
 
-    given: list[tuple[str, Text]] = []
+    environment_texts: list[tuple[str, Text]] = []
     paths = [Path(path) for path in environments]
     root: Path | None = None
     body: Text
     if (source is None) == (template is None):
         raise UsageError("read_stack takes either a path or a template")
-    if isinstance(source, Path) or (isinstance(source, str) and _names_file(source)):
+    if isinstance(source, Path) or (isinstance(source, str) and _is_path(source)):
         path = Path(source)
         name = root_name(path)
         if path.is_dir():
@@ -74,15 +77,15 @@ def read_stack(
         body, label, root = read_text(path), str(path), Path(files_root or path.parent).resolve()
     else:
         body, label, name = source or template or "", "<template>", "stack"
-    given += [(str(path), read_text(path)) for path in paths]
-    if given and environment:
-        given.append(("<environment>", environment))
-    given += [(name, (files or {})[name]) for name in environment_files]
+    environment_texts += [(str(path), read_text(path)) for path in paths]
+    if environment_texts and environment:
+        environment_texts.append(("<environment>", environment))
+    environment_texts += [(name, (files or {})[name]) for name in environment_files]
 
-    def fetch(wanted: str, base: str) -> tuple[str, str] | None:
-        if files and wanted in files:
-            return wanted, files[wanted]
-        return None if root is None else _local(wanted, base, root)
+    def fetch(name: str, base: str) -> tuple[str, str] | None:
+        if files and name in files:
+            return name, files[name]
+        return None if root is None else _read_local(name, base, root)
 
     chosen = stack_name or name
     return read_template(
@@ -90,8 +93,8 @@ def read_stack(
         label,
         fetch=fetch,
         stack_name=chosen,
-        environments=given,
-        environment=None if given else environment,
+        environments=environment_texts,
+        environment=None if environment_texts else environment,
         parameters=parameters,
         masked=masked,
         undeclared=undeclared,
@@ -113,9 +116,12 @@ def read_before(
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
 ) -> Stack:
-    """The stack as it was before it became that of `after`: with the environments and parameters of the new one, as
-    far as its template declares these; a folder with an `env.yaml` has that alone. The name is the new one's. What lies
-    outside `files_root` is its own root. Errors: those of `read_stack`."""
+    """Read the stack before it changed to that of `after`. Errors: those of `read_stack`.
+
+    It has the name, environments and parameters of the new stack, as far as its template declares them. A folder with
+    an ``env.yaml`` has only that environment. A template outside `files_root` is its own root.
+    Assumptions need not be used.
+    """
     own = isinstance(source, Path) and (source / "env.yaml").is_file()
     if isinstance(after, Path) and (after / "env.yaml").is_file():
         environments = [after / "env.yaml", *environments]
@@ -135,9 +141,11 @@ def read_before(
 
 
 def read_catalogue(*paths: str | Path, upgrade: bool = True) -> Catalogue:
-    """The catalogue with the types of an operator's files, each in the place of a shipped one of its name. What
-    `schema/data/harvest.py` printed of another Heat stands for all shipped types of Heat; without `upgrade` it is
-    left out. Errors: InputError."""
+    """Read the catalogue with the resource types of an operator's files, which replace shipped types of the same name.
+
+    A file that `schema/data/harvest.py` printed of another Heat replaces all shipped types of Heat; without `upgrade`
+    it is ignored. Errors: InputError.
+    """
     from datalog_gate.schema.operator_files import read_catalogue
 
     if not paths:
@@ -146,13 +154,13 @@ def read_catalogue(*paths: str | Path, upgrade: bool = True) -> Catalogue:
 
 
 def root_name(path: Path) -> str:
-    """What the root stack of a template is named if nobody names it: the stem of its file, or its folder's name."""
+    """The default name of a root stack: the stem of its template, or the name of its folder."""
     return path.resolve().name if path.is_dir() else path.stem
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file of UTF-8. Errors: InputError (`unreadable`, `encoding`, `too-large`)."""
-    content = _content(Path(path))
+    """Read a file of UTF-8. Errors: InputError (`unreadable`, `encoding`, `too-large`)."""
+    content = _read_bytes(Path(path))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -162,11 +170,11 @@ def read_text(path: str | Path) -> str:
         raise InputError([Diagnostic("encoding", f"byte {error.start} of the file is not UTF-8", span)]) from None
 
 
-def _names_file(source: str) -> bool:
+def _is_path(source: str) -> bool:
     return "\n" not in source and not source.lstrip().startswith("{")
 
 
-def _content(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -178,24 +186,27 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _local(wanted: str, base: str, root: Path) -> tuple[str, str] | None:
-    """The file below `root` that a name in the file `base` means; None if there is none, or the name is an address.
-    What is not UTF-8 becomes base64, as Heat's client sends it."""
-    scheme = urlsplit(wanted).scheme if "://" in wanted else ""
+def _read_local(name: str, base: str, root: Path) -> tuple[str, str] | None:
+    """Read the file below `root` that a name in the file `base` refers to. Return its label and text.
+
+    None if there is none, or the name is an address. A file that is not UTF-8 becomes base64, as Heat's client
+    sends it.
+    """
+    scheme = urlsplit(name).scheme if "://" in name else ""
     if scheme not in ("", "file"):
         return None
-    name = unquote(urlsplit(wanted).path) if scheme else wanted
+    name = unquote(urlsplit(name).path) if scheme else name
     label = os.path.normpath(os.path.join(os.path.dirname(base), name))
     try:
         path = Path(label).resolve()
-        inside, there = path.is_relative_to(root), path.is_file()
+        inside, is_file = path.is_relative_to(root), path.is_file()
     except (OSError, ValueError, RuntimeError):  # a name too long, with a NUL, or a loop of links
         return None
     if not inside:
         raise InputError([Diagnostic("outside-root", f"{name} lies outside {root}, the folder that may be read")])
-    if not there:
+    if not is_file:
         return None
-    content = _content(path)
+    content = _read_bytes(path)
     try:
         return label, content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -203,14 +214,14 @@ def _local(wanted: str, base: str, root: Path) -> tuple[str, str] | None:
 
 
 def read_facts(path: Path) -> list[FactLine]:
-    """The facts of a file of lines. Errors: InputError."""
+    """Read the facts of a file of lines. Errors: InputError."""
     from datalog_gate.facts.lines import read
 
     return read(read_text(path), str(path))
 
 
 def read_json(path: Path) -> object:
-    """The data of a JSON file. Errors: InputError."""
+    """Read the data of a JSON file. Errors: InputError."""
     try:
         data: object = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
