@@ -36,6 +36,16 @@ def _writes(log: DecisionLog, of: int, count: int) -> None:
     log.flush(20.0)
 
 
+def _write_from_two_processes(path: Path, limit: int, count: int) -> None:
+    logs = [DecisionLog(str(path), limit) for _ in range(2)]
+    children = [FORK.Process(target=_writes, args=(log, of, count)) for of, log in enumerate(logs)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60.0)
+    assert [child.exitcode for child in children] == [0, 0]
+
+
 def test_a_forked_process_writes_records_of_its_own(tmp_path: Path) -> None:
     log = DecisionLog(str(tmp_path / "log"), 100_000)
     log.write(record(n=1))
@@ -79,13 +89,7 @@ def _locked(path: Path) -> bool:
 
 
 def test_processes_that_share_a_log_and_rotate_it_break_no_line(tmp_path: Path) -> None:
-    logs = [DecisionLog(str(tmp_path / "log"), 40_000) for _ in range(2)]
-    children = [FORK.Process(target=_writes, args=(log, of, 200)) for of, log in enumerate(logs)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(60.0)
-    assert [child.exitcode for child in children] == [0, 0]
+    _write_from_two_processes(tmp_path / "log", 40_000, 200)
     kept = read_entries(tmp_path / "log")
     for of in range(2):
         numbers = [entry["n"] for entry in kept if isinstance(entry, dict) and entry["of"] == of]
@@ -95,12 +99,7 @@ def test_processes_that_share_a_log_and_rotate_it_break_no_line(tmp_path: Path) 
 
 
 def test_processes_that_share_a_log_lose_nothing(tmp_path: Path) -> None:
-    logs = [DecisionLog(str(tmp_path / "log"), 10_000_000) for _ in range(2)]
-    children = [FORK.Process(target=_writes, args=(log, of, 300)) for of, log in enumerate(logs)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(60.0)
+    _write_from_two_processes(tmp_path / "log", 10_000_000, 300)
     wanted = [{"of": of, "n": n, "text": "x" * n} for of in range(2) for n in range(300)]
     assert sorted(read_entries(tmp_path / "log"), key=str) == sorted(wanted, key=str)
 
