@@ -23,42 +23,51 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
+from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.schema.declaration import RelationRef, possible_version
 
 PASSED, MADE = 1, 2
+Cell = tuple[RelationRef, int]
+"""A relation and the position of one of its columns."""
 
 
 @dataclass(slots=True)
 class Taint:
-    """By relation and column: `PASSED` where it can hold a secret, `MADE` where something made of one. `spans` are
-    those of the literals that compute with one."""
+    """The columns that can hold a secret, or a value computed from one."""
 
-    columns: dict[tuple[RelationRef, int], int]
+    columns: dict[Cell, int]
+    """`PASSED` for a column that can hold a secret, `MADE` for one that can hold a value computed from a secret."""
     spans: set[Span] = field(default_factory=set)
+    """The literals that compute with a secret."""
 
 
 def taint(program: CheckedProgram, secrets: Mapping[RelationRef, Collection[int]]) -> Taint:
     """Compute which columns secrets reach from these columns of the inputs."""
-    taint_so_far = Taint({(name, at): PASSED for name, positions in secrets.items() for at in positions})
-    taint_so_far.columns |= {(possible_version(name), at): PASSED for name, at in taint_so_far.columns}
-    size = -1
-    while size < (size := sum(taint_so_far.columns.values())):
+    spans: set[Span] = set()
+
+    def spread(columns: dict[Cell, int]) -> dict[Cell, int]:
+        spread_to = Taint(dict(columns), spans)
         for stratum in program.strata:
             for rule in stratum.rules:
-                flow = _Flow(taint_so_far)
+                flow = _Flow(spread_to)
                 flow.through(rule.body)
                 for at, term in enumerate(rule.arguments):
-                    key = rule.relation, at
-                    taint_so_far.columns[key] = max(taint_so_far.columns.get(key, 0), flow.of([term]))
-    return taint_so_far
+                    if level := flow.of([term]):
+                        cell = rule.relation, at
+                        spread_to.columns[cell] = max(spread_to.columns.get(cell, 0), level)
+        return spread_to.columns
+
+    columns = {(name, at): PASSED for name, positions in secrets.items() for at in positions}
+    columns |= {(possible_version(name), at): PASSED for name, at in columns}
+    return Taint(fixpoint(spread, columns), spans)
 
 
-def levels(found: Taint, rule: CheckedRule) -> Mapping[Var, int]:
+def levels(taint: Taint, rule: CheckedRule) -> Mapping[Var, int]:
     """The levels of a rule's variables, as in `Taint`, without those that hold nothing of a secret."""
-    flow = _Flow(found)
+    flow = _Flow(taint)
     flow.through(rule.body)
-    return {var: level for var, level in flow.variables.items() if level}
+    return flow.variables
 
 
 @dataclass(slots=True)
@@ -70,10 +79,14 @@ class _Flow:
 
     def through(self, body: Sequence[CheckedLiteral]) -> None:
         """Follow the literals until nothing changes."""
-        size = -1
-        while size < (size := sum(self.variables.values())):
+
+        def follow(variables: dict[Var, int]) -> dict[Var, int]:
+            self.variables = dict(variables)
             for literal in body:
                 self._literal(literal)
+            return self.variables
+
+        self.variables = fixpoint(follow, self.variables)
 
     def of(self, operands: Iterable[Pattern]) -> int:
         return max((self.variables.get(operand, 0) for operand in operands if isinstance(operand, Var)), default=0)
@@ -105,5 +118,5 @@ class _Flow:
                 self._bind(output, MADE)
 
     def _bind(self, term: Pattern, level: int) -> None:
-        if isinstance(term, Var):
+        if level and isinstance(term, Var):
             self.variables[term] = max(self.variables.get(term, 0), level)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Literal as OneOf
 
 from datalog_gate.analysis.cache import ProgramCache
@@ -34,6 +35,7 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
+from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.values import Row
 from datalog_gate.schema.declaration import RelationRef, is_old
 from datalog_gate.schema.relations import TRANSITION
@@ -115,16 +117,18 @@ def computed_cells(program: CheckedProgram, indexes: bool = True) -> set[Cell]:
         if indexes and column.name in INDEXES
     }
     for stratum in program.strata:
-        size = -1
-        while size < len(computed):
-            size = len(computed)
-            for rule in stratum.rules:
-                read = _read_variables(rule, computed)
-                computed |= {
-                    (rule.relation, at)
-                    for at, term in enumerate(rule.arguments)
-                    if isinstance(term, Var) and term not in read
-                }
+        computed = fixpoint(partial(_extend_computed, stratum.rules), computed)
+    return computed
+
+
+def _extend_computed(rules: Sequence[CheckedRule], computed: set[Cell]) -> set[Cell]:
+    """Add the columns that rules fill with a computed value, given those known so far."""
+    computed = set(computed)
+    for rule in rules:
+        read = _read_variables(rule, computed)
+        for at, term in enumerate(rule.arguments):
+            if isinstance(term, Var) and term not in read:
+                computed.add((rule.relation, at))
     return computed
 
 
@@ -194,10 +198,12 @@ def _read_variables(rule: CheckedRule, computed: Set[Cell]) -> set[Var]:
                 copies += [(left, (right,)), (right, (left,))]
             case Call("??", inputs, (output,)):
                 copies.append((output, inputs))
-    size = -1
-    while size < len(read):
-        size = len(read)
+
+    def extend(read: set[Var]) -> set[Var]:
+        read = set(read)
         for target, sources in copies:
             if isinstance(target, Var) and all(isinstance(source, Const) or source in read for source in sources):
                 read.add(target)
-    return read
+        return read
+
+    return fixpoint(extend, read)

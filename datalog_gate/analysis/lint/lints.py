@@ -13,6 +13,7 @@ from datalog_gate.analysis.lint.single_use import find_single_uses
 from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
 from datalog_gate.analysis.resolve import Names
+from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.base.values import Value
 from datalog_gate.language.ast import Aggregate, Atom, Constant, Declaration, Import, Module, Rule
@@ -65,12 +66,16 @@ def _of_policies(checked: Checked, tested: Collection[str]) -> Iterator[Diagnost
 
 def _live(checked: Checked) -> set[RelationRef]:
     """The relations that can have a row: a least fixpoint over the strata."""
-    live = set(checked.program.inputs)
-    for stratum in checked.program.strata:
-        size = -1
-        while size != (size := len(live)):
-            live.update(rule.relation for rule in stratum.rules if not _dead(rule, live))
-    return live
+    rules = [rule for stratum in checked.program.strata for rule in stratum.rules]
+
+    def extend(live: set[RelationRef]) -> set[RelationRef]:
+        live = set(live)
+        for rule in rules:
+            if rule.relation not in live and not _dead(rule, live):
+                live.add(rule.relation)
+        return live
+
+    return fixpoint(extend, set(checked.program.inputs))
 
 
 def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[RelationRef]) -> Iterator[Diagnostic]:
