@@ -145,7 +145,7 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # only a mistake pays for it
 
     known = sorted(set(candidates))
-    folded = {one.lower(): one for one in reversed(known)}
+    folded = {name.lower(): name for name in reversed(known)}
     near = get_close_matches(word.lower(), folded, n=1, cutoff=0.7)
     return folded[near[0]] if near else slip(word, known)
 
@@ -169,8 +169,8 @@ class Slips:
     def of(self, word: str) -> list[str]:
         """The words that `word` is one slip of the hand away from: a letter dropped, added or changed, or two swapped.
         What differs in digits alone (`port1`, `port2`), or has a single letter, is meant to differ."""
-        near = {one for rest in _rests(word) for one in self._by_rest.get(rest, ())[:100] if one != word}
-        return sorted(one for one in near if _one_slip(*sorted((word, one), key=len)))
+        near = {name for rest in _rests(word) for name in self._by_rest.get(rest, ())[:100] if name != word}
+        return sorted(name for name in near if _one_slip(*sorted((word, name), key=len)))
 
 
 def slip(word: str, candidates: Iterable[str]) -> str | None:
@@ -185,7 +185,7 @@ def _rests(word: str) -> set[str]:
 def _one_slip(short: str, long: str) -> bool:
     if len(long) < 2 or len(long) - len(short) > 1:
         return False
-    same = next((at for at, (one, other) in enumerate(zip(short, long, strict=False)) if one != other), len(short))
+    same = next((at for at, (left, right) in enumerate(zip(short, long, strict=False)) if left != right), len(short))
     end = 0
     while end < len(short) - same and short[-1 - end] == long[-1 - end]:
         end += 1

@@ -36,15 +36,15 @@ def difference(old: Resource, new: Resource, kind: ResourceType | None) -> Diffe
     """How the properties differ. Of a type that nobody knows nothing is known but what the template says."""
     before, after = (as_heat_reads(resource, kind).properties for resource in (old, new))
     if kind:
-        schema = {one.name: one for one in kind.properties}
+        schemas = {schema.name: schema for schema in kind.properties}
     else:
-        schema = {name: Property(name, "any") for name in {**before, **after}}
-    found = Difference({name: _given(one, after) for name, one in schema.items()})
-    for name, one in schema.items():
+        schemas = {name: Property(name, "any") for name in {**before, **after}}
+    found = Difference({name: _given(schema, after) for name, schema in schemas.items()})
+    for name, schema in schemas.items():
         if name not in before and name not in after:
             continue
         compared = _Comparison()
-        compared.values(_given(one, before), found.after[name], one)
+        compared.values(_given(schema, before), found.after[name], schema)
         if compared.differ or compared.doubt:
             found.properties[name] = None if compared.differ else compared.doubt
         elif compared.same:
@@ -52,10 +52,10 @@ def difference(old: Resource, new: Resource, kind: ResourceType | None) -> Diffe
     return found
 
 
-def differ(one: Data, other: Data) -> tuple[bool, Doubt]:
+def differ(left: Data, right: Data) -> tuple[bool, Doubt]:
     """Whether two pieces of plain data differ, and else what decides it, if anything does."""
     compared = _Comparison()
-    compared.values(one, other, None)
+    compared.values(left, right, None)
     return compared.differ, compared.doubt
 
 
@@ -67,39 +67,39 @@ class _Comparison:
     doubt: Doubt = None
     same: list[ResourceId | Unknown] = field(default_factory=list)
 
-    def values(self, one: Data, other: Data, schema: Property | None) -> None:
-        match one, other:
+    def values(self, left: Data, right: Data, schema: Property | None) -> None:
+        match left, right:
             case dict(), dict():
-                self.differ |= one.keys() != other.keys()
+                self.differ |= left.keys() != right.keys()
                 children = {child.name: child for child in schema.children} if schema else {}
-                for key in one.keys() & other.keys():
-                    self.values(one[key], other[key], children.get(key))
+                for key in left.keys() & right.keys():
+                    self.values(left[key], right[key], children.get(key))
             case list(), list():
-                self.differ |= len(one) != len(other)
+                self.differ |= len(left) != len(right)
                 item = schema and (replace(schema, kind="map") if schema.children else schema.item)
-                for left, right in zip(one, other, strict=False):
-                    self.values(left, right, item)
+                for old, new in zip(left, right, strict=False):
+                    self.values(old, new, item)
             case (Unknown() | ResourceId(), _) | (_, Unknown() | ResourceId()):
-                self._symbols(one, other)
-            case _ if one != other:
+                self._symbols(left, right)
+            case _ if left != right:
                 looked_up = schema.custom if schema and "." in schema.custom else ""  # Heat takes a name or an id
-                ids = [isinstance(each, str) and UUID.fullmatch(each) is not None for each in (one, other)]
+                ids = [isinstance(side, str) and UUID.fullmatch(side) is not None for side in (left, right)]
                 if looked_up and ids[0] != ids[1]:
                     self.doubt = self.doubt or Unknown(f"whether the two are one {looked_up}")
                 else:
                     self.differ = True
 
-    def _symbols(self, one: Data, other: Data) -> None:
+    def _symbols(self, left: Data, right: Data) -> None:
         """A reference differs from all but itself, and from an unknown or a text that may be an id nobody knows."""
-        if one == other and isinstance(one, Unknown | ResourceId):
-            self.same.append(one)
-        elif unknown := next((each for each in (other, one) if isinstance(each, Unknown)), None):
+        if left == right and isinstance(left, Unknown | ResourceId):
+            self.same.append(left)
+        elif unknown := next((side for side in (right, left) if isinstance(side, Unknown)), None):
             self.doubt = self.doubt or unknown
-        elif isinstance(one, ResourceId) and isinstance(other, ResourceId):
+        elif isinstance(left, ResourceId) and isinstance(right, ResourceId):
             self.differ = True
         else:
-            reference = next(each for each in (one, other) if isinstance(each, ResourceId))
-            text = isinstance(one, str) or isinstance(other, str)
+            reference = next(side for side in (left, right) if isinstance(side, ResourceId))
+            text = isinstance(left, str) or isinstance(right, str)
             if text:
                 self.doubt = self.doubt or Unknown(f"the id of {reference.path}")
             self.differ |= not text

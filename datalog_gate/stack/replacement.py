@@ -83,7 +83,7 @@ def effects(kind: ResourceType | None, name: str, found: Difference) -> Iterator
         else:
             kept = keeping.get(str(value))
             yield Effect("replace") if kept is None else Effect("update", kept)
-    elif any(one.name == name and one.update_allowed for one in kind.properties):
+    elif any(schema.name == name and schema.update_allowed for schema in kind.properties):
         yield Effect("update", DISRUPTING.get((kind.name, name), ""))
     else:
         yield Effect("replace")
@@ -139,9 +139,9 @@ def _if(value: Data, wanted: object) -> Iterator[Effect]:
         yield Effect("replace")
 
 
-def _differing(one: Data, other: Data) -> Iterator[Effect]:
+def _differing(left: Data, right: Data) -> Iterator[Effect]:
     """A replacement if the two differ."""
-    surely, doubt = differ(one, other)
+    surely, doubt = differ(left, right)
     if surely or doubt:
         yield Effect("replace", doubt=None if surely else doubt)
 

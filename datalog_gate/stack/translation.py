@@ -64,16 +64,16 @@ def _hold(properties: Collection[Mapping[str, Data]], way: Way) -> bool:
     """Whether something lies under the way in any of the properties, in any member of the lists on it. It is asked of
     every resource there is, so it goes step by step for all at once."""
     first, *further = way
-    data = [one[first] for one in properties if first in one]
+    data = [part[first] for part in properties if first in part]
     for step in further:
         below: list[Data] = []
-        for one in data:
-            if isinstance(one, dict):
-                if step in one:
-                    below.append(one[step])
-            elif isinstance(one, list):
-                data += one
-            elif isinstance(one, Unknown):
+        for part in data:
+            if isinstance(part, dict):
+                if step in part:
+                    below.append(part[step])
+            elif isinstance(part, list):
+                data += part
+            elif isinstance(part, Unknown):
                 return True
         data = below
     return bool(data)
@@ -84,11 +84,11 @@ def _moved(
 ) -> Data:
     """The data with what lies under the source under the target; `origins` maps where it is to where it was."""
     if isinstance(data, list):
-        return [_moved(one, source, target, schema, (*path, at), origins) for at, one in enumerate(data)]
+        return [_moved(part, source, target, schema, (*path, at), origins) for at, part in enumerate(data)]
     first, *rest = source
     if not isinstance(data, dict) or first not in data:
         return data
-    kinds = {one.name: one for one in schema}
+    kinds = {property_.name: property_ for property_ in schema}
     if rest and (target is None or first == target[0]):
         further = None if target is None else target[1:]
         children = kinds[first].children

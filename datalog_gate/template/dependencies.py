@@ -28,8 +28,8 @@ def in_order(definitions: Mapping[str, Data], start: str, done: Container[str]) 
         elif name not in seen:
             seen.add(name)
             pending.append((name, True))
-            named = (one for one in _mentioned(definitions[name]) if one in definitions and one not in done)
-            pending += [(one, False) for one in named if one not in seen]
+            named = (other for other in _mentioned(definitions[name]) if other in definitions and other not in done)
+            pending += [(other, False) for other in named if other not in seen]
     return order
 
 

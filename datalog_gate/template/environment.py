@@ -279,7 +279,7 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
         case str() if value and key != "base_url":
             registry.types[key] = entry(value)
         case None | "" if key.endswith("*"):
-            for gone in [one for one in registry.types if one.startswith(key[:-1])]:
+            for gone in [name for name in registry.types if name.startswith(key[:-1])]:
                 del registry.types[gone]
         case None | "":
             registry.types.pop(key, None)

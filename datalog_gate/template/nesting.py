@@ -297,8 +297,8 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
     if not isinstance(types, list) or not isinstance(shared, dict):
         tree.report("bad-template", "a chain takes a list of types as `resources`", place(("type",)))
         return Group((), place)
-    unsure = next((one for one in types if isinstance(one, Unknown)), None)
-    if wrong := [one for one in types if not isinstance(one, str | Unknown)]:
+    unsure = next((type_name for type_name in types if isinstance(type_name, Unknown)), None)
+    if wrong := [type_name for type_name in types if not isinstance(type_name, str | Unknown)]:
         tree.report("bad-template", f"`{wrong[0]}` is no type of a chain's member", place(("type",)))
     concurrent = properties.get("concurrent") is True
     members = [
@@ -321,7 +321,7 @@ def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: 
     if where.hides(("properties", "servers"), True):
         where.hide(("properties", "server"))
     known = tree.type_of(kind)
-    shared: dict[str, Data] = {one.name: one.default for one in known.properties} if known else {}
+    shared: dict[str, Data] = {schema.name: schema.default for schema in known.properties} if known else {}
     shared |= {name: value for name, value in properties.items() if value is not None}
     del shared["servers"]
     for name in servers:
@@ -329,7 +329,8 @@ def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: 
             message = f"a resource's name is a text without a slash: `{name}`"
             tree.report("bad-template", message, where(("properties", "servers", name)))
     kind = DEPLOYMENTS[kind]
-    return Group(tuple(Member(str(name), kind, {**shared, "server": one}) for name, one in servers.items()), where)
+    members = (Member(str(name), kind, {**shared, "server": server}) for name, server in servers.items())
+    return Group(tuple(members), where)
 
 
 def names_of(hot: bool) -> Mapping[str, str]:

@@ -75,7 +75,7 @@ def declared_types(section: Data, dialect: Dialect) -> dict[str, Data]:
     """What type each parameter of a section says that it has, as HOT calls it."""
     key = dialect.key("type")
     written = (
-        {name: one.get(key) for name, one in section.items() if isinstance(one, dict)}
+        {name: definition.get(key) for name, definition in section.items() if isinstance(definition, dict)}
         if isinstance(section, dict)
         else {}
     )
@@ -140,7 +140,8 @@ def _parameter(
     rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
     if default_key in definition:
         rest["default"] = definition[default_key]
-    chosen = next((one for one in (given, default) if one and (one.facade or one.value is not None)), None)
+    sources = (source for source in (given, default) if source)
+    chosen = next((source for source in sources if source.facade or source.value is not None), None)
     own = definition.get(default_key)
     try:
         constraints = list(_constraints(definition, str(kind), dialect))
@@ -175,9 +176,9 @@ def _domain(kind: str, constraints: Limits) -> tuple[Value, ...]:
         return ()
     found: dict[Value, None] = {}
     candidates = allowed[0] if allowed else [False, True]
-    for one in candidates if isinstance(candidates, list) else []:
+    for candidate in candidates if isinstance(candidates, list) else []:
         try:
-            value = convert(kind, one)
+            value = convert(kind, candidate)
             for constraint, limit in constraints:
                 _check(constraint, limit, kind, value)
             found[from_python(value)] = None
@@ -223,12 +224,13 @@ def _as_property(kind: str, value: Data) -> Data:
         case ("string", float() | list() | dict()) | ("boolean", int() | float()) if not isinstance(value, bool):
             raise _RefusedError(f"it is no {kind}")
         case "comma_delimited_list", [dict(), *_] as members:
-            maps = [each for each in members if isinstance(each, dict)]
+            maps = [member for member in members if isinstance(member, dict)]
             if len(maps) < len(members):
                 raise _RefusedError("it is a list of maps and others")
-            return ",".join(f".member.{at}.{key}={one}" for at, each in enumerate(maps) for key, one in each.items())
+            pairs = [(at, key, part) for at, member in enumerate(maps) for key, part in member.items()]
+            return ",".join(f".member.{at}.{key}={part}" for at, key, part in pairs)
         case "comma_delimited_list", list() as items:
-            parts = ("" if one is None else one for one in items)
+            parts = ("" if item is None else item for item in items)
             return [piece for part in parts for piece in (part.split(",") if isinstance(part, str) else [_text(part)])]
         case "comma_delimited_list", dict() | int() | float():
             raise _RefusedError("it is no list")
@@ -237,10 +239,10 @@ def _as_property(kind: str, value: Data) -> Data:
     return value
 
 
-def _text(one: Data) -> Data:
-    if not isinstance(one, Unknown | ResourceId):
+def _text(item: Data) -> Data:
+    if not isinstance(item, Unknown | ResourceId):
         raise _RefusedError("it holds something that is no text")
-    return one
+    return item
 
 
 def convert(kind: str, value: Data) -> Data:
@@ -288,7 +290,7 @@ def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) ->
     if dialect.hot:
         given = definition.get("constraints")
         given = [] if given is None else given
-        if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        if not isinstance(given, list) or not all(isinstance(entry, dict) for entry in given):
             raise _RefusedError("the constraints are no list of maps")
     else:
         merged: dict[str, Any] = {}
@@ -297,14 +299,14 @@ def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) ->
             merged[constraint] = merged.get(constraint, {}) | {bound: definition[key]} if bound else definition[key]
         given = [{constraint: limit} for constraint, limit in merged.items()]
     known = [name for name in _CONSTRAINTS if name != "modulo" or dialect.date >= "2017-02-24"]
-    for one in given:
-        name = next((name for name in known if name in one), None)
-        if wrong := [key for key in one if key not in (*_CONSTRAINTS, "description")]:
+    for entry in given:
+        name = next((name for name in known if name in entry), None)
+        if wrong := [key for key in entry if key not in (*_CONSTRAINTS, "description")]:
             raise _RefusedError(f"there is no constraint `{wrong[0]}`")
         if name is None or kind not in _CONSTRAINTS[name]:
-            raise _RefusedError(f"a {kind} can't have the constraint `{name or next(iter(one), '')}`")
+            raise _RefusedError(f"a {kind} can't have the constraint `{name or next(iter(entry), '')}`")
         try:
-            yield name, _limit(name, one[name])
+            yield name, _limit(name, entry[name])
         except (ValueError, TypeError, ArithmeticError, AttributeError, re.error):
             raise _RefusedError(f"the constraint `{name}` has a wrong form") from None
 
@@ -317,7 +319,7 @@ def _limit(name: str, limit: Data) -> Data:
         low, high = (None if limit.get(key) is None else convert("number", limit[key]) for key in _BOUNDS[name])
         if low is None and high is None:
             raise ValueError
-        if name == "length" and not all(isinstance(one, int | None) for one in (low, high)):
+        if name == "length" and not all(isinstance(bound, int | None) for bound in (low, high)):
             raise ValueError
         if name == "modulo" and (low % 1 or high % 1 or not 0 <= high / low < 1):  # type: ignore[operator]
             raise ValueError
@@ -346,7 +348,7 @@ def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
             if isinstance(value, list):
                 allowed = {item for item in limit if not isinstance(item, dict | list)}.issuperset(value)
             else:
-                allowed = convert(kind, value) in [convert(kind, one) for one in limit]
+                allowed = convert(kind, value) in [convert(kind, item) for item in limit]
             if not allowed:
                 raise _RefusedError(f"it is none of {', '.join(map(str, limit))[:200]}")
         case "allowed_pattern":

@@ -39,10 +39,10 @@ def simple_resources(scope: Scope) -> Simple:
     def defined(name: str) -> Where:  # not through the scope, which holds the resources: a circle is freed late
         return Where(document, ("resources", name), names, hidden, given)
 
-    def above(one: str, other: str) -> bool:
+    def above(name: str, other: str) -> bool:
         if not position:
             position.update(zip(scope.definitions, count()))
-        return position[one] < position[other]
+        return position[name] < position[other]
 
     for name, definition in scope.definitions.items():
         if type(definition) is not dict or len(definition) != 2:

@@ -258,20 +258,23 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     for parameter in parameters:
         scope.parameters[parameter.name] = parameter.value
         outside = (given.get(parameter.name), inside.environment.defaults.get(parameter.name))
-        if chosen := next((one for one in outside if one and one.value is not None), None):
+        if chosen := next((source for source in outside if source and source.value is not None), None):
             scope.given[parameter.name] = chosen.locate
         elif parameter.origin == "default":
             scope.given[parameter.name] = document.below(
                 (dialect.key("parameters"), parameter.name, dialect.key("default"))
             )
-        said = given.get(parameter.name)
+        outer = given.get(parameter.name)
         if parameter.hidden:
             default = (dialect.key("parameters"), parameter.name, dialect.key("default"))
             tree.veiled += [
-                at for one in (said, inside.environment.defaults.get(parameter.name)) if one for at in one.written
+                at
+                for source in (outer, inside.environment.defaults.get(parameter.name))
+                if source
+                for at in source.written
             ]
             tree.veiled += [place for place in [document.place(default)] if place != document.place(default[:-1])]
-        if (parameter.hidden or (said and said.hidden)) and not isinstance(parameter.value, Unknown):
+        if (parameter.hidden or (outer and outer.hidden)) and not isinstance(parameter.value, Unknown):
             scope.veiled.add(("parameters", parameter.name))
             whole = not isinstance(parameter.value, dict | list)
             written = Expression("get_param", parameter.name, scope.id) if whole else None

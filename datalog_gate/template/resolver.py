@@ -142,7 +142,7 @@ class Scope:
         if isinstance(data, list):
             if OMITTED in changed.values() and self.hidden.holds(path, True):
                 self.hidden.add(path)  # its items do not stand where the text has them
-            return [item for at, one in enumerate(data) if (item := changed.get(at, one)) is not OMITTED]
+            return [item for at, old in enumerate(data) if (item := changed.get(at, old)) is not OMITTED]
         return {key: value for key, value in {**data, **changed}.items() if value is not OMITTED}
 
     def _plain(self, data: Data, path: Path, names: frozenset[str]) -> Data:

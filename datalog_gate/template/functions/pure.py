@@ -124,9 +124,11 @@ def repeat(arguments: Data, date: str, write: Callable[[str, Data], Data]) -> Da
         expect(form)
     maps = permute and date >= "2016-10-14"
     lists = [
-        list(one) if isinstance(one, dict) and maps else list_of(one, form) for one in each.values() if one is not None
+        list(items) if isinstance(items, dict) and maps else list_of(items, form)
+        for items in each.values()
+        if items is not None
     ]
-    if not permute and len({len(one) for one in lists}) > 1:
+    if not permute and len({len(items) for items in lists}) > 1:
         raise BadFunction("takes lists of one length where permutations is false")
     if len(lists) < len(each):  # a list that is not there has no item to combine with
         return []
@@ -167,7 +169,7 @@ def _filter(arguments: Data) -> Data:
     if not items:
         return items
     items, values = list_of(items, form), list_of(values or [], form)
-    if not any(isinstance(one, dict | list | Unknown | ResourceId) for one in (*values, *items)):
+    if not any(isinstance(value, dict | list | Unknown | ResourceId) for value in (*values, *items)):
         left_out = set(values)
         return [item for item in items if item not in left_out]
     _pairs(len(values), len(items))
@@ -219,7 +221,7 @@ def _member_list_to_map(arguments: Data) -> Data:
     for name, text in dict(str(item).split("=", 1) for item in texts).items():
         if found := re.match(r"\.member\.([0-9]{1,9})\.(.*)", name):
             members.setdefault(int(found[1]), {})[found[2]] = text
-    return {one[key]: one[value] for _, one in sorted(members.items()) if key in one and value in one}
+    return {member[key]: member[value] for _, member in sorted(members.items()) if key in member and value in member}
 
 
 def _never(_arguments: Data) -> Data:

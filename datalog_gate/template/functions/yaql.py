@@ -228,7 +228,7 @@ def _paid(name: str, payload: Callable[..., object], metered: Callable[[object],
         meter = _METER.get()
         given = (*arguments, *named.values())
         looked = () if name in _WALKED else given
-        meter.spend(_CALL + sum(meter.size(one) for one in looked if not isinstance(one, str)))
+        meter.spend(_CALL + sum(meter.size(value) for value in looked if not isinstance(value, str)))
         if name == "str" and not isinstance(given[0], str | int | float | None):
             raise _Stop  # how Python writes it
         if grown := _GROWN.get(name):
