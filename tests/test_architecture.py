@@ -26,6 +26,8 @@ PACKAGES = sorted(
     ".".join(path.relative_to(ROOT).parent.parts) for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE
 )
 WITHOUT_EXAMPLE = {"datalog_gate.doors.cli.doctor"}
+OTHER_NAMES = {"doctor", "plugin_dirs"}
+"""Names in docstrings of packages that are no modules: a command and an option of Heat."""
 PART = re.compile(r"(?s)(<!-- generated: (\w+) -->\n).*?(<!-- end -->)")
 MENTION = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_0-9]+\.py)?)`")
 """A folder or a Python module in prose."""
@@ -56,6 +58,19 @@ def test_the_example_of_a_package_works(name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(ROOT)
     results = doctest.testmod(import_module(name))
     assert (results.failed, results.attempted > 0) == (0, name not in WITHOUT_EXAMPLE)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_package_names_modules_that_exist(name: str) -> None:
+    package = import_module(name)
+    folder = Path(package.__path__[0])
+    prose = (package.__doc__ or "").partition(">>>")[0]
+    missing = [
+        word
+        for word in set(re.findall(r"`([a-z_]+)`", prose)) - OTHER_NAMES - set(LEVEL) - {"api"}
+        if not ((folder / word).is_dir() or (folder / f"{word}.py").exists() or hasattr(package, word))
+    ]
+    assert missing == []
 
 
 def test_pages_name_files_that_exist() -> None:

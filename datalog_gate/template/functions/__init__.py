@@ -1,7 +1,7 @@
 """The functions of templates, HOT and CloudFormation.
 
-`pure` and `text` need only their arguments, `conditions` makes truth values, `attributes` and `echo` answer from other
-resources, `yaql` runs a query within bounds.
+`pure` and `text` need only their arguments, `conditions` makes truth values, `attributes` answers from other resources,
+`yaql` runs a query within bounds.
 
 >>> from datalog_gate.template.functions.pure import function
 >>> list_join = function("list_join", "2018-08-31")
