@@ -27,7 +27,7 @@ from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
-from datalog_gate.explain.explanation import told
+from datalog_gate.explain.explanation import format_lines
 from datalog_gate.schema.declaration import RelationRef
 
 CLOUD = """
@@ -109,7 +109,7 @@ def explained(rounds: int) -> Iterator[str]:
             decision = rules.decide(stack, explain=True)
             decided = time.process_time()
             assert isinstance(decision, ExplainedDecision)
-            texts = ["\n".join(told(decision.explanation.why(violation))) for violation in decision.violations]
+            texts = ["\n".join(format_lines(decision.explanation.why(violation))) for violation in decision.violations]
             times.append((decided - began, time.process_time() - decided))
         longest = max(len(text.encode()) for text in texts)
         del stack, decision

@@ -19,7 +19,7 @@ from datalog_gate.doors.cli.decision_text import format_decision
 from datalog_gate.doors.cli.main import main
 from datalog_gate.engine import engine
 from datalog_gate.engine.budget import UNLIMITED
-from datalog_gate.explain.explanation import told
+from datalog_gate.explain.explanation import format_lines
 from datalog_gate.files.templates import read_stack
 from tests.pages import DOCS
 
@@ -38,7 +38,9 @@ def whys(rules: str, template: str, **request: Any) -> list[str]:
     """The explanations of all findings, as text."""
     decision = judge(rules, template, **request)
     violations = (*decision.violations, *decision.undetermined)
-    return ["\n".join(line[2:] for line in told(decision.explanation.why(violation))) for violation in violations]
+    return [
+        "\n".join(line[2:] for line in format_lines(decision.explanation.why(violation))) for violation in violations
+    ]
 
 
 def fixes(rules: str, template: str, **request: Any) -> list[str | None]:
@@ -245,7 +247,7 @@ WIDE = policy(
 def test_no_explanation_is_longer_than_two_kilobytes_and_says_what_it_leaves_out() -> None:
     decision = judge(WIDE, HEAD + server())
     lines = decision.explanation.why(decision.violations[0])
-    text = "\n".join(told(lines))
+    text = "\n".join(format_lines(lines))
     data = decision.explanation.of(decision.violations[0]).to_json()
     assert len(text.encode()) <= 2000
     assert len(json.dumps(data, ensure_ascii=False).encode()) <= 2000

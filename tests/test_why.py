@@ -24,7 +24,7 @@ from datalog_gate.decision.findings import Leaf, Support, find_support
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.provenance import Provenance
-from datalog_gate.explain.why import Asked, Failure, Node, Premise, Total, Why
+from datalog_gate.explain.why import Failure, Node, Premise, RowPattern, Total, Why
 from datalog_gate.schema.declaration import RelationRef
 from tests import naive
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs, shuffled
@@ -158,7 +158,7 @@ QUESTIONS = program(Stratum(("q",), (SMALL, CONSTANT, NOT), False))
 
 def test_of_a_row_that_does_not_hold_each_rule_says_where_it_fails() -> None:
     why = explained(QUESTIONS, {"node": [(5,), (4,)], "edge": [(5, 4), (5, 8), (9, 9)]})
-    questions: list[Asked] = [(5,), (9,), (...,)]
+    questions: list[RowPattern] = [(5,), (9,), (...,)]
     answers = {row: why.why_not("q", row) for row in questions}
     assert answers == {
         (5,): (

@@ -21,7 +21,7 @@ from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key
-from datalog_gate.decision.case_analysis import Seen, Unsettled, branches
+from datalog_gate.decision.case_analysis import CaseOutcome, Unsettled, find_branches
 from datalog_gate.decision.findings import find_deciding_unknowns, find_support
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.intervals import kinds_of
@@ -254,12 +254,14 @@ def settled(case: Case, relation: RelationRef, because: Sequence[Unknown]) -> li
     """Yield whether an undetermined relation has rows, in each branch of the values that decide it, as the gate tries
     them; nothing if they can't be tried."""
     try:
-        return list(branches(because, partial(_looked, case, relation)))
+        return list(find_branches(because, partial(_looked, case, relation)))
     except Unsettled:
         return []
 
 
-def _looked(case: Case, relation: RelationRef, meanings: Sequence[Meaning]) -> Iterator[Seen[tuple[Meaning, bool]]]:
+def _looked(
+    case: Case, relation: RelationRef, meanings: Sequence[Meaning]
+) -> Iterator[CaseOutcome[tuple[Meaning, bool]]]:
     for meaning in meanings:
         versions = Versions.of(case.under(meaning), relation)
         if versions.model.exceeded:

@@ -1,13 +1,12 @@
-"""Undetermined findings, settled by trying every value that decides them (layer 4).
+"""The case analysis of undetermined findings: every value of the unknowns that decide them is tried.
 
-In: the findings of stacks in which something is not known, and a way to judge these stacks anew. Out: the findings that
-hold whatever the unknowns turn out to be, and those that hang on them, with the values for which they hold; what holds
-for none of the values is left out.
+It splits them into findings that hold whatever the unknowns turn out to be, and those that depend on them, with the
+values for which they hold; a finding that holds for none of the values is left out.
 
 An unknown is tried where it has a domain: all values that it can have. What a function makes of unknowns is tried by
-these, since two conditions on one parameter hang together; a condition whose own unknowns have no domain is true or
-false. The stacks are read again under each value, and where the finding is then still open, with whatever it hangs on
-then, there again under each value of that.
+these, since two conditions on one parameter depend on each other; a condition whose own unknowns have no domain is true
+or false. The stacks are read again under each value. Where the finding is then still open, depending on other unknowns,
+they are read again under each value of these, too.
 
 Why the answer is right: a stack that is read so is right in every world in which all that was assumed for it is true,
 and it is judged as soundly as the first one. Every world is in one branch at each step, as a domain leaves out no
@@ -37,56 +36,57 @@ from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
 
 TRIES = 256
-"""How many values, of all that decide one finding together, are tried for it."""
+"""How many combinations of values are tried for one finding."""
 WORK = 30_000
-"""What may be judged anew for all findings of a decision together: about a second of facts, resources and findings. No
-clock, so that the same is settled everywhere."""
+"""How many facts, resources and findings are judged again for all findings of a decision together: about a second. It
+is no clock, so that the same findings are settled everywhere."""
 LARGEST = WORK // 8
-"""What is larger is judged once only: a few values more would not settle much of it, and cost as much again."""
+"""The largest work of one try: a larger stack is not tried, as few of its findings would be settled."""
 ALWAYS = 100
-"""What it takes to judge anything, in such units."""
+"""The least work of one try."""
 PER_FINDING = 5
-"""What it takes to tell where a finding stands."""
+"""The work of placing one finding."""
 WORDINGS = 3
-"""How many messages are told of a finding that holds in each case for another reason."""
+"""How many messages are joined for a finding that holds in each case for another reason."""
 KNOWLEDGE = "heat:unknown"
-"""The relation that says what is not known: a policy that reads it judges that, and not what it may turn out to be."""
-Again = Callable[[PolicySet, Sequence[Stack], Budget], Decision]
+"""The relation of what is not known: a policy that reads it judges the state of knowledge, which no try changes."""
+JudgeAgain = Callable[[PolicySet, Sequence[Stack], Budget], Decision]
 T = TypeVar("T")
-Seen = tuple[T, Sequence[Unknown] | None]
-"""What is found in a case, and on what it hangs there; None if on nothing more."""
+CaseOutcome = tuple[T, Sequence[Unknown] | None]
+"""What holds in a case, and the unknowns that it still depends on; None if it depends on none."""
 MOST = 3
-"""How many unknowns, values, or cases are told."""
+"""How many unknowns, values, or cases are listed."""
 LONGEST = 80
 """How many characters of an expression, or a value, are shown."""
 MERGED = 64
-"""How many cases are compared with each other, to tell them in fewer words."""
+"""How many cases are compared with each other to merge them."""
 CONDITION = "condition "
-HELD = {"deny": "denied", "warn": "warned of", "record": "recorded"}
+VERBS = {"deny": "denied", "warn": "warned of", "record": "recorded"}
 
 Case = Mapping[Unknown, Value]
-"""Values that unknowns have."""
+"""Values of unknowns: an assumption."""
 _Cases = dict[Unknown, frozenset[Value]]
 
 
 @dataclass(slots=True)
 class Settlement:
-    """What became of undetermined findings. `origins` pairs each new one with the finding that it was, `identity`
-    tells decisions apart that came to something else."""
+    """The result of settling undetermined findings."""
 
     violations: list[Violation] = field(default_factory=list)
     waived: list[Violation] = field(default_factory=list)
     undetermined: list[Violation] = field(default_factory=list)
     origins: list[tuple[Violation, Violation]] = field(default_factory=list)
+    """Each new finding with the undetermined one that it was."""
     identity: list[str] = field(default_factory=list)
+    """What tells decisions apart that were settled in another way."""
 
 
 class Unsettled(Exception):  # noqa: N818 - an answer, not an error
-    """There is no telling, or not with the work that is left."""
+    """The finding can't be settled, or not with the work that is left."""
 
 
 class _End(NamedTuple):
-    """A branch in which the finding is open no more: what was assumed, and the violations and waived ones in it."""
+    """A branch in which the finding is no longer open: the case, and the violations and waived ones in it."""
 
     case: Case
     violations: list[Violation]
@@ -100,66 +100,69 @@ def settle(
     certain: Sequence[Violation],
     undetermined: Sequence[Violation],
     budget: Budget,
-    again: Again,
+    again: JudgeAgain,
 ) -> Settlement:
-    """Settle the undetermined findings, as far as that goes, and say of some others when they hold. `again` judges
-    stacks by some of the rules, without settling; all of it together may take what one group of policies may."""
-    found = Settlement()
-    said = Dependence(stacks)
-    branches = _Branches(rules, stacks, facts, certain, undetermined, budget, again)
+    """Settle the undetermined findings as far as possible, and compute for others when they hold.
+
+    `again` judges stacks by some of the rules, without settling; all of it together may take what one group of policies
+    may.
+    """
+    settlement = Settlement()
+    dependence = Dependence(stacks)
+    search = _Branches(rules, stacks, facts, certain, undetermined, budget, again)
     for finding in undetermined:
-        ends = branches.of(finding)
+        ends = search.of(finding)
         if ends is None:
-            found.undetermined.append(finding)
+            settlement.undetermined.append(finding)
             continue
         held = [end for end in ends if end.violations]
         if len(held) == len(ends):
             result = _merged([end.violations for end in ends])
-            found.violations.append(result)
+            settlement.violations.append(result)
         elif held:
-            because, words = said.cases(finding.level, [one.case for one in held])
-            shown = _merged([one.violations for one in held])
+            because, words = dependence.format_cases(finding.level, [end.case for end in held])
+            merged = _merged([end.violations for end in held])
             result = replace(
                 finding,
-                message=shown.message,
-                place=shown.place,
+                message=merged.message,
+                place=merged.place,
                 because=because,
                 depends=words,
-                change=shown.change,
-                tolerated=shown.tolerated,
+                change=merged.change,
+                tolerated=merged.tolerated,
             )
-            found.undetermined.append(result)
+            settlement.undetermined.append(result)
         elif all(end.waived for end in ends):
             result = _merged([end.waived for end in ends])
-            found.waived.append(result)
+            settlement.waived.append(result)
         else:
-            found.identity.append(f"never {finding.policy} {finding.resource}")
+            settlement.identity.append(f"never {finding.policy} {finding.resource}")
             continue
-        found.origins.append((result, finding))
-        found.identity.append(f"{result.policy} {result.resource} {result.depends or result.message}")
-    return found
+        settlement.origins.append((result, finding))
+        settlement.identity.append(f"{result.policy} {result.resource} {result.depends or result.message}")
+    return settlement
 
 
 def _merged(violations: Sequence[Sequence[Violation]]) -> Violation:
-    """One finding for those of all branches: their common row, or else that of the first with what each says. It is
+    """Merge the findings of all branches into one: their common row, or else that of the first with all messages. It is
     tolerated if all of them are."""
-    rows = set.intersection(*({violation.row for violation in some} for some in violations))
+    rows = set.intersection(*({violation.row for violation in branch} for branch in violations))
     result = next((violation for violation in violations[0] if violation.row in rows), None)
     if result is None:
-        messages = dict.fromkeys(some[0].message for some in violations)
+        messages = dict.fromkeys(branch[0].message for branch in violations)
         more = ["..."] if len(messages) > WORDINGS else []
         result = replace(violations[0][0], message="; or ".join([*list(messages)[:WORDINGS], *more]))
-    new = next((violation for some in violations for violation in some if not violation.tolerated), result)
+    new = next((violation for branch in violations for violation in branch if not violation.tolerated), result)
     return replace(result, change=new.change, tolerated=new.tolerated)
 
 
-def branches(
+def find_branches(
     because: Sequence[Unknown],
-    looked: Callable[[Sequence[Case]], Iterable[Seen[T]]],
+    look: Callable[[Sequence[Case]], Iterable[CaseOutcome[T]]],
     under: Case = MappingProxyType({}),
     tries: int = 1,
 ) -> Iterator[T]:
-    """What is found in all branches under a case, where something hangs on these unknowns. `looked` sees what is found
+    """Find what holds in all branches under a case, where a finding depends on these unknowns. `look` finds what holds
     in each of the cases that the values of one unknown make. Errors: Unsettled."""
     chosen = min(
         (base for base in _bases(because) if base not in under), key=lambda unknown: unknown.expression, default=None
@@ -170,11 +173,11 @@ def branches(
     if tries > TRIES:
         raise Unsettled
     cases = [{**under, chosen: value} for value in chosen.domain]
-    for case, (found, still) in zip(cases, looked(cases), strict=True):
+    for case, (outcome, still) in zip(cases, look(cases), strict=True):
         if still is None:
-            yield found
+            yield outcome
         else:
-            yield from branches(still, looked, case, tries)
+            yield from find_branches(still, look, case, tries)
 
 
 class _Branches:
@@ -188,7 +191,7 @@ class _Branches:
         certain: Sequence[Violation],
         undetermined: Sequence[Violation],
         budget: Budget,
-        again: Again,
+        again: JudgeAgain,
     ) -> None:
         ready = {violation.policy for violation in undetermined if _bases(violation.because)}
         ready -= {policy.id for policy in rules.policies if KNOWLEDGE in rules.reads[policy.relation]}
@@ -196,7 +199,7 @@ class _Branches:
         wanted = frozenset(policy.relation for policy in policies)
         self._rules = replace(rules, program=resting(rules.program, wanted), policies=policies, unlocks=())
         self._size = ALWAYS + sum(len(facts.rows.get(name, ())) for name in self._rules.program.inputs)
-        self._size += sum(len(each.resources) for stack in stacks for each in stack.walk())
+        self._size += sum(len(stack.resources) for root in stacks for stack in root.walk())
         self._size += sum(PER_FINDING for violation in (*certain, *undetermined) if violation.policy in ready)
         self._stacks, self._again = stacks, again
         self._known = {(violation.policy, violation.row) for violation in certain if SECRET not in violation.row}
@@ -209,31 +212,31 @@ class _Branches:
         self._left = WORK
 
     def of(self, finding: Violation) -> list[_End] | None:
-        """All branches in which the finding is open no more; None if it can't be settled."""
+        """Find all branches in which the finding is no longer open; None if it can't be settled."""
         if finding.policy not in self._ready or prod(len(base.domain) for base in _bases(finding.because)) > TRIES:
             return None
         try:
-            return list(branches(finding.because, partial(self._looked, finding)))
+            return list(find_branches(finding.because, partial(self._look, finding)))
         except Unsettled:
             return None
 
-    def _looked(self, finding: Violation, cases: Sequence[Case]) -> Iterator[Seen[_End]]:
-        """What the finding comes to in each case. Errors: Unsettled."""
+    def _look(self, finding: Violation, cases: Sequence[Case]) -> Iterator[CaseOutcome[_End]]:
+        """Find what becomes of the finding in each case. Errors: Unsettled."""
         work = self._size * sum(_key(case) not in self._judged for case in cases)
         if work > self._left or self._size > LARGEST:
             raise Unsettled
         for case in cases:
             decision = self._under(case)
-            if any(each.policy == finding.policy for each in decision.errors):
+            if any(error.policy == finding.policy for error in decision.errors):
                 raise Unsettled
-            violations = [each for each in decision.violations if self._is(each, finding)]
-            waived = [each for each in decision.waived if self._is(each, finding)]
-            still = [each for each in decision.undetermined if self._is(each, finding)]
-            because = [unknown for each in still for unknown in each.because]
+            violations = [violation for violation in decision.violations if self._matches(violation, finding)]
+            waived = [violation for violation in decision.waived if self._matches(violation, finding)]
+            still = [violation for violation in decision.undetermined if self._matches(violation, finding)]
+            because = [unknown for violation in still for unknown in violation.because]
             yield _End(case, violations, waived), because if still and not violations else None
 
-    def _under(self, case: Mapping[Unknown, Value]) -> Decision:
-        """What is decided if the unknowns have these values. Errors: Unsettled."""
+    def _under(self, case: Case) -> Decision:
+        """Decide on the stacks in the case. Errors: Unsettled."""
         key = _key(case)
         if key not in self._judged:
             self._left -= self._size
@@ -253,9 +256,9 @@ class _Branches:
         except (InputError, EngineError):
             return None
 
-    def _is(self, violation: Violation, finding: Violation) -> bool:
-        """Whether a finding under assumptions is of those that this one stands for without them: all about the same
-        resource, or, as what a group may hold has no name yet, about one that nothing was found of."""
+    def _matches(self, violation: Violation, finding: Violation) -> bool:
+        """Whether a violation under assumptions is one that the finding stands for without them: of the same resource,
+        or, as members of a group may have no name yet, of a resource without findings."""
         if violation.policy != finding.policy or (violation.policy, violation.row) in self._known:
             return False
         return violation.resource == finding.resource or not (
@@ -269,12 +272,15 @@ def _key(case: Case) -> frozenset[tuple[Unknown, Value]]:
 
 def _bases(unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
     """The unknowns whose values decide all of these; none if one of them has no domain."""
-    found = bases(unknowns)
-    return found if all(unknown.domain for unknown in found) else ()
+    deciding = bases(unknowns)
+    return deciding if all(unknown.domain for unknown in deciding) else ()
 
 
 class Dependence:
-    """Puts the unknowns of stacks into words."""
+    """Describes what an undetermined finding depends on, such as "denied if parameter az is nova-2".
+
+    Conditions, parameters and attributes of the stacks have their names, other unknowns are shown as written.
+    """
 
     def __init__(self, stacks: Sequence[Stack]) -> None:
         self._roots = {stack.id for stack in stacks}
@@ -288,32 +294,32 @@ class Dependence:
                     if truth.function in ("not", "Fn::Not"):
                         self._negated.setdefault(truth.arguments, f"{CONDITION}{name}{where}")
 
-    def on(self, because: Sequence[Unknown]) -> str:
-        """What a finding hangs on: nothing if that is not known."""
-        words = list(dict.fromkeys(self._word(part) for unknown in because for part in self._parts(unknown)))
+    def format_unknowns(self, because: Sequence[Unknown]) -> str:
+        """Describe the unknowns that a finding depends on; empty if there is none."""
+        words = list(dict.fromkeys(self._name(part) for unknown in because for part in self._parts(unknown)))
         return f"depends on {_listed(words, ' and ')}" if words else ""
 
-    def cases(self, level: Level, cases: Sequence[Case]) -> tuple[tuple[Unknown, ...], str]:
-        """The unknowns that decide a finding which holds in these cases and no other, and when it holds."""
-        found = _fewer(cases)
-        because = _in_order({unknown for case in found for unknown in case})
-        said = [" and ".join(self._is(unknown, case[unknown]) for unknown in _in_order(case)) for case in found]
-        return tuple(because), f"{HELD[level]} if {_listed(said, '; or if ')}"
+    def format_cases(self, level: Level, cases: Sequence[Case]) -> tuple[tuple[Unknown, ...], str]:
+        """Describe when a finding holds that holds in these cases and no other, with the unknowns that decide it."""
+        merged = _merge_cases(cases)
+        because = _in_order({unknown for case in merged for unknown in case})
+        clauses = [" and ".join(self._clause(unknown, case[unknown]) for unknown in _in_order(case)) for case in merged]
+        return tuple(because), f"{VERBS[level]} if {_listed(clauses, '; or if ')}"
 
-    def _is(self, unknown: Unknown, values: frozenset[Value]) -> str:
-        word = self._word(unknown)
+    def _clause(self, unknown: Unknown, values: frozenset[Value]) -> str:
+        name = self._name(unknown)
         negated = unknown.source in self._negated and unknown.source not in self._conditions
-        if word.startswith(CONDITION) and unknown.domain == (FALSE, TRUE):
-            return f"{word} {'holds' if (TRUE in values) != negated else 'does not hold'}"
+        if name.startswith(CONDITION) and unknown.domain == (FALSE, TRUE):
+            return f"{name} {'holds' if (TRUE in values) != negated else 'does not hold'}"
         among = [_cut(show(value)) for value in unknown.domain if value in values]
-        return f"{word} is {_listed(among, ' or ')}"
+        return f"{name} is {_listed(among, ' or ')}"
 
     def _parts(self, unknown: Unknown) -> tuple[Unknown, ...]:
         named = unknown.source in self._conditions
         return (unknown,) if named or not unknown.of else unknown.of
 
-    def _word(self, unknown: Unknown) -> str:
-        """An unknown in words: the condition, parameter or attribute that it is, or as it is written."""
+    def _name(self, unknown: Unknown) -> str:
+        """Name the condition, parameter or attribute that an unknown is; others are shown as written."""
         if unknown.hidden:
             return "a hidden value"
         if condition := self._conditions.get(unknown.source) or self._negated.get(unknown.source):
@@ -333,26 +339,30 @@ def _in_order(unknowns: Iterable[Unknown]) -> list[Unknown]:
     return sorted(unknowns, key=lambda unknown: unknown.expression)
 
 
-def _fewer(cases: Sequence[Case]) -> list[_Cases]:
-    """The cases as few ones: two that differ in one unknown alone are one, and an unknown of any value is left out."""
-    found: list[_Cases] = [{unknown: frozenset({value}) for unknown, value in case.items()} for case in cases]
-    merged = len(found) <= MERGED
-    while merged:
-        merged = False
-        for at, one in enumerate(found):
-            for other in found[at + 1 :]:
-                apart = [unknown for unknown in one.keys() | other.keys() if one.get(unknown) != other.get(unknown)]
-                if len(apart) == 1 and apart[0] in one and apart[0] in other:
-                    both = one[apart[0]] | other[apart[0]]
-                    found.remove(other)
-                    found[at] = {**one, apart[0]: both}
-                    if both.issuperset(apart[0].domain):
-                        del found[at][apart[0]]
-                    merged = True
-                    break
-            if merged:
-                break
-    return found
+def _merge_cases(cases: Sequence[Case]) -> list[_Cases]:
+    """Merge cases that differ in one unknown alone, and leave out an unknown that may have any value."""
+    merged: list[_Cases] = [{unknown: frozenset({value}) for unknown, value in case.items()} for case in cases]
+    if len(merged) <= MERGED:
+        while _merge_two(merged):
+            pass
+    return merged
+
+
+def _merge_two(cases: list[_Cases]) -> bool:
+    """Merge the first two cases that can be merged; whether there are such."""
+    for at, case in enumerate(cases):
+        for other in cases[at + 1 :]:
+            differing = [unknown for unknown in case.keys() | other.keys() if case.get(unknown) != other.get(unknown)]
+            if len(differing) != 1 or differing[0] not in case or differing[0] not in other:
+                continue
+            unknown = differing[0]
+            values = case[unknown] | other[unknown]
+            cases.remove(other)
+            cases[at] = {**case, unknown: values}
+            if values.issuperset(unknown.domain):
+                del cases[at][unknown]
+            return True
+    return False
 
 
 def _listed(words: Sequence[str], between: str) -> str:

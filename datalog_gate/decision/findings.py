@@ -162,7 +162,7 @@ class FindingReader:
             lapsed=waiver if lapse else None,
             change=self._changes.of(policy, row),
             tolerated=self._changes.tolerates(policy, row),
-            depends=self._dependence.on(because) if because else "",
+            depends=self._dependence.format_unknowns(because) if because else "",
         )
         self.read.append((violation, (relation, row)))
         return violation

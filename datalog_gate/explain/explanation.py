@@ -1,7 +1,6 @@
-"""Why a decision is as it is (layer 4): its findings, their absence and what was looked at, in lines for people.
+"""The explanation of a decision: its findings, and rows that do not hold, in lines for people.
 
-In: the finished model and the facts, kept because somebody asked. Out: lines of text with places in the user's own
-files and in the rules, secrets covered. Nothing is worked out before it is asked for.
+Each line has its place in the user's own files or in the rules; secrets are covered.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.engine.model import ModelError
+from datalog_gate.engine.provenance import Fact
 from datalog_gate.explain.fix import Fixes
 from datalog_gate.explain.messages import Messages
 from datalog_gate.explain.why import Failure, Node, Total, Why
@@ -32,17 +32,16 @@ JOINED = 90
 """How long a line of several checks gets."""
 WIDTH = 72
 """Where the column of places begins at most."""
-Word = OneOf["row", "absent", "aggregate", "holds", "fails", "fix"]
-Raw = tuple[RelationRef, Row]
+LineKind = OneOf["row", "absent", "aggregate", "holds", "fails", "fix"]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExplanationLine:
     """One step: what was there, was not there, came out or holds, where that was written, and how deep below the
     finding it stands: a row rests on the deeper ones after it."""
 
     depth: int
-    word: Word
+    word: LineKind
     text: str
     place: Span | None
 
@@ -58,11 +57,11 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class FindingExplanation:
     """Why a finding holds, and a change under which it does not, if one was found."""
 
-    lines: tuple[Line, ...]
-    fix: Line | None
+    lines: tuple[ExplanationLine, ...]
+    fix: ExplanationLine | None
 
     def to_json(self) -> dict[str, object]:
         """As JSON data: the steps, as many as have room, how many more there are, and the fix."""
@@ -87,22 +86,22 @@ class Explanation:
         self._messages = Messages(self._program, judgement.evaluation.model, judgement.secrets)
         self._evidence = judgement.evidence()
         self._fixes = Fixes(judgement)
-        self._explained: dict[Violation, Explained] = {}
+        self._explained: dict[Violation, FindingExplanation] = {}
 
-    def of(self, violation: Violation) -> Explained:
+    def of(self, violation: Violation) -> FindingExplanation:
         """Why a finding of this decision holds, and what to change."""
         if violation not in self._explained:
             tree = self._why.why(*self._evidence[violation])
             change = None if violation.waiver else self._fixes.find(violation, tree)
-            fix = line(0, "fix", change.text, change.place) if change else None
-            self._explained[violation] = Explained(self._lines(tree), fix)
+            fix = _line(0, "fix", change.text, change.place) if change else None
+            self._explained[violation] = FindingExplanation(self._lines(tree), fix)
         return self._explained[violation]
 
-    def why(self, violation: Violation) -> tuple[Line, ...]:
+    def why(self, violation: Violation) -> tuple[ExplanationLine, ...]:
         """Why a finding of this decision holds."""
         return self._lines(self._why.why(*self._evidence[violation]))
 
-    def why_not(self, relation: RelationRef, row: Sequence[object]) -> tuple[Line, ...]:
+    def why_not(self, relation: RelationRef, row: Sequence[object]) -> tuple[ExplanationLine, ...]:
         """Why no row like this one holds: for each rule, by place, the literal at which it fails. `row` is plain data,
         a resource as its path, `...` for anything. Nothing if there is such a row.
 
@@ -135,54 +134,54 @@ class Explanation:
             if policy.id not in unclean
         }
 
-    def _lines(self, tree: Node) -> tuple[Line, ...]:
+    def _lines(self, tree: Node) -> tuple[ExplanationLine, ...]:
         if tree.rule is None:
-            return (Line(0, "holds", "it would take too long to tell why", None),)
-        lines: list[Line] = []
+            return (ExplanationLine(0, "holds", "it would take too long to tell why", None),)
+        lines: list[ExplanationLine] = []
         self._below(tree, 0, lines, set())
-        return tuple(lines) or (Line(0, "holds", "the rule has no conditions", tree.rule.span),)
+        return tuple(lines) or (ExplanationLine(0, "holds", "the rule has no conditions", tree.rule.span),)
 
-    def _below(self, node: Node, depth: int, lines: list[Line], seen: set[Raw]) -> None:
+    def _below(self, node: Node, depth: int, lines: list[ExplanationLine], seen: set[Fact]) -> None:
         """The premises of a row: rows, then what else holds, with as many checks on a line as have room. A tree is no
         deeper than the rows that are followed in it."""
         assert node.rule
-        told = self._messages.of(node.rule, node.binding)
+        messages = self._messages.of(node.rule, node.binding)
         for premise in node.premises:
             if isinstance(premise, Node):
                 self._row(premise, depth, lines, seen)
         for premise in node.premises:
             match premise:
                 case Compare() | Call():
-                    if text := told.check(premise):
+                    if text := messages.check(premise):
                         last = (
                             lines[-1] if lines[-1:] and lines[-1].word == "holds" and lines[-1].depth == depth else None
                         )
                         if last and len(last.text) + len(text) < JOINED:
                             lines[-1] = replace(last, text=f"{last.text}, {text}")
                         else:
-                            lines.append(line(depth, "holds", text, premise.span))
+                            lines.append(_line(depth, "holds", text, premise.span))
                 case Without():
-                    lines.append(line(depth, "absent", told.absent(premise), premise.span))
+                    lines.append(_line(depth, "absent", messages.absent(premise), premise.span))
                 case Total():
-                    lines.append(line(depth, "aggregate", told.total(premise), premise.literal.span))
+                    lines.append(_line(depth, "aggregate", messages.total(premise), premise.literal.span))
 
-    def _row(self, node: Node, depth: int, lines: list[Line], seen: set[Raw]) -> None:
+    def _row(self, node: Node, depth: int, lines: list[ExplanationLine], seen: set[Fact]) -> None:
         while node.rule and node.premises and self._is_given(node):
             (only,) = node.premises
             assert isinstance(only, Node)
             node = only
         text = self._messages.row(node)
         if self._program.relations[node.relation].generated == "in":
-            lines.append(line(depth, "row", text, node.rule.span if node.rule else None))
+            lines.append(_line(depth, "row", text, node.rule.span if node.rule else None))
             return
         if node.rule is None:
             more = "" if node.followed else " and so on"
-            lines.append(line(depth, "row", text + more, self._place(node) if node.followed else None))
+            lines.append(_line(depth, "row", text + more, self._place(node) if node.followed else None))
             return
-        raw = node.relation, node.row
-        again = raw in seen and bool(node.premises)
-        seen.add(raw)
-        lines.append(line(depth, "row", f"{text} as above" if again else text, node.rule.span))
+        fact = node.relation, node.row
+        again = fact in seen and bool(node.premises)
+        seen.add(fact)
+        lines.append(_line(depth, "row", f"{text} as above" if again else text, node.rule.span))
         if not again:
             self._below(node, depth + 1, lines, seen)
 
@@ -212,27 +211,27 @@ class Explanation:
         rows = inventory.added.get(relation) or inventory.rows.get(relation, {})
         return rows.get(row)
 
-    def _failure(self, failure: Failure) -> Line:
-        told = self._messages.of(failure.rule, failure.binding)
+    def _failure(self, failure: Failure) -> ExplanationLine:
+        messages = self._messages.of(failure.rule, failure.binding)
         place = failure.literal.span if failure.literal else failure.rule.span
         if failure.error:
             text = self._secrets.message(
                 ModelError(failure.rule.relation, failure.error.span, failure.error.message, ())
             )
-            return line(0, "fails", text, place)
+            return _line(0, "fails", text, place)
         match failure.literal:
             case None:
                 text = "the rule gives no such row"
             case Match():
-                text = f"there is no {told.literal(failure.literal)}"
+                text = f"there is no {messages.literal(failure.literal)}"
             case Without(body):
-                text = f"there is {', '.join(map(told.literal, body))}"
+                text = f"there is {', '.join(map(messages.literal, body))}"
             case Fold(target=target):
                 assert failure.total
-                text = f"{told.total(failure.total)}, not {told.operand(target)}"
+                text = f"{messages.total(failure.total)}, not {messages.operand(target)}"
             case _:
-                text = f"not {told.literal(failure.literal)}"
-        return line(0, "fails", text, place)
+                text = f"not {messages.literal(failure.literal)}"
+        return _line(0, "fails", text, place)
 
 
 def within(limit: int, texts: Sequence[str]) -> int:
@@ -245,8 +244,8 @@ def within(limit: int, texts: Sequence[str]) -> int:
     return len(texts)
 
 
-def told(steps: Sequence[Line], heading: str = "why") -> Iterator[str]:
-    """The steps below each other under a heading, their places in a column, as many as have room."""
+def format_lines(steps: Sequence[ExplanationLine], heading: str = "why") -> Iterator[str]:
+    """Format lines below each other under a heading, their places in a column, as many as have room."""
     texts = [f"{'  ' * step.depth}{step.text}" for step in steps]
     width = min(WIDTH, max(map(len, texts), default=0))
     lines = [f"{text:{width}}   {line.where}".rstrip() for text, line in zip(texts, steps, strict=True)]
@@ -264,6 +263,6 @@ def _wanted(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType
     return ResourceId(str(value)) if named else from_python(value)
 
 
-def line(depth: int, word: Word, text: str, place: Span | None) -> Line:
+def _line(depth: int, word: LineKind, text: str, place: Span | None) -> ExplanationLine:
     """A line that is no longer than lines are."""
-    return Line(depth, word, text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...", place)
+    return ExplanationLine(depth, word, text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...", place)

@@ -1,8 +1,7 @@
-"""A change of the template under which a finding does not hold (layer 4): tried, not guessed.
+"""The search for a fix: a change of the template under which a finding does not hold, tried, not guessed.
 
-In: the tree that explains a finding. Out: a change of one property, or a grant, after which judging anew gives no such
-finding, no other one and no error; it need not be the smallest. What rules select by a constant, and what they never
-test, is left alone.
+A change of one property, or a grant, is a fix if judging again gives no such finding, no other one and no error; it
+need not be the smallest. What rules select by a constant, and what they never test, is not changed.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ OFFERS = 20
 """How many rows of a relation are looked through for values that a rule accepts."""
 
 
-class Change(NamedTuple):
+class TemplateChange(NamedTuple):
     """A resource with other properties, or a new one, of the stack `home`; in words, and where the value stands now."""
 
     home: str
@@ -69,7 +68,7 @@ class Fixes:
         self._before = _count_findings(judgement.decision)
         self._left = WORK
 
-    def find(self, violation: Violation, tree: Node) -> Change | None:
+    def find(self, violation: Violation, tree: Node) -> TemplateChange | None:
         """Find a change under which the finding, explained by the tree, does not hold; None if no tried one settles
         it."""
         for change in islice(self._changes(tree), TRIES):
@@ -80,7 +79,7 @@ class Fixes:
                 return change
         return None
 
-    def _settles(self, change: Change, violation: Violation) -> bool:
+    def _settles(self, change: TemplateChange, violation: Violation) -> bool:
         stacks = [with_resource(stack, change.home, change.resource) for stack in self._stacks]
         try:
             decision = decide(self._judgement.rules, stacks, self._judgement.request, evaluate)
@@ -93,7 +92,7 @@ class Fixes:
         key = violation.policy, violation.row
         return after[key] < self._before[key] and after <= self._before
 
-    def _changes(self, tree: Node) -> Iterator[Change]:
+    def _changes(self, tree: Node) -> Iterator[TemplateChange]:
         """The changes to try, in the order of the tree: grants, then values, first those that the finding's row has."""
         nodes = [tree]
         for node in nodes:
@@ -111,7 +110,7 @@ class Fixes:
                     if value != cell.value and (change := _changed(cell, value)):
                         yield change
 
-    def _grants(self, node: Node) -> Iterator[Change]:
+    def _grants(self, node: Node) -> Iterator[TemplateChange]:
         """A grant for each resource that a premise wants a service to be unlocked for."""
         for premise in node.premises:
             match premise:
@@ -123,7 +122,7 @@ class Fixes:
                         made = {"service": name, "scope": [resource.name]}
                         grant = Resource(ResourceId(f"{home.id}/{called}"), called, POLICY, POLICY, made)
                         text = f"add a resource of type {POLICY} with service: {name}, scope: [{resource.name}]"
-                        yield Change(home.id, grant, text, None)
+                        yield TemplateChange(home.id, grant, text, None)
 
     def _home(self, resource: ResourceId) -> Stack | None:
         """The stack that the resource is of."""
@@ -246,7 +245,7 @@ def _faces(variable: Var, value: Value, node: Node) -> Iterator[Value]:
                 yield node.binding[output]
 
 
-def _changed(cell: _Cell, value: Value) -> Change | None:
+def _changed(cell: _Cell, value: Value) -> TemplateChange | None:
     """The resource with the value in the cell; None if that makes no sense."""
     try:
         properties = _put(cell.resource.properties, cell.path[1:], to_json(value))
@@ -254,7 +253,7 @@ def _changed(cell: _Cell, value: Value) -> Change | None:
         return None
     text = f"set {path_text(cell.path[1:])} of {cell.resource.name} to {show(value)}"
     resource = replace(cell.resource, properties=properties)
-    return Change(cell.home, resource, text, cell.resource.locate(cell.path))
+    return TemplateChange(cell.home, resource, text, cell.resource.locate(cell.path))
 
 
 def _put(data: Data, path: Path, value: Data) -> Any:

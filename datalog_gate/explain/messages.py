@@ -1,6 +1,4 @@
-"""Rows and literals in words (layer 4): in, those of a finished model with the values of variables; out, text in which
-secrets are covered and long values are cut.
-"""
+"""The wording of rows and literals: secrets are covered, and long values are cut."""
 
 from __future__ import annotations
 
@@ -36,28 +34,28 @@ LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Puts one model into words."""
+    """Words rows of one model."""
 
     program: CheckedProgram
     model: Model
     secrets: Secrets
 
     def row(self, node: Node) -> str:
-        """A row as text: of a resource type's relation the key, and what is read if it is little; of others all."""
+        """Format a row: of a resource type's relation the key, and what is read if it is little; of others all."""
         name, described = certain_version(node.relation), self.program.relations[node.relation]
         row = self.secrets.row(name, node.row)
         if described.generated == "in":
             return f"{_word(row[0])} in [{self.members(node.relation)}]"
         if not described.named_only:
             return f"{self.name(name)}({', '.join(map(_word, row))})"
-        keys = [described.positions[one] for one in described.key]
+        keys = [described.positions[name] for name in described.key]
         read = [at for at in node.columns if at not in keys]
         cells = [_word(row[at]) for at in keys]
         cells += [f"{described.columns[at].name}={_word(row[at])}" for at in read if len(read) < 3]
         return f"{self.name(name)}({', '.join(cells)}{', ...' if len(cells) < len(row) else ''})"
 
     def name(self, relation: RelationRef) -> str:
-        """A relation as its own file calls it; one of the catalogue by its whole name."""
+        """Format the name of a relation as its own file has it; of the catalogue the whole name."""
         described = self.program.relations[relation]
         if described.generated:
             return described.generated
@@ -66,24 +64,24 @@ class Messages:
         return name if known else name.rpartition(":")[2]
 
     def members(self, relation: RelationRef) -> str:
-        """The first values of a list that a rule writes."""
+        """Format the first values of a list that a rule writes."""
         rows = sorted(self.model.rows(relation), key=row_key)
         return ", ".join([*(_word(row[0]) for row in rows[:FIRST]), *["..."] * (len(rows) > FIRST)])
 
-    def of(self, rule: CheckedRule, binding: Binding) -> Told:
-        """The wording of a rule's literals with these values of its variables."""
-        return Told(self, rule, binding)
+    def of(self, rule: CheckedRule, binding: Binding) -> RuleMessages:
+        """Make the wording of a rule's literals with these values of its variables."""
+        return RuleMessages(self, rule, binding)
 
 
-class Told:
-    """The literals of one rule in words, with the values of its variables."""
+class RuleMessages:
+    """Words the literals of one rule, with the values of its variables."""
 
     def __init__(self, messages: Messages, rule: CheckedRule, binding: Binding) -> None:
         self._messages, self._binding = messages, binding
         self._secret = messages.secrets.values(rule, binding)
 
     def total(self, total: Total) -> str:
-        """An aggregate with its first contributors."""
+        """Format an aggregate with its first contributors."""
         literal = total.literal
         if literal.target in self._secret:
             return f"{literal.function} of *** = ***"
@@ -95,15 +93,15 @@ class Told:
         return f"{literal.function} of {values} = {_word(total.value)}{first}"
 
     def absent(self, literal: Without) -> str:
-        """What nothing matched."""
+        """Format a negation that holds: what nothing matched."""
         match literal.body:
             case (Match(relation, (argument,)),) if self._messages.program.relations[relation].generated == "in":
                 return f"{self.operand(argument)} not in [{self._messages.members(relation)}]"
-        said = ", ".join(map(self.literal, literal.body))
-        return f"no {said}" if any(isinstance(one, Match) for one in literal.body) else f"not ({said})"
+        words = ", ".join(map(self.literal, literal.body))
+        return f"no {words}" if any(isinstance(inner, Match) for inner in literal.body) else f"not ({words})"
 
     def literal(self, literal: CheckedLiteral) -> str:
-        """A literal, with the values that are known."""
+        """Format a literal, with the values that are known."""
         match literal:
             case Match(relation, arguments):
                 return self._pattern(relation, arguments)
@@ -115,14 +113,14 @@ class Told:
             case Compare(comparator, left, right):
                 return " ".join(self._covered(literal, (left, right), comparator))
             case Call(name, inputs, outputs):
-                said = list(self._covered(literal, inputs, ""))
-                given = "".join(f" = {one}" for one in self._covered(literal, outputs, "") if one != "_")
+                words = list(self._covered(literal, inputs, ""))
+                given = "".join(f" = {word}" for word in self._covered(literal, outputs, "") if word != "_")
                 if not name[0].isalpha():
-                    return f"{said[0]} {name} {said[1]}{given}"
-                return f"{name}({', '.join(said)}){given}"
+                    return f"{words[0]} {name} {words[1]}{given}"
+                return f"{name}({', '.join(words)}){given}"
 
     def operand(self, term: Pattern) -> str:
-        """A value, or the name of a variable without one."""
+        """Format a value, or the name of a variable without one."""
         match term:
             case Var():
                 if term in self._secret and term in self._binding:
@@ -133,7 +131,7 @@ class Told:
         return "_"
 
     def check(self, literal: Compare | Call) -> str:
-        """A check in words; nothing for one that only gives a value another name, or a default that was not needed."""
+        """Format a check; empty for one that only gives a value another name, or a default that was not needed."""
         match literal:
             case Compare("=", Var(name) as left, right) if literal.left not in self._secret:
                 generated = left.generated or (isinstance(right, Var) and right.generated)
@@ -144,7 +142,7 @@ class Told:
         return self.literal(literal)
 
     def _covered(self, literal: Compare | Call, operands: Sequence[Pattern], between: str) -> Iterator[str]:
-        """The operands; all are covered if the literal tells something of a secret."""
+        """Format operands; all are covered if the literal reveals something of a secret."""
         secret = any(variable in self._secret for variable in variables(literal))
         for at, term in enumerate(operands):
             if at and between:
@@ -152,18 +150,18 @@ class Told:
             yield "***" if secret and term is not None else self.operand(term)
 
     def _pattern(self, relation: RelationRef, arguments: Sequence[Pattern]) -> str:
-        """An atom: of a resource type's relation the columns that it names, of others all."""
+        """Format an atom: of a resource type's relation the columns that it names, of others all."""
         described, name = self._messages.program.relations[relation], certain_version(relation)
         if described.generated == "in":
             return f"{self.operand(arguments[0])} in [{self._messages.members(relation)}]"
-        said = [
+        words = [
             "***" if isinstance(term, Const) and self._messages.secrets.guarded(name, at) else self.operand(term)
             for at, term in enumerate(arguments)
         ]
         if described.named_only:
-            columns = zip(described.columns, arguments, said, strict=True)
-            said = [f"{column.name}={word}" for column, term, word in columns if term is not None]
-        return f"{self._messages.name(name)}({', '.join(said)})"
+            columns = zip(described.columns, arguments, words, strict=True)
+            words = [f"{column.name}={word}" for column, term, word in columns if term is not None]
+        return f"{self._messages.name(name)}({', '.join(words)})"
 
 
 def _word(value: Value) -> str:

@@ -1,8 +1,7 @@
-"""Why a row holds, and why another does not (layer 3): what stands behind a row, step by step.
+"""The derivation of a row, step by step, and the reason why another row does not hold.
 
-In: a program, its finished model, a row. Out: a tree of first derivations whose leaves are facts, in which no row
-supports itself; or for each rule the literal where it fails. The order of rules, literals and facts chooses nothing:
-premises stand in the order in which their literals were written, rows first.
+A tree of first derivations has facts as its leaves, and no row supports itself in it. The order of rules, literals and
+facts does not matter: premises stand in the order in which their literals were written, rows first.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ BRANCHES = 1000
 """How long the search for the furthest-reaching assignment is: steps in all, rows that one of them tries."""
 LOOKS = 200_000
 """How many rows are looked at in all for what aggregates and negations found: some seconds."""
-Asked = tuple[Value | EllipsisType, ...]
+RowPattern = tuple[Value | EllipsisType, ...]
 """A row that may be there, `...` where any value will do."""
 
 
@@ -121,15 +120,17 @@ class Why:
         assert drafts[0].node
         return drafts[0].node
 
-    def why_not(self, relation: RelationRef, asked: Asked) -> tuple[Failure, ...] | None:
+    def why_not(self, relation: RelationRef, pattern: RowPattern) -> tuple[Failure, ...] | None:
         """Where each rule of the relation fails, by place; None if such a row holds after all. Errors: BudgetError."""
         model = self.provenance.model
-        if any(_fits(row, asked) for row in model.rows(relation)):
+        if any(_fits(row, pattern) for row in model.rows(relation)):
             return None
         rules = [
             rule for stratum in self.provenance.program.strata for rule in stratum.rules if rule.relation == relation
         ]
-        return tuple(self._furthest(rule, asked) for rule in sorted(rules, key=lambda checked_rule: checked_rule.span))
+        return tuple(
+            self._furthest(rule, pattern) for rule in sorted(rules, key=lambda checked_rule: checked_rule.span)
+        )
 
     def total(self, rule: CheckedRule, literal: Fold, binding: Binding) -> Total:
         """What an aggregate of the rule's body is. Errors: BudgetError."""
@@ -177,9 +178,9 @@ class Why:
         premises.sort(key=lambda pair: (not isinstance(pair[1], Node), pair[0].span))
         return Node(draft.relation, draft.row, draft.columns, rule, binding, tuple(node for _, node in premises))
 
-    def _furthest(self, rule: CheckedRule, asked: Asked) -> Failure:
+    def _furthest(self, rule: CheckedRule, pattern: RowPattern) -> Failure:
         known: Binding = {}
-        for term, value in zip(rule.arguments, asked, strict=True):
+        for term, value in zip(rule.arguments, pattern, strict=True):
             if isinstance(value, EllipsisType):
                 continue
             given = term.value if isinstance(term, Const) else known.get(term, value)
@@ -265,8 +266,8 @@ def _next(waiting: Sequence[ScopedLiteral], binding: Binding) -> ScopedLiteral:
     return min(matches, key=lambda one: (-known(one), one.literal.span))
 
 
-def _fits(row: Row, asked: Asked) -> bool:
-    return all(wanted is ... or value == wanted for value, wanted in zip(row, asked, strict=True))
+def _fits(row: Row, pattern: RowPattern) -> bool:
+    return all(wanted is ... or value == wanted for value, wanted in zip(row, pattern, strict=True))
 
 
 def _value(term: Operand, binding: Binding) -> Value:

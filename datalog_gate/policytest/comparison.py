@@ -18,7 +18,7 @@ from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
-from datalog_gate.explain.explanation import Explanation, explain, told
+from datalog_gate.explain.explanation import Explanation, explain, format_lines
 from datalog_gate.schema.declaration import RelationRef
 
 Expected = Mapping[str, Any]
@@ -185,7 +185,7 @@ def _why(finding: CaseFinding, explanation: Explanation | None) -> Iterator[str]
     for unknown in finding.violation.because:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
     if finding.list == "violations":
-        yield from told(explanation.why(finding.violation))
+        yield from format_lines(explanation.why(finding.violation))
 
 
 def _why_not(
@@ -229,4 +229,4 @@ def _fails(explanation: Explanation | None, relation: RelationRef, row: Sequence
         lines = dict.fromkeys(explanation.why_not(relation, row))
     except (EngineError, LookupError, ValueError):  # of a test file, rows may be of any relation and width
         return
-    yield from told(list(lines)[:FAILING], "fails")
+    yield from format_lines(list(lines)[:FAILING], "fails")

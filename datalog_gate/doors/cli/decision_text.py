@@ -102,9 +102,9 @@ def _format_violation(
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
     explained = explanation.of(violation) if explanation else None
     if explained:
-        from datalog_gate.explain.explanation import told
+        from datalog_gate.explain.explanation import format_lines
 
-        yield from told(explained.lines)
+        yield from format_lines(explained.lines)
     if violation.waiver:
         yield f"  waiver  {violation.waiver}"
     elif violation.hint:
