@@ -1,4 +1,4 @@
-"""Models: the rows and errors of an evaluation, and the protocol of engines."""
+"""Models, the results of evaluations, and the protocol of engines."""
 
 from __future__ import annotations
 

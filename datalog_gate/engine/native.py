@@ -116,7 +116,7 @@ class _Part:
 
     @property
     def is_linear(self) -> bool:
-        """Whether it reads its own stratum in one place, which has the relation of its head."""
+        """Whether its only match of its own stratum reads the relation of its head."""
         own = [
             literal for literal in self.rule.body if isinstance(literal, Match) and literal.relation not in self.needs
         ]

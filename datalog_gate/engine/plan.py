@@ -1,4 +1,4 @@
-"""Plans of rules: the order of a body, and what each step looks up.
+"""Plans of rules: the steps of a body in order.
 
 Every choice is made by the content of literals, never by their place: rules that are equal but for the names of
 variables and the order of literals have equal plans. Tests run as soon as their values are known, then negations, then

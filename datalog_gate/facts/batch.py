@@ -1,6 +1,6 @@
-"""Resources of one type in one stack, and the rows made of them.
+"""Batches of resources of one type, and their rows.
 
-Functions that make rows take a `Batch`, or a single resource with its `StackContext`, and give `Fact` values.
+Functions that make rows take a `Batch`, or a single resource with its `StackContext`, and give `LocatedRow` values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.stack.property_values import Leaf
 
-Fact = tuple[Row, Path, Unknown | None]
+LocatedRow = tuple[Row, Path, Unknown | None]
 """A row, the path of its place in the resource's definition, and the unknown that decides whether the row exists."""
 
 
@@ -29,49 +29,34 @@ class FunctionUse(NamedTuple):
     arguments: Data
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StackContext:
-    """The stack around a resource.
-
-    It caches by resource name what several relations are made of.
-    """
+    """The stack around a resource, with caches by resource name of what several relations are made of."""
 
     stack: Stack
     type_of: Callable[[str], ResourceType | None]
     """The schema of a resource type; None if the catalogue has none."""
     outer: StackContext | None = None
     """The context of the resource that holds this stack as its nested stack."""
+    translated: dict[str, Resource] = field(default_factory=dict, init=False, repr=False)
+    """The resources with properties that Heat reads under other names, as Heat reads them."""
+    function_uses: dict[str, Sequence[FunctionUse]] = field(default_factory=dict, init=False, repr=False)
+    """The function uses in the text of each resource."""
+    leaves: dict[str, Sequence[Leaf]] = field(default_factory=dict, init=False, repr=False)
+    """The scalars in the properties of each resource."""
+    schemas: dict[str, Property | None] = field(default_factory=dict, init=False, repr=False)
+    """The properties of each resource type as one schema; None for a type that the catalogue does not have."""
 
     @cached_property
     def own(self) -> Resources:
         """The resources of the stack."""
         return self.stack.apart
 
-    @cached_property
-    def translated(self) -> dict[str, Resource]:
-        """The resources with properties that Heat reads under other names, as Heat reads them."""
-        return {}
-
     def resource(self, name: str) -> Resource:
         """A resource of the stack, with the properties as Heat reads them. Errors: KeyError."""
         if resource := self.translated.get(name) or self.own.resource(name):
             return resource
         raise KeyError(name)
-
-    @cached_property
-    def function_uses(self) -> dict[str, Sequence[FunctionUse]]:
-        """The function uses in the text of each resource."""
-        return {}
-
-    @cached_property
-    def leaves(self) -> dict[str, Sequence[Leaf]]:
-        """The scalars in the properties of each resource."""
-        return {}
-
-    @cached_property
-    def schemas(self) -> dict[str, Property | None]:
-        """The properties of each resource type as one schema; None for a type that the catalogue does not have."""
-        return {}
 
     def find(self, id: ResourceId) -> Resource | None:
         """The resource with this id in this stack or in one around it."""
@@ -111,7 +96,7 @@ class RelationRows:
     certain: dict[Row, StoredOrigin] = field(default_factory=dict)
     uncertain: list[tuple[Row, StoredOrigin, Unknown]] = field(default_factory=list)
 
-    def add(self, resource: Resource, facts: Iterable[Fact]) -> None:
+    def add(self, resource: Resource, facts: Iterable[LocatedRow]) -> None:
         """Add rows of a resource."""
         for row, path, maybe in facts:
             if maybe:

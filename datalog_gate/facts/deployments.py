@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, bases
-from datalog_gate.facts.batch import Fact, StackContext
+from datalog_gate.facts.batch import LocatedRow, StackContext
 from datalog_gate.facts.tables import wildcard
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import Data, Resource
@@ -32,7 +32,7 @@ _BODIES = {
 """The property of each type that holds the body of the configuration."""
 
 
-def deployments(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def deployments(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     """The rows of a deployment."""
     if resource.type not in _SINGLE:
         return

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from datalog_gate.base.gc import paused
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.facts.batch import AddRows, Batch, Fact, RelationRows, StackContext
+from datalog_gate.facts.batch import AddRows, Batch, LocatedRow, RelationRows, StackContext
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grant_relations import GRANT_ROWS, POLICY
@@ -204,7 +204,9 @@ def _add_rows(facts: FactSet, relation: str, add_rows: AddRows, batches: Iterabl
     facts.extend(relation, rows.uncertain)
 
 
-def _for_each_resource(rows_of: Callable[[Resource, StackContext], Iterable[Fact]], needed: str = "id") -> AddRows:
+def _for_each_resource(
+    rows_of: Callable[[Resource, StackContext], Iterable[LocatedRow]], needed: str = "id"
+) -> AddRows:
     """Turn a function of one resource into one of a batch. Resources whose attribute `needed` is empty are skipped."""
     has_needed = attrgetter(needed)
 
@@ -231,7 +233,9 @@ def _add_member_wildcards(facts: FactSet, relations: _WantedRelations, batches: 
                     facts.add(name, row, (resource, path), batch.maybe or maybe)
 
 
-def _member_wildcards(relations: _WantedRelations, group: Resource, unknown: Unknown) -> Iterator[tuple[str, Fact]]:
+def _member_wildcards(
+    relations: _WantedRelations, group: Resource, unknown: Unknown
+) -> Iterator[tuple[str, LocatedRow]]:
     """A wildcard for each relation to which the members that were not read may add rows."""
     stacks = tuple(group.nested.walk()) if group.nested else ()
     types = {resource.type for stack in stacks for resource in stack.resources}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.facts.batch import Fact, StackContext
+from datalog_gate.facts.batch import LocatedRow, StackContext
 from datalog_gate.facts.tables import entries, wildcard
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import Data, Path, Resource
@@ -14,17 +14,17 @@ from datalog_gate.stack.property_values import leaves, typed
 POLICY = "DatalogGate::Policy"
 
 
-def _grant(resource: Resource, _context: StackContext) -> Iterator[Fact]:
+def _grant(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]:
     service, expires = (typed("string", resource.properties.get(name)) for name in ("service", "expires"))
     yield (resource.id, service, expires), ("properties",), None
 
 
-def _options(resource: Resource, _context: StackContext) -> Iterator[Fact]:
+def _options(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]:
     path = ("properties", "options")
     yield from entries(FIXED["gate:grant_option"], (resource.id,), leaves(resource.properties.get("options")), path)
 
 
-def _scope(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def _scope(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     """The resources that the scope names. A name without a resource gives no row, an unknown name a wildcard."""
     scope = resource.properties.get("scope")
     path = ("properties", "scope")
@@ -67,7 +67,7 @@ def find_required(named: Mapping[str, Resource], names: Iterable[str]) -> set[st
     return names_required
 
 
-GRANT_ROWS: dict[str, Callable[[Resource, StackContext], Iterator[Fact]]] = {
+GRANT_ROWS: dict[str, Callable[[Resource, StackContext], Iterator[LocatedRow]]] = {
     "gate:grant": _grant,
     "gate:grant_option": _options,
     "gate:grant_scope": _scope,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 
 from datalog_gate.base.values import ResourceId, Unknown, Value
-from datalog_gate.facts.batch import Fact, FunctionUse, StackContext
+from datalog_gate.facts.batch import FunctionUse, LocatedRow, StackContext
 from datalog_gate.stack.model import Data, Path, Resource, Stack, Template
 from datalog_gate.stack.property_values import path_text
 
@@ -114,12 +114,12 @@ class _CallFinder:
                 self._values(arguments, place, outermost, calls)
 
 
-def _functions(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def _functions(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     for use in _uses(resource, context):
         yield (resource.id, use.path, use.function), use.place, None
 
 
-def _nested_functions(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def _nested_functions(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     for use in _uses(resource, context):
         if isinstance(use.arguments, _CONTAINERS) and (depth := _depth(use.function, use.arguments)):
             yield (resource.id, use.path, use.function, 1 + depth), use.place, None
@@ -132,7 +132,7 @@ def _depth(function: str, data: Data) -> int:
     return below + (isinstance(data, dict) and len(data) == 1 and function in data)
 
 
-def _attributes(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def _attributes(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     for use in _uses(resource, context):
         if use.function in ("get_attr", "Fn::GetAtt"):
             steps = use.arguments.split(".", 1) if isinstance(use.arguments, str) else use.arguments
@@ -142,7 +142,7 @@ def _attributes(resource: Resource, context: StackContext) -> Iterator[Fact]:
             yield (resource.id, use.path, target, attribute and _name(use, attribute, resource)), use.place, None
 
 
-def _parameters(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def _parameters(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     resources = context.stack.template.resources if context.stack.template else ()
     for use in _uses(resource, context):
         if (name := _parameter(use.function, use.arguments, resources)) is not None:
@@ -158,7 +158,7 @@ def _parameter(function: str, arguments: Data, resources: Collection[str]) -> Da
     return name if function == "get_param" or (function == "Ref" and name not in resources) else None
 
 
-def used_parameters(stack: Stack) -> Iterator[Fact]:
+def used_parameters(stack: Stack) -> Iterator[LocatedRow]:
     """The rows of ``heat:used_parameter``. Members of a group belong to the template that holds the group."""
     template = stack.template
     if template is None or template.stack != stack.id:
@@ -176,13 +176,13 @@ def used_parameters(stack: Stack) -> Iterator[Fact]:
             yield (stack.id, unread), (), None
 
 
-def _files(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def _files(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     for use in _uses(resource, context):
         if use.function == "get_file":
             yield (resource.id, use.path, _name(use, use.arguments, resource)), use.place, None
 
 
-def _texts(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def _texts(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     for use in _uses(resource, context):
         if use.function in _OF_TEXT and use.place[0] == "properties" and use.path == path_text(use.place[1:]):
             text = _text({use.function: use.arguments})
@@ -227,7 +227,7 @@ def _computed(use: FunctionUse, name: Data, resource: Resource) -> Unknown:
     return Unknown(f"name {json.dumps(name, default=str)} of {use.function} in {resource.id.path}", unread=True)
 
 
-SOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterator[Fact]]] = {
+SOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterator[LocatedRow]]] = {
     "heat:attribute": _attributes,
     "heat:function": _functions,
     "heat:nested_function": _nested_functions,

@@ -10,7 +10,7 @@ from hashlib import sha256
 from itertools import repeat
 
 from datalog_gate.base.values import ResourceId, Unknown, boolean, hidden_value
-from datalog_gate.facts.batch import Batch, Fact, RelationRows, StackContext
+from datalog_gate.facts.batch import Batch, LocatedRow, RelationRows, StackContext
 from datalog_gate.facts.factset import Located
 from datalog_gate.facts.source_relations import used_parameters
 from datalog_gate.facts.tables import entries
@@ -32,7 +32,7 @@ SCALING = {
 """The properties of autoscaling groups with the least, the most and the first number of members."""
 
 
-def _parameters(stack: Stack) -> Iterator[Fact]:
+def _parameters(stack: Stack) -> Iterator[LocatedRow]:
     for parameter in stack.parameters:
         row = (
             stack.id,
@@ -45,7 +45,7 @@ def _parameters(stack: Stack) -> Iterator[Fact]:
         yield row, ("parameters", parameter.name), None
 
 
-def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
+def _parameter_attributes(stack: Stack) -> Iterator[LocatedRow]:
     """The attributes as leaves, but the default as a whole. The default of a hidden parameter is hidden too."""
     for parameter in stack.parameters:
         attributes, path = dict(parameter.attributes), ("parameters", parameter.name)
@@ -56,23 +56,23 @@ def _parameter_attributes(stack: Stack) -> Iterator[Fact]:
         yield from entries(FIXED["heat:parameter_attribute"], (stack.id, parameter.name), leaves(attributes), path)
 
 
-def _root(stack: Stack) -> Iterator[tuple[Located, Fact]]:
+def _root(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
     yield stack, ((stack.id,), (), None)
 
 
-def _environment(stack: Stack) -> Iterator[tuple[Located, Fact]]:
+def _environment(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
     for file in stack.environments:
         for leaf in leaves(file.data):
             section, *path = leaf.path
             yield file, ((file.file, str(section), path_text(tuple(path)), leaf.value), leaf.path, None)
 
 
-def _status(stack: Stack) -> Iterator[tuple[Located, Fact]]:
+def _status(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
     for located, live in _live_resources(stack):
         yield located, ((live.id, live.action, live.status), (), None)
 
 
-def _physical(stack: Stack) -> Iterator[tuple[Located, Fact]]:
+def _physical(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
     for located, live in _live_resources(stack):
         if live.physical:
             yield located, ((live.id, live.physical), (), None)
@@ -86,12 +86,12 @@ def _live_resources(stack: Stack) -> Iterator[tuple[Located, Live]]:
         yield read.get(live.id, stack), live
 
 
-def _named(stack: Stack, section: str, values: Mapping[str, Data]) -> Iterator[Fact]:
+def _named(stack: Stack, section: str, values: Mapping[str, Data]) -> Iterator[LocatedRow]:
     for name, value in values.items():
         yield (stack.id, name, typed("any", value)), (section, name), None
 
 
-def _files(stack: Stack) -> Iterator[Fact]:
+def _files(stack: Stack) -> Iterator[LocatedRow]:
     for path, text in stack.files.items():
         data = text.encode("utf-8", "surrogatepass")
         yield (stack.id, path, sha256(data).hexdigest(), len(data)), (), None
@@ -104,20 +104,20 @@ def add_resources(batch: Batch, rows: RelationRows) -> None:
     rows.certain |= dict.fromkeys(added, context)
 
 
-def _requires(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def _requires(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     for name, why in resource.requires.items():
         if required := context.own.resource(name):
             path = ("depends_on",) if why == "explicit" else ()
             yield (resource.id, required.id, why), path, required.maybe
 
 
-def _references(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def _references(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     for leaf in _leaves(resource, context):
         if isinstance(leaf.value, ResourceId):
             yield (resource.id, leaf.text, leaf.value), ("properties", *leaf.path), None
 
 
-def _unknowns(resource: Resource, context: StackContext) -> Iterator[Fact]:
+def _unknowns(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     for leaf in _leaves(resource, context):
         if isinstance(leaf.value, Unknown):
             yield (resource.id, leaf.text, leaf.value.expression), ("properties", *leaf.path), None
@@ -133,21 +133,21 @@ def _leaves(resource: Resource, context: StackContext) -> Sequence[Leaf]:
     return context.leaves[resource.name]
 
 
-def _members(resource: Resource, _context: StackContext) -> Iterator[Fact]:
+def _members(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]:
     if resource.nested and resource.type in GROUPS:
         for position, member in enumerate(resource.nested.resources):
             index = int(member.name) if member.name.isdecimal() and len(member.name) < 10 else position
             yield (resource.id, member.id, index), (), member.maybe
 
 
-def _scaling(resource: Resource, _context: StackContext) -> Iterator[Fact]:
+def _scaling(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]:
     """A group starts with the desired number of members, or with the least."""
     if names := SCALING.get(resource.type):
         least, most, desired = (typed("integer", resource.properties.get(name)) for name in names)
         yield (resource.id, least, most, least if desired is None else desired), ("properties",), None
 
 
-STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
+STACK_ROWS: dict[str, Callable[[Stack], Iterable[LocatedRow]]] = {
     "heat:stack": lambda stack: [
         ((stack.id, stack.name, stack.parent, stack.depth, stack.version, stack.description), (), None)
     ],
@@ -159,7 +159,7 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[Fact]]] = {
     "heat:file": _files,
     "heat:section": lambda stack: [((stack.id, name), (name,), None) for name in stack.sections],
 }
-ROOT_ROWS: dict[str, Callable[[Stack], Iterable[tuple[Located, Fact]]]] = {
+ROOT_ROWS: dict[str, Callable[[Stack], Iterable[tuple[Located, LocatedRow]]]] = {
     "heat:root": _root,
     "heat:environment": _environment,
     "heat:status": _status,
@@ -176,7 +176,7 @@ NEEDED = {
     "heat:update_policy": "update_policy",
 }
 """The attribute without which a resource has no rows of the relation."""
-RESOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterable[Fact]]] = {
+RESOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterable[LocatedRow]]] = {
     "heat:property": lambda resource, context: entries(
         FIXED["heat:property"], (resource.id,), _leaves(resource, context), ("properties",)
     ),

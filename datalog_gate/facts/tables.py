@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, show
-from datalog_gate.facts.batch import Batch, Fact, RelationRows
+from datalog_gate.facts.batch import Batch, LocatedRow, RelationRows
 from datalog_gate.schema.declaration import Property, Relation
 from datalog_gate.schema.resource_types import Table, member_of
 from datalog_gate.stack.model import Data, Path
@@ -112,7 +112,9 @@ class TableRows:
         )
         return zip(*known, *columns, strict=False)
 
-    def _below(self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path) -> Iterator[Fact]:
+    def _below(
+        self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path
+    ) -> Iterator[LocatedRow]:
         """The rows within data that holds the list or map of the first step."""
         step = steps[0]
         value = data.get(step.name)
@@ -129,7 +131,7 @@ class TableRows:
         else:
             yield self._open_row(value, known, path)
 
-    def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterable[Fact]:
+    def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterable[LocatedRow]:
         """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
         if len(steps) == 1 and self._shape == "value":
             value = EMPTY.get(self._item) if member is None else typed(self._item, member)
@@ -143,7 +145,7 @@ class TableRows:
             return ((row, path, None),)
         return entries(self.relation, known, leaves(member or {}), path)
 
-    def _open_row(self, data: Data, known: Row, path: Path) -> Fact:
+    def _open_row(self, data: Data, known: Row, path: Path) -> LocatedRow:
         """The wildcard for data that is not the list or map that Heat expects.
 
         The data is unknown, or Heat will refuse it; a rule must not miss it in either case.
@@ -152,7 +154,7 @@ class TableRows:
         return wildcard(self.relation, known, path, unknown)
 
 
-def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) -> Iterator[Fact]:
+def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) -> Iterator[LocatedRow]:
     """The scalars of nested data as rows of the known values, the path in the data and the value.
 
     An unknown that may be a list or map gives a maybe row, and a wildcard for the scalars that may be in it.
@@ -166,7 +168,7 @@ def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) ->
             yield wildcard(relation, known, place, open_to)
 
 
-def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> Fact:
+def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> LocatedRow:
     """The maybe row that stands for any number of rows: the known values, and unknowns in all other columns.
 
     Each unknown names its column and place, so that it equals no other value, and ends with the expression that
