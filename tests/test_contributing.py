@@ -37,6 +37,15 @@ def test_there_are_the_recipes_of_a_contributor() -> None:
     }
 
 
+def test_each_line_that_a_recipe_points_at_is_there_once() -> None:
+    counts = {}
+    for step in STEP.finditer(TEXT):
+        if step["anchor"]:
+            lines = map(str.strip, (ROOT / step["path"]).read_text("utf-8").splitlines())
+            counts[step["anchor"].strip()] = list(lines).count(step["anchor"].strip())
+    assert {anchor: count for anchor, count in counts.items() if count != 1} == {}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_works_in_a_fresh_copy(name: str, tmp_path: Path) -> None:
