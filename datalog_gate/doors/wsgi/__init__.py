@@ -24,26 +24,27 @@ Factory = Callable[[Application], Filter]
 
 
 def filter_factory(_global: Mapping[str, str], **options: str) -> Factory:
-    """The paste filter for heat-api. Its options are those of ``[datalog_gate]`` in heat.conf, over these. Errors:
-    RulesError, InputError or ValueError, which keep the pipeline from starting: a gate without rules must not look
-    like one."""
+    """Create the paste filter for heat-api. Its options override those of ``[datalog_gate]`` in heat.conf.
+
+    Errors: RulesError, InputError or ValueError, with which the pipeline does not start.
+    """
     point = _point(options)
     return partial(wrap, point=point, settings=point.settings)
 
 
 def cfn_filter_factory(_global: Mapping[str, str], **options: str) -> Factory:
-    """The paste filter for heat-api-cfn, as `filter_factory`."""
+    """Create the paste filter for heat-api-cfn, as `filter_factory`."""
     point = _point(options)
     return partial(wrap_cfn, point=point, settings=point.settings)
 
 
 def wrap(application: Application, *, point: DecisionPointProtocol, settings: Settings = DEFAULTS) -> Filter:
-    """Heat's API behind the gate, in plain WSGI."""
+    """Put the gate in front of heat-api, as plain WSGI."""
     return Filter(application, point, heat_api.read_request, heat_fault, settings)
 
 
 def wrap_cfn(application: Application, *, point: DecisionPointProtocol, settings: Settings = DEFAULTS) -> Filter:
-    """Heat's API in the manner of CloudFormation behind the gate, in plain WSGI."""
+    """Put the gate in front of heat-api-cfn, as plain WSGI."""
     return Filter(application, point, heat_api_cfn.read_request, partial(cfn_fault, as_json=False), settings)
 
 
