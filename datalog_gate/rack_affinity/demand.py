@@ -1,5 +1,4 @@
-"""What a grant of `rack_affinity` asks (layer 5): in, a `Request` and what flavors take; out, its servers and volumes
-with what they need, and what is to be together or spread."""
+"""The demand of a grant of `rack_affinity`: its servers and volumes, what they take, and the constraints on them."""
 
 from __future__ import annotations
 
@@ -18,82 +17,94 @@ from datalog_gate.stack.model import Data
 
 KINDS: Mapping[str, Kind] = {"OS::Nova::Server": "server", "OS::Cinder::Volume": "volume"}
 SERVERS, VOLUMES = "VCPU", "DISK_GB"
-"""What each server takes at least, and what each volume takes alone: they tell hosts and storage pools apart."""
+"""The resource class that every server takes, and the only one that a volume takes: they tell hosts from pools."""
 LEVELS = get_args(Level)
 
 Flavors = Mapping[str, Mapping[str, int]]
+"""Amounts by resource class, by the name or id of a flavor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """By `grant`. It is not `sure` while nobody knows the options, or how many members a group has."""
+    """The demand of one grant."""
 
     grant: str
     items: tuple[Item, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     sure: bool = True
+    """False while the options, or the number of members of a group, are not known."""
 
 
 def read_demand(request: Request, flavors: Flavors) -> Demand:
-    """What a request asks. Errors: RefusedError for options that are wrong."""
+    """Read the demand of a request. Errors: RefusedError for wrong options."""
     options = request.options
     if unknown := sorted(options.keys() - {"same", "spread"}):
         raise RefusedError(f"there is no option {', '.join(unknown)}, only same and spread")
-    if any(isinstance(one, Unknown) for one in _all(options)) or any(part.open for part in request.scope):
+    if any(isinstance(data, Unknown) for data in _walk(options)) or any(part.open for part in request.scope):
         return Demand(request.grant, sure=False)
-    items = tuple(_item(part, flavors) for part in request.scope if part.type in KINDS)
+    items = tuple(_read_item(part, flavors) for part in request.scope if part.type in KINDS)
     if not items:
         raise RefusedError("there is no server and no volume in scope")
-    ids = tuple(item.id for item in items)
+    constraints = _read_constraints(request, tuple(item.id for item in items))
+    for item in items:
+        if item.kind == "volume" and any(constraint.level == "host" for constraint in constraints):
+            raise RefusedError(f"{item.id} is a volume, which is on no host: say rack, or leave it out of the scope")
+    return Demand(request.grant, items, constraints)
+
+
+def read_flavors(file: str) -> Flavors:
+    """Read one JSON object a line: ``{"flavor": "m1.small", "VCPU": 1, "MEMORY_MB": 2048}``. Errors: OSError,
+    ValueError."""
+    flavors: dict[str, dict[str, int]] = {}
+    if not file:
+        return flavors
+    for line in Path(file).read_text().splitlines():
+        row: Any = json.loads(line)
+        match row:
+            case {"flavor": str(flavor), **amounts} if all(
+                type(amount) is int and amount >= 0 for amount in amounts.values()
+            ):
+                flavors[flavor] = {SERVERS: 1, **cast(dict[str, int], amounts)}
+            case _:
+                raise ValueError(f"{Path(file).name}: this is no flavor: {line}")
+    return flavors
+
+
+def _read_item(part: Part, flavors: Flavors) -> Item:
+    """An amount that is not known counts 1."""
+    zone, flavor, size = (part.properties.get(name) for name in ("availability_zone", "flavor", "size"))
+    kind = KINDS[part.type]
+    demand: Mapping[str, int]
+    if kind == "volume":
+        demand = {VOLUMES: int(str(size)) if str(size).isdecimal() else 1}
+    else:
+        demand = flavors.get(flavor, {SERVERS: 1}) if isinstance(flavor, str) else {SERVERS: 1}
+    return Item(part.id, kind, demand, zone if isinstance(zone, str) and zone else None)
+
+
+def _read_constraints(request: Request, ids: tuple[str, ...]) -> tuple[Constraint, ...]:
     constraints = []
-    if (level := options.get("same")) is not None:
-        constraints.append(Constraint(request.grant, f"same: {level}", _level("same", level), ids))
-    match options.get("spread"):
+    if (level := request.options.get("same")) is not None:
+        constraints.append(Constraint(request.grant, f"same: {level}", _check_level("same", level), ids))
+    match request.options.get("spread"):
         case None:
             pass
         case {"level": level, "at_least": int(least), **rest} if not rest and type(least) is int and least > 0:
             option = f"spread: {level}, at least {least}"
-            constraints.append(Constraint(request.grant, option, _level("spread", level), ids, least))
+            constraints.append(Constraint(request.grant, option, _check_level("spread", level), ids, least))
         case _:
             raise RefusedError("the option spread must be {level: rack, at_least: 2}, with a whole number from 1")
-    for item in items:
-        if item.kind == "volume" and any(asks.level == "host" for asks in constraints):
-            raise RefusedError(f"{item.id} is a volume, which is on no host: say rack, or leave it out of the scope")
-    return Demand(request.grant, items, tuple(constraints))
+    return tuple(constraints)
 
 
-def read_flavors(file: str) -> Flavors:
-    """One JSON object a line: ``{"flavor": "m1.small", "VCPU": 1, "MEMORY_MB": 2048}``, by name or id. Errors:
-    OSError, and ValueError."""
-    flavors: dict[str, dict[str, int]] = {}
-    for line in Path(file).read_text().splitlines() if file else ():
-        row: Any = json.loads(line)
-        amounts = {name: one for name, one in row.items() if name != "flavor"} if isinstance(row, dict) else {"": -1}
-        if not all(type(amount) is int and amount >= 0 for amount in amounts.values()) or not isinstance(
-            row.get("flavor"), str
-        ):
-            raise ValueError(f"{Path(file).name}: this is no flavor: {line}")
-        flavors[row["flavor"]] = {SERVERS: 1, **amounts}
-    return flavors
-
-
-def _item(part: Part, flavors: Flavors) -> Item:
-    """What nobody knows counts 1."""
-    zone, flavor, size = (part.properties.get(name) for name in ("availability_zone", "flavor", "size"))
-    demand: Mapping[str, int] = {VOLUMES: int(str(size)) if str(size).isdecimal() else 1}
-    if KINDS[part.type] == "server":
-        demand = flavors.get(flavor, {SERVERS: 1}) if isinstance(flavor, str) else {SERVERS: 1}
-    return Item(part.id, KINDS[part.type], demand, zone if isinstance(zone, str) and zone else None)
-
-
-def _level(option: str, level: object) -> Level:
+def _check_level(option: str, level: object) -> Level:
     if level not in LEVELS:
         raise RefusedError(f"the option {option} must name a level, {', '.join(LEVELS[:-1])} or {LEVELS[-1]}")
     return cast(Level, level)
 
 
-def _all(data: Data) -> Iterator[Data]:
+def _walk(data: Data) -> Iterator[Data]:
     yield data
     if isinstance(data, Mapping):
-        for one in data.values():
-            yield from _all(one)
+        for value in data.values():
+            yield from _walk(value)

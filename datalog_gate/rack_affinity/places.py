@@ -1,15 +1,14 @@
-"""Where servers and volumes can be (layer 5): in, the providers of Placement, and what a file says of them; out, hosts
-and storage pools with their racks and zones.
+"""Hosts and storage pools with their racks and zones, from the providers of Placement and a file.
 
-A provider that has an inventory of the class for VCPU is a host, any other that has one for DISK_GB a storage pool. Its
-rack and zone are those of its traits CUSTOM_RACK_R1 and CUSTOM_ZONE_AZ1, in small letters: r1 and az1. The file has one
-JSON object a line, of which the last one counts:
+A provider that has an inventory of the resource class for VCPU is a host. Any other that has one for DISK_GB is a
+storage pool. Its rack and zone are those of its traits CUSTOM_RACK_R1 and CUSTOM_ZONE_AZ1, in small letters: r1 and
+az1. The file has one JSON object a line, and the last that applies counts:
 
     {"provider": "compute-1", "rack": "R 1", "zone": "az1"}
     {"aggregate": "8d3c..", "name": "ssd", "rack": "r2", "zone": "az2"}
 
-by the name of a provider, or for all in an aggregate of Placement. A provider in no rack is no place; all that are in
-no zone are in one.
+by the name of a provider, or for all providers in an aggregate of Placement. A provider without a rack is no place.
+Providers without a zone are all in one.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ FIELDS = {"provider", "aggregate", "name", "rack", "zone"}
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """Where a provider stands."""
+class Location:
+    """The location of a provider, with the names of its aggregates."""
 
     provider: Provider
     rack: str
@@ -38,8 +37,9 @@ class Where:
 
 
 class Places:
-    """The providers, as Placement has them now: `where` they stand by uuid, and the `uuids` of places. `prefix` is that
-    of our resource classes, `known` the uuids of those that may have nothing left. Errors: UnavailableError."""
+    """The places that Placement has now: `locations` by uuid of a provider, and `uuids` by kind and name. `prefix` is
+    that of the service's resource classes, `known` holds uuids of providers that may have nothing left. Errors:
+    UnavailableError."""
 
     def __init__(
         self, placement: Placement, rows: Collection[Mapping[str, str]], prefix: str, known: Collection[str]
@@ -50,49 +50,59 @@ class Places:
                 providers[uuid] = provider
         members = {row["aggregate"]: placement.members(row["aggregate"]) for row in rows if "aggregate" in row}
         self._prefix = prefix
-        self.where: dict[str, Where] = {}
+        self.locations: dict[str, Location] = {}
         self.uuids: dict[tuple[Kind, str], str] = {}
         for provider in providers.values():
-            rack, zone = (_trait(provider.traits, of) for of in (RACK, ZONE))
-            aggregates = []
-            for row in rows:
-                if row.get("provider") == provider.name or provider.uuid in members.get(row.get("aggregate", ""), ()):
-                    rack, zone = row.get("rack", rack), row.get("zone", zone)
-                    aggregates += [row.get("name", row["aggregate"])] if "aggregate" in row else []
-            if rack:
-                self.where[provider.uuid] = Where(provider, rack, zone, tuple(sorted(set(aggregates))))
+            location = _locate(provider, rows, members)
+            if location.rack:
+                self.locations[provider.uuid] = location
                 self.uuids[self._kind(provider), provider.name] = provider.uuid
 
     @property
     def providers(self) -> list[Provider]:
-        """Those that are places."""
-        return [one.provider for one in self.where.values()]
+        """The providers that are places."""
+        return [location.provider for location in self.locations.values()]
 
     def places(self, free: Amounts) -> Iterator[Place]:
-        """With what is free."""
-        for uuid, one in self.where.items():
+        """The places with what is free of our resource classes."""
+        for uuid, location in self.locations.items():
+            provider = location.provider
             capacity = {
                 name.removeprefix(self._prefix): min(max(0, free[uuid, name]), LARGEST)
-                for name in one.provider.capacity
+                for name in provider.capacity
                 if name.startswith(self._prefix)
             }
-            yield Place(self._kind(one.provider), one.provider.name, one.rack, one.zone, capacity)
+            yield Place(self._kind(provider), provider.name, location.rack, location.zone, capacity)
 
     def _kind(self, provider: Provider) -> Kind:
         return "server" if self._prefix + SERVERS in provider.capacity else "volume"
 
 
 def read_places(file: str) -> list[dict[str, str]]:
-    """The rows of a file. Errors: OSError, and ValueError."""
+    """Read the rows of a file. Errors: OSError, ValueError."""
     rows = [json.loads(line) for line in Path(file).read_text().splitlines()] if file else []
     for row in rows:
-        right = isinstance(row, dict) and not row.keys() - FIELDS and all(isinstance(one, str) for one in row.values())
-        if not right or ("provider" in row) == ("aggregate" in row):
+        valid = (
+            isinstance(row, dict) and not row.keys() - FIELDS and all(isinstance(text, str) for text in row.values())
+        )
+        if not valid or ("provider" in row) == ("aggregate" in row):
             raise ValueError(f"{Path(file).name}: this is no place: {json.dumps(row)}")
     return rows
 
 
-def _trait(traits: Collection[str], prefix: str) -> str:
-    """What the one trait with the prefix says."""
-    found = [trait.removeprefix(prefix).lower() for trait in traits if trait.startswith(prefix)]
-    return found[0] if len(found) == 1 else ""
+def _locate(provider: Provider, rows: Collection[Mapping[str, str]], members: Mapping[str, frozenset[str]]) -> Location:
+    """Find the location of a provider by its traits and the rows of the file."""
+    rack, zone = _read_trait(provider.traits, RACK), _read_trait(provider.traits, ZONE)
+    aggregates = set()
+    for row in rows:
+        if row.get("provider") == provider.name or provider.uuid in members.get(row.get("aggregate", ""), ()):
+            rack, zone = row.get("rack", rack), row.get("zone", zone)
+            if "aggregate" in row:
+                aggregates.add(row.get("name", row["aggregate"]))
+    return Location(provider, rack, zone, tuple(sorted(aggregates)))
+
+
+def _read_trait(traits: Collection[str], prefix: str) -> str:
+    """The rest of the only trait with the prefix, in small letters; empty if there are none or several."""
+    names = [trait.removeprefix(prefix).lower() for trait in traits if trait.startswith(prefix)]
+    return names[0] if len(names) == 1 else ""

@@ -1,4 +1,4 @@
-"""The solver in a process of its own (layer 5): in, a `Problem` and how long its answer may take; out, an `Answer`."""
+"""The call of the placement solver in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from datalog_gate.rack_affinity.problem import Answer, Problem, ProblemError, re
 
 COMMAND = (sys.executable, "-P", "-m", "datalog_gate.rack_affinity.solver")
 MEGABYTES = 1024
-"""Address space that the process may take: 500 servers and volumes need less than half."""
+"""Address space of the process: 500 servers and volumes need less than half."""
 LINE = 300
+"""Characters of an error at most."""
 
 
 class SolverError(GateError):
-    """No answer, and why, in one line: the time was up, the process died, or there is no OR-Tools."""
+    """The solver gave no answer: its time was up, it died, or OR-Tools is not installed."""
 
 
 class LateError(SolverError):
-    """The time was up."""
+    """The solver's time was up."""
 
 
 def installed() -> bool:
-    """Whether there is an OR-Tools; nothing is imported."""
+    """Whether OR-Tools is installed. Imports nothing."""
     return find_spec("ortools") is not None
 
 
 def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> Answer:
-    """Where everything goes, or why it can't; `seconds` after the call at the latest. Errors: SolverError."""
+    """Solve a problem within so many seconds. Errors: SolverError, which is LateError if the time was up."""
     command = [*COMMAND, str(seconds), str(megabytes)]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # else each core's thread takes memory at the import
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             input=to_json(problem),
             capture_output=True,
@@ -48,15 +49,15 @@ def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> 
         raise LateError(f"the solver gave no answer in {seconds:g} s") from None
     except OSError as error:
         raise SolverError(f"the solver can't be started: {error}") from error
-    if done.returncode < 0:
-        raise SolverError(f"the solver was ended by signal {-done.returncode}")
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise SolverError(f"the solver failed: {said[:LINE]}")
+    if process.returncode < 0:
+        raise SolverError(f"the solver was ended by signal {-process.returncode}")
+    if process.returncode:
+        last_line = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise SolverError(f"the solver failed: {last_line[:LINE]}")
     try:
-        given = json.loads(done.stdout)
-        if said := given.get("error"):
-            raise (LateError if given.get("late") else SolverError)(said)
-        return read_answer(done.stdout)
+        answer = json.loads(process.stdout)
+        if error_text := answer.get("error"):
+            raise (LateError if answer.get("late") else SolverError)(error_text)
+        return read_answer(process.stdout)
     except (ValueError, AttributeError, ProblemError):
         raise SolverError("the solver's answer can't be read") from None

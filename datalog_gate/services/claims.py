@@ -38,6 +38,10 @@ MEMORY = 90 * 86400.0
 """Seconds that a dead key is remembered: nothing arrives later."""
 
 
+Taken = tuple[str, str, int]
+"""Provider, resource class and units."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementClaim:
     """A row of the file. `items` are what it needs: provider, resource class and units by name of the item. A `shared`
@@ -50,7 +54,7 @@ class PlacementClaim:
     line: str
     project: str
     grant: str
-    items: dict[str, list[tuple[str, str, int]]]
+    items: dict[str, list[Taken]]
     decision: dict[str, Any]
     state: Literal["held", "shared", "dying", "dead"] = "held"
     owner: str = ""
@@ -252,7 +256,7 @@ def needs(claims: Iterable[PlacementClaim]) -> Amounts:
     for claim in claims:
         lines.setdefault(claim.line, []).append(claim)
     total: Amounts = Counter()
-    seen: dict[str, tuple[str, set[tuple[str, str, int]]]] = {}
+    seen: dict[str, tuple[str, set[Taken]]] = {}
     for line in lines.values():
         most: Amounts = Counter()
         for claim in line:
