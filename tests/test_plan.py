@@ -159,7 +159,7 @@ def renamed(rule: CheckedRule) -> CheckedRule:
             if name == "body":
                 changed[name] = tuple(map(literal, reversed(value)))
             else:
-                changed[name] = tuple(map(var, value)) if isinstance(value, tuple) else var(value)
+                changed[name] = tuple(map(var, value)) if type(value) is tuple else var(value)
         return type(old)(**changed)
 
     return replace(rule, arguments=tuple(map(var, rule.arguments)), body=tuple(map(literal, reversed(rule.body))))
