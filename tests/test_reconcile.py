@@ -15,7 +15,7 @@ import pytest
 from datalog_gate.plugins.errors import UnavailableError
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Held, Service, Status
-from datalog_gate.services.reconcile import Ages, ReconcileResult, Stacks, StackState, reconcile
+from datalog_gate.services.reconcile import Ages, FindStack, ReconcileResult, StackState, reconcile
 from tests.ledger import Heat, Seats, broker, request
 
 NOW = 1_800_000_000.0
@@ -30,7 +30,7 @@ def later(folder: Path, seats: Service, seconds: float) -> Broker:
     return broker(folder, seats, time.time() + seconds)
 
 
-def settle(folder: Path, heat: Stacks) -> list[ReconcileResult]:
+def settle(folder: Path, heat: FindStack) -> list[ReconcileResult]:
     """Reconcile after the leases, and again after late calls."""
     seats = Seats(folder / "seats")
     first = reconcile(later(folder, seats, 60.0), heat)

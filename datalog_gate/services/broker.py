@@ -1,8 +1,8 @@
-"""What stands between grants and services (layer 5): in, what a grant's resource asks; out, the service's decision.
+"""The broker between grants and services.
 
-Each step is journalled before its call, and each call has a deadline. Nothing that a service says about a call that was
-not answered is believed so far as to forget what it may hold: whatever is not surely reserved is released, and released
-again once nothing can arrive late.
+It writes each step to the journal before it calls a service, and each call has a deadline. After a call that was not
+answered it never trusts a service so far as to forget what it may hold: whatever is not surely reserved is released,
+and released again once nothing can arrive late.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from datalog_gate.services.contract import HOLDING, Decision, Request, Service
 from datalog_gate.services.journal import Claim, Journal, LostError, State
 
 LOG = logging.getLogger(__name__)
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 ANSWER_LIMIT = 64 * 1000
-"""Characters of a decision, as JSON, at most: MySQL keeps no longer text for Heat."""
+"""Characters of a decision as JSON at most: Heat's MySQL column holds no longer text."""
 PAUSE = 3600.0
-"""Seconds between two attempts at a release at most: they are 2, 4, 8, ... at first."""
+"""Seconds between two attempts at a release at most. They begin with 2, 4, 8."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds: of one call; of all calls for one step; and of the lease, which must be the longest, since who has lost
-    it has asked in vain."""
+    """Seconds of one call, of all calls of one step, and of a lease: the longest, since a step without its lease is in
+    vain."""
 
     call: float = 10.0
     step: float = 25.0
@@ -43,8 +43,7 @@ class Limits:
 
 
 class Broker:
-    """The services that are enabled, with their journal. `clock` tells the seconds since 1970, `ticks` some that only
-    grow."""
+    """The enabled services with their journal. `clock` gives seconds since 1970, `ticks` monotonic seconds."""
 
     def __init__(
         self,
@@ -59,14 +58,14 @@ class Broker:
         self.sticky = frozenset(name for name, service in services.items() if service.sticky)
 
     def facts(self, request: Request, end: float) -> None:
-        """Ask the service whether it could do what a grant asks, until `end` of the ticks. Nothing is written down: it
-        holds nothing. Errors: RefusedError, UnavailableError."""
+        """Ask the service whether it could reserve a request, until the ticks reach `end`. It holds nothing, so nothing
+        is journalled. Errors: RefusedError, UnavailableError."""
         _Calls(self, request.service, end)(lambda service: service.facts(request))
 
     def reserve(self, request: Request, replaces: str = "", expires: float | None = None) -> Decision:
-        """What the service decides for a grant, once for each uuid however often it is asked. `replaces` is the uuid of
-        the grant's resource that this one is to replace. Errors: PluginError with a reason, and then the service holds
-        nothing or will be made to; JournalError."""
+        """Have the service decide on a request, once for each uuid however often this is called. `replaces` is the uuid
+        of the grant's resource that this one replaces. Errors: PluginError, and then the service holds nothing or what
+        it holds will be released; JournalError."""
         self.service(request.service)
         try:
             claim = self.journal.begin(request, replaces, expires, self.clock(), self.limits.lease)
@@ -74,7 +73,7 @@ class Broker:
             raise UnavailableError(str(error), request.service) from error
         if claim.live:
             return claim.decision
-        keys = tuple(one.key for one in self.journal.replaced(claim) if one.service == claim.service)
+        keys = tuple(old.key for old in self.journal.replaced(claim) if old.service == claim.service)
         calls = _Calls(self, claim.service)
         try:
             decision = self._reserve(calls, replace(request, replaces=keys), claim)
@@ -86,13 +85,13 @@ class Broker:
         return decision
 
     def waits(self, request: Request) -> str:
-        """Why a grant is to be asked for later, and this once more before; empty if it can be reserved or refused now.
-        Nothing is held or written down. Errors: PluginError."""
+        """Why the grant has to wait and call this again; empty if `reserve` can decide now. Nothing is held or
+        journalled. Errors: PluginError."""
         return printable_line(_Calls(self, request.service)(lambda service: service.waits(request)))
 
     def commit(self, uuid: str) -> None:
-        """The stack is complete, with this grant in it: what the grant replaces is given back. Nothing to do if that is
-        known. Errors: PluginError, and then this is to be called again; JournalError."""
+        """Commit the claim of a complete stack, and give back what it replaces. Does nothing for a committed claim.
+        Errors: PluginError, and then this is to be called again; JournalError."""
         claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
         if claim is None:
             raise UnavailableError("nothing is held for this grant, or it is at work")
@@ -109,9 +108,9 @@ class Broker:
             raise UnavailableError("what this grant asked for was given back", claim.service)
 
     def release(self, uuid: str, why: str = "it was deleted", state: State | None = None) -> bool:
-        """Give back what a grant holds, if it is in this `state` still: whether there is nothing more to do. If there
-        is, it is tried again when it is due; a service that does not answer keeps nobody from deleting a stack.
-        Errors: JournalError."""
+        """Give back what a grant holds, if its claim is still in this `state`, and tell whether it is done. Otherwise
+        it is tried again when it is due: a service that does not answer keeps nobody from deleting a stack. Errors:
+        JournalError."""
         if self.journal.give_back(uuid, self.clock(), why, state) is None:
             return True
         claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
@@ -121,7 +120,7 @@ class Broker:
             return False
 
     def _reserve(self, calls: _Calls, request: Request, claim: Claim) -> Decision:
-        """Ask, and where the answer got lost on its way ask for it again."""
+        """Call the service, and call it once more if it holds the claim but its answer was lost."""
         try:
             return calls(lambda service: _checked(service.reserve(request)))
         except UnavailableError:
@@ -148,11 +147,11 @@ class Broker:
         return True
 
     def _late(self, claim: Claim, calls: _Calls) -> float:
-        """Until when a call that was not answered, now or before a crash, may take effect; 0 if there was none."""
+        """Until when an unanswered call, now or before a crash, may take effect; 0 if there was none."""
         return self.clock() + self.journal.late if claim.attempts or calls.doubtful else 0.0
 
     def _moved(self, claim: Claim, state: State, why: str = "", **changes: object) -> None:
-        """Write down what became of a call. Errors: UnavailableError if the claim was given back meanwhile."""
+        """Journal the result of a call. Errors: UnavailableError if the claim was given back meanwhile."""
         try:
             self.journal.move(claim, state, self.clock(), why, **changes)
         except LostError as error:
@@ -161,23 +160,23 @@ class Broker:
             raise UnavailableError(str(error), claim.service) from error
 
     def service(self, name: str) -> tuple[Service, Breaker]:
-        """The service, and what keeps it from being asked in vain. Errors: UnavailableError."""
+        """A service and its breaker. Errors: UnavailableError."""
         if name not in self._services:
             raise UnavailableError("this service is not enabled", name)
         return self._services[name]
 
 
 class _Calls:
-    """The calls of one step for one claim, within its time. `doubtful` is whether any got no answer that counts, so
-    that nobody knows what it did."""
+    """The calls of one step for one claim, within its time. `doubtful` tells that a call was not answered, so that
+    nobody knows what it did."""
 
     def __init__(self, broker: Broker, name: str, end: float | None = None) -> None:
         self._broker, self._name = broker, name
         self._end = broker.ticks() + broker.limits.step if end is None else end
         self.doubtful = False
 
-    def __call__(self, call: Callable[[Service], Answer]) -> Answer:
-        """What the service answers. Errors: PluginError."""
+    def __call__(self, call: Callable[[Service], Result]) -> Result:
+        """The answer of the service to one call. Errors: PluginError."""
         service, breaker = self._broker.service(self._name)
         seconds = min(self._broker.limits.call, self._end - self._broker.ticks())
         if seconds <= 0:
@@ -206,14 +205,14 @@ class _Calls:
 
 
 def _checked(decision: object) -> Decision:
-    """The decision as plain data of its own. Errors: UnavailableError for what can't be kept."""
+    """A copy of a decision as plain data. Errors: UnavailableError for what Heat can't store."""
     try:
         text = json.dumps(decision, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise UnavailableError("its decision is no JSON data") from None
     if len(text) > ANSWER_LIMIT:
         raise UnavailableError(f"its decision takes more than {ANSWER_LIMIT} characters")
-    found = json.loads(text)
-    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+    copy = json.loads(text)
+    if not isinstance(copy, dict) or not all(isinstance(attributes, dict) for attributes in copy.values()):
         raise UnavailableError("its decision holds no attributes by resource")
-    return found
+    return copy

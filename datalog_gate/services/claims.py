@@ -1,13 +1,12 @@
-"""What a service holds in Placement, remembered by key (layer 5).
+"""Claims in Placement, stored by key in an SQLite file.
 
-In: what each claim needs, item by item. Out: one consumer in Placement for all claims of a stack, which holds what they
-need together. A *line* is the claims that replace each other: of it the most counts that any of them needs, so that
-what two of them share is held once, until the last is released, and to roll back takes no call. An item in the scopes
-of several grants is held once too.
+All claims of a stack have one consumer in Placement, which holds what they need together. A *line* is the claims that
+replace each other. Of a line the most that any claim needs counts: so what two of them share is held once, until the
+last is released, and a rollback takes no call. An item in the scopes of several grants is held once too.
 
-What is needed stands in an SQLite file before Placement is asked, and what Placement holds is always made what the file
-says: whatever was broken off is mended by the next step, and a step may be repeated. A key that was released stays in
-the file, dead. The processes of a host share the file, and lock each stack in it: the journal is of one host as well.
+Needs are written to the file before Placement is called, and Placement is always made to hold what the file says. So
+the next step repairs whatever was broken off, and a step may be repeated. A released key stays in the file, dead. The
+processes of a host share the file, and lock each stack in it; the journal is of one host as well.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from datalog_gate.services.contract import Decision, Held, Request, Status
 from datalog_gate.services.placement import Amounts, ChangedError, FullError, Placement, Provider
 
 LOCKS = 64
-"""Files that lock stacks: two stacks may meet at one, and then wait for each other."""
+"""Lock files: two stacks may share one, and then wait for each other."""
 PATIENCE = 8.0
 """Seconds to wait for a lock."""
 ATTEMPTS = 20
 MEMORY = 90 * 86400.0
-"""Seconds that a dead key is remembered: nothing arrives later."""
+"""Seconds for which a dead key is kept: nothing arrives later."""
 
 
 Taken = tuple[str, str, int]
@@ -44,22 +43,25 @@ Taken = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementClaim:
-    """A row of the file. `items` are what it needs: provider, resource class and units by name of the item. A `shared`
-    one was decided on together with the claim of the key `owner`, for the grant of the path `grant`, which has not come
-    for it yet: `asked` says what it is the answer to, once it is held. A `dying` one is `dead` once Placement has been
-    told."""
+    """A row of the file. A `shared` claim was decided together with that of another grant and waits for its own grant.
+    A `dying` claim is `dead` once Placement was told."""
 
     key: str
     consumer: str
     line: str
     project: str
     grant: str
+    """The path of the grant."""
     items: dict[str, list[Taken]]
+    """What it needs, by name of an item."""
     decision: dict[str, Any]
     state: Literal["held", "shared", "dying", "dead"] = "held"
     owner: str = ""
+    """The key of the claim with which a shared one was decided."""
     asked: str = ""
+    """The demand that a shared claim answers, once it is held."""
     since: float = 0.0
+    """When the row was written, in seconds since 1970."""
 
 
 GONE = ("dying", "dead")
@@ -78,7 +80,7 @@ class Claims:
             rows.execute(f"CREATE TABLE IF NOT EXISTS claims ({', '.join(COLUMNS)}, PRIMARY KEY (key))")
 
     def account(self, request: Request) -> Account:
-        """That of the stack which a request is for, or of the one that has what it replaces."""
+        """The account of the stack of a request, or of the stack that has what it replaces."""
         old = next(
             (claim for key in request.replaces for claim in self.select("key = ? AND state = 'held'", key)), None
         )
@@ -86,9 +88,9 @@ class Claims:
         return Account(self, old.consumer if old else mine, request.project)
 
     def release(self, held: Held) -> None:
-        """As `Service.release`, with all that nobody has come for."""
+        """As `Service.release`; releases shared claims of this owner too."""
         consumer = next((claim.consumer for claim in self.select("key = ?", held.key)), "")
-        self.write([], [_dead(held, consumer)])  # before the lock: who has it settles for all that wait
+        self.write([], [_dead(held, consumer)])  # before the lock: its holder settles for all that wait
         if consumer:
             with Account(self, consumer, held.project).locked() as account:
                 if self.select("key = ? AND state = 'dying'", held.key):  # nobody has settled it meanwhile
@@ -97,34 +99,36 @@ class Claims:
             self._forget()
 
     def status(self, held: Held) -> Status:
-        """As `Service.status`: what Placement has counts, and not what the file says alone."""
+        """As `Service.status`, by what Placement holds and not by the file alone."""
         claim = next(iter(self.select("key = ?", held.key)), None)
         if claim is None or not claim.consumer:
             return "absent"
         with Account(self, claim.consumer, held.project).locked() as account:
-            there, _ = self.placement.allocation(claim.consumer)
+            allocated, _ = self.placement.allocation(claim.consumer)
             needed = needs(account.claims)
         if claim.state in GONE:
-            return "held" if there - needed else "absent"
-        if not needed - there:
+            return "held" if allocated - needed else "absent"
+        if not needed - allocated:
             return "held"
-        return "unknown" if there else "absent"
+        return "unknown" if allocated else "absent"
 
     def select(self, where: str, *values: str) -> list[PlacementClaim]:
-        """The claims of which this is true."""
+        """The claims of a condition in SQL."""
         with self._transaction() as rows:
-            found = rows.execute(f"SELECT * FROM claims WHERE {where} ORDER BY grant, key", values).fetchall()
+            selected = rows.execute(f"SELECT * FROM claims WHERE {where} ORDER BY grant, key", values).fetchall()
         return [
             PlacementClaim(**{**dict(row), "items": json.loads(row["items"]), "decision": json.loads(row["decision"])})
-            for row in found
+            for row in selected
         ]
 
     def write(self, keys: Iterable[str], claims: Iterable[PlacementClaim]) -> None:
-        """Forget the claims of these keys, and write down others, all or nothing. What is dead stays so."""
+        """Delete the claims of these keys and write others, in one transaction. Dead keys stay dead."""
         values = []
         for claim in claims:
             row = {**asdict(claim), "since": time.time()}.values()
-            values.append([*(json.dumps(one) if isinstance(one, dict) else one for one in row), claim.state, claim.key])
+            values.append(
+                [*(json.dumps(value) if isinstance(value, dict) else value for value in row), claim.state, claim.key]
+            )
         alive = f"? IN {GONE} OR NOT EXISTS (SELECT 1 FROM claims WHERE key = ? AND state IN {GONE})"
         with self._transaction() as rows:
             rows.executemany(f"DELETE FROM claims WHERE key = ? AND state NOT IN {GONE}", [(key,) for key in keys])
@@ -132,7 +136,7 @@ class Claims:
             rows.executemany(f"INSERT OR REPLACE INTO claims SELECT {columns} WHERE {alive}", values)
 
     def _forget(self) -> None:
-        """Dead keys for which nothing can arrive any more."""
+        """Delete dead keys for which nothing can arrive any more."""
         with self._transaction() as rows:
             rows.execute("DELETE FROM claims WHERE state = 'dead' AND since < ?", (time.time() - MEMORY,))
 
@@ -141,14 +145,14 @@ class Claims:
 
 
 class Account:
-    """The claims that one consumer is for. Whatever changes them takes the lock."""
+    """The claims of one consumer. Whoever changes them holds the lock."""
 
     def __init__(self, file: Claims, consumer: str, project: str) -> None:
         self._file, self.consumer, self._project = file, consumer, project
 
     @contextmanager
     def locked(self) -> Iterator[Account]:
-        """Nobody else changes it meanwhile; the lock of a process that dies is gone."""
+        """Hold the lock. A process that dies releases it."""
         with open(f"{self._file.path}.lock{int(self.consumer[-4:], 16) % LOCKS}", "w") as lock:
             end = time.monotonic() + PATIENCE
             while True:
@@ -163,12 +167,12 @@ class Account:
 
     @property
     def claims(self) -> list[PlacementClaim]:
-        """Those that live."""
+        """The claims that are neither dying nor dead."""
         return self._file.select(f"consumer = ? AND state NOT IN {GONE}", self.consumer)
 
     def decided(self, key: str, mend: bool = True) -> Decision | None:
-        """The decision of a claim that is held, which is mended if it was broken off. Errors: RefusedError for a key
-        that is dead."""
+        """The decision of a claim that is held; a claim that was broken off is completed. Errors: RefusedError for a
+        dead key."""
         claim = next(iter(self._file.select("key = ?", key)), None)
         if claim is None:
             return None
@@ -179,11 +183,11 @@ class Account:
         return claim.decision
 
     def line(self, request: Request) -> str:
-        """That of what is replaced, or one of its own."""
+        """The line of a claim that the request replaces, or a new one."""
         return next((claim.line for claim in self.claims if claim.key in request.replaces), request.key)
 
     def free(self, providers: Iterable[Provider], replaced: Iterable[str]) -> Amounts:
-        """What new claims in the lines `replaced` may take: what these hold counts as free."""
+        """What new claims in the lines `replaced` may take. What these lines hold counts as free."""
         held, _ = self._file.placement.allocation(self.consumer)
         lines = set(replaced)
         kept = needs(claim for claim in self.claims if claim.line not in lines)
@@ -194,15 +198,15 @@ class Account:
                 free[at] = amount - provider.used.get(name, 0) + held[at] - kept[at]
         return free
 
-    def claim(self, request: Request, **what: Any) -> PlacementClaim:
-        """One of this account."""
+    def claim(self, request: Request, **fields: Any) -> PlacementClaim:
+        """Build a claim of this account."""
         return PlacementClaim(
-            key=request.key, consumer=self.consumer, project=self._project, grant=request.grant, **what
+            key=request.key, consumer=self.consumer, project=self._project, grant=request.grant, **fields
         )
 
     def hold(self, claims: list[PlacementClaim], instead: Iterable[str] = ()) -> None:
-        """Hold what these need besides, in place of the shares of these keys. Errors: RefusedError, and then they are
-        not held, or were given back meanwhile."""
+        """Hold new claims in place of the shares of these keys. Errors: RefusedError, and then they are not held, or
+        were given back meanwhile."""
         self._file.write(
             instead, [replace(claim, asked="") for claim in claims]
         )  # nobody takes a share before it is held
@@ -212,7 +216,7 @@ class Account:
             self.decided(claim.key, mend=False)  # it may have been released meanwhile
 
     def take(self, share: PlacementClaim, claim: PlacementClaim) -> None:
-        """Have a claim in place of the share, which is held already."""
+        """Replace a share, which is held already, by a claim."""
         self._file.write([share.key], [claim])
         self.decided(claim.key, mend=False)
 
@@ -225,21 +229,21 @@ class Account:
             raise RefusedError(f"somebody else has taken what was free: {error}") from error
 
     def mend(self) -> None:
-        """Have Placement hold what the claims need, which it has room for."""
+        """Have Placement hold what the claims need. Errors: UnavailableError."""
         try:
             self._settle()
         except FullError as error:
             raise UnavailableError(f"Placement has no room for what it holds: {error}") from error
 
     def _settle(self) -> None:
-        """Have Placement hold what the claims need. Errors: FullError, and then it holds what it did."""
+        """Have Placement hold what the claims need. Errors: FullError, and then it holds what it did before."""
         placement, why = self._file.placement, ""
         for attempt in range(ATTEMPTS):
-            there, generation = placement.allocation(self.consumer)
+            allocated, generation = placement.allocation(self.consumer)
             ever = self._file.select("consumer = ?", self.consumer)
             needed = needs(claim for claim in ever if claim.state not in GONE)
             try:
-                if needed != there:
+                if needed != allocated:
                     placement.allocate(self.consumer, self._project, needed, generation)
                 self._file.write([], [replace(claim, state="dead") for claim in ever if claim.state == "dying"])
                 return
@@ -250,8 +254,8 @@ class Account:
 
 
 def needs(claims: Iterable[PlacementClaim]) -> Amounts:
-    """What they need together: of each line the most that any claim needs. What an item takes in the scope of one grant
-    it takes no second time in that of another."""
+    """What claims need together: of each line the most that any claim needs. What an item takes in the scope of one
+    grant counts only once if it is in that of another."""
     lines: dict[str, list[PlacementClaim]] = {}
     for claim in claims:
         lines.setdefault(claim.line, []).append(claim)

@@ -1,9 +1,9 @@
-"""The journal of claims (layer 5): what services may hold for which grant, written down before they are asked.
+"""The journal of claims: what services may hold for which grant, written before a service is called.
 
-In: each step before and after a call, and the time in seconds since 1970. Out: the claims, one for each uuid of a
-grant's resource, for ever: a uuid whose claim is over gets no other. It is an SQLite file that the worker processes of
-one host share. A claim is leased to whoever calls a service for it, so that no two do at once, and nobody's step counts
-who has lost the lease; only that a claim is to be given back is written without one.
+It is an SQLite file that the worker processes of one host share. There is one claim for each uuid of a grant's
+resource; a uuid whose claim is over gets no other. A claim is leased to whoever calls a service for it, so that no two
+do at once. A step of somebody who lost the lease does not count, except for a request to give the claim back. Times are
+seconds since 1970.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ MOVES: dict[State, tuple[State, ...]] = {
     "released": (),
     "failed": (),
 }
-"""Where a claim may go from each state. `intent`: the service may have been asked; `releasing`: it is asked for the
-claim back until it has said yes; `failed`: it holds nothing and never did."""
+"""The next states of a claim. `intent`: the service may have been called; `releasing`: it is called until it has
+released the claim; `failed`: it holds nothing and never did."""
 OVER = tuple(state for state, after in MOVES.items() if not after)
 VERSION = 1
 BUSY = 30.0
-"""Seconds that a step waits for those of others."""
+"""Seconds that a transaction waits for others."""
 
 
 class JournalError(GateError):
-    """The journal can't be read or written: nothing was changed by the step that raised this."""
+    """The journal can't be read or written. The step that raises this changed nothing."""
 
 
 class LostError(JournalError):
@@ -47,10 +47,7 @@ class LostError(JournalError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A row of the journal. `replaces` is the uuid of the claim that this one replaces, `abandoned` that its stack
-    leaves Heat and keeps its resources. `since` is when the state began, and `why`. It is `due` to be released again
-    after so many `attempts`, of which the last met a `problem`; a call that nobody waits for any more may take effect
-    until `late`. `owner` has the lease before `until`."""
+    """A row of the journal."""
 
     uuid: str
     key: str
@@ -59,19 +56,31 @@ class Claim:
     stack: str
     stack_name: str
     path: str
+    """The path of the grant."""
     replaces: str
+    """The uuid of the claim that this one replaces."""
     state: State
     since: float
+    """When the state began."""
     decision: Decision
     expires: float | None = None
+    """When the grant ends, by its own words."""
     abandoned: bool = False
+    """Whether its stack leaves Heat and keeps its resources."""
     attempts: int = 0
+    """Attempts in this state that failed or were broken off."""
     due: float = 0.0
+    """When the next attempt is due."""
     late: float = 0.0
+    """Until when a call that nobody waits for any more may take effect."""
     why: str = ""
+    """Why the state began."""
     problem: str = ""
+    """What went wrong in the last attempt."""
     owner: str = ""
+    """The lease."""
     until: float = 0.0
+    """When the lease ends."""
 
     @property
     def live(self) -> bool:
@@ -80,7 +89,7 @@ class Claim:
 
     @property
     def held(self) -> Held:
-        """What the service is told of it."""
+        """The claim as its service sees it."""
         return Held(key=self.key, project=self.project, uuid=self.uuid, decision=self.decision)
 
 
@@ -92,12 +101,12 @@ TABLES = (
     f"PRAGMA user_version = {VERSION}",
 )
 FREE: dict[str, object] = {"attempts": 0, "due": 0.0, "owner": "", "until": 0.0}
-"""The columns of a claim that nobody works on."""
+"""The columns of a claim without a lease."""
 
 
 class Journal:
-    """The journal in a file, which is made if it is not there. `late` are the seconds in which a call that nobody
-    waits for any more may still take effect. Errors of all: JournalError."""
+    """The journal in a file, which is created if there is none. A call that nobody waits for any more may still take
+    effect for `late` seconds. Errors of all: JournalError."""
 
     def __init__(self, path: str, late: float = 300.0) -> None:
         self._path, self.late = path, late
@@ -111,10 +120,10 @@ class Journal:
             raise JournalError(f"{path} is a journal of version {version}, and this package writes {VERSION}")
 
     def begin(self, request: Request, replaces: str, expires: float | None, now: float, lease: float) -> Claim:
-        """The claim of a request, before its service is asked. A new one, or one whose asking was broken off, comes
-        with the lease. What is replaced counts only if it is the same project's, in the same stack or abandoned.
-        Errors: LostError if somebody else asks for it now, or if it is over or of another key."""
-        assert request.uuid, "what is asked at the door reserves nothing"
+        """The claim of a request, before its service is called. It is leased if it is new, or if a call was broken off.
+        It replaces only a claim of the same project that is in the same stack or abandoned. Errors: LostError if
+        somebody else has the lease, or if the claim is over or has another key."""
+        assert request.uuid, "a request at the door reserves nothing"
         with self._transaction() as rows:
             claim = _get(rows, request.uuid)
             if claim is None:
@@ -149,12 +158,12 @@ class Journal:
             return _set(rows, claim, owner=uuid4().hex, until=now + lease, attempts=claim.attempts + 1)
 
     def replaced(self, claim: Claim) -> tuple[Claim, ...]:
-        """The claims that this one replaces, one after another, that are not over; newest first."""
+        """The claims that this one replaces, directly or not, and that are not over, newest first."""
         with self._transaction() as rows:
             return tuple(_replaced(rows, claim))
 
     def lease(self, uuid: str, now: float, seconds: float) -> Claim | None:
-        """The claim, leased; None if there is none, somebody else has it, or it is over."""
+        """Lease a claim; None if there is none, if somebody else has the lease, or if it is over."""
         with self._transaction() as rows:
             claim = _get(rows, uuid)
             if claim is None or claim.until > now or claim.state in OVER:
@@ -162,27 +171,26 @@ class Journal:
             return _set(rows, claim, owner=uuid4().hex, until=now + seconds)
 
     def move(self, claim: Claim, state: State, now: float, why: str = "", **changes: object) -> None:
-        """What became of a leased claim, with the columns that changed: the lease ends. One that is committed gives
-        back those that it replaces. Errors: LostError."""
+        """Move a leased claim to a state, with other columns that change, and end the lease. A claim that is committed
+        gives back the claims that it replaces. Errors: LostError."""
         with self._transaction() as rows:
-            mine = _mine(rows, claim)
-            if mine.state != claim.state:
+            current = _leased(rows, claim)
+            if current.state != claim.state:
                 raise LostError("what this grant asked for was given back meanwhile")
-            _set(rows, mine, state=_checked(mine, state), since=now, why=why, problem="", **changes, **FREE)
+            _set(rows, current, state=_checked(current, state), since=now, why=why, problem="", **changes, **FREE)
             if state == "committed":
-                for one in _replaced(rows, claim):
-                    self._give_back(rows, one, now, f"{claim.path} has replaced it")
+                for replaced in _replaced(rows, claim):
+                    self._give_back(rows, replaced, now, f"{claim.path} has replaced it")
 
     def again(self, claim: Claim, due: float, problem: str = "") -> None:
-        """A leased claim stays in its state, to be tried again when `due`; with a `problem` this was a failed attempt.
-        The lease ends. Errors: LostError."""
+        """Keep a leased claim in its state until the next attempt is `due`, and end the lease. With a `problem` this
+        attempt failed. Errors: LostError."""
         with self._transaction() as rows:
-            mine = _mine(rows, claim)
-            _set(rows, mine, problem=problem, **{**FREE, "due": due, "attempts": mine.attempts + bool(problem)})
+            current = _leased(rows, claim)
+            _set(rows, current, problem=problem, **{**FREE, "due": due, "attempts": current.attempts + bool(problem)})
 
     def give_back(self, uuid: str, now: float, why: str, state: State | None = None) -> Claim | None:
-        """The claim, which is to be released from now on whoever has the lease; None if nothing is to do, or it is not
-        in this `state` any more."""
+        """Mark a claim as releasing, whoever has the lease; None if it is over, or not in this `state` any more."""
         with self._transaction() as rows:
             claim = _get(rows, uuid)
             if claim is None or claim.state in OVER or state not in (None, claim.state):
@@ -190,7 +198,7 @@ class Journal:
             return self._give_back(rows, claim, now, why)
 
     def expire(self, uuid: str, expires: float | None) -> None:
-        """The time of a grant was changed."""
+        """Change when a grant ends."""
         with self._transaction() as rows:
             rows.execute("UPDATE claims SET expires = ? WHERE uuid = ?", (expires, uuid))
 
@@ -205,26 +213,26 @@ class Journal:
             return tuple(_select(rows, f"state NOT IN {OVER} AND stack = ifnull(?, stack) ORDER BY since, uuid", stack))
 
     def of_stack(self, stack: str, project: str, name: str) -> tuple[Claim, ...]:
-        """The claims of the stack of this id, and of all within it, that are not over, newest first. One of a stack
-        within has that one's id, and is known by its path; so is any where the id is not known."""
+        """The claims of a stack and of all stacks within it that are not over, newest first. Claims of a stack within
+        have the id of that one and are found by their path, as are all if the id is not known."""
         with self._transaction() as rows:
             return tuple(_of_stack(rows, stack, project, name))
 
     def abandon(self, stack: str, project: str, name: str) -> None:
-        """The user takes the stack out of Heat, with all within it, and keeps its resources: only once Heat has it no
-        more does that count."""
+        """Note that the user takes a stack out of Heat, with all within it, and keeps its resources. It counts only
+        once Heat does not have the stack any more."""
         with self._transaction() as rows:
             for claim in tuple(_of_stack(rows, stack, project, name)):
                 _set(rows, claim, abandoned=True)
 
     def forget(self, before: float) -> None:
-        """Claims that were over before this time are no longer kept, unless they lead to one that is."""
+        """Delete claims that were over before this time, unless the claim that they replace is still kept."""
         old = f"state IN {OVER} AND since < ? AND replaces NOT IN (SELECT uuid FROM claims)"
         with self._transaction() as rows:
             rows.execute(f"DELETE FROM claims WHERE {old}", (before,))
 
     def _give_back(self, rows: sqlite3.Connection, claim: Claim, now: float, why: str) -> Claim:
-        """A lease stays, so that the release does not meet the call that goes on."""
+        """The lease stays, so that the release does not meet a call that goes on."""
         if claim.state == "releasing":
             return claim
         late = now + self.late if claim.state == "intent" else claim.late
@@ -245,8 +253,8 @@ def _get(rows: sqlite3.Connection, uuid: str) -> Claim | None:
 
 def _select(rows: sqlite3.Connection, where: str, *values: object) -> Iterator[Claim]:
     for row in rows.execute(f"SELECT * FROM claims WHERE {where}", values):
-        given: dict[str, Any] = dict(row)
-        yield Claim(**{**given, "decision": json.loads(row["decision"]), "abandoned": bool(row["abandoned"])})
+        columns: dict[str, Any] = dict(row)
+        yield Claim(**{**columns, "decision": json.loads(row["decision"]), "abandoned": bool(row["abandoned"])})
 
 
 def _of_stack(rows: sqlite3.Connection, stack: str, project: str, name: str) -> Iterator[Claim]:
@@ -257,19 +265,19 @@ def _of_stack(rows: sqlite3.Connection, stack: str, project: str, name: str) -> 
 
 
 def _replaced(rows: sqlite3.Connection, claim: Claim) -> Iterator[Claim]:
-    """There is no circle: a claim replaces only what was there before it."""
+    """There is no cycle: a claim replaces only older ones."""
     while old := _get(rows, claim.replaces):
         if old.state not in OVER:
             yield old
         claim = old
 
 
-def _mine(rows: sqlite3.Connection, claim: Claim) -> Claim:
-    """The claim as it is now. Errors: LostError."""
-    now = _get(rows, claim.uuid)
-    if now is None or now.owner != claim.owner:
+def _leased(rows: sqlite3.Connection, claim: Claim) -> Claim:
+    """The current row of a leased claim. Errors: LostError."""
+    current = _get(rows, claim.uuid)
+    if current is None or current.owner != claim.owner:
         raise LostError("what this grant asked for took too long")
-    return now
+    return current
 
 
 def _checked(claim: Claim, state: State) -> State:
@@ -281,6 +289,6 @@ def _set(rows: sqlite3.Connection, claim: Claim, **changes: object) -> Claim:
     columns = ", ".join(f"{name} = ?" for name in changes)
     values = [json.dumps(change) if isinstance(change, dict) else change for change in changes.values()]
     rows.execute(f"UPDATE claims SET {columns} WHERE uuid = ?", (*values, claim.uuid))
-    found = _get(rows, claim.uuid)
-    assert found is not None
-    return found
+    changed = _get(rows, claim.uuid)
+    assert changed is not None
+    return changed

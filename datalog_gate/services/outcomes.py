@@ -1,9 +1,8 @@
-"""What plugins are still to be told of operations that a host has accepted (layer 5), beside the claims in the file of
-the journal.
+"""The outcomes of operations that plugins still have to be told, in the file of the journal.
 
-In: an operation when it is accepted, and later what became of it. Out: each of its plugins is told at least once, as
-far as it lets itself be told: an attempt is written down before the plugin is called, and what is told after it has
-returned, so that a process that dies between the two tells it again, and one that always dies there stops some time.
+Each plugin of an operation that the host accepted is told its outcome at least once. An attempt is written before the
+plugin is called, and the result after it has returned: if the process dies between the two the plugin is told again,
+and a plugin in which it always dies is given up some time.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from datalog_gate.services.reconcile import ReconcileResult
 
 LOG = logging.getLogger(__name__)
 KEPT = ("action", "stack_name", "stack_id", "project", "decision_id", "request_id", "credentials")
-"""What of a snapshot is kept: all but the resources and the parameters."""
+"""The fields of a snapshot that are stored: all but the resources and the parameters."""
 OLD = 86400.0
-"""Seconds after which what nobody knows of an operation is told as unknown."""
+"""Seconds after which an outcome that nobody knows is told as unknown."""
 TRIES = 10
 FIRST, LONGEST = 60.0, 3600.0
-"""Seconds until a plugin that raised is called again: twice as many each time, up to the most."""
+"""Seconds until a plugin that raised is called again: doubled each time, up to the longest."""
 TABLE = (
     "outcomes (id INTEGER PRIMARY KEY AUTOINCREMENT, snapshot, plugins, began REAL, outcome DEFAULT '', "
     "attempts INTEGER DEFAULT 0, due REAL DEFAULT 0)"
@@ -36,25 +35,28 @@ TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An operation that the host has accepted. `plugins` are those that are still to be told, in the order of their
-    pre-operations, and `began` is when it was asked for, in seconds since 1970. There is no `outcome` before it is
-    known; with one, so many `attempts` to tell it were begun, and the next is `due`."""
+    """An operation that the host accepted, and whose outcome some plugins don't know."""
 
     id: int
     snapshot: Snapshot
     plugins: tuple[str, ...]
+    """The plugins to tell, in the order of their pre-operations."""
     began: float
+    """When it was asked for, in seconds since 1970."""
     outcome: Outcome | None = None
+    """None until it is known."""
     attempts: int = 0
+    """Attempts to tell the outcome that were begun."""
     due: float = 0.0
+    """When the next attempt is due."""
 
 
-Ended = Callable[[Pending, float], Outcome | None]
-"""What became of an operation, asked at a time; None if there is no telling yet."""
+FindOutcome = Callable[[Pending, float], Outcome | None]
+"""Finds the outcome of an operation at a time; None if it is not known yet."""
 
 
 class Outcomes:
-    """The operations in the file of a journal, which is made if it is not there. Errors of all: JournalError."""
+    """The operations in the file of a journal, which is created if there is none. Errors of all: JournalError."""
 
     def __init__(self, path: str) -> None:
         Journal(path)
@@ -63,26 +65,26 @@ class Outcomes:
             rows.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")
 
     def add(self, picture: Snapshot, plugins: Iterable[str], began: float) -> None:
-        """The host has accepted an operation that was asked for at that time."""
+        """Add an operation that the host accepted and that was asked for at that time."""
         kept = {name: getattr(picture, name) for name in KEPT} | {"credentials": dict(picture.credentials)}
         with transaction(self._path) as rows:
             values = (json.dumps(kept), json.dumps(list(plugins)), began)
             rows.execute("INSERT INTO outcomes (snapshot, plugins, began) VALUES (?, ?, ?)", values)
 
     def pending(self, now: float | None = None) -> tuple[Pending, ...]:
-        """The operations of which somebody is to be told, or those that are due, in their order."""
+        """All operations with plugins to tell, or those that are due now, in their order."""
         with transaction(self._path) as rows:
             where = "WHERE due <= ifnull(?, due) ORDER BY id"
             return tuple(map(_pending, rows.execute(f"SELECT * FROM outcomes {where}", (now,))))
 
     def attempt(self, pending: Pending, outcome: Outcome, due: float) -> bool:
-        """Somebody begins to tell this outcome, and the next attempt is due then; not if somebody else just did."""
+        """Begin an attempt to tell this outcome, and set when the next is due. False if somebody else just did."""
         with transaction(self._path) as rows:
             change = "UPDATE outcomes SET outcome = ?, attempts = attempts + 1, due = ? WHERE id = ? AND attempts = ?"
             return rows.execute(change, (outcome, due, pending.id, pending.attempts)).rowcount == 1
 
     def keep(self, pending: Pending, plugins: tuple[str, ...]) -> None:
-        """Only these plugins are still to be told; without any the operation is forgotten."""
+        """Note that only these plugins still have to be told. Without any the operation is deleted."""
         with transaction(self._path) as rows:
             if plugins:
                 rows.execute("UPDATE outcomes SET plugins = ? WHERE id = ?", (json.dumps(plugins), pending.id))
@@ -90,45 +92,49 @@ class Outcomes:
                 rows.execute("DELETE FROM outcomes WHERE id = ?", (pending.id,))
 
 
-def tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], ended: Ended, now: float) -> list[ReconcileResult]:
-    """Tell the plugins what became of each operation, as far as anybody knows: several may do so at once. One that
-    raises is called again later, `TRIES` times in all. Errors: JournalError."""
-    done: list[ReconcileResult] = []
+def tell(
+    outcomes: Outcomes, plugins: Mapping[str, Plugin], find_outcome: FindOutcome, now: float
+) -> list[ReconcileResult]:
+    """Tell plugins the outcome of each operation, if it is known. Several may do so at once. A plugin that raises is
+    called again later, `TRIES` times in all. Errors: JournalError."""
+    results: list[ReconcileResult] = []
     for pending in outcomes.pending(now):
-        outcome = pending.outcome or (ended(pending, now) if pending.snapshot.stack_id else "unknown")
+        outcome = pending.outcome or (find_outcome(pending, now) if pending.snapshot.stack_id else "unknown")
         if outcome is None and now - pending.began >= OLD:
             outcome = "unknown"
         if outcome and outcomes.attempt(pending, outcome, now + min(FIRST * 2**pending.attempts, LONGEST)):
-            done += _tell(outcomes, plugins, replace(pending, outcome=outcome, attempts=pending.attempts + 1))
-    return done
+            results += _tell(outcomes, plugins, replace(pending, outcome=outcome, attempts=pending.attempts + 1))
+    return results
 
 
 def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -> list[ReconcileResult]:
-    """Backwards where the operation failed, as `Ran.after`."""
+    """Tell plugins one outcome, backwards if the operation failed, as `Ran.after` does."""
     assert pending.outcome
-    done, rest = [], pending.plugins
-    said = f"that its {pending.snapshot.action} {'failed' if pending.outcome == 'failed' else f'is {pending.outcome}'}"
+    results, rest = [], pending.plugins
+    message = (
+        f"that its {pending.snapshot.action} {'failed' if pending.outcome == 'failed' else f'is {pending.outcome}'}"
+    )
     for name in pending.plugins[::-1] if pending.outcome == "failed" else pending.plugins:
-        if problem := _problem(plugins.get(name), pending.snapshot, pending.outcome):
+        if problem := _tell_plugin(plugins.get(name), pending.snapshot, pending.outcome):
             last = "; nobody tells it any more" if pending.attempts >= TRIES else ""
-            why = f"{name} was not told {said}: {problem}{last}"
+            why = f"{name} was not told {message}: {problem}{last}"
             LOG.error("decision %s: %s", pending.snapshot.decision_id, why)
-            done.append(ReconcileResult(pending.snapshot.decision_id, pending.snapshot.stack_id, "failed", why))
+            results.append(ReconcileResult(pending.snapshot.decision_id, pending.snapshot.stack_id, "failed", why))
         else:
             rest = tuple(other for other in rest if other != name)
             outcomes.keep(pending, rest)
-            done.append(
+            results.append(
                 ReconcileResult(
-                    pending.snapshot.decision_id, pending.snapshot.stack_id, "told", f"{name} was told {said}"
+                    pending.snapshot.decision_id, pending.snapshot.stack_id, "told", f"{name} was told {message}"
                 )
             )
     if rest and pending.attempts >= TRIES:
         outcomes.keep(pending, ())
-    return done
+    return results
 
 
-def _problem(plugin: Plugin | None, picture: Snapshot, outcome: Outcome) -> str:
-    """What keeps the plugin from being told, if anything."""
+def _tell_plugin(plugin: Plugin | None, picture: Snapshot, outcome: Outcome) -> str:
+    """Tell one plugin, and return why it could not be told, if so."""
     if plugin is None:
         return "it is not enabled any more"
     try:

@@ -1,5 +1,6 @@
-"""OpenStack Placement, as services ask it (layer 5): in, the settings of a service; out, what is free on which
-provider, and allocations, each changed only as it was when it was read.
+"""A client of OpenStack Placement for services: what providers have free, and allocations.
+
+An allocation is changed only if nobody changed it since it was read.
 
 Settings of every service that holds things there:
 
@@ -43,12 +44,12 @@ class FullError(Exception):
 
 
 class ChangedError(Exception):
-    """Somebody else changed the allocation or its provider meanwhile, or was about to when the database gave way."""
+    """Somebody else changed the allocation or its provider meanwhile, or the database met such a conflict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A resource provider: what it has, and what of it is taken, by resource class."""
+    """A resource provider with its capacity and usage by resource class."""
 
     uuid: str
     name: str
@@ -58,7 +59,7 @@ class Provider:
 
 
 class Placement:
-    """Its API. Errors: ValueError for settings, OSError for a file."""
+    """The API of Placement. Errors: ValueError for settings, OSError for a file."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         import requests
@@ -69,12 +70,12 @@ class Placement:
 
         self._errors = (exceptions.ClientException, OSError)
         endpoint = check_address("endpoint", settings["endpoint"]) if settings.get("endpoint") else None
-        given = {name: text for name, text in settings.items() if name not in OWN}
-        if endpoint and not given and "auth_type" not in settings:
+        auth_settings = {name: text for name, text in settings.items() if name not in OWN}
+        if endpoint and not auth_settings and "auth_type" not in settings:
             auth: Any = Token(endpoint, "admin")
         else:
             loader: Any = loading.get_plugin_loader(settings.get("auth_type", "password"))
-            auth = loader.load_from_options(**_options(loader, given))
+            auth = loader.load_from_options(**_options(loader, auth_settings))
         plain = requests.Session()
         plain.trust_env = False
         timeout = read_seconds("timeout", settings.get("timeout", "3"))
@@ -92,31 +93,34 @@ class Placement:
         )
 
     def providers(self, resource_class: str) -> dict[str, Provider]:
-        """Those that have any left of it, by uuid; none if there is no such class."""
-        asked = urlencode({"resources": f"{resource_class}:1"})
-        status, found = self._ask("GET", f"/allocation_candidates?{asked}", also=(400,))
+        """The providers with something left of a resource class, by uuid; none if there is no such class."""
+        query = urlencode({"resources": f"{resource_class}:1"})
+        status, found = self._ask("GET", f"/allocation_candidates?{query}", also=(400,))
         if status == 400:
             if self._ask("GET", f"/resource_classes/{quote(resource_class)}", also=(404,))[0] == 404:
                 return {}
             raise UnavailableError(f"Placement does not understand a question: {_detail(found)}")
         summaries = {
-            uuid: one for uuid, one in found["provider_summaries"].items() if resource_class in one["resources"]
+            uuid: summary
+            for uuid, summary in found["provider_summaries"].items()
+            if resource_class in summary["resources"]
         }
-        names = {one["uuid"]: one["name"] for one in self._get(f"/resource_providers?{asked}")["resource_providers"]}
+        rows = self._get(f"/resource_providers?{query}")["resource_providers"]
+        names = {row["uuid"]: row["name"] for row in rows}
         return {
             uuid: Provider(
                 uuid,
                 names[uuid],
-                {name: amount["capacity"] for name, amount in one["resources"].items()},
-                {name: amount["used"] for name, amount in one["resources"].items()},
-                frozenset(one["traits"]),
+                {name: amount["capacity"] for name, amount in summary["resources"].items()},
+                {name: amount["used"] for name, amount in summary["resources"].items()},
+                frozenset(summary["traits"]),
             )
-            for uuid, one in sorted(summaries.items())
+            for uuid, summary in sorted(summaries.items())
             if uuid in names
         }
 
     def provider(self, uuid: str) -> Provider | None:
-        """One that need not have anything left; None if it is gone."""
+        """A provider that may have nothing left; None if it is gone."""
         path = f"/resource_providers/{quote(uuid, safe='')}"
         status, found = self._ask("GET", path, also=(404,))
         if status == 404:
@@ -126,8 +130,8 @@ class Placement:
             uuid,
             found["name"],
             {
-                name: int((one["total"] - one["reserved"]) * one["allocation_ratio"])
-                for name, one in inventories.items()
+                name: int((inventory["total"] - inventory["reserved"]) * inventory["allocation_ratio"])
+                for name, inventory in inventories.items()
             },
             self._get(f"{path}/usages")["usages"],
             frozenset(self._get(f"{path}/traits")["traits"]),
@@ -141,19 +145,18 @@ class Placement:
     def members(self, aggregate: str) -> frozenset[str]:
         """The uuids of the providers in an aggregate."""
         found = self._get(f"/resource_providers?{urlencode({'member_of': aggregate})}")["resource_providers"]
-        return frozenset(one["uuid"] for one in found)
+        return frozenset(provider["uuid"] for provider in found)
 
     def allocation(self, consumer: str) -> tuple[Amounts, int | None]:
         """What a consumer holds, and its generation: None if it holds nothing."""
         found = self._get(f"/allocations/{consumer}")
         held: Amounts = Counter()
-        for uuid, one in found["allocations"].items():
-            held.update({(uuid, name): amount for name, amount in one["resources"].items()})
+        for uuid, allocation in found["allocations"].items():
+            held.update({(uuid, name): amount for name, amount in allocation["resources"].items()})
         return held, found.get("consumer_generation")
 
     def allocate(self, consumer: str, project: str, amounts: Amounts, generation: int | None) -> None:
-        """Have a consumer hold this and nothing else, if it is of this generation still. Errors: FullError, and
-        ChangedError."""
+        """Have a consumer of this generation hold these amounts and nothing else. Errors: FullError, ChangedError."""
         resources: dict[str, dict[str, dict[str, int]]] = {}
         for (uuid, name), amount in amounts.items():
             if amount:
@@ -169,14 +172,14 @@ class Placement:
         if status >= 500:
             raise ChangedError(f"it answered {status}: {_detail(found)}")
         if status == 409:
-            changed = any(one.get("code") == "placement.concurrent_update" for one in found.get("errors", ()))
+            changed = any(error.get("code") == "placement.concurrent_update" for error in found.get("errors", ()))
             raise (ChangedError if changed else FullError)(_detail(found))
 
     def _get(self, path: str) -> Any:
         return self._ask("GET", path)[1]
 
     def _ask(self, method: str, path: str, body: object = None, also: tuple[int, ...] = ()) -> tuple[int, Any]:
-        """Status and body of an answer that is good, or of one of these others."""
+        """Status and body of a successful answer, or of one with a status in `also`."""
         try:
             answer = self._adapter.request(path, method, json=body, headers={"Accept": "application/json"})
             found = answer.json() if answer.content else {}
@@ -189,11 +192,11 @@ class Placement:
         return answer.status_code, found
 
 
-def _options(loader: Any, given: Mapping[str, str]) -> dict[str, str]:
-    """The options of a plugin, with its secrets from their files."""
+def _options(loader: Any, settings: Mapping[str, str]) -> dict[str, str]:
+    """The options of a keystoneauth plugin, with its secrets from their files."""
     secret = {get_option.dest: get_option.secret for get_option in loader.get_options()}
     options = {}
-    for name, text in given.items():
+    for name, text in settings.items():
         plain = name.removesuffix("_file")
         if secret.get(name) is False:
             options[name] = text
@@ -207,7 +210,7 @@ def _options(loader: Any, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _detail(found: object) -> str:
-    """What an error says, in a line."""
+    """The detail of an error, in a line."""
     match found:
         case {"errors": [{"detail": str(detail)}, *_]}:
             return " ".join(detail.split())[:WORDS]

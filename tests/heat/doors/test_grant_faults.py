@@ -17,7 +17,7 @@ import pytest
 
 from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.stack_states import HeatStacks
-from datalog_gate.services.reconcile import Stacks, reconcile
+from datalog_gate.services.reconcile import FindStack, reconcile
 from tests.heat.doors.grant_heat import LATE, STEP, GrantHeat, failing, grant, run_grant_heat
 from tests.heat.doors.rig import PROJECT, started, wait
 from tests.heat.doors.templates import string, template
@@ -138,7 +138,7 @@ def settled(here: GrantHeat, expected: list[str] | None = None) -> None:
         time.sleep(0.3)
 
 
-def find_states(here: GrantHeat) -> Stacks:
+def find_states(here: GrantHeat) -> FindStack:
     """What the reconciler learns of Heat."""
     named = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": f"{here.heat.url}/v1/{PROJECT}"}
     with patch.dict(os.environ, named):
