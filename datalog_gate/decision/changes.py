@@ -1,8 +1,7 @@
-"""Which findings an older state had already (layer 4).
+"""The comparison with an older state: which findings it had already.
 
-In: what was evaluated, and a request with the stacks as they were. Out: for each row of a policy whether the operation
-introduces it. What was is evaluated like what is, with the same inventory, request, budget and time, if there is
-anything to compare: only what the policies rest on that found something.
+The older state is evaluated like the present one, with the same inventory, request, budget and time, but only what the
+policies with findings depend on, and only if there is anything to compare.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An inventory, loaded for a policy set (layer 4): what lies in the cloud, indexed, with all that rests on it alone.
+"""An inventory, loaded for a policy set: the state of the cloud, indexed, with all that rests on it alone.
 
-In: rows by relation. Out: an `Inventory` that any number of decisions share, and that none of them changes. When rows
-change, a new one is made of the old one beside the decisions, and takes its place with one assignment.
+Any number of decisions share it, and none changes it. When rows change, a new one is made of the old one, and takes its
+place with one assignment.
 """
 
 from __future__ import annotations

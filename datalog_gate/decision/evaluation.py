@@ -1,7 +1,4 @@
-"""The model of a policy set over some stacks (layer 4), with the facts that it is of.
-
-In: `Stack` values, a `Request`, the policies that matter, an engine. Out: an `Evaluation`.
-"""
+"""The evaluation of a policy set over some stacks: the model, with the facts that it is of."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Grants (layer 4): which of the template's grants can unlock anything, and what became of each.
+"""Grants: which grants of a template can unlock anything, and the reason for each.
 
-In: the template's ``DatalogGate::Policy`` resources with their facts, the services that are enabled and that the caller
-may use, and the time. Out: the rows that tell the rules which grants are in effect, and a reason for every grant.
+Grants are the template's ``DatalogGate::Policy`` resources.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ PERHAPS = (
     "whether what is in its scope is in the template is not known yet",
     "it hangs on parameters, and not all have a value yet",
 )
-"""The reasons for which a grant unlocks nothing and may still become one: a door refuses any other."""
+"""The reasons why a grant unlocks nothing that may still change: a door refuses any other."""
 LATE = "write it, or take it from a parameter that is known and not hidden"
 
 
 def effective(facts: FactSet, stacks: Sequence[Stack], services: Collection[str], now: datetime) -> list[ResourceId]:
-    """The grants that are surely there and that nothing is wrong with: see `problems_of`."""
+    """The grants that certainly exist and have no problem: see `problems_of`."""
     return [grant for grant, _, reason in _judge(facts, stacks, services, now) if not reason]
 
 

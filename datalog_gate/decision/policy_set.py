@@ -1,7 +1,4 @@
-"""A policy set (layer 4): checked rules ready to judge with, immutable, so that a new one swaps in with one assignment.
-
-In: the texts of rule files. Out: `PolicySet`, or a RulesError with all that is wrong.
-"""
+"""A policy set: checked rules, immutable, so that a new set replaces the old one by one assignment."""
 
 from __future__ import annotations
 

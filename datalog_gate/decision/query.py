@@ -1,7 +1,4 @@
-"""A query over rules and facts (layer 4): what an operator asks while writing rules.
-
-In: rule files, the text of a query, lines of facts. Out: sorted rows. A query sees the private relations of every file.
-"""
+"""A query over rules and facts, as an operator asks it while writing rules. It sees private relations, too."""
 
 from __future__ import annotations
 

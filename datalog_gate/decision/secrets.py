@@ -1,7 +1,7 @@
-"""What of a decision may be shown (layer 4): in, values of the finished model; out, the same with secrets covered.
+"""The masking of secrets in what a decision shows.
 
-A value is one where its column can hold a secret (`analysis.taint`) and either it is one of those that the facts hold,
-or the column can also hold what rules made of them.
+A value is a secret where its column can hold one (`analysis.taint`) and either it is one of the hidden values of the
+facts, or the column can also hold what rules made of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Waivers (layer 4): violations that an operator lets be, each until a day.
-
-In: the text of a `waivers.yaml`, and the rules that it is for. Out: `Waiver` values, or all that is wrong with them;
-for a violation the waiver that it has, if any.
-"""
+"""Waivers: violations that an operator tolerates, each until a day."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ TEXTS = (*WRITTEN, "while")
 KEYS = (*TEXTS, "key")
 NEEDED = ("id", "policy", "owner", "reason", "expires")
 BOUNDS = ("subject", "key", "project", "while")
-"""Of these a waiver has one at least: else it would switch its policy off."""
+"""The keys of which a waiver needs at least one: else it would switch its policy off."""
 
 
 def read_waivers(document: Document, rules: PolicySet) -> tuple[Waiver, ...]:
@@ -50,8 +46,8 @@ def waiver_of(
     project: str | None,
     now: datetime,
 ) -> tuple[Waiver | None, str]:
-    """The first of a policy's waivers that waives this row of it, or else the last that would if it were in force,
-    with why it is not. What is unknown or hidden in the row is no value that a waiver could name."""
+    """Find the first of a policy's waivers that waives this row, or else the last that would if it were in force, with
+    why it is not. No waiver can name an unknown or hidden value of the row."""
     lapsed: tuple[Waiver | None, str] = None, ""
     named = dict(zip(columns, row, strict=True))
     for waiver in waivers:

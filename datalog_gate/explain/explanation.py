@@ -25,22 +25,22 @@ from datalog_gate.facts.factset import place_of
 from datalog_gate.schema.declaration import RelationRef, certain_version, given_version, parse_reference, whole_version
 
 BYTES = 1700
-"""How much the steps of one finding take at most, as text or as JSON: with all around them 2 kB."""
+"""The most bytes of the steps of one finding, as text or as JSON: 2 kB with what stands around them."""
 LONGEST = 160
-"""How many characters a line takes at most, without its place."""
+"""The most characters of a line, without its place."""
 JOINED = 90
-"""How long a line of several checks gets."""
+"""The most characters of a line that joins several checks."""
 WIDTH = 72
-"""Where the column of places begins at most."""
+"""The widest text before the column of places."""
 LineKind = OneOf["row", "absent", "aggregate", "holds", "fails", "fix"]
 
 
 @dataclass(frozen=True, slots=True)
 class ExplanationLine:
-    """One step: what was there, was not there, came out or holds, where that was written, and how deep below the
-    finding it stands: a row rests on the deeper ones after it."""
+    """A step of an explanation. A row depends on the deeper ones after it."""
 
     depth: int
+    """How deep below the finding it stands."""
     word: LineKind
     text: str
     place: Span | None
