@@ -50,8 +50,9 @@ def evaluate(
             evaluation.filled.add(name)
     for stratum in _split_strata(program):
         if stratum.relations[0] not in tables:
-            if not evaluation.errors and not stratum.may_give_rows(evaluation.filled):
-                tables.update(dict.fromkeys(stratum.relations, empty))
+            if not evaluation.errors and not any(map(evaluation.filled.issuperset, stratum.needs)):
+                for name in stratum.relations:
+                    tables[name] = empty
                 continue
             try:
                 evaluation.derive(stratum)
@@ -62,7 +63,9 @@ def evaluate(
                 for name in stratum.relations:
                     del tables[name]
                 break
-        evaluation.filled.update(name for name in stratum.relations if tables[name].rows)
+        for name in stratum.relations:
+            if tables[name].rows:
+                evaluation.filled.add(name)
     return Model(tables, evaluation.model_errors(), exceeded)
 
 
@@ -151,7 +154,7 @@ class _SplitStratum:
     once: tuple[_Part, ...]
     each_round: tuple[_Part, ...]
     needs: tuple[frozenset[RelationRef], ...]
-    """What each of the parts that run once needs."""
+    """What each of the parts that run once needs; the stratum gives no rows unless one of them has all of that."""
 
     @staticmethod
     def of(stratum: Stratum) -> _SplitStratum:
@@ -167,10 +170,6 @@ class _SplitStratum:
                 once.append(_Part.of(rule, own))
         needs = tuple(part.needs for part in once)
         return _SplitStratum(stratum, stratum.relations, tuple(once), tuple(each_round), needs)
-
-    def may_give_rows(self, filled: set[RelationRef]) -> bool:
-        """Whether all that one of the parts that run once needs is filled."""
-        return any(map(filled.issuperset, self.needs))
 
 
 _SPLIT_STRATA = ProgramCache[tuple[_SplitStratum, ...]]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from datalog_gate.base.values import Kind, Row
@@ -29,6 +30,8 @@ OLD = "old:"
 """The prefix of a relation in a rule that reads it as it was before the change."""
 RelationRef = str | RelationVersion
 """A relation in programs, plans, tables and facts: its full name, or a version of it."""
+REFERENCES = 8_192
+"""How many references each function below remembers: the same few are asked for again and again."""
 
 
 def parse_reference(text: RelationRef) -> RelationRef:
@@ -41,31 +44,37 @@ def relation_name(relation: RelationRef) -> str:
     return relation if isinstance(relation, str) else relation.name
 
 
+@lru_cache(maxsize=REFERENCES)
 def possible_version(relation: RelationRef) -> RelationVersion:
     """The possible version of a relation."""
     return _version(relation)._replace(possible=True)
 
 
+@lru_cache(maxsize=REFERENCES)
 def certain_version(relation: RelationRef) -> RelationRef:
     """The certain version of a relation."""
     return relation if isinstance(relation, str) else _reference(relation._replace(possible=False))
 
 
+@lru_cache(maxsize=REFERENCES)
 def given_version(relation: RelationRef) -> RelationVersion:
     """The version of a relation that holds what facts put into it."""
     return _version(relation)._replace(given=True)
 
 
+@lru_cache(maxsize=REFERENCES)
 def whole_version(relation: RelationRef) -> RelationRef:
     """The relation that a given version is part of."""
     return relation if isinstance(relation, str) else _reference(relation._replace(given=False))
 
 
+@lru_cache(maxsize=REFERENCES)
 def old_version(relation: RelationRef) -> RelationVersion:
     """The relation before the change."""
     return _version(relation)._replace(old=True)
 
 
+@lru_cache(maxsize=REFERENCES)
 def current_version(relation: RelationRef) -> RelationRef:
     """The relation after the change."""
     return relation if isinstance(relation, str) else _reference(relation._replace(old=False))
