@@ -178,9 +178,9 @@ class Names:
         if module == self.query:
             owners = [scope for scope in self.scopes if atom.name in self.scopes[scope].relations]
         else:
-            imported = [one.module for one in scope.imports if one.module in self.scopes]
-            scopes = {one: self.scopes[one] for one in imported}
-            owners = [one for one, its in scopes.items() if atom.name in its.exports & its.relations.keys()]
+            imported = [import_.module for import_ in scope.imports if import_.module in self.scopes]
+            scopes = {name: self.scopes[name] for name in imported}
+            owners = [name for name, its in scopes.items() if atom.name in its.exports & its.relations.keys()]
         if len(owners) > 1:
             several = " and ".join(f"{owner}:{atom.name}" for owner in owners)
             self._report("ambiguous-name", f"{atom.name} is {several}", atom.name_span, "write the full name")
@@ -202,9 +202,9 @@ class Names:
         count = len(self.diagnostics)
         relation = self._absent(atom, module)
         prefix, _, bare = atom.name.rpartition(":")
-        imported = [one.module for one in self.scopes[module].imports]
+        imported = [import_.module for import_ in self.scopes[module].imports]
         seen = [prefix] if prefix else self._refused if module == self.query else [module, *imported]
-        if any(bare in self._refused.get(one, ()) for one in seen):
+        if any(bare in self._refused.get(name, ()) for name in seen):
             self.consequences.update(self.diagnostics[count:])
         return relation
 

@@ -151,7 +151,7 @@ def _layers(program: CheckedProgram, policies: Sequence[Policy]) -> _Layers:
             {UNLOCKED} if level == "deny" else set()
         )
         if wanted:
-            needs[level] = frozenset(wanted | {possible(one, program) for one in wanted})
+            needs[level] = frozenset(wanted | {possible(relation, program) for relation in wanted})
     *parts, rest = layers(program, needs.values())
     return [(level, needs[level], part) for level, part in zip(needs, parts, strict=True)], rest
 

@@ -144,15 +144,17 @@ def _scope_problems(scope: Data, names: Collection[str], needed: Collection[str]
         yield f"its scope hangs on {scope.expression}: {LATE}"
     elif not isinstance(scope, list):
         yield "its scope is no list of names"
-    for one in scope if isinstance(scope, list) else ():
-        name = str(one) if str(one) in names else str(one).partition(".")[0]
-        if isinstance(one, Unknown):
-            yield f"its scope hangs on {one.expression}: {LATE}"
-        elif isinstance(one, ResourceId):
-            yield f"its scope refers to {one.name}, so that each waits for the other: write the name alone"
+    for entry in scope if isinstance(scope, list) else ():
+        name = str(entry) if str(entry) in names else str(entry).partition(".")[0]
+        if isinstance(entry, Unknown):
+            yield f"its scope hangs on {entry.expression}: {LATE}"
+        elif isinstance(entry, ResourceId):
+            yield f"its scope refers to {entry.name}, so that each waits for the other: write the name alone"
         elif name not in names:
             near = closest(name, names)
-            yield f"its scope names {one}, and there is no such resource" + (f": did you mean {near}?" if near else "")
+            yield f"its scope names {entry}, and there is no such resource" + (
+                f": did you mean {near}?" if near else ""
+            )
         elif name in needed:
             yield f"its scope names {name}, which the grant itself waits for: take it out of either"
 

@@ -110,6 +110,6 @@ def rests_on(program: CheckedProgram, policies: Sequence[Policy] = ()) -> dict[R
     }
     for stratum in program.strata:
         direct = {match.relation for rule in stratum.rules for match in matches(rule.body)} | set(stratum.relations)
-        whole = frozenset(direct.union(*(reads.get(one, frozenset()) for one in direct)))
+        whole = frozenset(direct.union(*(reads.get(relation, frozenset()) for relation in direct)))
         reads.update(dict.fromkeys(stratum.relations, whole))
     return reads

@@ -111,7 +111,7 @@ class _Reader:
         if not isinstance(data, dict) or list(data) != ["waivers"] or not isinstance(entries, list | None):
             self._bad("here stands the one key `waivers` with a list", (), "write `waivers:`, and each with a dash")
             return
-        ids = Counter(str(one["id"]) for one in entries or () if isinstance(one, dict) and "id" in one)
+        ids = Counter(str(entry["id"]) for entry in entries or () if isinstance(entry, dict) and "id" in entry)
         for at, entry in enumerate(entries or ()):
             before = len(self.found)
             self._check(at, entry)

@@ -237,8 +237,8 @@ class Explanation:
 def within(limit: int, texts: Sequence[str]) -> int:
     """How many of the texts have room together."""
     size = 0
-    for at, one in enumerate(texts):
-        size += len(one.encode("utf-8", "surrogatepass")) + 2
+    for at, line in enumerate(texts):
+        size += len(line.encode("utf-8", "surrogatepass")) + 2
         if size > limit:
             return at
     return len(texts)

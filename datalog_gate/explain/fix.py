@@ -105,7 +105,7 @@ class Fixes:
             offers = dict.fromkeys(value for value in found if not isinstance(value, ResourceId | Unknown | None))
             equated = any(self._equates(cell, node) for node in nodes)
             if offers or equated:
-                near = sorted(offers, key=lambda one: -_alike(one, cell.value))
+                near = sorted(offers, key=lambda offer: -_alike(offer, cell.value))
                 for value in dict.fromkeys((*near, *self._allowed(cell))):
                     if value != cell.value and (change := _changed(cell, value)):
                         yield change
@@ -200,7 +200,7 @@ class Fixes:
         among = kind.properties if kind else ()
         for step in cell.path[1:]:
             if isinstance(step, str):
-                found = next((one for one in among if one.name == step), None)
+                found = next((candidate for candidate in among if candidate.name == step), None)
                 among = found.children if found else ()
         if found:
             yield from map(from_python, member_of(found).allowed if found.kind in ("list", "map") else found.allowed)
@@ -213,10 +213,11 @@ class Fixes:
 def with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
     """The stack in which this resource stands in place of its namesake in the stack `home`, or beside the others."""
     if stack.id == home:
-        others = tuple(resource if one.id == resource.id else one for one in stack.resources)
+        others = tuple(resource if other.id == resource.id else other for other in stack.resources)
         return replace(stack, resources=others if resource in others else (*others, resource), source=None)
     resources = tuple(
-        replace(one, nested=with_resource(one.nested, home, resource)) if one.nested else one for one in stack.resources
+        replace(other, nested=with_resource(other.nested, home, resource)) if other.nested else other
+        for other in stack.resources
     )
     return replace(stack, resources=resources, source=None)
 
@@ -275,7 +276,7 @@ def _in_order(data: Mapping[str, Data], changed: str) -> bool:
     stem, _, end = changed.rpartition("_")
     if end not in ("min", "max") or not {f"{stem}_min", f"{stem}_max"} & data.keys():
         return True
-    least, most = (typed("integer", data.get(f"{stem}_{one}")) for one in ("min", "max"))
+    least, most = (typed("integer", data.get(f"{stem}_{bound}")) for bound in ("min", "max"))
     return isinstance(least, int) and isinstance(most, int) and least <= most
 
 

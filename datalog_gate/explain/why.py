@@ -134,7 +134,7 @@ class Why:
 
     def total(self, rule: CheckedRule, literal: Fold, binding: Binding) -> Total:
         """What an aggregate of the rule's body is. Errors: BudgetError."""
-        needs = next(one.needs for one in _scoped(rule) if one.literal is literal)
+        needs = next(scoped.needs for scoped in _scoped(rule) if scoped.literal is literal)
         found = self._search.of_body(scope_inner(literal, needs), {var: binding[var] for var in needs})
         terms = {tuple(_value(term, each) for term in literal.terms) for each, _ in found}
         rows = in_order([row for row in terms if row[0] is not None])
@@ -203,7 +203,7 @@ class Why:
                     best, failure = len(rule.body), Failure(rule, None, binding)
                 continue
             chosen = _next(waiting, binding)
-            rest = tuple(one for one in waiting if one is not chosen)
+            rest = tuple(scoped for scoped in waiting if scoped is not chosen)
             tried = list(islice(self._search.of_body((chosen,), binding), BRANCHES))
             found = [each for each, cause in tried if cause is None]
             if not found and best < len(rule.body) - len(waiting):
@@ -217,15 +217,17 @@ class Why:
             open_.append(iter([(rest, each) for each in found]))
         return failure
 
-    def _failure(self, rule: CheckedRule, one: ScopedLiteral, binding: Binding) -> Failure:
-        match one.literal:
+    def _failure(self, rule: CheckedRule, scoped: ScopedLiteral, binding: Binding) -> Failure:
+        match scoped.literal:
             case Without() as without:
-                held = self._search.of_body(scope_inner(without, one.needs), {var: binding[var] for var in one.needs})
+                held = self._search.of_body(
+                    scope_inner(without, scoped.needs), {var: binding[var] for var in scoped.needs}
+                )
                 against = next((each for each, cause in held if cause is None), binding)
                 return Failure(rule, without, {**binding, **against})
             case Fold() as fold:
                 return Failure(rule, fold, binding, self.total(rule, fold, binding))
-        return Failure(rule, one.literal, binding)
+        return Failure(rule, scoped.literal, binding)
 
 
 @dataclass(slots=True)
@@ -254,16 +256,16 @@ def _aggregates(rule: CheckedRule) -> dict[Operand, Call]:
 
 def _next(waiting: Sequence[ScopedLiteral], binding: Binding) -> ScopedLiteral:
     """The first literal that can be told now, or else the match that is known best."""
-    computed = [one for one in waiting if not isinstance(one.literal, Match) and one.ready(binding)]
+    computed = [scoped for scoped in waiting if not isinstance(scoped.literal, Match) and scoped.ready(binding)]
     if computed:
-        return min(computed, key=lambda one: one.literal.span)
+        return min(computed, key=lambda scoped: scoped.literal.span)
 
-    def known(one: ScopedLiteral) -> int:
-        terms = one.literal.arguments if isinstance(one.literal, Match) else ()
+    def known(scoped: ScopedLiteral) -> int:
+        terms = scoped.literal.arguments if isinstance(scoped.literal, Match) else ()
         return sum(isinstance(term, Const) or term in binding for term in terms)
 
-    matches = [one for one in waiting if isinstance(one.literal, Match)]
-    return min(matches, key=lambda one: (-known(one), one.literal.span))
+    matches = [scoped for scoped in waiting if isinstance(scoped.literal, Match)]
+    return min(matches, key=lambda scoped: (-known(scoped), scoped.literal.span))
 
 
 def _fits(row: Row, pattern: RowPattern) -> bool:

@@ -90,7 +90,7 @@ def statement_items(statement: ast.Statement) -> list[LayoutItem]:
             columns = _listed(LayoutItem(_declared(column), column.span) for column in statement.columns)
             parts = [LayoutItem((LayoutGroup(f"relation {statement.name}(", columns, ")"),))]
             if statement.key:
-                key = _listed(LayoutItem((_column(one),)) for one in statement.key)
+                key = _listed(LayoutItem((_column(column),)) for column in statement.key)
                 parts.append(LayoutItem((LayoutGroup("key(", key, ")"),)))
             if statement.meaning:
                 parts.append(LayoutItem((print_value(statement.meaning),)))

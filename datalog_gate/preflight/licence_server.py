@@ -64,7 +64,7 @@ class LicenceServerPlugin(Plugin):
             raise ValueError(f"there is no setting {', '.join(unknown)}")
         given = {**DEFAULTS, **settings}
         self._url = check_address("url", given["url"])
-        self._actions = frozenset(one.strip() for one in given["actions"].split(","))
+        self._actions = frozenset(action.strip() for action in given["actions"].split(","))
         if wrong := sorted(self._actions - set(ACTIONS) | self._actions & {"rollback"}):
             raise ValueError(f"actions: nobody is consulted before {', '.join(wrong)}")
         self._timeouts = (

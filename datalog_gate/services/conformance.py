@@ -83,7 +83,7 @@ class Conformance:
     def test_a_decision_is_plain_json_by_resource(self, tmp_path: Path) -> None:
         decision = self.make(tmp_path).reserve(self.request("u"))
         assert json.loads(json.dumps(decision, allow_nan=False)) == decision
-        assert all(isinstance(one, dict) for one in dict(decision).values()), decision
+        assert all(isinstance(entry, dict) for entry in dict(decision).values()), decision
 
     def test_what_is_held_is_known_to_a_service_made_afresh(self, tmp_path: Path) -> None:
         request = self.request("u")
@@ -213,12 +213,12 @@ class Conformance:
         for _ in range(3):
             service.commit(_held(request))
         self._tells(tmp_path, "u", held=True)
-        for one in ("never", "dead"):
-            if one == "dead":
-                service.release(_held(self.request(one)))
+        for name in ("never", "dead"):
+            if name == "dead":
+                service.release(_held(self.request(name)))
             with suppress(PluginError):
-                service.commit(_held(self.request(one)))
-            self._tells(tmp_path, one, held=False)
+                service.commit(_held(self.request(name)))
+            self._tells(tmp_path, name, held=False)
         self._holds_only(tmp_path, "u")
 
     def test_many_at_once_on_one_key_hold_once(self, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class LicencePool(Service):
     """Counted licences. Errors: ValueError for settings, OSError for a file."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        self._providers = [one for text in settings.get("providers", "").split(",") if (one := text.strip())]
+        self._providers = [name for text in settings.get("providers", "").split(",") if (name := text.strip())]
         self._prefix = check_prefix(settings.get("prefix", "CUSTOM_LICENSE_"))
         placement = Placement({name: text for name, text in settings.items() if name not in OWN})
         self._claims = Claims(settings.get("file", ""), placement)
@@ -65,7 +65,7 @@ class LicencePool(Service):
                 return before
             line = account.line(request)
             items = {f"{line} {self._class(name)}": self._seats(request, account, name, seats)}
-            decision = {one: {"licence": name, "seats": seats} for one in names(request)}
+            decision = {resource: {"licence": name, "seats": seats} for resource in names(request)}
             account.hold([account.claim(request, line=line, items=items, decision=decision)])
         return decision
 

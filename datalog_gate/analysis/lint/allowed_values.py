@@ -105,12 +105,12 @@ def _of(operand: Operand, held: Held) -> Domain | None:
     return Domain(frozenset(_texts(operand))) if isinstance(operand, Const) else held.get(operand)
 
 
-def _either(one: Domain | None, other: Domain | None) -> Domain | None:
-    if one is None or other is None:
+def _either(first: Domain | None, other: Domain | None) -> Domain | None:
+    if first is None or other is None:
         return None
-    full = [domain for domain in (one, other) if domain.texts]
+    full = [domain for domain in (first, other) if domain.texts]
     listed = bool(full) and all(domain.listed for domain in full)
-    return _bounded(Domain(one.texts | other.texts, one.complete and other.complete, listed))
+    return _bounded(Domain(first.texts | other.texts, first.complete and other.complete, listed))
 
 
 def _both(domain: Domain | None, other: Domain | None) -> Domain | None:

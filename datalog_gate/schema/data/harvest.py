@@ -90,7 +90,7 @@ def describe(name: str, resource: Any) -> dict[str, Any]:
     echo. What is plain is left out: supported, no users, nothing moved."""
     from heat.engine.resources import stack_user
 
-    echoes = {one.partition("=")[0]: one.rpartition("=")[2] for one in ECHOES.get(name, "").split()}
+    echoes = {echo.partition("=")[0]: echo.rpartition("=")[2] for echo in ECHOES.get(name, "").split()}
     attributes = resource.attributes_schema
     assert set(echoes) <= set(attributes), name
     assert set(echoes.values()) <= set(resource.properties_schema), name
@@ -130,7 +130,7 @@ def moved_of(resource: Any) -> dict[str, str | None]:
             case rule.DELETE, _:
                 moved.setdefault(target, None)
             case _, [dict(member)]:
-                moved |= {one: f"{target}.{key}" for key, one in member.items() if isinstance(one, _Path)}
+                moved |= {source: f"{target}.{key}" for key, source in member.items() if isinstance(source, _Path)}
             case _, [source]:
                 moved[source] = target
             case _:
