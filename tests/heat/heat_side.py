@@ -306,7 +306,7 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
         if self.failed:
             raise ValueError(self.failed.reason)
         keys = key if isinstance(key, tuple) else (key,)
-        value = self.read_property(*keys) if self.echo else self._stored(*keys)
+        value = self.echo(*keys) if self.echo else self._stored(*keys)
         if wrong := next(_refusals(value), None):
             raise ValueError(wrong.reason)
         return value
