@@ -1,4 +1,7 @@
-"""The exceptions of the package. A denial is a decision, never an exception."""
+"""The exceptions of the package.
+
+A denial is a decision, never an exception.
+"""
 
 from __future__ import annotations
 

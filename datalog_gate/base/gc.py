@@ -1,4 +1,7 @@
-"""A pause of Python's garbage collector, for functions that make many values without cycles."""
+"""A pause of Python's garbage collector.
+
+It is for functions that make many values without cycles.
+"""
 
 from __future__ import annotations
 

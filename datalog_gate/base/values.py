@@ -1,7 +1,7 @@
-"""The values that facts and rules are made of, and their one total order.
+"""The values of facts and rules, and their one total order.
 
-There are six kinds, in this order: null, boolean, number, string, resource, unknown. A value is hashable, immutable,
-and equal only to a value of its own kind: Python's ``True == 1`` and ``"web/db" == ResourceId("web/db")`` do not hold
+There are six kinds, in this order: null, boolean, number, string, resource, unknown. A value is hashable and immutable.
+It is equal only to a value of its own kind: Python's ``True == 1`` and ``"web/db" == ResourceId("web/db")`` do not hold
 here.
 """
 

@@ -1,16 +1,17 @@
-"""The case analysis of undetermined findings: every value of the unknowns that decide them is tried.
+"""The case analysis of undetermined findings.
 
-It splits them into findings that hold whatever the unknowns turn out to be, and those that depend on them, with the
-values for which they hold; a finding that holds for none of the values is left out.
+It tries every value of the unknowns that decide the findings. It splits the findings into those that hold whatever the
+unknowns turn out to be, and those that depend on them, with the values for which they hold. A finding that holds for
+none of the values is left out.
 
 An unknown is tried where it has a domain: all values that it can have. What a function makes of unknowns is tried by
-these, since two conditions on one parameter depend on each other; a condition whose own unknowns have no domain is true
+these, since two conditions on one parameter depend on each other. A condition whose own unknowns have no domain is true
 or false. The stacks are read again under each value. Where the finding is then still open, depending on other unknowns,
 they are read again under each value of these, too.
 
 Why the answer is right: a stack that is read so is right in every world in which all that was assumed for it is true,
 and it is judged as soundly as the first one. Every world is in one branch at each step, as a domain leaves out no
-value; so it is in one of the branches that end. A finding that is certain in all of these holds in every world, and one
+value. So it is in one of the branches that end. A finding that is certain in all of these holds in every world, and one
 that is possible in none holds in no world. Branches that no world is in, as where two conditions exclude each other,
 can only keep a finding from being settled. So can a branch that can't be read, errs, or is one too many.
 """

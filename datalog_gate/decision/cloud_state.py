@@ -1,7 +1,7 @@
-"""An inventory, loaded for a policy set: the state of the cloud, indexed, with all that rests on it alone.
+"""An inventory, loaded for a policy set.
 
-Any number of decisions share it, and none changes it. When rows change, a new one is made of the old one, and takes its
-place with one assignment.
+It is the state of the cloud, indexed, with all that rests on it alone. Any number of decisions share it, and none
+changes it. When rows change, a new inventory is made of the old one, and takes its place with one assignment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A decision: the answer to one request, as data, with its JSON of the schema ``datalog-gate/decision/1``.
+"""The decision: the answer to one request, as data.
 
-The JSON is the same byte for byte for the same inputs. Denied is an answer, not an exception.
+Its JSON has the schema ``datalog-gate/decision/1``, and is the same byte for byte for the same inputs. Denied is an
+answer, not an exception.
 """
 
 from __future__ import annotations

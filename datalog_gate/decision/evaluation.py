@@ -1,4 +1,7 @@
-"""The evaluation of a policy set over some stacks: the model, with the facts that it is of."""
+"""The evaluation of a policy set over some stacks.
+
+Its result is the model, with the facts that it is of.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The findings of policies, read off a finished model: each with its place and the unknowns that decide it."""
+"""The findings of policies, read off a finished model.
+
+Each has its place and the unknowns that decide it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Grants: which grants of a template can unlock anything, and the reason for each.
+"""The check of the grants of a template.
 
-Grants are the template's ``DatalogGate::Policy`` resources.
+It tells which grants can unlock anything, and the reason for each. Grants are the template's ``DatalogGate::Policy``
+resources.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The judging of stacks: from stacks, rules and a request to a decision.
+"""The judging of stacks by rules, for one request.
 
-It is the one evaluator behind every door, and pure: the time comes with the request.
+Its result is a decision. It is the one evaluator behind every door. It is pure: the time comes with the request.
 """
 
 from __future__ import annotations

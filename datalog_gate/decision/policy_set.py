@@ -1,4 +1,7 @@
-"""A policy set: checked rules, immutable, so that a new set replaces the old one by one assignment."""
+"""A policy set: checked rules, immutable.
+
+A new set replaces the old one by one assignment.
+"""
 
 from __future__ import annotations
 

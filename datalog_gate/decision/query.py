@@ -1,4 +1,7 @@
-"""A query over rules and facts, as an operator asks it while writing rules. It sees private relations, too."""
+"""A query over rules and facts.
+
+An operator asks it while writing rules. It sees private relations, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The break-glass file, by which an operator lets refused requests pass for a while."""
+"""The break-glass file, which lets refused requests pass for a while.
+
+An operator writes it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The oslo.config options of the section ``[datalog_gate]``, derived from the fields of `Settings`."""
+"""The oslo.config options of the section ``[datalog_gate]``.
+
+They are derived from the fields of `Settings`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Requests that the grants of a stack make to their services, and objections to them before anything is built."""
+"""The requests of a stack's grants to their services.
+
+The module also finds objections to them before anything is built.
+"""
 
 from __future__ import annotations
 

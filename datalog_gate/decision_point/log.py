@@ -1,7 +1,9 @@
-"""The decision log: one JSON object per line, written by a thread of its own so that no decision waits for it.
+"""The decision log: one JSON object per line.
+
+A thread of its own writes the log, so that no decision waits for it.
 
 The log is a file of at most half of `limit` bytes, with one older file ``.1`` beside it. Several processes may share
-it, also after a fork. Records that cannot be written are dropped and counted; the next record that can be written says
+it, also after a fork. Records that cannot be written are dropped and counted. The next record that can be written says
 how many.
 """
 

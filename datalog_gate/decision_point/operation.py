@@ -1,4 +1,4 @@
-"""An operation on a stack, and the answer of the decision point to it.
+"""An operation on a stack, and the decision point's answer.
 
 A door translates the request of its host into an `Operation`, and the `Answer` into the dialect of its host. It holds
 no policy logic.

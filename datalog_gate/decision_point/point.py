@@ -1,6 +1,6 @@
-"""The decision point: what every door in a running service asks about an operation.
+"""The decision point, which every door in a running service asks.
 
-It always answers, and logs each answer. Threads share one decision point.
+A door asks it about an operation. It always answers, and logs each answer. Threads share one decision point.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The record of an answer in the decision log: enough to decide again, without secrets."""
+"""The record of an answer in the decision log.
+
+It holds enough to decide again, without secrets.
+"""
 
 from __future__ import annotations
 

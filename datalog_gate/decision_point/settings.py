@@ -1,6 +1,7 @@
-"""The settings of the gate in a service: the only definition of every option.
+"""The settings of the gate in a service.
 
-Each field is an option of the section ``[datalog_gate]``: its name, its default, and its help.
+This is the only definition of every option. Each field is an option of the section ``[datalog_gate]``: its name, its
+default, and its help.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The definition of a stack as a door got it from its host, from which the stack can be read at once or in a replay."""
+"""The definition of a stack, as a door got it.
+
+The door got it from its host. The stack can be read from it at once or in a replay.
+"""
 
 from __future__ import annotations
 

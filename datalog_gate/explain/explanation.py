@@ -1,6 +1,7 @@
-"""The explanation of a decision: its findings, and rows that do not hold, in lines for people.
+"""The explanation of a decision, in lines for people.
 
-Each line has its place in the user's own files or in the rules; secrets are covered.
+It explains the findings of the decision, and rows that do not hold. Each line has its place in the user's own files or
+in the rules. Secrets are covered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The search for a fix: a change of the template under which a finding does not hold, tried, not guessed.
+"""The search for a fix of a finding.
 
-A change of one property, or a grant, is a fix if judging again gives no such finding, no other one and no error; it
+A fix is a change of the template under which the finding does not hold. It is tried, not guessed.
+
+A change of one property, or a grant, is a fix if judging again gives no such finding, no other one and no error. It
 need not be the smallest. What rules select by a constant, and what they never test, is not changed.
 """
 

@@ -1,4 +1,7 @@
-"""The wording of rows and literals: secrets are covered, and long values are cut."""
+"""The wording of rows and literals.
+
+Secrets are covered, and long values are cut.
+"""
 
 from __future__ import annotations
 

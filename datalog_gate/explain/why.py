@@ -1,7 +1,8 @@
-"""The derivation of a row, step by step, and the reason why another row does not hold.
+"""The derivation of a row, step by step.
 
-A tree of first derivations has facts as its leaves, and no row supports itself in it. The order of rules, literals and
-facts does not matter: premises stand in the order in which their literals were written, rows first.
+It also holds the reason why another row does not hold. A tree of first derivations has facts as its leaves, and no row
+supports itself in it. The order of rules, literals and facts does not matter: premises stand in the order in which
+their literals were written, rows first.
 """
 
 from __future__ import annotations

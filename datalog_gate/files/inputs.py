@@ -1,4 +1,7 @@
-"""What a request names besides its stacks: inventories and waivers, from files or as data."""
+"""The inventories and waivers that a request names.
+
+They are what it names besides its stacks. They come from files or as data.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Reads rule files: files and folders of rules, libraries of Congress, and the limits of packs.
+"""A reader of rule files.
 
-Rule files are read here and parsed later. Errors are RulesError.
+It reads files and folders of rules, libraries of Congress, and the limits of packs. Rule files are read here and parsed
+later. Errors are RulesError.
 """
 
 from __future__ import annotations

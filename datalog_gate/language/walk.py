@@ -1,4 +1,7 @@
-"""Functions that walk the syntax tree: nodes, variables, and the scopes of names."""
+"""Functions that walk the syntax tree.
+
+They find nodes, variables, and the scopes of names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Errors of preflight plugins and services, and the one line in which they reach a user."""
+"""The errors of preflight plugins and services.
+
+The module also formats the one line in which an error reaches a user.
+"""
 
 from __future__ import annotations
 

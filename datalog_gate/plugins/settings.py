@@ -1,4 +1,7 @@
-"""Checks of settings that plugins have in common. Errors of each: ValueError, which names the setting."""
+"""Checks of settings that plugins have in common.
+
+The error of each is a ValueError, which names the setting.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The coverage of rules by policy tests: what their cases never made true, and never made false.
+"""The coverage of rules by policy tests.
 
-For each rule under test it says whether it derived a row, and for each of its literals as written whether it was true,
-and false, for some assignment that the literals before it allow. It is computed from the finished model of each case,
-so that no evaluation pays for it.
+It is what their cases never made true, and never made false. For each rule under test it says whether it derived a row.
+For each of its literals as written it says whether it was true, and false, for some assignment that the literals before
+it allow. It is computed from the finished model of each case, so that no evaluation pays for it.
 """
 
 from __future__ import annotations

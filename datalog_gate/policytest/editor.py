@@ -1,8 +1,8 @@
-"""The editor of test files: adds a case, and updates expectations to what was found.
+"""The editor of test files.
 
-Only what changes is written: comments, order and layout of the rest stay. A text that can't be changed so, because it
-is shared by an anchor or stands among comments in brackets, is refused: each new text is read again and compared with
-the data that it should hold.
+It adds a case, and updates expectations to what was found. Only what changes is written: comments, order and layout of
+the rest stay. A text that can't be changed so, because it is shared by an anchor or stands among comments in brackets,
+is refused. Each new text is read again and compared with the data that it should hold.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Mutants of rules: each has one small fault, which a test should notice.
+"""Mutants of rules, each with one small fault.
 
-One literal is negated or dropped, two arguments are swapped, another relation is read, a bound is shifted, a constant
-is changed, or the rule can't hold at all. Mutants are made on the syntax tree; the loader says whether one loads.
+A test should notice the fault. One literal is negated or dropped, two arguments are swapped, another relation is read,
+a bound is shifted, a constant is changed, or the rule can't hold at all. Mutants are made on the syntax tree. The
+loader says whether one loads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Mutation testing: whether the cases of policies notice a fault in the rules.
+"""Mutation testing of the rules.
 
-Each mutant is judged by the cases of the policies that depend on its rule, with those policies alone. A mutant that
-does not load does not count.
+It tells whether the cases of policies notice a fault in the rules. Each mutant is judged by the cases of the policies
+that depend on its rule, with those policies alone. A mutant that does not load does not count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The pytest plugin: each case of a `test.yaml` that stands beside rule files (`*.dl`) is a test.
+"""The pytest plugin, which runs policy tests.
+
+Each case of a `test.yaml` that stands beside rule files (`*.dl`) is a test.
 
 The package is imported only once there is such a file, so that other projects' pytest starts as fast as without it.
 """

@@ -1,4 +1,7 @@
-"""Policy tests: the cases of a `test.yaml`, judged by the rules that it stands among."""
+"""The cases of a test file, with the rules that judge them.
+
+The file is a `test.yaml`. Its rules are those that it stands among.
+"""
 
 from __future__ import annotations
 

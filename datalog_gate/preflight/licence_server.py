@@ -1,6 +1,7 @@
-"""The plugin `licence` (layer 5): asks a licence server over HTTP before a stack is built or changed.
+"""The plugin `licence`, which asks a licence server over HTTP.
 
-In: a `Snapshot`. Out: nothing, or a refusal with the server's reason. ``POST {url}`` asks, as JSON:
+It asks before a stack is built or changed, and passes a refusal on with the server's reason.
+``POST {url}`` asks, as JSON:
 
     {"action": "create", "project": "p1", "stack": "web", "decision": "7f3a91",
      "resources": [{"id": "web/db", "type": "OS::Nova::Server", "image": "debian", "flavor": null, "open": false}]}

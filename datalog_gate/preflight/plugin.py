@@ -1,4 +1,7 @@
-"""The interface of preflight plugins, which are asked before every operation and told its outcome."""
+"""The interface of preflight plugins.
+
+A plugin is asked before every operation, and told its outcome.
+"""
 
 from __future__ import annotations
 

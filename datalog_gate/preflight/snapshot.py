@@ -1,8 +1,8 @@
-"""The read-only picture of an operation that plugins get (layer 5).
+"""The read-only picture of an operation that plugins get.
 
-In: who asks for what, and the `Stack` as read. Out: a `Snapshot`, a frozen copy all through: no plugin can reach what
-the gate judged, nor what another plugin sees. It holds no secrets: values of hidden parameters and what was made of
-them are covered, tokens of the caller are left out, and so are the texts of template, environment and files, in which
+A `Snapshot` tells who asks for what, and the `Stack` as read. It is a frozen copy all through: no plugin can reach what
+the gate judged, nor what another plugin sees. It holds no secrets. Values of hidden parameters and what was made of
+them are covered. Tokens of the caller are left out, and so are the texts of template, environment and files, in which
 such a value could stand anywhere.
 """
 

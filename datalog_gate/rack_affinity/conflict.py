@@ -1,4 +1,6 @@
-"""The explanation of a problem that has no answer: a smallest set of assumptions that can't hold together, in words.
+"""The explanation of a problem that has no answer.
+
+A conflict is a smallest set of assumptions that can't hold together. It is told in words.
 
 QuickXplain (Junker, AAAI 2004) first searches few large groups of assumptions, such as all constraints `same: rack`, or
 the memory of all hosts. A group of the conflict is then taken apart if that is quick and stays short enough to read.

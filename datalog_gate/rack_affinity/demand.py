@@ -1,4 +1,7 @@
-"""The demand of a grant of `rack_affinity`: its servers and volumes, what they take, and the constraints on them."""
+"""The demand of a grant of `rack_affinity`.
+
+It holds the servers and volumes in scope, what they take, and the constraints on them.
+"""
 
 from __future__ import annotations
 

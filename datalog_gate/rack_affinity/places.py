@@ -1,4 +1,6 @@
-"""Hosts and storage pools with their racks and zones, from the providers of Placement and a file.
+"""Hosts and storage pools, with their racks and zones.
+
+They are read from the providers of Placement and a file.
 
 A provider that has an inventory of the resource class for VCPU is a host. Any other that has one for DISK_GB is a
 storage pool. Its rack and zone are those of its traits CUSTOM_RACK_R1 and CUSTOM_ZONE_AZ1, in small letters: r1 and

@@ -1,4 +1,6 @@
-"""The service `rack_affinity`: servers and volumes together in a rack, or spread over several.
+"""The service `rack_affinity`, for the affinity of servers and volumes to racks.
+
+Servers and volumes are together in a rack, or spread over several.
 
 Options of a grant: `same: rack`, `host` or `zone`, for all servers and volumes in scope; `spread: {level: rack,
 at_least: 3}`, to spread those in scope over at least so many. The first grant of a stack that comes decides for all

@@ -1,4 +1,6 @@
-"""The placement solver, a process that reads a problem as JSON and prints an answer.
+"""The placement solver, a process of its own.
+
+It reads a problem as JSON and prints an answer.
 
     python -m datalog_gate.rack_affinity.solver SECONDS MEGABYTES
 

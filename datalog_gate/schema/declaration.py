@@ -1,4 +1,7 @@
-"""Relations with their columns, references to them, and resource types with their properties."""
+"""Declarations of relations and resource types.
+
+They are relations with their columns, references to them, and resource types with their properties.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The relations of stacks and requests, which do not depend on resource types.
+"""The relations of stacks and requests.
 
-`FIXED` holds each by its name. Only a relation that something fills is declared here, so that a rule which reads any
-other is an error and not silently empty.
+They do not depend on resource types. `FIXED` holds each by its name. Only a relation that something fills is declared
+here, so that a rule which reads any other is an error and not silently empty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The service `approval`: what is in the scope of a grant is made only once a person has approved it.
+"""The service `approval`, by which a person approves a grant.
+
+What is in the scope of a grant is made only once a person has approved it.
 
 A grant that nobody has answered fails with ``awaiting approval A-12``. Once A-12 is approved, an update of the stack
 goes on. An approval holds for the scope and the options that were asked for: others need a new one. Requests, verdicts

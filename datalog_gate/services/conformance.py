@@ -1,6 +1,6 @@
-"""The promises of `Service` as tests (layer 5): in, a service that its author makes; out, which of them it breaks.
+"""The promises of `Service` as tests.
 
-An author runs them with pytest, on a service of his own:
+They show which promises a service breaks. An author runs them with pytest, on a service of his own:
 
     class TestEdge(Conformance):
         room = 2

@@ -1,4 +1,6 @@
-"""The journal of claims: what services may hold for which grant, written before a service is called.
+"""The journal of claims.
+
+It tells what services may hold for which grant, and is written before a service is called.
 
 It is an SQLite file that the worker processes of one host share. There is one claim for each uuid of a grant's
 resource; a uuid whose claim is over gets no other. A claim is leased to whoever calls a service for it, so that no two

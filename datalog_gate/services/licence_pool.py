@@ -1,4 +1,6 @@
-"""The service `licence` (layer 5): counted licences as resource classes of OpenStack Placement.
+"""The service `licence`, which counts licences in OpenStack Placement.
+
+Each licence is a resource class.
 
 The licence `acme_db` is the class CUSTOM_LICENSE_ACME_DB; the totals of its inventories are the seats that there are.
 Options of a grant: `name`, and `seats`, by default one for each resource in scope, where a group counts as its members.

@@ -1,4 +1,6 @@
-"""The outcomes of operations that plugins still have to be told, in the file of the journal.
+"""The outcomes of operations that plugins still have to be told.
+
+They are in the file of the journal.
 
 Each plugin of an operation that the host accepted is told its outcome at least once. An attempt is written before the
 plugin is called, and the result after it has returned: if the process dies between the two the plugin is told again,

@@ -1,6 +1,7 @@
-"""A client of OpenStack Placement for services: what providers have free, and allocations.
+"""A client of OpenStack Placement for services.
 
-An allocation is changed only if nobody changed it since it was read.
+It reads what providers have free, and reads and changes allocations. An allocation is changed only if nobody changed it
+since it was read.
 
 Settings of every service that holds things there:
 

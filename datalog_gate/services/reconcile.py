@@ -1,6 +1,6 @@
-"""Reconcile the claims of the journal with the stacks in Heat, after crashes as well.
+"""The reconciliation of the journal's claims with the stacks in Heat.
 
-It is called again and again: a claim that can't be settled now is settled later.
+It works after crashes as well. It is called again and again: a claim that can't be settled now is settled later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The difference between the properties of a resource before and after an update.
+"""The difference that an update makes to the properties of a resource.
+
+The properties before the update are compared with those after it.
 
 Heat compares values as properties, with defaults and of their declared kinds, and only at the top level
 (heat/engine/resource.py:646-698): a change within a list or a map changes the property that holds it.

@@ -1,4 +1,6 @@
-"""A stack as Heat would build it: resources with resolved properties, and nested stacks.
+"""A stack as Heat would build it.
+
+It has resources with resolved properties, and nested stacks.
 
 `template` reads stacks and `facts` turns them into rows. Data is plain (None, bool, int, float, str, list, dict) with
 `ResourceId` where a template refers to a resource and `Unknown` where the value is not known yet.

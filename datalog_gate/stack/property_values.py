@@ -1,4 +1,4 @@
-"""Plain data of a template as values of the kinds that Heat declares.
+"""Plain data of a template as values of Heat's declared kinds.
 
 Scalars of nested data come with their paths. Nothing is refused here: what Heat can't coerce, and will refuse, stays as
 it is.

@@ -1,4 +1,6 @@
-"""The outcome of a stack update for each resource, from the stacks before and after.
+"""The outcome of a stack update for each resource.
+
+It is found from the stacks before and after.
 
 As Heat does (heat/engine/update.py:98-224, resource.py:646-698 and 1369-1403): compare the definitions, replace where a
 property changed that can't be updated, and go on with what refers to a replaced resource. Where an unknown decides, an

@@ -1,4 +1,6 @@
-"""The versions of templates: the names of sections and keys, and the functions.
+"""The versions of templates.
+
+Each has its names of sections and keys, and its functions.
 
 Source of the tables: heat/engine/hot/template.py and heat/engine/cfn/template.py. A map whose key is no function of the
 template's version is plain data in Heat, and here.

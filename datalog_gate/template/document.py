@@ -1,4 +1,6 @@
-"""YAML and JSON documents as plain data, with the place of each part.
+"""YAML and JSON documents as plain data.
+
+Each part comes with its place.
 
 Scalars are those of Heat's own loader (heat/common/template_format.py): YAML 1.1, dates stay strings. The text is read
 event by event, so that depth, size and aliases are bounded before anything is built.

@@ -1,4 +1,6 @@
-"""The fast path for plain resources, which most of a large template are.
+"""The fast path for plain resources.
+
+Most resources of a large template are plain.
 
 A plain resource is of a type that nests nothing, and its properties call no function but `get_resource`. The fast path
 makes of it what `resources.read_resource` would make, in a quarter of the time. A resource with other functions in some

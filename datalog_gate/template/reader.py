@@ -1,7 +1,8 @@
-"""The reader of templates: from the text of a template to its `Stack`.
+"""The reader of templates.
 
-The stack has everything that it nests, with all functions resolved. All errors of the whole tree are collected and
-raised as one InputError. A template without resources gives a stack without resources.
+It makes a `Stack` from the text of a template. The stack has everything that it nests, with all functions resolved. All
+errors of the whole tree are collected and raised as one InputError. A template without resources gives a stack without
+resources.
 """
 
 from __future__ import annotations

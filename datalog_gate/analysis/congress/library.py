@@ -1,6 +1,7 @@
-"""Congress policy libraries: from the rules in a YAML file to a module.
+"""The parser of Congress policy libraries.
 
-Every entry is one statement. The comment of an entry becomes the message of an error or a warning.
+It makes one module from the rules of a YAML file. Every entry is one statement. The comment of an entry becomes the
+message of an error or a warning.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A client for Heat's API, with the credentials of the openstack client in the environment (``OS_*``).
+"""A client for Heat's API.
 
-Any failure is one InputError, and no message contains a secret.
+It uses the credentials of the openstack client in the environment (``OS_*``). Any failure is one InputError, and no
+message contains a secret.
 """
 
 from __future__ import annotations

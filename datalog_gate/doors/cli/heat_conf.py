@@ -1,4 +1,7 @@
-"""Reads the configuration of a Heat: heat.conf by oslo.config, and ini files with the line of each option."""
+"""A reader of the configuration of Heat.
+
+It reads heat.conf by oslo.config, and ini files with the line of each option.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The entry point of the command line: runs a command and returns its exit code.
+"""The entry point of the command line.
 
-The result of a command goes to stdout, everything else to stderr.
+It runs a command and returns its exit code. The result of a command goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The options of the command line, as a namespace whose `command` names the command."""
+"""The parser of the command-line options.
+
+It returns a namespace whose `command` names the command.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Reports of decisions for people and programs: text, JSON, JUnit XML, SARIF 2.1.0, and annotations of GitHub.
+"""Reports of decisions for people and programs.
 
-Names from templates are escaped, so that they cannot change the structure of a report.
+The formats are text, JSON, JUnit XML, SARIF 2.1.0, and annotations of GitHub. Names from templates are escaped, so
+that they cannot change the structure of a report.
 """
 
 from __future__ import annotations

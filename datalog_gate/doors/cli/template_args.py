@@ -1,4 +1,4 @@
-"""The templates, or the stack in Heat, that the options of a command name."""
+"""The templates, or the stack in Heat, that command options name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads the objects that Heat gives to a lifecycle plugin; the only reader of Heat's private classes.
+"""A reader of the objects that Heat gives to a lifecycle plugin.
 
-Only the definition of a stack is read, and it is copied: reading its resources would create them, and might call the
-cloud.
+It is the only reader of Heat's private classes. Only the definition of a stack is read, and it is copied. Reading its
+resources would create them, and might call the cloud.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The lifecycle plugin: judges operations of Heat's legacy engine, and stops them with a `VetoError`.
+"""The lifecycle plugin for Heat's legacy engine.
 
-Heat ignores a plugin that it cannot import or create. So only the standard library is imported at module level, and an
-import that fails later stops the operation.
+It judges operations, and stops them with a `VetoError`. Heat ignores a plugin that it cannot import or create. So only
+the standard library is imported at module level, and an import that fails later stops the operation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The caller of a request, from the context that a filter of Heat made.
+"""The caller of a request, from Heat's request context.
 
-A context is verified if the authtoken filter of keystonemiddleware read a valid token before the context was made. In
-the `noauth` and `custombackend` pipelines the context says what the headers of the client say.
+A filter of Heat makes the context. It is verified if the authtoken filter of keystonemiddleware read a valid token
+before the context was made. In the `noauth` and `custombackend` pipelines the context says what the headers of the
+client say.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The WSGI filter: asks the decision point about each request, and forwards or refuses it.
+"""The WSGI filter in front of Heat's APIs.
 
-Heat answers exactly the request that was judged. An error of the gate never becomes a 500: a request that creates or
-changes a stack is answered with 503, any other goes on, with an ERROR in the log.
+It asks the decision point about each request, and forwards or refuses it. Heat answers exactly the request that was
+judged. An error of the gate never becomes a 500. A request that creates or changes a stack is answered with 503. Any
+other goes on, with an ERROR in the log.
 """
 
 from __future__ import annotations

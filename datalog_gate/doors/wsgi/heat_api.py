@@ -1,4 +1,7 @@
-"""Reads requests to heat-api as `GatedRequest`; other stacks are read only when a policy needs them."""
+"""A reader of requests to heat-api.
+
+It returns each as `GatedRequest`. Other stacks are read only when a policy needs them.
+"""
 
 from __future__ import annotations
 

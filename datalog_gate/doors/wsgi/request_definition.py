@@ -1,7 +1,7 @@
-"""The stack definition that Heat makes of a request and a stored stack.
+"""The stack definition from a request and a stored stack.
 
-Bodies are read as in heat/api/openstack/v1/stacks.py:74-140, and updates are merged as in
-heat/engine/service.py:941-1063. Errors are InputError, for the user.
+It is the one that Heat makes of them. Bodies are read as in heat/api/openstack/v1/stacks.py:74-140, and updates are
+merged as in heat/engine/service.py:941-1063. Errors are InputError, for the user.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Reads a stored stack through the wrapped application, as the caller of the request.
+"""A reader of stored stacks.
 
-So Heat's own access rules hold: a refusal of Heat is its answer to the caller, a `HeatAnswerError`.
+A stack is read through the wrapped application, as the caller of the request. So Heat's own access rules hold: a
+refusal of Heat is its answer to the caller, a `HeatAnswerError`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Prints the catalogue of resource types of the installed `openstack-heat`: the text of ``heat-<version>.json``.
+"""The tool that prints the resource types of the installed `openstack-heat`.
 
-A tool, not a part of the package: run it with a Python that has the wheel, without a cloud, and commit what it prints.
+Its output is the catalogue of the resource types: the text of ``heat-<version>.json``.
+
+The tool is no part of the package: run it with a Python that has the wheel, without a cloud, and commit what it prints.
 The output is one JSON object with one resource type a line, so that `resource_types` parses only the lines it needs
 and a new version of Heat is a readable diff. The name of a type's relation is made here by `relation_name` and is from
 then on what the committed data says.

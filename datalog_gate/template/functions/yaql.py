@@ -1,4 +1,6 @@
-"""The function `yaql`: a query over data, answered by Heat's own library within bounds.
+"""The function `yaql`, a query over data.
+
+Heat's own library answers it, within bounds.
 
 Heat's engine checks a result after it was made, and follows an endless list forever. So here every call, value and
 comparison counts against a budget. The answer is unknown beyond this budget and beyond Heat's default limits, which an

@@ -1,6 +1,7 @@
-"""The command `doctor`: checks that the gate stands in front of a Heat, and that it works.
+"""The command `doctor`, which checks an installation of the gate.
 
-With credentials in the environment it also sends a preview, which builds nothing and which a live door marks.
+It checks that the gate stands in front of a Heat, and that it works. With credentials in the environment it also sends
+a preview, which builds nothing and which a live door marks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The commands `facts` and `query`: print the facts of templates, and the answers of rules about facts."""
+"""The commands `facts` and `query`.
+
+They print the facts of templates, and the answers of rules about facts.
+"""
 
 from __future__ import annotations
 

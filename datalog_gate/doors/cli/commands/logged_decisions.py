@@ -1,4 +1,7 @@
-"""The commands `explain` and `replay`, which decide again what a decision log holds."""
+"""The commands `explain` and `replay`.
+
+They decide again what a decision log holds.
+"""
 
 from __future__ import annotations
 

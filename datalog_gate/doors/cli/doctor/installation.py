@@ -1,4 +1,7 @@
-"""Checks of the engine, the settings, the rules and the decision log of the gate."""
+"""The checks of an installation of the gate.
+
+They check the engine, the settings, the rules and the decision log.
+"""
 
 from __future__ import annotations
 
