@@ -19,7 +19,7 @@ from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.stack_definition import StackDefinition
-from datalog_gate.plugins.errors import RefusedError
+from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.approval import Approval
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.journal import Journal

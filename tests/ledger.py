@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from datalog_gate.plugins.errors import PluginError, RefusedError
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status

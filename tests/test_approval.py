@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import pytest
 
-from datalog_gate.plugins.errors import PluginError, RefusedError
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.services.approval import Approval, ApprovalError, Approvals
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.conformance import Conformance, asked

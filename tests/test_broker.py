@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.plugins.errors import PluginError, RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import Journal

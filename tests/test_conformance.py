@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from datalog_gate_edge import Edge
 
-from datalog_gate.plugins.errors import PluginError, RefusedError
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.services.conformance import Conformance, asked
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 

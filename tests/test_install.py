@@ -19,7 +19,7 @@ from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.enabled_plugins import load_preflight
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.doors.cli.main import main
-from datalog_gate.plugins.errors import RefusedError
+from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.preflight.chain import load_chain
 from datalog_gate.preflight.licence_server import DEFAULTS
 from datalog_gate.preflight.snapshot import snapshot

@@ -17,8 +17,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from datalog_gate.plugins.errors import PluginError, RefusedError
-from datalog_gate.plugins.errors import UnavailableError as Unavailable
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
+from datalog_gate.plugins.plugin_errors import UnavailableError as Unavailable
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import MOVES, Claim, Journal, JournalError, LostError, State

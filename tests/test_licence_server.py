@@ -16,7 +16,7 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.plugins.breaker import Breaker
-from datalog_gate.plugins.errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.licence_server import ANSWER_LIMIT, LicenceServerPlugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot

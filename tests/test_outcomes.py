@@ -14,7 +14,7 @@ import pytest
 
 from datalog_gate.doors.cli.heat_client import Heat
 from datalog_gate.doors.cli.stack_states import find_outcome
-from datalog_gate.plugins.errors import UnavailableError
+from datalog_gate.plugins.plugin_errors import UnavailableError
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from datalog_gate.services.journal import Journal, JournalError

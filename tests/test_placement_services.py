@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.plugins.errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity import process
 from datalog_gate.rack_affinity.demand import Demand, read_demand, read_flavors

@@ -18,7 +18,7 @@ from stevedore.extension import ExtensionManager
 
 import datalog_gate as dg
 from datalog_gate.base.values import SECRET, ResourceId
-from datalog_gate.plugins.errors import PluginError, PluginLoadError, RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_errors import PluginError, PluginLoadError, RefusedError, UnavailableError
 from datalog_gate.preflight.chain import Chain, load_chain, order_plugins
 from datalog_gate.preflight.plugin import GROUP, Outcome, Plugin
 from datalog_gate.preflight.snapshot import Part, Snapshot, snapshot

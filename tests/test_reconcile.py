@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from datalog_gate.plugins.errors import UnavailableError
+from datalog_gate.plugins.plugin_errors import UnavailableError
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Held, Service, Status
 from datalog_gate.services.reconcile import Ages, FindStack, ReconcileResult, StackState, reconcile

@@ -13,8 +13,8 @@ from stevedore.extension import ExtensionManager
 
 import datalog_gate as dg
 from datalog_gate.base.values import SECRET, ResourceId, Unknown
-from datalog_gate.plugins.errors import PluginError, PluginLoadError
 from datalog_gate.plugins.loader import load_plugins
+from datalog_gate.plugins.plugin_errors import PluginError, PluginLoadError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.contract import GROUP, Held, Request, Service, in_scope
 from tests.ledger import request

@@ -15,7 +15,7 @@ from datalog_gate.doors.cli.commands.approval_requests import SCHEMA as APPROVAL
 from datalog_gate.doors.cli.commands.approval_requests import find_user
 from datalog_gate.doors.cli.commands.services import SCHEMA, format_claims, settle_claims
 from datalog_gate.doors.cli.main import main
-from datalog_gate.plugins.errors import RefusedError
+from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.approval import Approval, format_time
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.contract import Request

@@ -42,7 +42,7 @@ from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.engine.budget import Budget
-from datalog_gate.plugins.errors import PluginError, RefusedError
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.preflight.snapshot import snapshot

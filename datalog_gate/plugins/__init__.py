@@ -1,7 +1,7 @@
 """Loads what operators configure by name, and guards calls to it.
 
 Layer 5: may import layers 0 to 4. `loader` finds entry points, `breaker` and `deadline` bound what a plugin can cost,
-`settings` reads its settings, `errors` are those of all plugins.
+`plugin_settings` reads its settings, `plugin_errors` are those of all plugins.
 
 >>> from datalog_gate.plugins.breaker import Breaker
 >>> breaker = Breaker(clock=lambda: 0.0, limit=2)

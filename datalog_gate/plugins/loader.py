@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from datalog_gate.plugins.errors import PluginLoadError
+from datalog_gate.plugins.plugin_errors import PluginLoadError
 
 Base = TypeVar("Base")
 

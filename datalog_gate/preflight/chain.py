@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from threading import Lock
 
-from datalog_gate.plugins.errors import (
+from datalog_gate.plugins.loader import load_plugins
+from datalog_gate.plugins.plugin_errors import (
     PluginError,
     PluginLoadError,
     RefusedError,
     UnavailableError,
     format_reason,
 )
-from datalog_gate.plugins.loader import load_plugins
 from datalog_gate.preflight.plugin import GROUP, Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot
 

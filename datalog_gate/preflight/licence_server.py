@@ -31,8 +31,8 @@ from urllib3.util.retry import Retry
 from datalog_gate.analysis.policy import ACTIONS
 from datalog_gate.plugins.breaker import Breaker
 from datalog_gate.plugins.deadline import within
-from datalog_gate.plugins.errors import RefusedError, UnavailableError
-from datalog_gate.plugins.settings import check_address, read_seconds
+from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_settings import check_address, read_seconds
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot
 from datalog_gate.stack.model import Data

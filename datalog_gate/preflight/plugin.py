@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from datalog_gate.plugins.errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Snapshot
 
 __all__ = ["Outcome", "Plugin", "RefusedError", "Snapshot", "UnavailableError"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from datalog_gate.base.values import Unknown
-from datalog_gate.plugins.errors import RefusedError
+from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity.problem import Constraint, Item, Kind, Level
 from datalog_gate.services.contract import Request

@@ -32,8 +32,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from datalog_gate.plugins.errors import RefusedError, UnavailableError
-from datalog_gate.plugins.settings import check_prefix, read_seconds
+from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_settings import check_prefix, read_seconds
 from datalog_gate.rack_affinity import process
 from datalog_gate.rack_affinity.demand import Demand, read_demand, read_flavors
 from datalog_gate.rack_affinity.places import Location, Places, read_places

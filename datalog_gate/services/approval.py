@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from datalog_gate.base.errors import GateError
-from datalog_gate.plugins.errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.services import database
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status, digest, plain
 

@@ -16,7 +16,13 @@ from typing import TypeVar
 
 from datalog_gate.plugins.breaker import Breaker
 from datalog_gate.plugins.deadline import within
-from datalog_gate.plugins.errors import PluginError, RefusedError, UnavailableError, format_reason, printable_line
+from datalog_gate.plugins.plugin_errors import (
+    PluginError,
+    RefusedError,
+    UnavailableError,
+    format_reason,
+    printable_line,
+)
 from datalog_gate.services.contract import HOLDING, Decision, Request, Service
 from datalog_gate.services.journal import Claim, Journal, LostError, State
 

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
-from datalog_gate.plugins.errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.services import database
 from datalog_gate.services.contract import Decision, Held, Request, Status
 from datalog_gate.services.placement import Amounts, ChangedError, FullError, Placement, Provider

@@ -28,7 +28,7 @@ from typing import Any, get_args
 
 import pytest
 
-from datalog_gate.plugins.errors import PluginError, RefusedError
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.contract import HOLDING, Held, Request, Service, Status
 from datalog_gate.stack.model import Data

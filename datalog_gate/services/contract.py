@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.plugins.errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part, parts
 from datalog_gate.stack.model import Data, Stack
 

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from datalog_gate.base.values import Unknown
-from datalog_gate.plugins.errors import RefusedError
-from datalog_gate.plugins.settings import check_prefix
+from datalog_gate.plugins.plugin_errors import RefusedError
+from datalog_gate.plugins.plugin_settings import check_prefix
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.claims import Account, Claims, PlacementClaim
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status, names

@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from datalog_gate.plugins.errors import format_reason
+from datalog_gate.plugins.plugin_errors import format_reason
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from datalog_gate.services.journal import Journal, transaction

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from datalog_gate.plugins.errors import UnavailableError
-from datalog_gate.plugins.settings import check_address, read_seconds
+from datalog_gate.plugins.plugin_errors import UnavailableError
+from datalog_gate.plugins.plugin_settings import check_address, read_seconds
 
 MICROVERSION = "1.38"
 """The first with types of consumers; Yoga has it."""

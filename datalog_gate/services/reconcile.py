@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from datalog_gate.plugins.errors import PluginError
+from datalog_gate.plugins.plugin_errors import PluginError
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.journal import Claim
 

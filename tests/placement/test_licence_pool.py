@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from datalog_gate.plugins.errors import PluginError, RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Held, Request
 from datalog_gate.services.journal import Journal

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from datalog_gate.base.values import Unknown
-from datalog_gate.plugins.errors import RefusedError
+from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity.service import RackAffinity
 from datalog_gate.services.contract import Held, Request

@@ -24,7 +24,7 @@ from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision_point import point
 from datalog_gate.decision_point.grant_requests import GrantIdentity, build_requests
 from datalog_gate.doors.heat.heat_objects import copy_definition, owner_of
-from datalog_gate.plugins.errors import PluginError, RefusedError
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Decision, Request, names
 from datalog_gate.services.journal import Claim

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from datalog_gate.plugins.errors import RefusedError
+from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 
 ENTRY_POINTS = "[datalog_gate.services]\ntrial = tests.heat.doors.trial_service:Trial\n"

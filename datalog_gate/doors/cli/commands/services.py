@@ -18,7 +18,7 @@ from datalog_gate.doors.cli.common import FINDINGS, OK
 from datalog_gate.doors.cli.heat_client import Heat
 from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
 from datalog_gate.doors.cli.stack_states import HeatStacks, find_outcome
-from datalog_gate.plugins.errors import PluginLoadError
+from datalog_gate.plugins.plugin_errors import PluginLoadError
 from datalog_gate.services.journal import Claim, Journal, JournalError
 from datalog_gate.services.outcomes import tell
 from datalog_gate.services.reconcile import Ages, ReconcileResult, reconcile

@@ -21,7 +21,7 @@ from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor.check_result import CheckResult
 from datalog_gate.files.rules import default_rules
 from datalog_gate.files.templates import read_catalogue
-from datalog_gate.plugins.errors import PluginLoadError
+from datalog_gate.plugins.plugin_errors import PluginLoadError
 
 Locate = Callable[[str], Span]
 """Returns the place of an option in the configuration."""
