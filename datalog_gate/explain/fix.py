@@ -98,7 +98,7 @@ class Fixes:
         """The changes to try, in the order of the tree: grants, then values, first those that the finding's row has."""
         nodes = [tree]
         for node in nodes:
-            nodes += [each for each in node.premises if isinstance(each, Node)]
+            nodes += [premise for premise in node.premises if isinstance(premise, Node)]
         for node in nodes:
             yield from self._grants(node)
         cells = {(cell.resource.id, cell.path): cell for node in nodes for cell in self._cells(node)}
@@ -128,8 +128,8 @@ class Fixes:
 
     def _home(self, resource: ResourceId) -> Stack | None:
         """The stack that the resource is of."""
-        stacks = (each for stack in self._stacks for each in stack.walk())
-        return next((stack for stack in stacks if any(each.id == resource for each in stack.resources)), None)
+        stacks = (nested for root in self._stacks for nested in root.walk())
+        return next((stack for stack in stacks if any(member.id == resource for member in stack.resources)), None)
 
     def _cells(self, node: Node) -> Iterator[_Cell]:
         """The values of resources that the rule of a row reads into variables. What is secret is left alone, so is what
