@@ -28,7 +28,7 @@ from datalog_gate.decision.query import ask
 from datalog_gate.decision.request import Request
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.budget import BUDGET, Budget
-from datalog_gate.engine.model import Engine
+from datalog_gate.engine.least_model import Engine
 from datalog_gate.files.inputs import FactSource, WaiverSource, fact_lines, load_waivers, read_inventory, read_request
 from datalog_gate.files.rules import read_rules
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue

@@ -36,7 +36,7 @@ from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import Row, Unknown
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget
-from datalog_gate.engine.model import Model
+from datalog_gate.engine.least_model import Model
 from datalog_gate.schema.declaration import RelationRef
 from tests import naive
 from tests.programs import Facts, draw_facts, draw_program

@@ -18,7 +18,7 @@ from datalog_gate.analysis.unknowns import split
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import OPEN, TRUE, Bounds, Kind, ResourceId, Row, Unknown, Value, show
 from datalog_gate.engine import native
-from datalog_gate.engine.model import Model
+from datalog_gate.engine.least_model import Model
 from datalog_gate.language.parser import parse
 from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin

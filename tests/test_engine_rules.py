@@ -27,7 +27,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
 from datalog_gate.engine import native
-from datalog_gate.engine.model import ModelError
+from datalog_gate.engine.least_model import ModelError
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.schema.declaration import RelationRef
 from tests import naive

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from datalog_gate.base.values import Row
-from datalog_gate.engine.model import Constants, IndexedTable, Model
+from datalog_gate.engine.least_model import Constants, IndexedTable, Model
 
 ROWS: list[Row] = [("a", 1, None), ("b", 1, 2), ("a", 2, 2), (None, 1, 2)]
 LATER: list[Row] = [("b", 1, 3), (None, 1, 3)]

@@ -18,7 +18,7 @@ from datalog_gate.analysis.program import (
 from datalog_gate.base.values import Row
 from datalog_gate.decision.findings import FOLLOWED, find_support
 from datalog_gate.engine import native
-from datalog_gate.engine.model import Model
+from datalog_gate.engine.least_model import Model
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
 from datalog_gate.schema.declaration import RelationRef
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs

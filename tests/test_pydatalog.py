@@ -20,7 +20,7 @@ from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import TRUE, ResourceId, Row
 from datalog_gate.engine import native, pydatalog
 from datalog_gate.engine.budget import Budget
-from datalog_gate.engine.model import Model
+from datalog_gate.engine.least_model import Model
 from datalog_gate.schema.declaration import RelationRef
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs
 from tests.sampling import sample

@@ -25,7 +25,7 @@ from datalog_gate.decision.case_analysis import CaseOutcome, Unsettled, find_bra
 from datalog_gate.decision.findings import find_deciding_unknowns, find_support
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.intervals import kinds_of
-from datalog_gate.engine.model import Model
+from datalog_gate.engine.least_model import Model
 from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.factset import FactSet

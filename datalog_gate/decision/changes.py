@@ -18,7 +18,7 @@ from datalog_gate.decision.decision import Change
 from datalog_gate.decision.evaluation import Evaluation, evaluation
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import Request
-from datalog_gate.engine.model import Engine
+from datalog_gate.engine.least_model import Engine
 from datalog_gate.schema.declaration import certain_version
 
 ASKED = frozenset({"gate:caller", "gate:role", "gate:now"})

@@ -17,7 +17,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Row
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.budget import BUDGET, Budget
-from datalog_gate.engine.model import IndexedTable, Model
+from datalog_gate.engine.least_model import IndexedTable, Model
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet

@@ -20,7 +20,7 @@ from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.grants import effective
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import Request
-from datalog_gate.engine.model import Engine, Model
+from datalog_gate.engine.least_model import Engine, Model
 from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten

@@ -25,7 +25,7 @@ from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import Request
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.budget import Budget
-from datalog_gate.engine.model import Engine
+from datalog_gate.engine.least_model import Engine
 from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Fact, Provenance
 from datalog_gate.stack.model import Stack

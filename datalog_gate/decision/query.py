@@ -18,7 +18,7 @@ from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.values import Kind, Row, kind_of, row_key
 from datalog_gate.decision.policy_set import RuleFile, parse_all, rests_on
 from datalog_gate.engine.budget import BUDGET
-from datalog_gate.engine.model import Engine, ModelError
+from datalog_gate.engine.least_model import Engine, ModelError
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.language.ast import NOWHERE, Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
 from datalog_gate.language.parser import parse_query

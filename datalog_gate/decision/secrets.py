@@ -12,7 +12,7 @@ from dataclasses import replace
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Var
 from datalog_gate.analysis.taint import MADE, levels, taint
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value
-from datalog_gate.engine.model import ModelError
+from datalog_gate.engine.least_model import ModelError
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef, possible_version
 

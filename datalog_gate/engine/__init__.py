@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from datalog_gate.engine.model import Engine
+    from datalog_gate.engine.least_model import Engine
 
 ENGINES = ("native", "pydatalog")
 

@@ -19,7 +19,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Row, Unknown, Value, in_order
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
-from datalog_gate.engine.model import IndexedTable
+from datalog_gate.engine.least_model import IndexedTable
 from datalog_gate.schema.declaration import RelationRef
 
 FEW = 16

@@ -20,7 +20,7 @@ from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
 from datalog_gate.engine.codegen import Access, Compiled, compile_plan
-from datalog_gate.engine.model import IndexedTable, Model, ModelError
+from datalog_gate.engine.least_model import IndexedTable, Model, ModelError
 from datalog_gate.engine.plan import TooDeepError, plan
 from datalog_gate.schema.declaration import RelationRef
 

@@ -16,7 +16,7 @@ from datalog_gate.analysis.safety import ScopedLiteral, binds
 from datalog_gate.base.values import Row, in_order
 from datalog_gate.engine.assignments import Assignments, Binding, head_row
 from datalog_gate.engine.budget import Watch
-from datalog_gate.engine.model import Model
+from datalog_gate.engine.least_model import Model
 from datalog_gate.engine.native import Rounds, errors_of, rounds
 from datalog_gate.schema.declaration import RelationRef
 

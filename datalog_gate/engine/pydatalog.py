@@ -15,7 +15,7 @@ from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.base.errors import BudgetError, EngineError
 from datalog_gate.base.values import Row
 from datalog_gate.engine.budget import UNLIMITED, Budget
-from datalog_gate.engine.model import IndexedTable, Model
+from datalog_gate.engine.least_model import IndexedTable, Model
 from datalog_gate.schema.declaration import RelationRef
 
 # -P: nothing may be imported from the current folder, which may hold files of others

@@ -17,7 +17,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
-from datalog_gate.engine.model import ModelError
+from datalog_gate.engine.least_model import ModelError
 from datalog_gate.engine.provenance import Fact
 from datalog_gate.explain.fix import Fixes
 from datalog_gate.explain.messages import Messages

@@ -25,7 +25,7 @@ from datalog_gate.analysis.program import (
 from datalog_gate.base.values import Value, row_key, show
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.assignments import Binding
-from datalog_gate.engine.model import Model
+from datalog_gate.engine.least_model import Model
 from datalog_gate.explain.why import FIRST, Node, Total
 from datalog_gate.schema import cloud
 from datalog_gate.schema.declaration import RelationRef, certain_version, whole_version

@@ -1,4 +1,4 @@
-"""Models, the results of evaluations, and the protocol of engines."""
+"""Least models, the results of evaluations, and the protocol of engines."""
 
 from __future__ import annotations
 
