@@ -7,11 +7,18 @@ from typing import Any
 
 import yaml
 
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.unknown import call
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.template.dialect import _CFN_CONDITIONAL, _CONDITIONAL, _SHARED, _SINCE
 
 FUNCTIONS = {*" ".join((*_SINCE.values(), *_CONDITIONAL.values(), _SHARED, _CFN_CONDITIONAL)).split(), "Fn::GetAtt"}
+
+
+def worded(words: str, place: Span | None = None, **properties: Any) -> Unknown:
+    """An unknown that no function gave."""
+    return Unknown(phrase(words), place, **properties)
 
 
 def unknown_of(text: str) -> Unknown:
@@ -20,9 +27,9 @@ def unknown_of(text: str) -> Unknown:
     try:
         [(function, arguments)] = yaml.safe_load(body).items()
     except (AttributeError, ValueError, yaml.YAMLError):
-        return Unknown(text)
-    unknown = call(function, _data(arguments, stack), stack, {}, None) if function in FUNCTIONS else Unknown(text)
-    return unknown if unknown.expression == text else Unknown(text)
+        return worded(text)
+    unknown = call(function, _data(arguments, stack), stack, {}, None) if function in FUNCTIONS else worded(text)
+    return unknown if unknown.expression == text else worded(text)
 
 
 def as_words(data: Any) -> Any:
@@ -31,7 +38,7 @@ def as_words(data: Any) -> Any:
         case ResourceId():
             return data
         case Unknown():
-            return replace(data, source=data.expression)
+            return replace(data, source=phrase(data.expression))
         case dict():
             return {as_words(key): as_words(value) for key, value in data.items()}
         case list() | tuple() | set() | frozenset():

@@ -22,11 +22,12 @@ from datalog_gate.engine.least_model import Model
 from datalog_gate.language.parser import parse
 from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin
+from tests.expressions import worded
 
 DOCS = Path(__file__).parents[1] / "docs"
-U, V = Unknown("an attribute of a server"), Unknown("another attribute")
-B = Unknown("a number from 2 to 4", kinds=Kind.NUMBER, bounds=Bounds(2, 4))
-T = Unknown("a text", kinds=Kind.STRING)
+U, V = worded("an attribute of a server"), worded("another attribute")
+B = worded("a number from 2 to 4", kinds=Kind.NUMBER, bounds=Bounds(2, 4))
+T = worded("a text", kinds=Kind.STRING)
 WEB = ResourceId("web")
 NOW: dict[RelationRef, list[Row]] = {"gate:now": [("2027-03-01T12:00:00+00:00",)]}
 

@@ -32,11 +32,12 @@ from datalog_gate.analysis.program import (
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import stratify
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.values import TRUE, Kind, ResourceId, Row, Unknown, Value
+from datalog_gate.base.values import TRUE, Kind, ResourceId, Row, Value
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
+from tests.expressions import worded
 
-VALUES: tuple[Value, ...] = (1, 2, None, TRUE, "1", "b", ResourceId("b"), Unknown("u"))
+VALUES: tuple[Value, ...] = (1, 2, None, TRUE, "1", "b", ResourceId("b"), worded("u"))
 INPUTS = {"edge": 2, "node": 1}
 WIDER = {**INPUTS, "flag": 0, "triple": 3, "wide": 5}
 MOST_ROWS = 8

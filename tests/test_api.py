@@ -13,8 +13,8 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.base.diagnostics import Diagnostic, Span
-from datalog_gate.base.values import Unknown
 from datalog_gate.engine import pydatalog
+from tests.expressions import worded
 
 ROOT = Path(__file__).parents[1]
 BASTION = ROOT / "fixtures" / "stacks" / "bastion"
@@ -207,7 +207,7 @@ def test_a_query_gives_a_set_of_tuples_of_plain_data(engine: str) -> None:
 
 
 def test_an_unknown_stays_one_in_a_query_and_equals_only_itself() -> None:
-    unknown = Unknown("e")
+    unknown = worded("e")
     assert dg.query("p(x) :- q(x), r(x).", "p(x)", facts={"q": [(unknown,), ("e",)], "r": [(unknown,)]}) == {(unknown,)}
 
 

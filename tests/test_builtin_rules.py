@@ -10,17 +10,18 @@ import pytest
 
 from datalog_gate.analysis.patterns import searcher
 from datalog_gate.base.errors import RulesError
-from datalog_gate.base.values import Row, Unknown
+from datalog_gate.base.values import Row
 from datalog_gate.decision.findings import Leaf, find_support
 from datalog_gate.decision.query import ask
 from datalog_gate.engine import engine, native, pydatalog
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.lines import read as read_lines
 from tests import naive
+from tests.expressions import worded
 from tests.programs import Facts
 from tests.test_unknowns import answer, checked
 
-U = Unknown("u")
+U = worded("u")
 NOW: Facts = {"gate:now": [("2027-03-01T12:00:00+00:00",)]}
 ROWS: dict[str, tuple[str, Facts, set[Row]]] = {
     "several outputs are matched, each for itself": (
@@ -96,7 +97,7 @@ def test_pydatalog_gives(name: str) -> None:
 
 
 def test_each_output_for_an_unknown_is_an_unknown_of_its_own() -> None:
-    year, day = (Unknown(f"unpack_date.{part}(?'u')") for part in ("year", "day"))
+    year, day = (worded(f"unpack_date.{part}(?'u')") for part in ("year", "day"))
     rules = """
         p(y, d) :- e(x, _), x != null, unpack_date(x, y, _, d).
         q(x) :- e(x, _), x != null, unpack_date(x, 2027, _, 1)."""
@@ -124,7 +125,7 @@ def test_an_aggregate_over_alternatives_of_what_is_not_known_is_unknown() -> Non
     assert {name: rows for name, rows in tables.items() if "#" not in name} == {
         "p": {
             (
-                Unknown(
+                worded(
                     "count(?'the set at m.dl:1:13')",
                 ),
             )

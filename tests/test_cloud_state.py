@@ -6,11 +6,12 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.values import Row, Unknown
+from datalog_gate.base.values import Row
 from datalog_gate.decision.cloud_state import Inventory, loaded
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.engine.native import evaluate
 from datalog_gate.schema.declaration import RelationRef
+from tests.expressions import worded
 
 RULES = """
 relation rack(host: string, rack: string).
@@ -67,7 +68,7 @@ def test_one_row_that_changes_renews_only_what_rests_on_it(rules: PolicySet) -> 
 
 
 def test_rows_that_hold_an_unknown_leave_what_rests_on_them_to_the_decision(rules: PolicySet) -> None:
-    inventory = loaded(rules, placed({**ROWS, "m:spare": [(Unknown("u"),)]}))
+    inventory = loaded(rules, placed({**ROWS, "m:spare": [(worded("u"),)]}))
     assert inventory.model.tables.keys() == {"m:rack", "m:link", "m:spare"}
 
 

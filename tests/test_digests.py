@@ -26,16 +26,17 @@ from datalog_gate.base.values import (
 from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef
+from tests.expressions import worded
 
 TEXTS = st.sampled_from(["", "a", "b", '"', "a\n", "null", "1", "\ud83d\ude00", "\U0001f600"])
 VALUES: st.SearchStrategy[Value] = st.one_of(
     st.sampled_from([None, TRUE, FALSE, 0, 1, 2, Decimal("1.5"), Decimal("0.1")]),
     TEXTS,
     TEXTS.map(ResourceId),
-    TEXTS.map(Unknown),
+    TEXTS.map(lambda text: worded(text)),
 )
 ROWS = st.lists(st.tuples(VALUES, VALUES), max_size=4, unique=True)
-REASONS = st.none() | st.sampled_from([Unknown("c"), Unknown("d")])
+REASONS = st.none() | st.sampled_from([worded("c"), worded("d")])
 PLACE = Span("t.yaml", 1, 1, 1, 2)
 
 
@@ -66,15 +67,19 @@ def test_two_sets_of_facts_have_one_digest_exactly_if_they_are_equal(
 
 
 def test_columns_that_hold_an_unknown_are_found_at_any_depth() -> None:
-    rows: list[tuple[Row, Unknown | None]] = [(("a", 1), None), (("b", Unknown("x")), None), (("c", 2), Unknown("c"))]
+    rows: list[tuple[Row, Unknown | None]] = [
+        (("a", 1), None),
+        (("b", worded("x")), None),
+        (("c", 2), worded("c")),
+    ]
     digest = summarize(facts_of(*rows)).digests
     assert summarize(facts_of(*rows)) == Summary(digest, {"m:p": frozenset({1})})
     assert summarize(facts_of(*rows[::2])).unknown == {}
 
 
 def test_places_are_no_part_of_a_digest() -> None:
-    assert summarize(facts_of((("a", Unknown("x", place=PLACE)), None))) == summarize(
-        facts_of((("a", Unknown("x")), None))
+    assert summarize(facts_of((("a", worded("x", place=PLACE)), None))) == summarize(
+        facts_of((("a", worded("x")), None))
     )
 
 

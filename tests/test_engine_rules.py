@@ -25,18 +25,18 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
+from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Value
 from datalog_gate.engine import native
 from datalog_gate.engine.least_model import ModelError
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.schema.declaration import RelationRef
 from tests import naive
-from tests.expressions import as_words
+from tests.expressions import as_words, worded
 from tests.programs import X, Y, Z, place, program
 
 HERE = place(1)
 NULL, ONE = Const(None), Const(1)
-U = Unknown("get_attr: [web, networks]")
+U = worded("get_attr: [web, networks]")
 
 
 def node(*arguments: Pattern) -> Match:
@@ -105,8 +105,8 @@ def evaluated(
         ((node(X), is_(X, "=", ONE, True)), [U, 1, 2], [], {U, 1}),
         ((node(X), is_(X, "!=", X, True)), [U], [], set()),
         ((node(X), is_(X, "<=", X)), [U], [], {U}),
-        ((node(X), edge(X, None)), [U], [(U, 1), (Unknown("other"), 1)], {U}),
-        ((node(Y), call("+", Y, ONE, X)), [U, 1], [], {Unknown("+(?'get_attr: [web, networks]', 1)"), 2}),
+        ((node(X), edge(X, None)), [U], [(U, 1), (worded("other"), 1)], {U}),
+        ((node(Y), call("+", Y, ONE, X)), [U, 1], [], {worded("+(?'get_attr: [web, networks]', 1)"), 2}),
         ((node(X), Call("starts_with", (X, Const("a")), (), HERE, True)), [U, "a", "b"], [], {U, "a"}),
         # a computed value fits what else binds it
         ((node(Y), edge(X, None), call("+", Y, ONE, X)), [1], [(2, 0), (3, 0)], {2}),
@@ -167,8 +167,8 @@ def test_an_aggregate_over_an_unknown_is_unknown_but_a_count_is_not() -> None:
     rows = [evaluated((fold(function, (X,), node(X)),), (Z,), [1, U], [])[0] for function in ("count", "sum", "max")]
     assert as_words(rows) == [
         {(2,)},
-        {(Unknown("sum(1, ?'get_attr: [web, networks]')"),)},
-        {(Unknown("max(1, ?'get_attr: [web, networks]')"),)},
+        {(worded("sum(1, ?'get_attr: [web, networks]')"),)},
+        {(worded("max(1, ?'get_attr: [web, networks]')"),)},
     ]
 
 
@@ -330,7 +330,7 @@ def test_an_error_counts_beside_a_row_of_nulls_that_is_derived() -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_an_equation_that_holds_of_unknowns_leaves_binding_to_another(turned: bool) -> None:
-    both = (is_(Y, "=", Const(Unknown("u")), when_unknown=True), is_(Y, "=", X))
+    both = (is_(Y, "=", Const(worded("u")), when_unknown=True), is_(Y, "=", X))
     checked = program(stratum(rule("p", (X, Y), node(X), *(both[::-1] if turned else both), line=1)))
     facts: dict[RelationRef, list[Row]] = {"node": [(2,)], "edge": []}
     assert set(native.evaluate(checked, facts).rows("p")) == naive.evaluate(checked, facts)[0]["p"] == {(2, 2)}

@@ -21,10 +21,10 @@ from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.stack.model import Data, Parameter, Path, Resource, Stack, nowhere
 from datalog_gate.stack.property_values import Leaf, as_text, leaves, path_text, typed
-from tests.expressions import as_words
+from tests.expressions import as_words, worded
 
 WEB = "web"
-NETWORK = Unknown("get_attr [net, show]")
+NETWORK = worded("get_attr [net, show]")
 
 
 def resource(name: str, kind: str, home: str = WEB, /, **properties: Data) -> Resource:
@@ -49,7 +49,7 @@ def certain(*rows: Row) -> dict[Row, bool]:
 
 def any_of(relation: RelationRef, column: str, where: str, unknown: Unknown) -> Unknown:
     apart = column in ("_id", "id") or (column == "stack" and relation != "heat:resource")
-    return Unknown(f"any {column} of {relation} in {where}: {unknown.expression}", apart=apart)
+    return worded(f"any {column} of {relation} in {where}: {unknown.expression}", apart=apart)
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2)
@@ -147,24 +147,28 @@ def test_only_wanted_relations_are_produced() -> None:
 
 
 def test_an_unknown_type_gives_its_resource_and_its_properties_as_they_are() -> None:
-    assert facts(stack(resource("x", "Acme::Box", size="5", at=Unknown("e"))), "heat:resource", "heat:property") == {
+    assert facts(stack(resource("x", "Acme::Box", size="5", at=worded("e"))), "heat:resource", "heat:property") == {
         "heat:resource": certain((ResourceId("web/x"), WEB, "x", "Acme::Box", "Acme::Box")),
         "heat:property": {
             (ResourceId("web/x"), "size", "5"): False,
-            (ResourceId("web/x"), "at", Unknown("e")): True,
+            (ResourceId("web/x"), "at", worded("e")): True,
             (
                 ResourceId("web/x"),
-                any_of("heat:property", "path", "web/x properties.at", Unknown("e")),
-                any_of("heat:property", "value", "web/x properties.at", Unknown("e")),
+                any_of("heat:property", "path", "web/x properties.at", worded("e")),
+                any_of("heat:property", "value", "web/x properties.at", worded("e")),
             ): True,
         },
     }
 
 
 def test_every_row_has_a_value_for_each_column() -> None:
-    deep: dict[str, Data] = {"networks": [{"port_extra_properties": {"allowed_address_pairs": [{}, Unknown("p")]}}]}
-    deep |= {"block_device_mapping": Unknown("b"), "metadata": {"a": Unknown("m")}, "scheduler_hints": "nonsense"}
-    group = replace(resource("g", "OS::Heat::ResourceGroup"), open_members=Unknown("count"))
+    deep: dict[str, Data] = {"networks": [{"port_extra_properties": {"allowed_address_pairs": [{}, worded("p")]}}]}
+    deep |= {
+        "block_device_mapping": worded("b"),
+        "metadata": {"a": worded("m")},
+        "scheduler_hints": "nonsense",
+    }
+    group = replace(resource("g", "OS::Heat::ResourceGroup"), open_members=worded("count"))
     factset = flatten(stack(resource("s", "OS::Nova::Server", **deep), group), SHIPPED)
     described = {name: SHIPPED.relation(name) for name in factset.rows}
     wrong = [
@@ -218,7 +222,7 @@ def test_an_unknown_member_of_a_list_is_a_maybe_row_at_its_index() -> None:
 
 def test_data_of_the_wrong_shape_is_as_good_as_unknown() -> None:
     group = resource("sg", "OS::Neutron::SecurityGroup", rules={"direction": "egress"})
-    unknown = Unknown("what Heat makes of properties.rules")
+    unknown = worded("what Heat makes of properties.rules")
     columns = (any_of(RULES, column, "web/sg properties.rules", unknown) for column in RULE_COLUMNS)
     assert facts(stack(group), RULES) == {RULES: {(group.id, *columns): True}}
 
@@ -277,7 +281,7 @@ def test_a_null_switches_a_boolean_off_but_not_one_with_a_default() -> None:
 def test_what_stands_under_an_undecided_condition_is_maybe_with_all_that_it_holds() -> None:
     inner = resource("kp", "OS::Cinder::QoSAssociation", "web/tr", qos_specs="q")
     nested_stack = stack(inner, id="web/tr", depth=1)
-    outer = replace(resource("tr", "tr.yaml"), maybe=Unknown("equals [a, b]"), nested=nested_stack)
+    outer = replace(resource("tr", "tr.yaml"), maybe=worded("equals [a, b]"), nested=nested_stack)
     other = replace(resource("b", "OS::Heat::None"), requires={"tr": "explicit", "gone": "explicit"})
     wanted = ("heat:stack", "heat:nested", "heat:requires", "os:cinder:qos_association")
     assert facts(stack(outer, other), *wanted) == {
@@ -293,7 +297,7 @@ def test_what_stands_under_an_undecided_condition_is_maybe_with_all_that_it_hold
 
 def test_of_an_external_resource_no_property_counts() -> None:
     sure = replace(resource("a", "OS::Cinder::QoSAssociation", qos_specs="q"), external=True)
-    unsure = replace(resource("b", "OS::Cinder::QoSAssociation", qos_specs="q"), external=Unknown("p"))
+    unsure = replace(resource("b", "OS::Cinder::QoSAssociation", qos_specs="q"), external=worded("p"))
     assert facts(stack(sure, unsure), "heat:resource", "heat:property", "os:cinder:qos_association") == {
         "heat:resource": certain(
             *((resource.id, WEB, resource.name, resource.type, resource.type) for resource in (sure, unsure))
@@ -305,7 +309,7 @@ def test_of_an_external_resource_no_property_counts() -> None:
 
 def test_groups_have_members_and_template_resources_have_none() -> None:
     members = [resource(name, "OS::Heat::None", "web/g") for name in ("0", "3")]
-    named = [replace(resource("srv", "OS::Heat::None", "web/d"), maybe=Unknown("c"))]
+    named = [replace(resource("srv", "OS::Heat::None", "web/d"), maybe=worded("c"))]
     of = stack(
         replace(resource("g", "OS::Heat::ResourceGroup"), nested=stack(*members, id="web/g", depth=1)),
         replace(resource("d", "OS::Heat::SoftwareDeploymentGroup"), nested=stack(*named, id="web/d", depth=1)),
@@ -321,7 +325,7 @@ def test_groups_have_members_and_template_resources_have_none() -> None:
 
 
 def test_an_open_group_may_hold_more_members_of_the_types_that_were_read() -> None:
-    count = Unknown("get_param n")
+    count = worded("get_param n")
     member = resource("0", "OS::Cinder::QoSAssociation", "web/g", qos_specs="q")
     group = resource("g", "OS::Heat::ResourceGroup")
     group = replace(group, nested=stack(member, id="web/g", depth=1), open_members=count)
@@ -342,7 +346,7 @@ def test_an_open_group_may_hold_more_members_of_the_types_that_were_read() -> No
 
 
 def test_an_open_group_of_which_nothing_was_read_may_hold_anything() -> None:
-    count = Unknown("get_param n")
+    count = worded("get_param n")
     group = replace(resource("g", "OS::Heat::ResourceGroup"), open_members=count)
     wanted = {
         "heat:member": ("group", "id", "index"),
@@ -365,12 +369,12 @@ def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
             Parameter("zones", "json", {"b": [1, True], "a": None}, "default", False, {}),
             Parameter("key", "string", "s3cret", "environment", True, attributes),
         ),
-        outputs={"ip": Unknown("get_attr [s, ip]"), "all": ["x", ResourceId("web/s")]},
+        outputs={"ip": worded("get_attr [s, ip]"), "all": ["x", ResourceId("web/s")]},
         conditions={"prod": True},
         files={"é.sh": "é"},
         place=Span("web.yaml", 1, 1, 1, 2),
     )
-    hidden = Unknown("hidden value of key in web")
+    hidden = worded("hidden value of key in web")
     digest = "4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c"
     relations = facts(of)
     assert flatten(of, SHIPPED, ["heat:parameter"]).hidden == {
@@ -390,7 +394,7 @@ def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
             (WEB, "key", "tags.0", "x"),
             (WEB, "key", "default", hidden),
         ),
-        "heat:output": certain((WEB, "ip", Unknown("get_attr [s, ip]")), (WEB, "all", '["x","web/s"]')),
+        "heat:output": certain((WEB, "ip", worded("get_attr [s, ip]")), (WEB, "all", '["x","web/s"]')),
         "heat:condition": certain((WEB, "prod", TRUE)),
         "heat:file": certain((WEB, "é.sh", digest, 2)),
     }
@@ -415,7 +419,7 @@ def test_a_grant_tells_its_service_its_end_and_its_options() -> None:
 def test_a_grant_without_a_scope_is_for_all_but_grants_and_what_grants_require() -> None:
     key, config, server = (resource(name, "OS::Heat::None") for name in ("key", "config", "server"))
     config = replace(config, requires={"key": "reference"})
-    volume = replace(resource("volume", "OS::Heat::None"), maybe=Unknown("c"))
+    volume = replace(resource("volume", "OS::Heat::None"), maybe=worded("c"))
     first, two = grant(), replace(grant("h", scope=["server"]), requires={"config": "attribute"})
     assert facts(stack(key, config, server, volume, first, two), "gate:grant_scope") == {
         "gate:grant_scope": {(first.id, server.id): False, (first.id, volume.id): True, (two.id, server.id): False}
@@ -424,7 +428,7 @@ def test_a_grant_without_a_scope_is_for_all_but_grants_and_what_grants_require()
 
 def test_a_scope_names_resources_of_the_grants_own_stack() -> None:
     server, template, dotted = (resource(name, "OS::Heat::None") for name in ("server", "tr", "a.b"))
-    unknown = Unknown("get_param s")
+    unknown = worded("get_param s")
     scope = ["tr.srv", "a.b", server.id, ResourceId("other/server"), "gone", unknown]
     policy = grant(scope=scope)
     assert facts(stack(server, template, dotted, policy), "gate:grant_scope") == {
@@ -437,10 +441,10 @@ def test_a_scope_names_resources_of_the_grants_own_stack() -> None:
     }
 
 
-@pytest.mark.parametrize(("scope", "wild"), [("server", False), (Unknown("e"), True)])
+@pytest.mark.parametrize(("scope", "wild"), [("server", False), (worded("e"), True)])
 def test_a_scope_that_is_no_list_is_for_nothing_for_certain(scope: Data, wild: bool) -> None:
     policy = grant(scope=scope)
-    row = (policy.id, any_of("gate:grant_scope", "resource", "web/g properties.scope", Unknown("e")))
+    row = (policy.id, any_of("gate:grant_scope", "resource", "web/g properties.scope", worded("e")))
     expected = {"gate:grant_scope": {row: True}} if wild else {}
     assert facts(stack(resource("server", "OS::Heat::None"), policy), "gate:grant_scope") == expected
 
@@ -522,15 +526,15 @@ def test_the_text_of_known_data_is_its_json(data: Data) -> None:
 
 def test_the_text_of_data_that_holds_an_unknown_is_unknown() -> None:
     place = Span("web.yaml", 2, 3, 2, 4)
-    text = as_text({"a": [Unknown("e", place), Unknown("f", unread=True)]})
-    assert as_words(text) == Unknown('json({"a":[{"$unknown":"e"},{"$unknown":"f"}]})')
+    text = as_text({"a": [worded("e", place), worded("f", unread=True)]})
+    assert as_words(text) == worded('json({"a":[{"$unknown":"e"},{"$unknown":"f"}]})')
     assert isinstance(text, Unknown)
     assert (text.place, text.unread) == (place, True)
 
 
 def test_the_leaves_of_data_are_its_scalars_in_order() -> None:
-    assert list(leaves({"b": [1, {"c.d": None}], "a": {}, 3: Unknown("e")})) == [
+    assert list(leaves({"b": [1, {"c.d": None}], "a": {}, 3: worded("e")})) == [
         Leaf(("b", 0), "b.0", 1, False),
         Leaf(("b", 1, "c.d"), r"b.1.c\.d", None, False),
-        Leaf(("3",), "3", Unknown("e"), True),
+        Leaf(("3",), "3", worded("e"), True),
     ]

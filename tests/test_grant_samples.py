@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.grants import problems_of
 from datalog_gate.doors.cli.commands.check_stacks import format_grant_requests
+from tests.expressions import worded
 from tests.pages import DOCS
 from tests.test_decision import NOW
 
@@ -36,13 +37,13 @@ def test_a_template_is_allowed_with_its_service(name: str, service: str, line: s
 
 
 WRONG = problems_of(
-    service=Unknown("..."), scope=[Unknown("..."), ResourceId("s/..."), "...", "needed"], expires=Unknown("..."),
+    service=worded("..."), scope=[worded("..."), ResourceId("s/..."), "...", "needed"], expires=worded("..."),
     deletion_policy="...", external_id=None, names={"needed"}, needed={"needed"}, services=(), now=NOW,
 ) + problems_of(
     service="...", scope="a", expires="...", deletion_policy=None, external_id="x", names=(), needed=(), services=(),
     now=NOW,
 ) + problems_of(
-    service="...", scope=Unknown("..."), expires="2020-01-01", deletion_policy=None, external_id=None, names=(),
+    service="...", scope=worded("..."), expires="2020-01-01", deletion_policy=None, external_id=None, names=(),
     needed=(), services=(), now=NOW,
 )  # fmt: skip
 

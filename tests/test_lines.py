@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Unknown, Value, from_python, hidden_value, row_key
+from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Value, from_python, hidden_value, row_key
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.lines import FactLine, read, write, write_text
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import EnvironmentFile
+from tests.expressions import worded
 
 DB = ResourceId("web/db")
 PLACE = Span("web.yaml", 7, 3, 7, 9)
 VALUES: tuple[Value, ...] = (
     None, TRUE, FALSE, 0, -(10**30), Decimal("1.5"), Decimal("0.12345678901234567890123"), "", "1", '") :- p(x).\n',
-    "\u2028\x85\x0b\x1c\r", "\ud800 \U0001f600 \x00", DB, Unknown("get_attr [db, name]"),
+    "\u2028\x85\x0b\x1c\r", "\ud800 \U0001f600 \x00", DB, worded("get_attr [db, name]"),
 )  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def rows_of(text: str) -> list[Row]:
 
 
 def test_a_fact_is_written_as_one_sorted_line_of_json() -> None:
-    facts = facts_of(("b", Unknown("get_attr [v, x]", place=PLACE), hidden_value("key")), PLACE)
+    facts = facts_of(("b", worded("get_attr [v, x]", place=PLACE), hidden_value("key")), PLACE)
     facts.add("gate:request", ("create",))
     place = '"place": {"file": "web.yaml", "line": 7, "column": 3}'
     head = '{"relation": "heat:property", "row": {"id": {"$resource": "web/db"}, "path":'
@@ -64,7 +65,7 @@ def test_a_long_text_is_shown_by_length_and_digest_and_written_whole() -> None:
 
 
 def test_a_fact_is_written_as_text_without_its_nulls() -> None:
-    facts = facts_of(("b", None, TRUE, DB, Unknown("get_attr [v, x]")), PLACE)
+    facts = facts_of(("b", None, TRUE, DB, worded("get_attr [v, x]")), PLACE)
     facts.add("gate:request", ("create",))
     assert list(write_text(facts)) == [
         'gate:request(action="create")',
@@ -102,8 +103,8 @@ def test_a_row_may_be_an_array_or_name_some_columns_and_empty_lines_are_skipped(
 def test_hidden_values_of_two_lines_are_not_equal() -> None:
     line = '{"relation": "q", "row": [{"$hidden": true}]}\n'
     assert [fact.row for fact in read(line * 2, "f")] == [
-        (Unknown("hidden value of f:1:1"),),
-        (Unknown("hidden value of f:2:1"),),
+        (worded("hidden value of f:1:1"),),
+        (worded("hidden value of f:2:1"),),
     ]
 
 

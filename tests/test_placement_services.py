@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity import process
@@ -23,6 +23,7 @@ from datalog_gate.services.claims import PlacementClaim, needs
 from datalog_gate.services.contract import Request, Service
 from datalog_gate.services.licence_pool import LicencePool
 from datalog_gate.services.placement import Placement
+from tests.expressions import worded
 from tests.ledger import request
 
 LOCAL = "http://127.0.0.1:1"
@@ -130,9 +131,9 @@ REQUESTS: dict[str, tuple[Request, Demand]] = {
     ),
     "what nobody knows counts one": (
         of(
-            part("s/a", flavor=ResourceId("s/f"), availability_zone=Unknown("x")),
+            part("s/a", flavor=ResourceId("s/f"), availability_zone=worded("x")),
             part("s/b", flavor="small"),
-            part("s/v", "OS::Cinder::Volume", size=Unknown("x")),
+            part("s/v", "OS::Cinder::Volume", size=worded("x")),
             part("s/w", "OS::Cinder::Volume", size="7"),
         ),
         Demand(
@@ -154,7 +155,7 @@ REQUESTS: dict[str, tuple[Request, Demand]] = {
         ),
     ),
     "an option that nobody knows": (
-        of(part("s/a"), spread={"level": "host", "at_least": Unknown("x")}),
+        of(part("s/a"), spread={"level": "host", "at_least": worded("x")}),
         Demand("s/grant", sure=False),
     ),
     "members that nobody can count": (of(part("s/g", open_=True)), Demand("s/grant", sure=False)),

@@ -28,7 +28,7 @@ from datalog_gate.policytest.comparison import CaseResult, report
 from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, Stack
-from tests.expressions import unknown_of
+from tests.expressions import unknown_of, worded
 from tests.fake_heat import Client, FakeHeat, point_of
 from tests.sampling import sample
 
@@ -436,7 +436,7 @@ def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Pa
         if violation.policy == "sum"
     ] == [("sum", "srv", (SECRET,))]
     assert [resource.open_members for resource in stack.resources if resource.open_members] == [
-        Unknown("the number of members ***")
+        worded("the number of members ***")
     ]
 
 

@@ -12,11 +12,12 @@ import pytest
 from stevedore.extension import ExtensionManager
 
 import datalog_gate as dg
-from datalog_gate.base.values import SECRET, ResourceId, Unknown
+from datalog_gate.base.values import SECRET, ResourceId
 from datalog_gate.plugins.loader import load_plugins
 from datalog_gate.plugins.plugin_errors import PluginError, PluginLoadError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.contract import GROUP, Held, Request, Service, in_scope
+from tests.expressions import worded
 from tests.ledger import request
 
 TEMPLATE: dict[str, Any] = {
@@ -77,7 +78,9 @@ def test_what_a_service_sees_can_not_be_changed() -> None:
 
 
 BASE = replace(
-    request("u"), scope=scope("s/db", "s/group"), options=MappingProxyType({"same": ("rack", Unknown("x")), "a": 1})
+    request("u"),
+    scope=scope("s/db", "s/group"),
+    options=MappingProxyType({"same": ("rack", worded("x")), "a": 1}),
 )
 
 
@@ -86,7 +89,7 @@ BASE = replace(
     [
         replace(BASE, scope=scope("s/group", "s/db")),
         replace(BASE, scope=scope("s/db", "s/group", hidden="other")),
-        replace(BASE, options={"a": 1, "same": ["rack", Unknown("x", unread=True)]}),
+        replace(BASE, options={"a": 1, "same": ["rack", worded("x", unread=True)]}),
         replace(BASE, replaces=("k",)),
         replace(BASE, stack="other", stack_name="other", grant="other/grant"),
     ],
@@ -104,7 +107,7 @@ def test_what_is_not_reserved_is_no_part_of_the_key(same: Request) -> None:
         replace(BASE, scope=scope("s/db")),
         replace(BASE, scope=scope("s/db2", "s/group")),
         replace(BASE, options={}),
-        replace(BASE, options={"same": ("rack", Unknown("y"))}),
+        replace(BASE, options={"same": ("rack", worded("y"))}),
         replace(BASE, options={"same": ("rack", "x")}),
     ],
 )

@@ -8,7 +8,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data
-from tests.expressions import as_words, unknown_of
+from tests.expressions import as_words, unknown_of, worded
 
 PARAMETERS: dict[str, Data] = {
     "l": {"type": "comma_delimited_list", "default": "a,b"},
@@ -153,7 +153,7 @@ def test_a_function_has_the_value_that_heat_gives_it(expression: Data, value: Da
     ],
 )
 def test_an_unknown_is_written_as_its_function(expression: Data, text: str) -> None:
-    assert as_words(resolved(expression)) == Unknown(text)
+    assert as_words(resolved(expression)) == worded(text)
 
 
 def test_long_unknowns_that_differ_stay_different() -> None:
@@ -176,7 +176,7 @@ def test_what_is_known_beside_an_unknown_stays_known() -> None:
 def test_a_repeated_unknown_differs_by_what_replaces_its_names() -> None:
     template = {"repeat": {"for_each": {"%p%": ["1", "2"]}, "template": {"get_param": "key"}}}
     texts = [f'{{str_replace: {{params: {{"%p%": "{n}"}}, template: {{get_param: key}}}}}} in web' for n in "12"]
-    assert as_words(resolved(template)) == [Unknown(text) for text in texts]
+    assert as_words(resolved(template)) == [worded(text) for text in texts]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.template.reader import read_template
-from tests.expressions import unknown_of
+from tests.expressions import unknown_of, worded
 
 HEAD = "heat_template_version: wallaby\n"
 
@@ -734,7 +734,7 @@ outputs: {all: {value: {get_attr: [list, value]}}, first: {value: {get_attr: [li
 def test_what_a_stack_of_amazons_kind_holds_is_not_known(kind: str) -> None:
     [resource] = read(f"resources: {{b: {{type: '{kind}'}}}}\n").resources
     members = resource.open_members
-    assert (resource.nested, members, members and members.unread) == (None, Unknown("what web/b holds"), True)
+    assert (resource.nested, members, members and members.unread) == (None, worded("what web/b holds"), True)
 
 
 def test_the_members_of_a_chain_wait_for_each_other() -> None:
@@ -752,7 +752,7 @@ def test_a_remote_template_that_nobody_gave_is_open_and_not_missing() -> None:
     db, use = read(
         f"resources: {{db: {{type: '{url}'}}, use: {{type: A, properties: {{x: {{get_attr: [db, y]}}}}}}}}\n"
     ).resources
-    assert (db.type, db.nested, db.open_members) == (url, None, Unknown(f"what {url} holds"))
+    assert (db.type, db.nested, db.open_members) == (url, None, worded(f"what {url} holds"))
     assert use.properties == {"x": unknown_of("{get_attr: [db, y]} in web")}
 
 

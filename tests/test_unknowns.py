@@ -17,12 +17,12 @@ from datalog_gate.engine.native import evaluate
 from datalog_gate.language.parser import parse
 from datalog_gate.schema.declaration import RelationRef, possible_version
 from tests import naive, unknowns
-from tests.expressions import as_words
+from tests.expressions import as_words, worded
 from tests.programs import Facts
 from tests.sampling import sample
 from tests.unknowns import divided, filled
 
-U, V, W = Unknown("u"), Unknown("v"), Unknown("w")
+U, V, W = worded("u"), worded("v"), worded("w")
 INPUTS = {"e": 2, "f": 2, "n": 1}
 
 
@@ -72,19 +72,19 @@ CASES: dict[str, tuple[str, Facts, Facts, dict[RelationRef, set[Row]]]] = {
         "p(x) :- e(x, y), y ?? 9 > 4, y != 5.", {"e": [(1, U), (2, 5), (3, 6)]}, {}, {"p": {(3,)}, "p?": {(1,), (3,)}}),
     "a computed unknown equals itself only": (
         "p(x, z) :- e(x, y), z = y ?? 0. q(a, b) :- p(a, z), p(b, z).", {"e": [(1, U), (2, 5)]}, {},
-        {"p": {(1, Unknown("??(?'u', 0)")), (2, 5)}, "q": {(1, 1), (2, 2)}, "q?": {(1, 1), (1, 2), (2, 1), (2, 2)}}),
+        {"p": {(1, worded("??(?'u', 0)")), (2, 5)}, "q": {(1, 1), (2, 2)}, "q?": {(1, 1), (1, 2), (2, 1), (2, 2)}}),
     "an alias of an unknown is the unknown": (
         "p(z) :- e(_, y), z = y, n(w), z = w.", {"e": [(1, U)], "n": [(5,)]}, {}, {"p": set(), "p?": {(U,)}}),
     "a count of what may be there is unknown, by group": (
         "c(g, k) :- n(g), k = count{ x : e(g, x), f(x, _) }. p(g) :- c(g, k), k > 1.",
         {"n": [(1,), (2,)], "e": [(1, U), (2, 2)], "f": [(2, 0)]}, {},
-        {"c": {(1, Unknown("count(?'the set at m.dl:1:22 by g', 1)")), (2, 1)}, "p": set(), "p?": set()}),
+        {"c": {(1, worded("count(?'the set at m.dl:1:22 by g', 1)")), (2, 1)}, "p": set(), "p?": set()}),
     "a greatest of what may not be there is not certain": (
         "p(g, k) :- n(g), k = max{ x : e(g, x) }.", {"n": [(1,), (2,)], "e": [(1, 5)]}, {"e": [(1, 5)]},
         {"p": set(), "p?": {(1, 5)}}),
     "unknowns may be the same, so how many there are is unknown": (
         "p(k) :- k = count{ x : e(_, x) }.", {"e": [(1, U), (2, 5)]}, {},
-        {"p": {(Unknown("count(?'the set at m.dl:1:13')"),)}}),
+        {"p": {(worded("count(?'the set at m.dl:1:13')"),)}}),
     "a variable that is null stays a variable, and equals no unknown": (
         "p(x) :- e(x, y), z = null, z != y.", {"e": [(1, None), (2, U)]}, {}, {"p": {(1,), (2,)}, "p?": {(1,), (2,)}}),
     "a count that no unknown reaches is a number": (
@@ -141,7 +141,7 @@ def test_an_unknown_in_such_a_relation_is_no_known_value_and_an_unknown_outside_
 
 
 # open relations: a wildcard is a maybe row that stands for any number of rows
-ANY, OTHER = (Unknown(name, several=True, kinds=Kind.NUMBER) for name in ("any y of e", "any x of n"))
+ANY, OTHER = (worded(name, several=True, kinds=Kind.NUMBER) for name in ("any y of e", "any x of n"))
 OPEN: dict[str, tuple[str, Facts, Facts, dict[RelationRef, set[Row]]]] = {
     "a wildcard is possible, and certain under not": (
         "p(y) :- e(1, y). q(x) :- n(x), not e(x, _).", {"e": [(1, ANY), (1, 2)], "n": [(1,), (3,)]}, {"e": [(1, ANY)]},
@@ -175,12 +175,12 @@ CASES |= OPEN
 
 
 # what an aggregate is told as, over e(x, y) with these y; `maybe` ones may not be there
-K = Unknown("k", kinds=Kind.NUMBER, bounds=Bounds(2, 4))
+K = worded("k", kinds=Kind.NUMBER, bounds=Bounds(2, 4))
 LOW, HIGH = (
-    Unknown(name, several=True, kinds=Kind.NUMBER, bounds=Bounds(low, 2)) for name, low in (("low", -1), ("high", 1))
+    worded(name, several=True, kinds=Kind.NUMBER, bounds=Bounds(low, 2)) for name, low in (("low", -1), ("high", 1))
 )
-S = Unknown("s", kinds=Kind.STRING)
-N = Unknown("n", kinds=Kind.NUMBER)
+S = worded("s", kinds=Kind.STRING)
+N = worded("n", kinds=Kind.NUMBER)
 INTERVALS: list[tuple[tuple[Value, ...], tuple[Value, ...], str]] = [
     ((1, 5), (), "count 2, sum 6, min 1, max 5, avg 3"),
     ((1, 5), (7,), "count 2..3, sum 6..13, min 1, max 5..7, avg 1..7"),
@@ -261,7 +261,7 @@ def test_each_set_is_known_by_what_groups_it() -> None:
     text = "p(k) :- (n(x) or n(y)), k = count{ z : e(x, z), f(y, z) }."
     facts: Facts = {"n": [(1,)], "e": [(1, U), (2, 5)], "f": [(1, 5), (3, U)]}
     assert answer(text, facts)["p"] == {
-        (Unknown(f"count(?'the set at m.dl:1:29 by {variable}', 1)"),) for variable in "xy"
+        (worded(f"count(?'the set at m.dl:1:29 by {variable}', 1)"),) for variable in "xy"
     }
 
 

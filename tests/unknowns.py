@@ -31,6 +31,7 @@ from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef, certain_version
 from tests.differential import smallest, written
+from tests.expressions import worded
 from tests.programs import Choose, Facts, Vocabulary, draw_facts, draw_program
 
 INPUTS = {"e": 2, "f": 2, "n": 1}
@@ -41,12 +42,12 @@ QUIET = (
     Vocabulary((None, 0, 1), ("=", "!="), ("??",), ("count", "list"), INPUTS),
 )
 """What generated programs speak of: nothing in them fails. An unknown is never null: it would not equal itself."""
-U = Unknown("u", kinds=Kind.NUMBER)
-V = Unknown("v", kinds=Kind.NUMBER, bounds=Bounds(1, 2), domain=(1, 2))
-C, D = (Unknown(name, kinds=Kind.BOOLEAN, domain=(FALSE, TRUE)) for name in ("c", "d"))
+U = worded("u", kinds=Kind.NUMBER)
+V = worded("v", kinds=Kind.NUMBER, bounds=Bounds(1, 2), domain=(1, 2))
+C, D = (worded(name, kinds=Kind.BOOLEAN, domain=(FALSE, TRUE)) for name in ("c", "d"))
 NUMBERS: tuple[Value, ...] = (0, 1, 2, FRESH, -1)
 MEANINGS: dict[Unknown, tuple[Value, ...]] = {U: NUMBERS, V: V.domain, C: C.domain, D: D.domain}
-EXTENT = Unknown("extent")
+EXTENT = worded("extent")
 """What decides on the rows that a wildcard stands for."""
 PAIRS = 10
 """For how many pairs of rows a wildcard is tried."""
@@ -199,7 +200,7 @@ def _wildcard(name: str, arity: int, choose: Choose) -> tuple[Row, Sequence[Sequ
     """A row that stands for any number of rows, and what it is tried for: none, each one of these numbers, some two."""
     known: Row = (choose(3),) if arity > 1 and choose(3) else ()
     rest = [
-        Unknown(f"any {at} of {name} in {known}", several=True, kinds=Kind.NUMBER) for at in range(len(known), arity)
+        worded(f"any {at} of {name} in {known}", several=True, kinds=Kind.NUMBER) for at in range(len(known), arity)
     ]
     rows = [(*known, *row) for row in product(NUMBERS, repeat=len(rest))]
     pairs = list(combinations(rows, 2))

@@ -40,6 +40,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import Unknown
 from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version
 
@@ -267,7 +268,7 @@ class _Body:
                 own = {var: self._new(var.name) for literal in certain.literals for var in variables(literal)}
                 names = {var: new for var, new in own.items() if var not in self.bound}
                 sure = self._tuples(renamed(terms, names), renamed(tuple(certain.literals), names), literal.span)
-            inputs = (Const(Unknown(known_by)), *group.values(), sure, some)
+            inputs = (Const(Unknown(phrase(known_by))), *group.values(), sure, some)
             self.literals.append(Call(literal.function, inputs, (target,), literal.span))
             if literal.function in MAY_FAIL:
                 size = self._new()

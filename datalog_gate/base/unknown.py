@@ -1,29 +1,14 @@
-"""Expressions: what an unknown value is the result of.
-
-An expression is a function with its resolved arguments and the stack in which they have their meaning. It is compared
-by this structure and printed in one way, as YAML's flow form: ``{get_attr: [db, ip]} in web``. Nothing reads the text
-back. Values of hidden parameters stand in the arguments as the parameter's expression, never as their text.
-"""
+"""Unknown values: made by a template's functions, and taken apart."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
-from hashlib import sha256
-from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.expression import CUT, Entries, Expression, Frozen, Masked, Masks, cut
 from datalog_gate.base.values import FALSE, TRUE, Boolean, ResourceId, Unknown, bases
 
-LONGEST = 200
-"""Characters of an expression's text without its stack; what is longer is cut and has a digest."""
-DIGEST = 32
-"""Characters of a digest."""
-CUT = "...#"
-"""What stands before it."""
-QUOTE = '"'
 UNREAD = ("yaql", "Fn::GetAZs")
 """Functions that Heat may compute where this reader does not: what they give, a user can choose."""
 TEXTS = ("str_replace", "str_replace_strict", "str_replace_vstrict", "list_join", "digest", "Fn::Join", "Fn::Replace")
@@ -35,75 +20,6 @@ _OF_RESOURCE = (*ATTRIBUTES, "get_resource")
 _PARAMETERS = ("get_param", "Ref")
 _OF_TEMPLATE = (*_OF_RESOURCE, "get_file", "Fn::FindInMap", "resource_facade", "Fn::ResourceFacade")
 """Functions that read the template they stand in, so that their value depends on its stack."""
-_WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
-_NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
-
-
-class Expression:
-    """A function over frozen arguments; two are equal if function, arguments and stack are.
-
-    Arguments are plain data with tuples for lists, `Entries` for maps, and `Expression` for what is unknown or hidden
-    and for references to resources. An expression that is no function of a template has words for a function, and its
-    `text` is given: ``lower(?'{get_param: name} in web')``.
-    """
-
-    __slots__ = ("_identity", "_text", "arguments", "function", "stack")
-
-    def __init__(self, function: str, arguments: Frozen, stack: str = "", text: str | None = None) -> None:
-        self.function = function
-        self.arguments = arguments
-        self.stack = stack
-        self._text = text
-        identity = repr((function, arguments, stack))
-        if len(identity) > LONGEST:  # so that neither hashing nor comparing follows long chains of expressions
-            identity = sha256(identity.encode()).hexdigest()[:DIGEST]
-        self._identity = identity
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Expression) and self._identity == other._identity)
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
-
-    def __repr__(self) -> str:
-        return f"<{self._identity}>"
-
-    @property
-    def text(self) -> str:
-        """The expression as users read it, the stack at its end."""
-        if self._text is None:
-            self._text = _cut(f"{{{self.function}: {_flow(self.arguments, self.stack)}}}", self.stack)
-        return self._text
-
-    def walk(self) -> Iterator[Expression]:
-        """This expression and every one within, each once."""
-        seen: set[Expression] = set()
-        pending: list[Frozen] = [self]
-        while pending:
-            match pending.pop():
-                case Expression() as part if part not in seen:
-                    seen.add(part)
-                    yield part
-                    pending.append(part.arguments)
-                case Entries(pairs) | Masked(pairs) | tuple(pairs):
-                    pending.extend(pairs)
-
-
-class Entries(NamedTuple):
-    """A map: its pairs of key and value, in one order."""
-
-    pairs: tuple[tuple[Frozen, Frozen], ...]
-
-
-class Masked(NamedTuple):
-    """A text in which hidden values stand: its pieces, where an expression stands for each of these."""
-
-    pieces: tuple[str | Expression, ...]
-
-
-Frozen = None | bool | int | float | Decimal | str | Expression | Entries | Masked | tuple["Frozen", ...]
-Masks = Mapping[str, Expression]
-"""Texts of hidden values, each with the expression that stands for it."""
 
 
 def call(function: str, arguments: object, stack: str, masks: Masks, place: Span | None) -> Unknown:
@@ -116,7 +32,7 @@ def call(function: str, arguments: object, stack: str, masks: Masks, place: Span
     unknowns = [leaf for leaf in symbols if isinstance(leaf, Unknown)]
     first = arguments[0] if isinstance(arguments, list) and arguments else arguments
     if symbols and not (function in _OF_TEMPLATE or (function in _PARAMETERS and isinstance(first, str))):
-        stack = _source(symbols[0]).stack or stack
+        stack = _expression(symbols[0]).stack or stack
     return Unknown(
         Expression(function, freeze(arguments, masks), stack),
         place,
@@ -134,14 +50,14 @@ def reference(resource: ResourceId) -> Expression:
 
 def derived(words: str, unknown: Unknown) -> Expression:
     """What is made of one unknown, in words that its expression follows."""
-    source = _source(unknown)
+    source = unknown.source
     return Expression(words, source, source.stack, f"{words}{source.text}")
 
 
 def rests_on(unknown: Unknown, other: Unknown) -> bool:
     """Whether the unknown is the other one, or was `derived` from it."""
-    source: Frozen = _source(unknown)
-    wanted = _source(other)
+    source: Frozen = unknown.source
+    wanted = other.source
     while isinstance(source, Expression):
         if source == wanted:
             return True
@@ -158,7 +74,7 @@ def at_member(source: Expression, variable: str, index: str) -> Expression:
     body = source.text.removesuffix(f" in {source.stack}")
     if variable not in body and CUT not in body:
         return source
-    text = _cut(body.replace(variable, index) if variable in body else f"{body} at {index}", source.stack)
+    text = cut(body.replace(variable, index) if variable in body else f"{body} at {index}", source.stack)
     if CUT in body or source.function in (*_OF_TEMPLATE, *_PARAMETERS):
         return Expression(f"{variable} is {index}", source, source.stack, text)
     return Expression(source.function, _at_member(source.arguments, variable, index), source.stack, text)
@@ -183,7 +99,7 @@ def _at_member(data: Frozen, variable: str, index: str) -> Frozen:
 
 def resources_read(unknown: Unknown) -> Iterator[ResourceId | None]:
     """The resources whose id or attributes the value depends on; None for one whose name is hidden."""
-    for expression in _source(unknown).walk():
+    for expression in unknown.source.walk():
         if expression.function in _OF_RESOURCE:
             arguments = expression.arguments
             name = arguments[0] if type(arguments) is tuple else arguments
@@ -217,7 +133,7 @@ def freeze(data: object, masks: Masks) -> Frozen:
         case None | bool():
             return data
         case Unknown() | ResourceId():
-            source = _source(data)
+            source = _expression(data)
             source.text  # noqa: B018 - is printed now, so that printing never follows a long chain of expressions
             return source
         case dict():
@@ -249,38 +165,5 @@ def _pieces(text: str, secrets: list[str], masks: Masks) -> list[str | Expressio
     return [text]
 
 
-def _source(symbol: Unknown | ResourceId) -> Expression:
-    if isinstance(symbol, ResourceId):
-        return reference(symbol)
-    source = symbol.source
-    return source if isinstance(source, Expression) else Expression(source, None, "", source)
-
-
-def _cut(body: str, stack: str) -> str:
-    if len(body) > LONGEST:
-        digest = sha256(body.encode(errors="surrogatepass")).hexdigest()[:DIGEST]
-        body = f"{body[: LONGEST - 40]}{CUT}{digest}"
-    return f"{body} in {stack}"
-
-
-def _flow(data: Frozen, stack: str) -> str:
-    """The arguments in YAML's flow form; what belongs to another stack than the expression carries its own."""
-    match data:
-        case str():
-            plain = _WORD.fullmatch(data) and data.lower() not in _NO_WORDS
-            return data if plain else json.dumps(data)
-        case Expression():
-            return data.text.removesuffix(f" in {stack}")
-        case Entries(pairs):
-            texts = sorted((_flow(key, ""), _flow(value, stack)) for key, value in pairs)
-            if len(texts) == 1:  # in quotes, or data that looks like a function would be written like its value
-                [(key, value)] = texts
-                return f"{{{key if key[0] == QUOTE else json.dumps(key)}: {value}}}"
-            return "{" + ", ".join(f"{key}: {value}" for key, value in texts) + "}"
-        case Masked(pieces):
-            return " + ".join([_flow(piece, stack) for piece in pieces])
-        case tuple():
-            return "[" + ", ".join([_flow(item, stack) for item in data]) + "]"
-        case None | bool():
-            return json.dumps(data)
-    return str(data)
+def _expression(symbol: Unknown | ResourceId) -> Expression:
+    return symbol.source if isinstance(symbol, Unknown) else reference(symbol)

@@ -11,12 +11,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from enum import IntFlag
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import NamedTuple, final
 
 from datalog_gate.base.diagnostics import Span
-
-if TYPE_CHECKING:
-    from datalog_gate.base.unknown import Expression, Frozen
+from datalog_gate.base.expression import Expression, Frozen, phrase
 
 
 class Kind(IntFlag):
@@ -100,8 +98,8 @@ OPEN = Bounds()
 class Unknown:
     """A value that nobody knows yet. Two are equal if they have the same source and are both `apart` or not."""
 
-    source: Expression | str
-    """What the value is the result of: an expression, or words where no function made it."""
+    source: Expression
+    """What the value is the result of."""
     apart: bool = field(default=False, kw_only=True)
     """It stands for resources that nobody could read, such as members of a group of unknown size: whatever they are,
     they are none of the known values."""
@@ -125,32 +123,32 @@ class Unknown:
     """Where the user wrote the expression."""
 
     def __hash__(self) -> int:  # few differ in more, and rows with unknowns are hashed again and again
-        return hash(self.source)
+        return hash(self.source.identity)
 
     @property
     def expression(self) -> str:
         """The source as users read it."""
-        return self.source if isinstance(self.source, str) else self.source.text
+        return self.source.text
 
     @property
     def function(self) -> str:
         """The function whose result it is; empty if none is known."""
-        return "" if isinstance(self.source, str) else self.source.function
+        return self.source.function
 
     @property
     def arguments(self) -> Frozen:
         """The arguments of that function."""
-        return None if isinstance(self.source, str) else self.source.arguments
+        return self.source.arguments
 
     @property
     def stack(self) -> str:
         """The id of the stack in which the arguments have their meaning; empty if they need none."""
-        return "" if isinstance(self.source, str) else self.source.stack
+        return self.source.stack
 
 
 def hidden_value(of: str) -> Unknown:
     """The unknown that stands for the value of a hidden parameter, told in words such as ``password in web``."""
-    return Unknown(f"hidden value of {of}", hidden=True)
+    return Unknown(phrase(f"hidden value of {of}"), hidden=True)
 
 
 SECRET = hidden_value("a parameter")

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, cast
 from datalog_gate.analysis.patterns import searcher
 from datalog_gate.analysis.program import FoldFunction
 from datalog_gate.base.errors import GateError
-from datalog_gate.base.unknown import Expression, freeze
+from datalog_gate.base.expression import Expression, phrase
+from datalog_gate.base.unknown import freeze
 from datalog_gate.base.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
 from datalog_gate.engine.intervals import Number, Tuples, bound_aggregate, bound_result, decide_comparison, kinds_of
 from datalog_gate.language.ast import AggregateFunction, Comparator
@@ -111,7 +112,7 @@ def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
     """
     rows = terms if isinstance(terms, set) else set(terms)
     if function == "tuples":
-        return Tuples("tuples", rows=frozenset(row for row in rows if row[0] is not None))
+        return Tuples(phrase("tuples"), rows=frozenset(row for row in rows if row[0] is not None))
     values = [row[0] for row in rows if row[0] is not None]
     if function == "count":
         return len(values)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, bases
 from datalog_gate.facts.batch import LocatedRow, StackContext
@@ -119,5 +120,7 @@ def _unknown(data: Data, name: str, resource: Resource) -> Unknown:
     if isinstance(data, _OpenItem):
         return data.unknown
     return Unknown(
-        f"what Heat makes of {name} of {resource.id.path}", unread=True, place=resource.locate(("properties", name))
+        phrase(f"what Heat makes of {name} of {resource.id.path}"),
+        unread=True,
+        place=resource.locate(("properties", name)),
     )

@@ -15,6 +15,7 @@ from hashlib import sha256
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import (
     Kind,
     ResourceId,
@@ -151,7 +152,7 @@ def _value(cell: object, span: Span) -> Value:
         case {"$resource": str(path)}:
             return ResourceId(path)
         case {"$unknown": {"expression": str(expression)}}:
-            return Unknown(expression)
+            return Unknown(phrase(expression))
         case {"$hidden": True}:
             return hidden_value(str(span))
         case dict() | list():

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import ResourceId, Unknown, Value
 from datalog_gate.facts.batch import FunctionUse, LocatedRow, StackContext
 from datalog_gate.stack.model import Data, Path, Resource, Stack, Template
@@ -172,7 +173,7 @@ def used_parameters(stack: Stack) -> Iterator[LocatedRow]:
         if isinstance(name, str):
             yield (stack.id, name), (), None
         elif name is not None:
-            unread = Unknown(f"name {json.dumps(name, default=str)} of {function} in {stack.id}", unread=True)
+            unread = Unknown(phrase(f"name {json.dumps(name, default=str)} of {function} in {stack.id}"), unread=True)
             yield (stack.id, unread), (), None
 
 
@@ -224,7 +225,7 @@ def _name(use: FunctionUse, name: Data, resource: Resource) -> Value:
 
 def _computed(use: FunctionUse, name: Data, resource: Resource) -> Unknown:
     """A name that is itself the result of a function: Heat knows it, but it is not in the text."""
-    return Unknown(f"name {json.dumps(name, default=str)} of {use.function} in {resource.id.path}", unread=True)
+    return Unknown(phrase(f"name {json.dumps(name, default=str)} of {use.function} in {resource.id.path}"), unread=True)
 
 
 SOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterator[LocatedRow]]] = {

@@ -9,6 +9,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, show
 from datalog_gate.facts.batch import Batch, LocatedRow, RelationRows
@@ -150,7 +151,7 @@ class TableRows:
 
         The data is unknown, or Heat will refuse it; a rule must not miss it in either case.
         """
-        unknown = data if isinstance(data, Unknown) else Unknown(f"what Heat makes of {path_text(path)}")
+        unknown = data if isinstance(data, Unknown) else Unknown(phrase(f"what Heat makes of {path_text(path)}"))
         return wildcard(self.relation, known, path, unknown)
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import Data, Resource
@@ -87,7 +88,7 @@ class _Comparison:
                 looked_up = schema.custom if schema and "." in schema.custom else ""  # Heat takes a name or an id
                 ids = [isinstance(side, str) and UUID.fullmatch(side) is not None for side in (left, right)]
                 if looked_up and ids[0] != ids[1]:
-                    self.doubt = self.doubt or Unknown(f"whether the two are one {looked_up}")
+                    self.doubt = self.doubt or Unknown(phrase(f"whether the two are one {looked_up}"))
                 else:
                     self.differ = True
 
@@ -103,7 +104,7 @@ class _Comparison:
             reference = next(side for side in (left, right) if isinstance(side, ResourceId))
             text = isinstance(left, str) or isinstance(right, str)
             if text:
-                self.doubt = self.doubt or Unknown(f"the id of {reference.path}")
+                self.doubt = self.doubt or Unknown(phrase(f"the id of {reference.path}"))
             self.differ |= not text
 
 

@@ -10,7 +10,8 @@ import json
 from decimal import Decimal
 from typing import NamedTuple
 
-from datalog_gate.base.unknown import Expression, freeze
+from datalog_gate.base.expression import Expression
+from datalog_gate.base.unknown import freeze
 from datalog_gate.base.values import FALSE, Boolean, ResourceId, Unknown, Value, bases, boolean, from_python, number
 from datalog_gate.schema.declaration import Property
 from datalog_gate.stack.model import Data, Path

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import Unknown
 from datalog_gate.schema.declaration import ResourceType
 from datalog_gate.stack.difference import Difference, Doubt, differ
@@ -73,7 +74,7 @@ def effects(kind: ResourceType | None, name: str, found: Difference) -> Iterator
     """What a change of the property does. Of a type that nobody knows it may do either."""
     if kind is None:
         yield Effect("update")
-        yield Effect("replace", doubt=Unknown(f"whether a change of {name} replaces it"))
+        yield Effect("replace", doubt=Unknown(phrase(f"whether a change of {name} replaces it")))
     elif (kind.name, name) in BY_POLICY:
         policy, keeping = BY_POLICY[kind.name, name]
         value = found.after[policy]
@@ -123,10 +124,10 @@ def status_effects(resource: Resource, live: Live | None) -> Iterator[Effect]:
     """What the state of a live resource makes of an update (resource.py:1369-1386, resources/stack_resource.py:105)."""
     match live and (live.action, live.status):
         case ("CHECK", "FAILED") if resource.nested:
-            yield Effect("replace", doubt=Unknown(f"how the stack of {resource.id.path} is"))
+            yield Effect("replace", doubt=Unknown(phrase(f"how the stack of {resource.id.path} is")))
         case (action, "FAILED") if not resource.nested:
             asks = resource.type.startswith(ASK_WHEN_FAILED) and action != "CHECK"
-            yield Effect("replace", doubt=Unknown(f"how {resource.id.path} is in the cloud") if asks else None)
+            yield Effect("replace", doubt=Unknown(phrase(f"how {resource.id.path} is in the cloud")) if asks else None)
         case ("DELETE" | "INIT", "COMPLETE"):
             yield Effect("replace")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.unknown import resources_read
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.catalogue import Catalogue
@@ -226,7 +227,7 @@ class _Pair:
             self.must = effect.change
         if stronger:
             self.path = path
-        if effect.disruption and self.disruptions.get(effect.disruption, Unknown("")):
+        if effect.disruption and self.disruptions.get(effect.disruption, Unknown(phrase(""))):
             self.disruptions[effect.disruption] = doubt
 
     def _state(self) -> tuple[object, ...]:
@@ -261,4 +262,4 @@ def _moved(
     elif symbol in known and known[symbol].new:
         for effect in known[symbol].replacement():
             by_name = known[symbol].kind is None or known[symbol].of.type in BY_NAME
-            yield effect.doubt or (Unknown(f"the id of {symbol.path}") if by_name else None)
+            yield effect.doubt or (Unknown(phrase(f"the id of {symbol.path}")) if by_name else None)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.unknown import Expression, at_member
+from datalog_gate.base.expression import phrase
+from datalog_gate.base.unknown import at_member
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Data, Locate, Path, Resource
 from datalog_gate.template.dialect import RESOURCE_KEYS
@@ -172,7 +173,7 @@ def read_group(
     count, unsure = size.of(*sizes)
     source = launch(properties.get("LaunchConfigurationName"))
     if source is None:
-        return Group((), where, unsure or Unknown(f"the members of {where.prefix[-1]}", where(())))
+        return Group((), where, unsure or Unknown(phrase(f"the members of {where.prefix[-1]}"), where(())))
     definition: Data = {
         "type": "AWS::EC2::Instance",
         "properties": {**source.properties, "Tags": _tags(own, kind, properties.get("Tags"))},
@@ -219,7 +220,7 @@ class _Size:
         except (ValueError, OverflowError):
             number = -1
         if number < 0:  # Heat refuses it; here nobody can say what it makes
-            return Unknown(f"the number of members {self.tree.covered(str(value).strip())[:80]}", place)
+            return Unknown(phrase(f"the number of members {self.tree.covered(str(value).strip())[:80]}"), place)
         if number > MAX_RESOURCES:
             self.tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
         return number
@@ -283,7 +284,7 @@ def _indexed(data: Data, variable: str, index: str, tree: Tree) -> Data:
             tree.spend(len(data))
             return [_indexed(item, variable, index, tree) for item in data]
         case Unknown():
-            if isinstance(data.source, Expression):
+            if data.source.function:
                 return tree.assumed.of(replace(data, source=at_member(data.source, variable, index)))
     return data
 

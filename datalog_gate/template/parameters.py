@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from datalog_gate.base.diagnostics import Span, closest
-from datalog_gate.base.unknown import Expression, leaves, undecided
+from datalog_gate.base.expression import Expression
+from datalog_gate.base.unknown import leaves, undecided
 from datalog_gate.base.values import ResourceId, Unknown, Value, from_python
 from datalog_gate.stack.model import Data, Locate, Parameter, nowhere
 from datalog_gate.template.assumptions import Assumptions

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.expression import Expression
 from datalog_gate.base.gc import paused
-from datalog_gate.base.unknown import Expression, call
+from datalog_gate.base.unknown import call
 from datalog_gate.base.values import Unknown, Value, to_json
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, EnvironmentFile, Stack

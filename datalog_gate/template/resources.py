@@ -12,6 +12,7 @@ from dataclasses import replace as with_changes
 from itertools import count
 
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
@@ -202,7 +203,7 @@ def _resource(
         elif kind in GROUPS:
             nested, unsure = _of_group(scope, kind, below, member.properties, where)
         elif kind in ELSEWHERE:
-            unsure = Unknown(f"what {own.path} holds", where(("type",)), unread=True)
+            unsure = Unknown(phrase(f"what {own.path} holds"), where(("type",)), unread=True)
         else:
             nested, unsure = _of_file(tree, kind, file or inside.base, below, member.properties, where)
     return Resource(
@@ -231,7 +232,7 @@ Nested = tuple[Stack | None, Unknown | None]
 def _of_file(tree: Tree, name: str, base: str, below: Nesting, given: Mapping[str, Data], where: Where) -> Nested:
     found = tree.file(name, base, where(("type",)))
     if found is None:
-        return None, Unknown(f"what {name} holds", where(("type",)), unread=True) if is_remote(name) else None
+        return None, Unknown(phrase(f"what {name} holds"), where(("type",)), unread=True) if is_remote(name) else None
     file, text = found
     if file in below.ancestors:
         tree.report("nesting", f"{file} nests itself", where(("type",)))

@@ -14,7 +14,8 @@ from typing import Never
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.unknown import Expression, leaves
+from datalog_gate.base.expression import Expression
+from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Data, Locate, Path
 from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.document import Document, read_document

@@ -12,11 +12,11 @@ from uuid import uuid4
 
 import pytest
 
-from datalog_gate.base.values import Unknown
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity.service import RackAffinity
 from datalog_gate.services.contract import Held, Request
+from tests.expressions import worded
 from tests.placement.rig import Cloud
 
 TYPES = {"s": "OS::Nova::Server", "v": "OS::Cinder::Volume", "g": "OS::Heat::ResourceGroup"}
@@ -251,7 +251,7 @@ def test_grants_that_come_at_once_are_decided_on_once(cloud: Cloud, tmp_path: Pa
 def test_what_is_not_known_yet_passes_the_door_and_is_refused_after(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/8")
     group = replace(make_request("u", "s"), scope=(part("g", open=True),))
-    for request in (make_request("u", "s", same=Unknown("x")), group):
+    for request in (make_request("u", "s", same=worded("x")), group):
         racks.service.facts(request)
         with pytest.raises(RefusedError) as error:
             racks.service.reserve(request)
