@@ -179,14 +179,25 @@ def test_other_rules_tell_which_decisions_they_would_change(capsys: pytest.Captu
     })  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"schema": "datalog-gate/log/1", "ki', "the line is no record: "),
+        ('{"schema": "datalog-gate/log/1"}', "the line is no record of datalog-gate/log/1"),
+    ],
+)
 @pytest.mark.usefixtures("place")
-def test_replay_reports_a_broken_line_and_replays_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    with Path("log.jsonl").open("a") as log:
-        log.write('{"schema": "datalog-gate/log/1", "ki')
-    number = len(Path("log.jsonl").read_text().splitlines())
+def test_a_broken_line_is_reported_and_the_others_are_read(
+    capsys: pytest.CaptureFixture[str], line: str, problem: str
+) -> None:
+    before = run(capsys, "explain", ids()[0], "--log", "log.jsonl")
+    log = Path("log.jsonl")
+    log.write_text(log.read_text() + line)
+    number = len(log.read_text().splitlines())
     code, out, err = run(capsys, "replay", "log.jsonl")
     assert (code, out) == (0, "2 the same, 0 others, 0 that can't be decided\n")
-    assert err.startswith(f"log.jsonl:{number}:1: warning[unreadable] the line is no record: ")
+    assert err.startswith(f"log.jsonl:{number}:1: warning[unreadable] {problem}")
+    assert run(capsys, "explain", before[1].split()[1], "--log", "log.jsonl") == before
 
 
 @pytest.mark.usefixtures("place")

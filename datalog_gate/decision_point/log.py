@@ -181,6 +181,6 @@ def _parse_record(line: str, place: Span) -> Record | Diagnostic:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         return Diagnostic("unreadable", f"the line is no record: {error}", place, None, "warning")
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA or not isinstance(record.get("kind"), str):
         return Diagnostic("unreadable", f"the line is no record of {SCHEMA}", place, None, "warning")
     return record
