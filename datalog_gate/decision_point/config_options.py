@@ -1,12 +1,9 @@
-"""The oslo.config options of the section ``[datalog_gate]``.
-
-They are derived from the fields of `Settings`.
-"""
+"""The oslo.config options of the section ``[datalog_gate]``: the fields of `Settings`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import Field, fields
 from functools import partial
 from typing import Any
 
@@ -47,8 +44,6 @@ def build_settings(conf: Any, paste_options: Mapping[str, str] | None = None) ->
 
 
 def _option(field: Field[Any]) -> Any:
-    """The option of a field of `Settings`."""
     arguments = dict(field.metadata)
     kind = cfg.MultiStrOpt if arguments.pop("several", False) else KINDS[str(field.type)]
-    default = field.default if field.default_factory is MISSING else field.default_factory()
-    return kind(field.name, default=list(default) if isinstance(default, tuple) else default, **arguments)
+    return kind(field.name, **arguments)

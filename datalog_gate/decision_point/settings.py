@@ -1,173 +1,131 @@
-"""The settings of the gate in a service.
-
-This is the only definition of every option. Each field is an option of the section ``[datalog_gate]``: its name, its
-default, and its help.
-"""
+"""The settings of the gate in a service: every option of the section ``[datalog_gate]``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 GROUP = "datalog_gate"
 MODES = ("enforce", "warn", "record", "off")
 
 
-def _help(text: str, **arguments: Any) -> dict[str, Any]:
-    """The arguments of an oslo.config option besides its name, type and default."""
-    return {"help": text, **arguments}
+def _option(default: Any, text: str, **arguments: Any) -> Any:
+    """A field that is an option of oslo.config, with its help and other arguments."""
+    metadata = {"default": list(default) if isinstance(default, tuple) else default, "help": text, **arguments}
+    return field(default_factory=lambda: default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options with their defaults."""
+    """The options with their defaults. Errors: ValueError for a text in place of a list of texts."""
 
-    rules: tuple[str, ...] = field(
-        default=(),
-        metadata=_help(
-            "Rule files and folders, comma-separated. They are loaded again when they change; a set that does not load "
-            "leaves the one before in force. Without any the packs of the package are used."
-        ),
+    rules: tuple[str, ...] = _option(
+        (),
+        "Rule files and folders, comma-separated. They are loaded again when they change; a set that does not load "
+        "leaves the one before in force. Without any the packs of the package are used.",
     )
-    catalogue: tuple[str, ...] = field(
-        default=(), metadata=_help("Files with resource types of plugins, or of another version of Heat.")
+    catalogue: tuple[str, ...] = _option((), "Files with resource types of plugins, or of another version of Heat.")
+    inventory: str = _option("", "A file of facts about the cloud, one JSON object a line, loaded again on change.")
+    waivers: str = _option(
+        "", "A file of waivers, as `check --waivers` reads it, loaded again on change together with the rules."
     )
-    inventory: str = field(
-        default="", metadata=_help("A file of facts about the cloud, one JSON object a line, loaded again on change.")
+    reload_seconds: float = _option(
+        5.0, "Rules, catalogue, inventory and waivers are looked at for changes no oftener.", min=0
     )
-    waivers: str = field(
-        default="",
-        metadata=_help(
-            "A file of waivers, as `check --waivers` reads it, loaded again on change together with the rules."
-        ),
+    mode: str = _option(
+        "enforce",
+        "The most that a violation may do. Short of `enforce` nothing is refused, not even what can't be judged.",
+        choices=[
+            ("enforce", "what policies deny is refused"),
+            ("warn", "whoever asks is told"),
+            ("record", "the decision log is told"),
+            ("off", "nothing is judged"),
+        ],
     )
-    reload_seconds: float = field(
-        default=5.0,
-        metadata=_help("Rules, catalogue, inventory and waivers are looked at for changes no oftener.", min=0),
+    project_modes: Mapping[str, str] = _option(
+        {}, "The mode of single projects in place of `mode`: PROJECT_ID:MODE, comma-separated."
     )
-    mode: str = field(
-        default="enforce",
-        metadata=_help(
-            "The most that a violation may do. Short of `enforce` nothing is refused, not even what can't be judged.",
-            choices=[
-                ("enforce", "what policies deny is refused"),
-                ("warn", "whoever asks is told"),
-                ("record", "the decision log is told"),
-                ("off", "nothing is judged"),
-            ],
-        ),
+    policy_modes: Mapping[str, str] = _option(
+        {}, "Lower modes of single policies: POLICY_ID:MODE, comma-separated. A project's mode is the most."
     )
-    project_modes: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=_help("The mode of single projects in place of `mode`: PROJECT_ID:MODE, comma-separated."),
+    exempt_projects: tuple[str, ...] = _option(
+        (), "Ids of projects whose stacks are not judged, such as the service project's."
     )
-    policy_modes: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=_help(
-            "Lower modes of single policies: POLICY_ID:MODE, comma-separated. A project's mode is the most."
-        ),
+    exempt_users: tuple[str, ...] = _option((), "Ids of users, such as services', whose requests are not judged.")
+    break_glass: str = _option(
+        "",
+        "A file that an operator writes to let refused requests pass for a while, of callers that the policy "
+        "datalog_gate:break_glass names: a time in ISO 8601 until when, at most a day ahead, a space, and why.",
     )
-    exempt_projects: tuple[str, ...] = field(
-        default=(), metadata=_help("Ids of projects whose stacks are not judged, such as the service project's.")
+    services: tuple[str, ...] = _option(
+        (),
+        "Opt-in services that grants may unlock, of the entry-point group datalog_gate.services. Who may use one "
+        "is the policy datalog_gate:grant:SERVICE.",
     )
-    exempt_users: tuple[str, ...] = field(
-        default=(), metadata=_help("Ids of users, such as services', whose requests are not judged.")
+    service_option: tuple[str, ...] = _option(
+        (), "A setting of a service, as preflight_option has it for plugins.", several=True
     )
-    break_glass: str = field(
-        default="",
-        metadata=_help(
-            "A file that an operator writes to let refused requests pass for a while, of callers that the policy "
-            "datalog_gate:break_glass names: a time in ISO 8601 until when, at most a day ahead, a space, and why."
-        ),
+    service_journal: str = _option(
+        "",
+        "The file in which is written down what services hold for grants, and what plugins of preflight are still "
+        "to be told: on a local disk, the same one for all processes of the host. No service is enabled without "
+        "it.",
     )
-    services: tuple[str, ...] = field(
-        default=(),
-        metadata=_help(
-            "Opt-in services that grants may unlock, of the entry-point group datalog_gate.services. Who may use one "
-            "is the policy datalog_gate:grant:SERVICE."
-        ),
+    service_call_seconds: float = _option(10.0, "Seconds until a call of a service is given up.", min=0.1)
+    service_step_seconds: float = _option(
+        25.0, "Seconds that all calls of a service for one grant may take together.", min=0.1
     )
-    service_option: tuple[str, ...] = field(
-        default=(), metadata=_help("A setting of a service, as preflight_option has it for plugins.", several=True)
+    service_lease_seconds: float = _option(
+        120.0,
+        "Seconds that a process has for a grant before another one may go on in its place; more than for a step.",
+        min=1,
     )
-    service_journal: str = field(
-        default="",
-        metadata=_help(
-            "The file in which is written down what services hold for grants, and what plugins of preflight are still "
-            "to be told: on a local disk, the same one for all processes of the host. No service is enabled without it."
-        ),
+    service_late_seconds: float = _option(
+        300.0,
+        "Seconds in which a call that was given up may still take effect; what it may hold is released again then.",
+        min=0,
     )
-    service_call_seconds: float = field(
-        default=10.0, metadata=_help("Seconds until a call of a service is given up.", min=0.1)
+    preflight: tuple[str, ...] = _option(
+        (), "Plugins of the entry-point group datalog_gate.preflight that are asked before each operation."
     )
-    service_step_seconds: float = field(
-        default=25.0, metadata=_help("Seconds that all calls of a service for one grant may take together.", min=0.1)
+    preflight_option: tuple[str, ...] = _option(
+        (),
+        "A setting of a plugin: NAME.KEY=VALUE. May be given several times; in a paste section, a line each.",
+        several=True,
     )
-    service_lease_seconds: float = field(
-        default=120.0,
-        metadata=_help(
-            "Seconds that a process has for a grant before another one may go on in its place; more than for a step.",
-            min=1,
-        ),
+    budget_seconds: float = _option(
+        5.0, "Seconds that the policies of one level may take; past them they are indeterminate.", min=0
     )
-    service_late_seconds: float = field(
-        default=300.0,
-        metadata=_help(
-            "Seconds in which a call that was given up may still take effect; what it may hold is released again then.",
-            min=0,
-        ),
+    budget_facts: int = _option(1_000_000, "Facts that the policies of one level may derive.", min=1)
+    decision_log: str = _option(
+        "", "The file that decisions are logged to, one JSON object a line. Without it none are."
     )
-    preflight: tuple[str, ...] = field(
-        default=(),
-        metadata=_help("Plugins of the entry-point group datalog_gate.preflight that are asked before each operation."),
+    decision_log_bytes: int = _option(
+        100 * 1024 * 1024, "Bytes on disk that the log and the one older file beside it take together.", min=1024
     )
-    preflight_option: tuple[str, ...] = field(
-        default=(),
-        metadata=_help(
-            "A setting of a plugin: NAME.KEY=VALUE. May be given several times; in a paste section, a line each.",
-            several=True,
-        ),
+    body_limit: int = _option(1024 * 1024, "Bytes of a request that can be judged; Heat's max_json_body_size.", min=1)
+    create_denial: str = _option(
+        "refuse",
+        "What becomes of a denied creation.",
+        choices=[
+            ("refuse", "it is answered with 403"),
+            ("failed_stack", "a stack is made that fails with the reason; needs our resources in plugin_dirs"),
+        ],
     )
-    budget_seconds: float = field(
-        default=5.0,
-        metadata=_help("Seconds that the policies of one level may take; past them they are indeterminate.", min=0),
+    keep_vetoed_stack: bool = _option(
+        False,
+        "Keep a stack that the lifecycle plugin vetoes where its user asked for rollback: else it is deleted, and "
+        "the reason with it.",
     )
-    budget_facts: int = field(
-        default=1_000_000, metadata=_help("Facts that the policies of one level may derive.", min=1)
+    allow_unverified_context: bool = _option(
+        False, "Trust a context that no authtoken verified, as in the flavor noauth. For tests only."
     )
-    decision_log: str = field(
-        default="",
-        metadata=_help("The file that decisions are logged to, one JSON object a line. Without it none are."),
-    )
-    decision_log_bytes: int = field(
-        default=100 * 1024 * 1024,
-        metadata=_help("Bytes on disk that the log and the one older file beside it take together.", min=1024),
-    )
-    body_limit: int = field(
-        default=1024 * 1024, metadata=_help("Bytes of a request that can be judged; Heat's max_json_body_size.", min=1)
-    )
-    create_denial: str = field(
-        default="refuse",
-        metadata=_help(
-            "What becomes of a denied creation.",
-            choices=[
-                ("refuse", "it is answered with 403"),
-                ("failed_stack", "a stack is made that fails with the reason; needs our resources in plugin_dirs"),
-            ],
-        ),
-    )
-    keep_vetoed_stack: bool = field(
-        default=False,
-        metadata=_help(
-            "Keep a stack that the lifecycle plugin vetoes where its user asked for rollback: else it is deleted, and "
-            "the reason with it."
-        ),
-    )
-    allow_unverified_context: bool = field(
-        default=False,
-        metadata=_help("Trust a context that no authtoken verified, as in the flavor noauth. For tests only."),
-    )
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            if isinstance(getattr(self, option.name), str) and isinstance(option.metadata["default"], list):
+                raise ValueError(f"{option.name} is one text: write ({getattr(self, option.name)!r},)")
 
 
 def parse_plugin_options(option: str, texts: Sequence[str]) -> dict[str, dict[str, str]]:
