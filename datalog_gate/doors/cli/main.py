@@ -1,6 +1,6 @@
 """The entry point of the command line.
 
-It runs a command and returns its exit code. The result of a command goes to stdout, everything else to stderr.
+The result of a command goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespa
     else:
         to_stdout = options.command == "lint" and isinstance(error, RulesError)
         print(error, file=sys.stdout if to_stdout else sys.stderr, flush=True)
-    for form, path in getattr(options, "output", ()):
+    for form, path in options.output:
         write_file(path, format_report(form, [entry]))
     return RULES if isinstance(error, RulesError) else INPUT
 

@@ -1,7 +1,4 @@
-"""The parser of the command-line options.
-
-It returns a namespace whose `command` names the command.
-"""
+"""The parser of the command-line options."""
 
 from __future__ import annotations
 
@@ -68,6 +65,7 @@ def _create_parser() -> argparse.ArgumentParser:
         prog="datalog-gate", description="A datalog policy gate for OpenStack Heat.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.set_defaults(format="text", output=[])  # for commands without these options
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check_options(_add_command(commands, "check"))
     _add_facts_options(_add_command(commands, "facts"))
@@ -101,22 +99,12 @@ def _sentence(summary: str) -> str:
 def _add_check_options(check: argparse.ArgumentParser) -> None:
     _add_template(check, "*")
     check.add_argument("--together", action="store_true", help="judge all templates as one set of facts")
-    check.add_argument(
-        "--module",
-        type=_module,
-        action="append",
-        default=[],
-        metavar="T[,ENV]...",
-        help="another template, with environments of its own over those of -e",
-    )
-    check.add_argument(
-        "--stack",
-        action="append",
-        metavar="NAME",
-        help="judge a stack of Heat, by name or id; the credentials are the variables OS_*",
+    help_ = "another template, with environments of its own over those of -e"
+    _add_list(check, "--module", help_, type=_module, metavar="T[,ENV]...")
+    _add_list(
+        check, "--stack", "judge a stack of Heat, by name or id; the credentials are the variables OS_*", metavar="NAME"
     )
     _add_rules(check)
-    _add_catalogue(check)
     check.add_argument(
         "--action", choices=ACTIONS, help="the operation on the stack (default: create, or update with --against)"
     )
@@ -128,12 +116,8 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
     check.add_argument("--caller", metavar="FILE.json", help="the caller: user, project, domain, roles")
     check.add_argument("--services", type=_list, default=(), metavar="A,B", help="services enabled for the caller")
     check.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
-    check.add_argument(
-        "--waivers",
-        default=os.environ.get(WAIVERS),
-        metavar="FILE.yaml",
-        help=f"waivers (default: ${WAIVERS}, or none)",
-    )
+    help_ = f"waivers (default: ${WAIVERS}, or none)"
+    check.add_argument("--waivers", default=os.environ.get(WAIVERS), metavar="FILE.yaml", help=help_)
     check.add_argument("--now", type=_time, metavar="ISO", help="the time to judge at (default: now, in UTC)")
     check.add_argument("--fail-on", choices=FAIL_ON, help="exit 1 for findings of this level or a more severe one")
     check.add_argument("--strict-unknown", action="store_true", help="exit 4 if a finding is undetermined")
@@ -141,14 +125,12 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
     check.add_argument("--engine", choices=("native", "pydatalog", "both"), default="native")
     check.add_argument("--explain", action="store_true", help="explain each finding, and show what was examined")
     check.add_argument("--format", choices=FORMATS, default="text")
-    check.add_argument(
-        "--output", type=_output, action="append", default=[], metavar="FMT=FILE", help="also write a format to a file"
-    )
+    _add_list(check, "--output", "also write a format to a file", type=_output, metavar="FMT=FILE")
 
 
 def _add_facts_options(facts: argparse.ArgumentParser) -> None:
     _add_template(facts, "+")
-    facts.add_argument("--relation", action="append", metavar="NAME", help="only this relation (default: all)")
+    _add_list(facts, "--relation", "only this relation (default: all)", metavar="NAME")
     facts.add_argument("--format", choices=("text", "jsonl"), default="text")
     facts.set_defaults(module=[], stack=None, together=False, against=None)
     _add_catalogue(facts)
@@ -156,16 +138,12 @@ def _add_facts_options(facts: argparse.ArgumentParser) -> None:
 
 def _add_query_options(query: argparse.ArgumentParser) -> None:
     query.add_argument("query", metavar="QUERY", help="an atom, p(x, _), or a body, :- a(x), b(y)")
-    query.add_argument(
-        "--rules", action="extend", nargs="+", required=True, metavar="FILE", help="rule files or folders"
-    )
+    help_ = "rule files or folders"
+    query.add_argument("--rules", action="extend", nargs="+", required=True, metavar="FILE", help=help_)
     _add_congress(query)
-    query.add_argument(
-        "--facts", action="append", default=[], metavar="FILE.jsonl", help="facts, as `facts` writes them"
-    )
-    query.add_argument(
-        "--undefined", choices=("error", "empty"), default="empty", help="how an undefined relation is read"
-    )
+    _add_list(query, "--facts", "facts, as `facts` writes them", metavar="FILE.jsonl")
+    help_ = "how an undefined relation is read"
+    query.add_argument("--undefined", choices=("error", "empty"), default="empty", help=help_)
     query.add_argument("--engine", choices=("native", "pydatalog"), default="native")
     query.add_argument("--format", choices=("text", "json"), default="text")
     _add_catalogue(query)
@@ -182,13 +160,8 @@ def _add_test_options(test: argparse.ArgumentParser) -> None:
     test.add_argument("--min-score", type=float, metavar="PERCENT", help="exit 5 below it")
     test.add_argument("--mutants", type=int, metavar="N", help="try N mutants (default: all)")
     test.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of mutants (default: 0)")
-    test.add_argument(
-        "--agree-on",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="templates: a mutant with the same findings on all of them does not count as a fault",
-    )
+    help_ = "templates: a mutant with the same findings on all of them does not count as a fault"
+    _add_list(test, "--agree-on", help_, metavar="PATH")
     test.add_argument("--yes", action="store_true", help="update without asking")
     test.add_argument("--format", choices=("text", "json"), default="text")
     _add_catalogue(test)
@@ -198,12 +171,10 @@ def _add_fmt_options(fmt: argparse.ArgumentParser) -> None:
     fmt.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: ./rules)")
     fmt.add_argument("--check", action="store_true", help="only print files that would change; exit 1 if any")
     fmt.add_argument("--from-congress", action="store_true", help="convert files of Congress to rules, and print them")
-    fmt.set_defaults(format="text")
 
 
 def _add_check_rules_options(check_rules: argparse.ArgumentParser) -> None:
     _add_rules(check_rules)
-    _add_catalogue(check_rules)
     check_rules.add_argument("--format", choices=DIAGNOSTIC_FORMATS, default="text")
 
 
@@ -220,9 +191,7 @@ def _add_rules_options(rules: argparse.ArgumentParser) -> None:
 
 def _add_docs_options(docs: argparse.ArgumentParser) -> None:
     _add_rules(docs)
-    _add_catalogue(docs)
     docs.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
-    docs.set_defaults(format="text")
 
 
 def _add_explain_options(explain: argparse.ArgumentParser) -> None:
@@ -250,8 +219,6 @@ def _add_waive_options(waive: argparse.ArgumentParser) -> None:
     )
     waive.add_argument("--waivers", **_waivers_file())
     _add_rules(waive)
-    _add_catalogue(waive)
-    waive.set_defaults(format="text")
 
 
 def _add_waivers_options(waivers: argparse.ArgumentParser) -> None:
@@ -261,8 +228,6 @@ def _add_waivers_options(waivers: argparse.ArgumentParser) -> None:
     check.add_argument("--log", type=Path, metavar="FILE.jsonl", help="also list waivers unused in this decision log")
     check.add_argument("--now", type=_time, metavar="ISO", help="the time to compare with (default: now, in UTC)")
     _add_rules(check)
-    _add_catalogue(check)
-    check.set_defaults(format="text")
 
 
 def _add_lint_options(lint: argparse.ArgumentParser) -> None:
@@ -320,21 +285,22 @@ def _add_heat_conf(command: argparse.ArgumentParser) -> None:
 
 
 def _add_rules(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--rules",
-        action="append",
-        metavar="PATH",
-        help="rule file or folder (default: ./rules, else $DATALOG_GATE_RULES, else the packs of the package)",
-    )
+    help_ = "rule file or folder (default: ./rules, else $DATALOG_GATE_RULES, else the packs of the package)"
+    _add_list(command, "--rules", help_, metavar="PATH")
     _add_congress(command)
+    _add_catalogue(command)
 
 
 def _add_replay(command: argparse.ArgumentParser) -> None:
     _add_rules(command)
-    _add_catalogue(command)
     command.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
     command.add_argument("--waivers", metavar="FILE.yaml", help="waivers (default: those of the record)")
     command.add_argument("--format", choices=("text", "json"), default="text")
+
+
+def _add_list(command: argparse.ArgumentParser, option: str, help_: str, **more: Any) -> None:
+    """Add an option that may be given several times."""
+    command.add_argument(option, action="append", default=[], help=help_, **more)
 
 
 def _add_congress(command: argparse.ArgumentParser) -> None:
@@ -342,29 +308,16 @@ def _add_congress(command: argparse.ArgumentParser) -> None:
 
 
 def _add_catalogue(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--catalogue",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="resource types of a plugin, or of another version of Heat as schema/data/harvest.py prints them",
-    )
+    help_ = "resource types of a plugin, or of another version of Heat as schema/data/harvest.py prints them"
+    _add_list(command, "--catalogue", help_, metavar="FILE")
 
 
 def _add_template(command: argparse.ArgumentParser, how_many: str) -> None:
     command.add_argument("template", nargs=how_many, metavar="TEMPLATE", help="template file")
-    command.add_argument("-e", dest="environment", action="append", default=[], metavar="ENV", help="environment file")
-    command.add_argument(
-        "-P", dest="parameter", type=_pair, action="append", default=[], metavar="KEY=VALUE", help="a parameter's value"
-    )
-    command.add_argument(
-        "--assume",
-        type=_assumption,
-        action="append",
-        default=[],
-        metavar="EXPR=VALUE",
-        help="the value of an unknown, named by its expression",
-    )
+    _add_list(command, "-e", "environment file", dest="environment", metavar="ENV")
+    _add_list(command, "-P", "a parameter's value", dest="parameter", type=_pair, metavar="KEY=VALUE")
+    help_ = "the value of an unknown, named by its expression"
+    _add_list(command, "--assume", help_, type=_assumption, metavar="EXPR=VALUE")
     command.add_argument("--stack-name", metavar="N", help="the root stack's name (default: the file's stem)")
     command.add_argument(
         "--files-root", metavar="DIR", help="folder that files may be read from (default: that of the template)"

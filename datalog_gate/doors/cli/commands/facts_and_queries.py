@@ -1,7 +1,4 @@
-"""The commands `facts` and `query`.
-
-They print the facts of templates, and the answers of rules about facts.
-"""
+"""The commands `facts` and `query`: the facts of templates, and answers about facts."""
 
 from __future__ import annotations
 
@@ -24,13 +21,14 @@ def facts(options: argparse.Namespace) -> int:
     from datalog_gate.facts.lines import write, write_text
 
     catalogue = read_catalogue(*options.catalogue)
-    for name in options.relation or ():
+    for name in options.relation:
         if catalogue.relation(name) is None:
             similar = closest(name, catalogue.names())
             raise UsageError(f"there is no relation {name}" + (f": did you mean {similar}?" if similar else ""))
     format_facts = write if options.format == "jsonl" else write_text
     for root in find_roots(options):
-        for line in format_facts(flatten(read_root(root, options, catalogue), catalogue, options.relation), catalogue):
+        factset = flatten(read_root(root, options, catalogue), catalogue, options.relation or None)
+        for line in format_facts(factset, catalogue):
             print(line)
     return OK
 
