@@ -206,9 +206,7 @@ env.yaml:1:17: deny[flavor] maybe/web takes huge
     assert json.loads(Path("o").read_text())["stacks"] == ["deny", "deny-2", "maybe"]
 
 
-def test_errors_of_all_templates_are_reported_before_they_are_judged(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_errors_of_all_templates_are_reported_before_they_are_judged(capsys: pytest.CaptureFixture[str]) -> None:
     run("check absent.yaml ok.yaml empty.yaml --together --rules m.dl --format compact")
     printed = capsys.readouterr()
     assert (printed.out, [line for line in printed.err.splitlines() if "error" in line]) == ("", [

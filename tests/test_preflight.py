@@ -228,13 +228,7 @@ def test_the_first_plugin_that_raises_stops_and_earlier_ones_unwind(
         preflight_error.reason,
         preflight_error.problems,
         str(preflight_error),
-    ) == (
-        expected,
-        "c",
-        reason,
-        (),
-        f"c: {reason}",
-    )
+    ) == (expected, "c", reason, (), f"c: {reason}")
     assert calls == [*(("pre", name, "create") for name in "abc"), ("post", "b", "failed"), ("post", "a", "failed")]
     assert chain.counts() == {("a", "passed"): 1, ("b", "passed"): 1, ("c", word): 1}
 
@@ -246,9 +240,7 @@ def test_a_thread_that_exits_unwinds_first() -> None:
     assert calls == [("pre", "a", "create"), ("pre", "b", "create"), ("post", "a", "failed")]
 
 
-def test_a_failing_post_operation_is_counted_and_logged_and_stops_no_other(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_failing_post_operation_is_counted_and_logged_and_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
     calls: list[tuple[str, ...]] = []
     chain = three(calls, post_a=ValueError("s3cret"), post_b=UnavailableError("nobody there"))
     problems = (
@@ -286,10 +278,7 @@ def test_a_plugin_sees_the_stack_with_what_is_hidden_covered_and_no_tokens() -> 
         snapshot.project,
         snapshot.decision_id,
         snapshot.request_id,
-    ) == (
-        *("create", "s", "1", "p"),
-        *("d", "r"),
-    )
+    ) == (*("create", "s", "1", "p"), *("d", "r"))
     assert snapshot.credentials == {"user_id": "u", "roles": ("member",)}
     assert snapshot.parameters == {"pw": SECRET, "size": "small", "zone": zone, "key": SECRET}
     assert snapshot.parts == (

@@ -153,8 +153,7 @@ def test_files_are_uris_from_the_working_directory(file: str, uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "expected"),
-    [("text", "slow\n"), ("json", ""), ("github", "::error title=engine::slow\n")],
+    ("form", "expected"), [("text", "slow\n"), ("json", ""), ("github", "::error title=engine::slow\n")]
 )
 def test_an_exceeded_budget_is_reported(form: str, expected: str) -> None:
     answers: list[GateError] = [EngineError("slow")]

@@ -427,7 +427,7 @@ def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Pa
     facts = flatten(stack, SHIPPED, ["heat:property"])
     properties = [facts.shown("heat:property", row) for row in facts.rows["heat:property"]]
     assert {path for _, path, value in properties if value == SECRET} == {
-        *("security_groups.0", "name", "image", "key_name", "value", "count", SECRET),
+        *("security_groups.0", "name", "image", "key_name", "value", "count", SECRET)
     }
     decision = dg.load_rules(tmp_path / "m.dl").decide(stack)
     assert [
@@ -443,8 +443,7 @@ def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Pa
 def test_a_property_that_heat_moves_stays_hidden(tmp_path: Path) -> None:
     pw = {"get_param": "pw"}
     template = stack_of(
-        {"networks": [{"uuid": pw}]},
-        port={"type": "OS::Neutron::Port", "properties": {"network_id": pw, "name": "p"}},
+        {"networks": [{"uuid": pw}]}, port={"type": "OS::Neutron::Port", "properties": {"network_id": pw, "name": "p"}}
     )
     rules = """
     @record("p", "")

@@ -357,10 +357,7 @@ def test_a_request_is_refused_with_why(conf: Path, capsys: pytest.CaptureFixture
     [
         ("[datalog_gate]\n", "DIR/heat.conf has no service_option approval.file"),
         ("[datalog_gate]\nservice_option = x\n", "DIR/heat.conf: service_option x is not NAME.KEY=VALUE"),
-        (
-            "[datalog_gate]\nservice_option = approval.file=DIR/none\n",
-            "DIR/none is not there: nothing was asked yet",
-        ),
+        ("[datalog_gate]\nservice_option = approval.file=DIR/none\n", "DIR/none is not there: nothing was asked yet"),
         ("[datalog_gate]\nservice_option = approval.file=DIR/approvals\n", "there is no request A-9"),
         ("[datalog_gate]\nservice_option = approval.file=DIR/heat.conf\n", "heat.conf: file is not a database"),
     ],

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from heatclient.common import template_utils
 
-from datalog_gate.doors.cli.commands.approval_requests import answer_request, list_requests
+from datalog_gate.doors.cli.commands.approval_requests import find_user
+from tests.commands import run
 from tests.heat.doors.templates import refusal
 from tests.placement.placement_heat import SAMPLES, PlacementHeat, delete_stacks, run_placement_heat
 from tests.placement.rig import Cloud
@@ -80,16 +81,16 @@ def test_a_database_takes_two_seats(here: PlacementHeat) -> None:
         assert refusal(refused) == (403, reason)
 
 
-def test_a_machine_is_made_once_a_person_approves_it(here: PlacementHeat) -> None:
+def test_a_machine_is_made_once_a_person_approves_it(here: PlacementHeat, capsys: pytest.CaptureFixture[str]) -> None:
     name, *ended = here.create(**sample("approval"))
     configured = here.folder / "heat.conf"
-    [approval] = list_requests(configured)
-    why = f"GrantError: resources.approved: the service approval refuses this: awaiting approval {approval.name}"
+    approval = run(capsys, "approval", "list", "--heat-conf", configured)[1].split()[0]
+    why = f"GrantError: resources.approved: the service approval refuses this: awaiting approval {approval}"
     assert tuple(ended) == ("CREATE_FAILED", f"Resource CREATE failed: {why}")
     assert here.heat.resources(name)["model"] == "INIT_COMPLETE"
-    approved = answer_request(configured, approval.name, "approved", "")
+    run(capsys, "approval", "approve", approval, "--heat-conf", configured)
     assert here.updated(name, **sample("approval")) == UPDATED
-    assert here.outputs(name) == {"approved_by": approved.verdicts[-1].who}
+    assert here.outputs(name) == {"approved_by": find_user()}
     assert here.heat.resources(name)["model"] == "CREATE_COMPLETE"
 
 

@@ -1,8 +1,4 @@
-"""A client for Heat's API.
-
-It uses the credentials of the openstack client in the environment (``OS_*``). Any failure is one InputError, and no
-message contains a secret.
-"""
+"""A client for Heat's API, with the credentials of the openstack client (``OS_*``)."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ HELP = (
 
 
 class Heat:
-    """A session with Heat. Errors: InputError; UsageError if keystoneauth1 is not installed."""
+    """A session with Heat. Errors: InputError, without secrets; UsageError if keystoneauth1 is not installed."""
 
     def __init__(self) -> None:
         try:
@@ -45,7 +41,6 @@ class Heat:
             raise UsageError("keystoneauth1 is missing: pip install 'datalog-gate[openstack]'") from None
         logging.getLogger("keystoneauth").addHandler(logging.NullHandler())  # errors are reported once, below
         self._errors = (exceptions.ClientException, OSError)
-        self._not_found = exceptions.NotFound
         options = argparse.ArgumentParser(add_help=False)
         try:
             kind = "token" if os.environ.get("OS_TOKEN") else "password"
@@ -70,25 +65,24 @@ class Heat:
         resource = path.partition("?")[0].strip("/")
         try:
             return _object(self._adapter.get(path, headers={"Accept": "application/json"}).json())
-        except self._not_found:
-            raise _unreadable(f"Heat has no {resource}") from None
         except ValueError:
             raise _unreadable(f"Heat does not give {resource}: it is no JSON") from None
         except self._errors as error:
+            if getattr(error, "http_status", 0) == 404:
+                raise _unreadable(f"Heat has no {resource}") from None
             raise _unreadable(f"Heat does not give {resource}: {_format_error(error)}") from None
 
     def caller(self) -> dict[str, object]:
         """The credentials of the caller for oslo.policy. Errors: InputError."""
         session = self._adapter.session
+        auth: Any = session.auth
+        if not hasattr(auth, "get_access"):
+            raise _unreadable("the credentials name nobody", HELP)
         try:
-            auth: Any = session.auth
-            if not hasattr(auth, "get_access"):
-                raise _unreadable("the credentials name nobody", HELP)
             access = auth.get_access(session)
         except self._errors as error:
-            raise _unreadable(
-                f"Keystone does not say whom the credentials name: {_format_error(error)}", HELP
-            ) from None
+            message = f"Keystone does not say whom the credentials name: {_format_error(error)}"
+            raise _unreadable(message, HELP) from None
         names = ("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id")
         return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
 
@@ -97,11 +91,12 @@ class Heat:
 
         The id of that project replaces one's own at the end of the endpoint. Errors: InputError without an answer.
         """
-        headers = {"Accept": "application/json"}
+        override = {}
         try:
-            below = str(self._adapter.get_endpoint()).rstrip("/").rpartition("/")[0]
-            override = {"endpoint_override": f"{below}/{quote(project, safe='')}"} if project else {}
-            answer = self._adapter.get(path, headers=headers, raise_exc=False, **override)
+            if project:
+                below = str(self._adapter.get_endpoint()).rstrip("/").rpartition("/")[0]
+                override["endpoint_override"] = f"{below}/{quote(project, safe='')}"
+            answer = self._adapter.get(path, headers={"Accept": "application/json"}, raise_exc=False, **override)
             return answer.status_code, _object(answer.json() if answer.status_code == 200 else {})
         except ValueError:
             raise _unreadable(f"Heat does not give {path.strip('/')}: it is no JSON") from None

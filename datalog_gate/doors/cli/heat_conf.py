@@ -1,7 +1,4 @@
-"""A reader of the configuration of Heat.
-
-It reads heat.conf by oslo.config, and ini files with the line of each option.
-"""
+"""A reader of heat.conf by oslo.config, and of ini files with the line of each option."""
 
 from __future__ import annotations
 

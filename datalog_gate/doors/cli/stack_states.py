@@ -1,11 +1,8 @@
-"""The states of stacks and operations in Heat.
+"""The states of stacks and operations in Heat, as an admin of all projects sees them.
 
-They are read by an admin who may see every project. The answer is None wherever Heat's answer is no proof, since
-`reconcile` releases claims by it.
-
-Heat's API shows the replaced resources of a failed update only by their physical ids (convergence), or not at all (the
-backup stack of the legacy engine). So nothing is concluded from such a stack. Heat shows a deleted stack until it is
-purged.
+The answer is None wherever Heat's answer is no proof, since `reconcile` releases claims by it. Heat's API shows the
+replaced resources of a failed update only by their physical ids (convergence), or not at all (the backup stack of the
+legacy engine). So nothing is concluded from such a stack. Heat shows a deleted stack until it is purged.
 """
 
 from __future__ import annotations

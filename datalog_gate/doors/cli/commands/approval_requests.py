@@ -21,34 +21,22 @@ SCHEMA = "datalog-gate/approvals/1"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a part of the command. Errors: InputError, UsageError."""
-    if options.part == "list":
-        requests = list_requests(options.heat_conf, options.all)
-    else:
-        verdict: Literal["approved", "refused"] = "approved" if options.part == "approve" else "refused"
-        requests = [answer_request(options.heat_conf, options.request, verdict, options.why)]
+    """List requests, or answer one as the current user. Errors: InputError, UsageError."""
+    path = read_service_option(options.heat_conf, "approval", "file")
+    if not Path(path).is_file():
+        raise InputError([Diagnostic("unreadable", f"{path} is not there: nothing was asked yet")])
+    approvals, now = Approvals(path), time.time()
+    try:
+        if options.part == "list":
+            requests = [request for request in approvals.list(now) if options.all or request.state == "awaiting"]
+        else:
+            verdict: Literal["approved", "refused"] = "approved" if options.part == "approve" else "refused"
+            requests = [approvals.say(options.request, verdict, find_user(), options.why, now)]
+    except ApprovalError as error:
+        raise InputError([Diagnostic("unreadable", str(error))]) from None
     for line in _format_requests(requests, options.format):
         print(line)
     return OK
-
-
-def list_requests(heat_conf: Path, everything: bool = False) -> list[ApprovalRequest]:
-    """List the requests that await an answer, or all requests. Errors: InputError, UsageError."""
-    approvals = _open_approvals(heat_conf)
-    try:
-        requests = approvals.list(time.time())
-    except ApprovalError as error:
-        raise InputError([Diagnostic("unreadable", str(error))]) from None
-    return [request for request in requests if everything or request.state == "awaiting"]
-
-
-def answer_request(heat_conf: Path, name: str, verdict: Literal["approved", "refused"], why: str) -> ApprovalRequest:
-    """Answer the request of that name as the current user, and return it. Errors: InputError, UsageError."""
-    approvals = _open_approvals(heat_conf)
-    try:
-        return approvals.say(name, verdict, find_user(), why, time.time())
-    except ApprovalError as error:
-        raise InputError([Diagnostic("unreadable", str(error))]) from None
 
 
 def find_user() -> str:
@@ -59,13 +47,6 @@ def find_user() -> str:
         name = str(os.getuid())
     sudo_user = os.environ.get("SUDO_USER", "")
     return f"{sudo_user} as {name}" if sudo_user and os.getuid() == 0 else name
-
-
-def _open_approvals(heat_conf: Path) -> Approvals:
-    path = read_service_option(heat_conf, "approval", "file")
-    if not Path(path).is_file():
-        raise InputError([Diagnostic("unreadable", f"{path} is not there: nothing was asked yet")])
-    return Approvals(path)
 
 
 def _format_requests(requests: list[ApprovalRequest], form: str) -> Iterator[str]:

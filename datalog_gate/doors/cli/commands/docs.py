@@ -1,8 +1,4 @@
-"""The command `docs`: prints a Markdown page for each policy.
-
-A page holds the metadata and the rules of its policy, and the cases of the `test.yaml` beside it. Text from rules is
-escaped, so that it cannot make a heading, a link or HTML.
-"""
+"""The command `docs`: prints a Markdown page for each policy."""
 
 from __future__ import annotations
 
@@ -22,18 +18,22 @@ from datalog_gate.language.ast import Rule
 from datalog_gate.language.parser import parse
 from datalog_gate.policytest.testfile import Case, read_cases
 
-INDEX = "index.md"
 EXPECTATIONS = {"violations": "violated", "undetermined": "undetermined"}
 """The words for the expectations of a case."""
 
 
 def docs(options: argparse.Namespace) -> int:
     """Print one document, or write a page for each policy into a folder."""
-    rules = load_rules(options)
-    if options.folder is None:
+    rules, folder = load_rules(options), options.folder
+    if folder is None:
         print(format_document(rules), end="")
-    else:
-        _write_pages(rules, options.folder)
+        return OK
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write to {folder}: {error.strerror}") from None
+    for name, text in format_pages(rules).items():
+        write_file(folder / name, text)
     return OK
 
 
@@ -51,17 +51,7 @@ def format_pages(rules: Rules) -> dict[str, str]:
         name = f"{quote(policy.id, safe='') if policy.id != 'index' else '%69ndex'}.md"
         pages[name] = "\n".join(_format_policy(rules, policy, cases, 1))
         lines.append(f"- [{_escape(policy.id)}]({quote(name)}): {policy.level}, {_escape(policy.message)}")
-    return {INDEX: "\n".join([*lines, ""]), **pages}
-
-
-def _write_pages(rules: Rules, folder: Path) -> None:
-    """Write the pages into a folder, and create it if needed. Errors: UsageError, and as `format_pages`."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"can't write to {folder}: {error.strerror}") from None
-    for name, text in format_pages(rules).items():
-        write_file(folder / name, text)
+    return {"index.md": "\n".join([*lines, ""]), **pages}
 
 
 def _policies(rules: Rules) -> Iterator[tuple[Policy, list[tuple[Path, Case]]]]:
@@ -113,8 +103,7 @@ def _rule_lines(rules: Rules, policy: Policy) -> Iterator[str]:
         if isinstance(statement, Rule) and statement.annotation
     }
     for span in sorted(span for span in spans if span.file == policy.span.file):
-        start = starts.get(span, span)
-        for line in _cut(text, start, span):
+        for line in _cut(text, starts.get(span, span), span):
             yield "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in line)
 
 
@@ -143,7 +132,7 @@ def _expected(case: Case, policy: str) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """Escape a text as one line of Markdown; an address becomes a link."""
+    """Escape a text as one line of Markdown: it makes no heading, link or HTML; but an address becomes a link."""
     line = printable(text.replace("\n", " ").strip())
     if re.fullmatch(r"https?://[^\s<>\\]+", line):
         return f"<{line}>"

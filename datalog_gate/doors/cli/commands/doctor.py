@@ -1,8 +1,4 @@
-"""The command `doctor`, which checks an installation of the gate.
-
-It checks that the gate stands in front of a Heat, and that it works. With credentials in the environment it also sends
-a preview, which builds nothing and which a live door marks.
-"""
+"""The command `doctor`, which checks that the gate stands in front of a Heat and works."""
 
 from __future__ import annotations
 
@@ -119,7 +115,7 @@ def _invalid_option(error: ValueError, locate: Locate) -> CheckResult:
 
 
 def _check_preview() -> CheckResult:
-    """Check that a door answers in the Heat of the credentials."""
+    """Check that a door answers in the Heat of the credentials, by a preview, which builds nothing."""
     from datalog_gate.doors.cli.heat_client import Heat
 
     try:

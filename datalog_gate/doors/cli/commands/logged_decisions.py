@@ -1,7 +1,4 @@
-"""The commands `explain` and `replay`.
-
-They decide again what a decision log holds.
-"""
+"""The commands `explain` and `replay`, which decide again what a log holds."""
 
 from __future__ import annotations
 
@@ -24,11 +21,13 @@ def explain(options: argparse.Namespace) -> int:
     rules = load_rules(options)
     inventory, waivers = load_inventory(rules, options), load_waivers(rules, options)
     result = replay_record(record, rules, inventory, explain=True, waivers=waivers) if "inputs" in record else None
+    decided: Any = record.get("decision")
     if options.format == "json":
-        print(_explanation_json(record, result))
+        fields = {name: value for name, value in record.items() if name not in ("inputs", "decision")}
+        again = result.decision.to_json() if result and result.decision else decided
+        print(json.dumps({**fields, "decision": again}))
     else:
         print("\n".join(_explanation_lines(record, result)))
-    decided: Any = record.get("decision")
     if result and decided["digests"]["rules"] != rules.digest:
         print_note("the rules have changed since: this is what they say now")
     return OK
@@ -66,12 +65,6 @@ def _explanation_lines(record: Record, result: ReplayResult | None) -> list[str]
     return lines
 
 
-def _explanation_json(record: Record, result: ReplayResult | None) -> str:
-    decision = result.decision if result else None
-    fields = {name: value for name, value in record.items() if name not in ("inputs", "decision")}
-    return json.dumps({**fields, "decision": decision.to_json() if decision else record.get("decision")})
-
-
 def _format_difference(result: ReplayResult) -> str:
     record: Any = result.record
     if "decision" not in record:
@@ -87,16 +80,15 @@ def _format_difference(result: ReplayResult) -> str:
 
 def _difference_json(result: ReplayResult) -> str:
     before: Any = result.record.get("decision") or {}
-    return json.dumps(
-        {
-            "id": result.record["id"],
-            "was": before.get("outcome"),
-            "now": result.decision.outcome if result.decision else None,
-            "why": result.why,
-            "differs": result.differs,
-            "changes": result.changes,
-        }
-    )
+    difference = {
+        "id": result.record["id"],
+        "was": before.get("outcome"),
+        "now": result.decision.outcome if result.decision else None,
+        "why": result.why,
+        "differs": result.differs,
+        "changes": result.changes,
+    }
+    return json.dumps(difference)
 
 
 def _format_head(record: Record) -> str:

@@ -19,7 +19,6 @@ from datalog_gate.template.document import read_document
 
 SCHEMA = "datalog-gate/rules/1"
 REQUIRED_FIELDS = ("version", "summary")
-OPTIONAL_FIELDS = ("inventory",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,12 @@ def rules(options: argparse.Namespace) -> int:
     """List the packs, or copy them."""
     if options.init:
         print(*copy_packs(default_rules(), options.folder, options.pack), sep="\n")
+        return OK
+    packs = find_packs(default_rules())
+    if options.format == "json":
+        print(json.dumps({"schema": SCHEMA, "packs": [asdict(pack) for pack in packs]}))
     else:
-        print(_format_packs(find_packs(default_rules()), options.format))
+        print(*(f"{pack.name:12} {pack.version:8} {pack.policies:4}  {pack.summary}" for pack in packs), sep="\n")
     return OK
 
 
@@ -62,13 +65,6 @@ def _read_pack(name: str, folder: Path, rules: Rules) -> Pack:
     fields = _read_pack_file(folder / PACK_FILE)
     policies = [policy for policy in rules.policies if Path(policy.span.file).is_relative_to(folder)]
     return Pack(name, fields["version"], len(policies), fields["summary"], str(folder))
-
-
-def _format_packs(packs: Sequence[Pack], form: str) -> str:
-    """Format a line for each pack, or all as JSON."""
-    if form == "json":
-        return json.dumps({"schema": SCHEMA, "packs": [asdict(pack) for pack in packs]})
-    return "\n".join(f"{pack.name:12} {pack.version:8} {pack.policies:4}  {pack.summary}" for pack in packs)
 
 
 def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
@@ -98,7 +94,7 @@ def _read_pack_file(file: Path) -> dict[str, str]:
     text = read_text(file)
     document = read_document(text, str(file))
     data = document.data if isinstance(document.data, dict) else {}
-    has_fields = set(data) - {*OPTIONAL_FIELDS} == set(REQUIRED_FIELDS)
+    has_fields = set(data) - {"inventory"} == set(REQUIRED_FIELDS)
     if not has_fields or not all(isinstance(value, str) for value in data.values()):
         message = f"{PACK_FILE} has {' and '.join(REQUIRED_FIELDS)}, each a text"
         diagnostic = Diagnostic("bad-pack", message, document.place(()), 'write `version: "1.0"`')

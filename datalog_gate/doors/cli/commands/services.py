@@ -33,21 +33,20 @@ def run(options: argparse.Namespace) -> int:
     """Run a part of the command. Errors: InputError, UsageError."""
     match options.part:
         case "list":
-            return _list(options)
+            names = _list_services(options.heat_conf, options.for_me)
+            for line in [json.dumps({"schema": SCHEMA, "services": names})] if options.format == "json" else names:
+                print(line)
         case "status":
-            return _status(options)
-    return _reconcile(options)
-
-
-def _list(options: argparse.Namespace) -> int:
-    names = list_services(options.heat_conf, options.for_me)
-    lines = [json.dumps({"schema": SCHEMA, "services": names})] if options.format == "json" else names
-    print("\n".join(lines), end="\n" if lines else "")
+            claims, now = read_claims(options.heat_conf), time.time()
+            print("\n".join(format_claims(claims, now, options.format)))
+            return FINDINGS if any(_find_alarm(claim, now) for claim in claims) else OK
+        case "reconcile":
+            return _reconcile(options)
     return OK
 
 
-def list_services(heat_conf: Path, for_me: bool) -> list[str]:
-    """List the enabled services, or those that the user of ``OS_*`` may grant. Errors: InputError, UsageError."""
+def _list_services(heat_conf: Path, for_me: bool) -> list[str]:
+    """List the enabled services, or those that the user of ``OS_*`` may grant."""
     settings, conf = read_settings(heat_conf)
     if not for_me:
         return list(settings.services)
@@ -59,12 +58,6 @@ def list_services(heat_conf: Path, for_me: bool) -> list[str]:
     except (OSError, ValueError) as error:
         raise invalid_file(heat_conf, error) from None
     return [service for service in settings.services if service in allowed]
-
-
-def _status(options: argparse.Namespace) -> int:
-    claims, now = read_claims(options.heat_conf), time.time()
-    print("\n".join(format_claims(claims, now, options.format)))
-    return FINDINGS if any(_find_alarm(claim, now) for claim in claims) else OK
 
 
 def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
@@ -192,5 +185,5 @@ def _read_host(conf: Any) -> str:
     """The name under which Heat's engine on this host reports (heat/common/config.py, `host`)."""
     from oslo_config import cfg
 
-    conf.register_opts([cfg.StrOpt("host", default=socket.gethostname())])
+    conf.register_opt(cfg.StrOpt("host", default=socket.gethostname()))
     return str(conf.host)

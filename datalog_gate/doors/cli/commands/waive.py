@@ -1,7 +1,4 @@
-"""The commands `waive` and `waivers check`.
-
-They write a waiver, and list waivers that need attention.
-"""
+"""The commands `waive` and `waivers check`: write a waiver, and list those that need attention."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The checks of an installation of the gate.
-
-They check the engine, the settings, the rules and the decision log.
-"""
+"""The checks of the engine, the settings, the rules and the decision log."""
 
 from __future__ import annotations
 
@@ -60,17 +57,17 @@ def _plugin_problem() -> str:
 
 def check_settings(settings: Settings, plugin_dirs: list[str], locate: Locate, now: datetime) -> Iterator[CheckResult]:
     """Check for settings that weaken the gate, and for plugins and resource types that are missing."""
-    yield from _check_weakening(settings, locate, now)
-    known = any((Path(plugin_dir) / SHIM).is_file() for plugin_dir in plugin_dirs)
-    fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"
-    if settings.create_denial == "failed_stack" and not known:
-        message = "Heat does not know DatalogGate::Denial, which create_denial = failed_stack needs"
-        yield CheckResult("finding", "resources", message, locate("create_denial"), fix)
-    if settings.services and not known:
-        message = "Heat does not know DatalogGate::Policy, which templates need to grant services"
-        yield CheckResult("finding", "resources", message, locate("services"), fix)
     from datalog_gate.decision_point.enabled_plugins import load_enabled_services, load_preflight
 
+    yield from _check_weakening(settings, locate, now)
+    if not any((Path(plugin_dir) / SHIM).is_file() for plugin_dir in plugin_dirs):
+        fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"
+        if settings.create_denial == "failed_stack":
+            message = "Heat does not know DatalogGate::Denial, which create_denial = failed_stack needs"
+            yield CheckResult("finding", "resources", message, locate("create_denial"), fix)
+        if settings.services:
+            message = "Heat does not know DatalogGate::Policy, which templates need to grant services"
+            yield CheckResult("finding", "resources", message, locate("services"), fix)
     for option, load in {"preflight": load_preflight, "services": load_enabled_services}.items():
         try:
             loaded = load(settings)
@@ -148,17 +145,13 @@ def check_log(settings: Settings, log: Path | None, locate: Locate) -> Iterator[
     path, place = Path(settings.decision_log), locate("decision_log")
     if not settings.decision_log:
         yield CheckResult("note", "log", "decision_log is not set: decisions are not logged", place)
-    elif not _is_writable(path):
+    elif not (os.access(path.parent, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))):
         fix = f"let the user of Heat's services write {path} and in {path.parent}"
         yield CheckResult("finding", "log", f"the user of the doctor can't write {path}", place, fix)
     else:
         yield CheckResult("ok", "log", f"{path} can be written", place)
     if log or (settings.decision_log and os.path.exists(path)):
         yield from _check_records(log or path)
-
-
-def _is_writable(path: Path) -> bool:
-    return os.access(path.parent, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))
 
 
 def _check_records(path: Path) -> Iterator[CheckResult]:
@@ -180,17 +173,13 @@ def _check_records(path: Path) -> Iterator[CheckResult]:
     if not counts:
         yield CheckResult("note", "log", f"{path} holds no record")
         return
-    yield CheckResult(
-        "note", "log", f"{path}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}"
-    )
+    summary = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+    yield CheckResult("note", "log", f"{path}: {summary}")
     differ = len({digest for _, digest in loaded.values()}) > 1
+    fix = "give all hosts the same rules, and restart the services that can't load them" if differ else ""
     for host, (time, digest) in sorted(loaded.items()):
         message = f"{host} has had {digest[:12]} in force since {time}"
-        if differ:
-            fix = "give all hosts the same rules, and restart the services that can't load them"
-            yield CheckResult("finding", "rules", message, None, fix)
-        else:
-            yield CheckResult("ok", "rules", message)
+        yield CheckResult("finding" if differ else "ok", "rules", message, None, fix)
     for host, time in sorted(failed.items()):
         if time > loaded.get(host, ("", ""))[0]:
             message = f"{host} could not load the rules at {time}, and keeps older ones"
